@@ -1,0 +1,169 @@
+/**
+ * The only reader of the process environment (contract §16). `loadConfig` checks everything by one schema,
+ * lists every fault at once and never prints a value. The local sandbox makes the secrets it was not given
+ * and keeps them under `.local/`, so that the API and the worker, started apart, agree on them.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
+import { z } from 'zod';
+import { RUNTIME_ENVIRONMENTS, type RuntimeEnvironment } from './domain/runtime.ts';
+
+/** A named 256-bit key; the first of a list is the active one, the others still read. */
+export type NamedKey = { readonly id: string; readonly key: Buffer };
+
+export type Config = Readonly<{
+  runtime: RuntimeEnvironment;
+  host: string;
+  port: number;
+  metricsPort: number | undefined;
+  /** Where the API is reached from outside, without a trailing slash. */
+  publicBaseUrl: string;
+  databaseUrl: string;
+  temporal: ClientConnectConfig;
+  apiKeyPepper: string;
+  /** At least one; AES-256-GCM. */
+  encryptionKeys: readonly [NamedKey, ...NamedKey[]];
+  /** At least one; Ed25519 seeds. */
+  certificateSigningKeys: readonly [NamedKey, ...NamedKey[]];
+  cardprocWebhookSecrets: readonly string[];
+  bankledgerWebhookSecrets: readonly string[];
+  idverifyWebhookSecrets: readonly string[];
+  idverify: { baseUrl: string; appToken: string; secretKey: string } | undefined;
+  smtpUrl: string | undefined;
+  webhookAllowLocalTargets: boolean;
+  rateLimitPerMinute: number;
+  logLevel: string;
+}>;
+
+/** Every fault of the environment, one a line, naming the variable and the rule, never the value. */
+export class ConfigError extends Error {
+  readonly faults: readonly string[];
+  constructor(faults: readonly string[]) {
+    super(`The configuration has ${faults.length} fault${faults.length === 1 ? '' : 's'}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.faults = faults;
+  }
+}
+
+const SECRET_LENGTH_MIN = 32;
+const KEY_BYTES = 32;
+
+const secret = z
+  .string({ error: 'is required' })
+  .min(SECRET_LENGTH_MIN, { error: `must have at least ${SECRET_LENGTH_MIN} characters` })
+  .refine((value) => new Set(value).size >= 8, { error: 'is too uniform to be a secret' });
+
+const secretList = z
+  .string({ error: 'is required' })
+  .transform((value) => value.split(',').map((part) => part.trim()))
+  .pipe(z.array(secret).min(1));
+
+const namedKeys = z.string({ error: 'is required' }).transform((value, context): [NamedKey, ...NamedKey[]] => {
+  const [first, ...rest] = value.split(',').map((part) => {
+    const [id = '', encoded = ''] = part.trim().split(':');
+    const key = Buffer.from(encoded, 'base64');
+    if (!/^[A-Za-z0-9_-]{1,32}$/.test(id) || key.length !== KEY_BYTES) {
+      context.addIssue({ code: 'custom', message: `must be a comma-separated list of <id>:<base64 of ${KEY_BYTES} bytes>` });
+    }
+    return { id, key };
+  });
+  return first ? [first, ...rest] : z.NEVER;
+});
+
+const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
+const url = (protocol: RegExp) => z.url({ protocol, error: 'must be a URL of the right kind' });
+
+const Environment = z.object({
+  RUNTIME_ENVIRONMENT: z.enum(RUNTIME_ENVIRONMENTS, { error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default` }),
+  HOST: z.string().default('127.0.0.1'),
+  PORT: port.default(3000),
+  METRICS_PORT: port.optional(),
+  PUBLIC_BASE_URL: url(/^https?$/).optional(),
+  DATABASE_URL: url(/^postgres(ql)?$/),
+  API_KEY_PEPPER: secret,
+  ENCRYPTION_KEYS: namedKeys,
+  CERTIFICATE_SIGNING_KEY: namedKeys,
+  CARDPROC_WEBHOOK_SECRET: secretList,
+  BANKLEDGER_WEBHOOK_SECRET: secretList,
+  IDVERIFY_WEBHOOK_SECRET: secretList,
+  IDVERIFY_BASE_URL: url(/^https?$/).optional(),
+  IDVERIFY_APP_TOKEN: secret.optional(),
+  IDVERIFY_SECRET_KEY: secret.optional(),
+  SMTP_URL: url(/^smtps?$/).optional(),
+  WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
+  RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' }).default('info'),
+});
+
+/**
+ * Reads and checks the environment.
+ *
+ * @param env usually `process.env`; empty values count as unset
+ * @param localDirectory where the local sandbox keeps the secrets it makes; ignored elsewhere
+ * @throws ConfigError naming every fault at once
+ */
+export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory = '.local'): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
+  const parsed = Environment.safeParse(sandbox ? { ...sandboxSecrets(localDirectory), ...given } : given);
+  if (!parsed.success) throw new ConfigError(parsed.error.issues.map(describe));
+  const value = parsed.data;
+  return Object.freeze({
+    runtime: value.RUNTIME_ENVIRONMENT,
+    host: value.HOST,
+    port: value.PORT,
+    metricsPort: value.METRICS_PORT,
+    publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
+    databaseUrl: value.DATABASE_URL,
+    temporal: temporalConfig(given),
+    apiKeyPepper: value.API_KEY_PEPPER,
+    encryptionKeys: value.ENCRYPTION_KEYS,
+    certificateSigningKeys: value.CERTIFICATE_SIGNING_KEY,
+    cardprocWebhookSecrets: value.CARDPROC_WEBHOOK_SECRET,
+    bankledgerWebhookSecrets: value.BANKLEDGER_WEBHOOK_SECRET,
+    idverifyWebhookSecrets: value.IDVERIFY_WEBHOOK_SECRET,
+    idverify:
+      value.IDVERIFY_BASE_URL && value.IDVERIFY_APP_TOKEN && value.IDVERIFY_SECRET_KEY
+        ? { baseUrl: value.IDVERIFY_BASE_URL, appToken: value.IDVERIFY_APP_TOKEN, secretKey: value.IDVERIFY_SECRET_KEY }
+        : undefined,
+    smtpUrl: value.SMTP_URL,
+    webhookAllowLocalTargets: sandbox && value.WEBHOOK_ALLOW_LOCAL_TARGETS,
+    rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
+    logLevel: value.LOG_LEVEL,
+  });
+}
+
+function describe(issue: z.core.$ZodIssue): string {
+  return `${issue.path.join('.')} ${issue.message}`;
+}
+
+/** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
+function temporalConfig(env: Record<string, string | undefined>): ClientConnectConfig {
+  const present = Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  return loadClientConnectConfig({ disableFile: true, overrideEnvVars: present });
+}
+
+/** Written once, readable by the owner alone; a second process that comes at the same moment reads the first one's. */
+function sandboxSecrets(directory: string): Record<string, string> {
+  const file = path.join(directory, 'sandbox-secrets.json');
+  mkdirSync(directory, { recursive: true });
+  const text = () => randomBytes(KEY_BYTES).toString('hex');
+  const key = (id: string) => `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
+  const fresh = {
+    API_KEY_PEPPER: text(),
+    ENCRYPTION_KEYS: key('sandbox-1'),
+    CERTIFICATE_SIGNING_KEY: key('sandbox-1'),
+    CARDPROC_WEBHOOK_SECRET: text(),
+    BANKLEDGER_WEBHOOK_SECRET: text(),
+    IDVERIFY_WEBHOOK_SECRET: text(),
+  };
+  try {
+    writeFileSync(file, JSON.stringify(fresh, null, 2), { flag: 'wx', mode: 0o600 });
+    return fresh;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(file, 'utf8')));
+  }
+}
