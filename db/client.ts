@@ -1,0 +1,55 @@
+/**
+ * The connection to PostgreSQL. Every wait has a limit: connecting, a statement, a lock, an idle transaction.
+ */
+import { DrizzleQueryError } from 'drizzle-orm';
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
+import pg from 'pg';
+import * as schema from './schema/index.ts';
+
+export type Database = NodePgDatabase<typeof schema>;
+/** An open transaction. What must be atomic with something else asks for this type. */
+export type Tx = Parameters<Parameters<Database['transaction']>[0]>[0];
+export type Queryable = Database | Tx;
+
+const CONNECT_TIMEOUT_MS = 3_000;
+const STATEMENT_TIMEOUT_MS = 5_000;
+const LOCK_TIMEOUT_MS = 3_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+
+export type Connection = { readonly db: Database; readonly pool: pg.Pool; close(): Promise<void> };
+
+/**
+ * Opens a pool; connects lazily.
+ *
+ * @param onIdleError told when an idle connection breaks; the pool replaces it
+ */
+export function connect(databaseUrl: string, options: { poolSizeMax: number; name: string; onIdleError: (error: Error) => void }): Connection {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: options.poolSizeMax,
+    application_name: options.name,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+  });
+  pool.on('error', options.onIdleError);
+  return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
+}
+
+/** SQLSTATE classes and codes after which nothing is known to be wrong with the request: the database was away or busy. */
+const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25P03)$/;
+const UNAVAILABLE_MESSAGE = /connection terminated|connect timeout|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i;
+const UNAVAILABLE_ERRNO = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN']);
+
+/**
+ * Whether an error means that PostgreSQL could not be reached, gave up waiting, or that a commit's fate is
+ * unknown. Such a request is answered 503 and may be repeated with the same key (contract §2).
+ */
+export function isUnavailable(error: unknown): boolean {
+  const cause = error instanceof DrizzleQueryError ? error.cause : error;
+  if (!(cause instanceof Error)) return false;
+  if (cause instanceof pg.DatabaseError) return cause.code !== undefined && UNAVAILABLE_SQLSTATE.test(cause.code);
+  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
+  return UNAVAILABLE_ERRNO.has(code) || UNAVAILABLE_MESSAGE.test(cause.message) || (cause instanceof AggregateError && cause.errors.some(isUnavailable));
+}

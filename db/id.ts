@@ -1,0 +1,23 @@
+/** New ids (contract §1): lower-case UUIDv7, except a settlement's, which its idempotency key determines. */
+import { createHash } from 'node:crypto';
+import { v7 } from 'uuid';
+
+export const newId = (): string => v7();
+
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+const SETTLEMENT_DIGEST_BYTES = 20;
+
+/**
+ * `stl_` and 32 lower-case base32 digits of SHA-256 over (organization, idempotency key), so that a key can only
+ * ever name one settlement (contract §6).
+ */
+export function settlementIdOf(orgId: string, idempotencyKey: string): string {
+  const digest = createHash('sha256').update(`settlement/v1\0${orgId}\0${idempotencyKey}`).digest().subarray(0, SETTLEMENT_DIGEST_BYTES);
+  let bits = BigInt(`0x${digest.toString('hex')}`);
+  let text = '';
+  for (let digit = 0; digit < (SETTLEMENT_DIGEST_BYTES * 8) / 5; digit += 1) {
+    text = (BASE32[Number(bits & 31n)] ?? '') + text;
+    bits >>= 5n;
+  }
+  return `stl_${text}`;
+}

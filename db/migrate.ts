@@ -1,0 +1,26 @@
+/** Brings a database to the current schema. Safe to run from several processes at once. */
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
+import pg from 'pg';
+
+const MIGRATIONS_FOLDER = path.join(path.dirname(fileURLToPath(import.meta.url)), 'migrations');
+
+/** Any constant does, as long as every process takes the same one. */
+const MIGRATION_LOCK = 7_146_301;
+
+/** How many migrations this code expects; readiness compares it with what the database has (contract §15). */
+export const migrationCount = (): number => readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER }).length;
+
+export async function migrate(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: 'settlement-migrate' });
+  await client.connect();
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+  } finally {
+    await client.end();
+  }
+}

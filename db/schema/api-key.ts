@@ -1,0 +1,28 @@
+import { index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { EnvironmentName } from '../../domain/runtime.ts';
+import type { Scope } from '../../domain/scope.ts';
+import { bytes, moment } from './column.ts';
+import { organizations } from './organization.ts';
+
+/** Only a peppered HMAC of a raw key is stored (contract §3). `expired` is derived from `expires_at`, never stored. */
+export const apiKeys = pgTable(
+  'api_keys',
+  {
+    keyId: text('key_id').primaryKey(),
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    name: text('name').notNull(),
+    scope: text('scope').$type<Scope>().notNull(),
+    status: text('status').$type<'active' | 'rotated' | 'revoked'>().notNull(),
+    environment: text('environment').$type<EnvironmentName>().notNull(),
+    prefix: text('prefix').notNull(),
+    keyHash: bytes('key_hash').notNull(),
+    createdAt: moment('created_at').notNull(),
+    lastUsedAt: moment('last_used_at'),
+    expiresAt: moment('expires_at'),
+    revokedAt: moment('revoked_at'),
+    rotatedTo: text('rotated_to'),
+  },
+  (table) => [uniqueIndex('api_keys_key_hash').on(table.keyHash), index('api_keys_org').on(table.orgId, table.createdAt)],
+);

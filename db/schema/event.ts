@@ -1,0 +1,22 @@
+import { index, integer, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { EventType, ObjectType } from '../../domain/event.ts';
+import { bytes, moment } from './column.ts';
+import { organizations } from './organization.ts';
+
+/** What subscribers are told, as the exact bytes they are sent (contract §11). */
+export const events = pgTable(
+  'events',
+  {
+    eventId: text('event_id').primaryKey(),
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    type: text('type').$type<EventType>().notNull(),
+    objectType: text('object_type').$type<ObjectType>().notNull(),
+    objectId: text('object_id').notNull(),
+    sequence: integer('sequence').notNull(),
+    body: bytes('body').notNull(),
+    createdAt: moment('created_at').notNull(),
+  },
+  (table) => [uniqueIndex('events_object_sequence').on(table.objectId, table.sequence), index('events_org').on(table.orgId, table.createdAt)],
+);

@@ -1,0 +1,43 @@
+import { bigint, bigserial, boolean, index, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { EvidenceKind, EvidenceProvider } from '../../domain/evidence.ts';
+import type { Failure } from '../../domain/settlement.ts';
+import { bytes, moment } from './column.ts';
+import { settlements } from './settlement.ts';
+
+/** Every verified provider event, once per provider and id, for ever; the body is kept sealed (contract §9). */
+export const providerEvents = pgTable(
+  'provider_events',
+  {
+    provider: text('provider').notNull(),
+    eventId: text('event_id').notNull(),
+    type: text('type').notNull(),
+    bodySha256: bytes('body_sha256').notNull(),
+    bodySealed: text('body_sealed').notNull(),
+    matched: boolean('matched').notNull(),
+    receivedAt: moment('received_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.provider, table.eventId] })],
+);
+
+/** What an event says about one settlement's money. `pending` until the workflow has folded it. */
+export const evidence = pgTable(
+  'evidence',
+  {
+    evidenceId: text('evidence_id').primaryKey(),
+    /** Order of commitment under the settlement's row lock. */
+    position: bigserial('position', { mode: 'number' }).notNull(),
+    settlementId: text('settlement_id')
+      .notNull()
+      .references(() => settlements.settlementId),
+    provider: text('provider').$type<EvidenceProvider>().notNull(),
+    eventId: text('event_id').notNull(),
+    kind: text('kind').$type<EvidenceKind>().notNull(),
+    amountMinor: bigint('amount_minor', { mode: 'bigint' }),
+    currency: text('currency'),
+    failure: jsonb('failure').$type<Failure>(),
+    sha256: bytes('sha256').notNull(),
+    pending: boolean('pending').notNull(),
+    receivedAt: moment('received_at').notNull(),
+  },
+  (table) => [uniqueIndex('evidence_event').on(table.provider, table.eventId), index('evidence_settlement').on(table.settlementId, table.position)],
+);

@@ -1,0 +1,21 @@
+import { bigserial, index, integer, jsonb, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
+import type { OutboxContext, OutboxKind, OutboxSignal } from '../../domain/outbox.ts';
+
+/** What must reach Temporal. A row is deleted once it was dispatched; every dispatch may happen twice. */
+export const outbox = pgTable(
+  'outbox',
+  {
+    outboxId: bigserial('outbox_id', { mode: 'number' }).primaryKey(),
+    kind: text('kind').$type<OutboxKind>().notNull(),
+    objectId: text('object_id').notNull(),
+    signal: text('signal').$type<OutboxSignal>(),
+    context: jsonb('context').$type<OutboxContext>().notNull(),
+    requestId: text('request_id').notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    /** On the database's clock: who may try when is no business decision. */
+    dueAt: timestamp('due_at', { withTimezone: true }).notNull().defaultNow(),
+    createdAt: timestamp('created_at', { withTimezone: true }).notNull().defaultNow(),
+    lastError: text('last_error'),
+  },
+  (table) => [index('outbox_due').on(table.dueAt)],
+);

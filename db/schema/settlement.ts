@@ -1,0 +1,106 @@
+import { bigint, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { CorridorId, Rail } from '../../domain/corridor.ts';
+import type { ExceptionType } from '../../domain/evidence.ts';
+import type { Currency } from '../../domain/money.ts';
+import type { PaymentMethod } from '../../domain/payment-method.ts';
+import type { Account } from '../../domain/posting.ts';
+import type { EnvironmentName } from '../../domain/runtime.ts';
+import type { Failure, Origin, Purpose, SettlementStatus } from '../../domain/settlement.ts';
+import { moment } from './column.ts';
+import { organizations } from './organization.ts';
+import { recipients } from './recipient.ts';
+
+const minor = (name: string) => bigint(name, { mode: 'bigint' });
+
+export const settlements = pgTable(
+  'settlements',
+  {
+    settlementId: text('settlement_id').primaryKey(),
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    origin: text('origin').$type<Origin>().notNull(),
+    status: text('status').$type<SettlementStatus>().notNull(),
+    version: integer('version').notNull(),
+    corridor: text('corridor').$type<CorridorId>().notNull(),
+    recipientId: text('recipient_id')
+      .notNull()
+      .references(() => recipients.recipientId),
+    paymentMethod: text('payment_method').$type<PaymentMethod>().notNull(),
+    payoutRail: text('payout_rail').$type<Rail>().notNull(),
+    amountMinor: minor('amount_minor').notNull(),
+    sourceCurrency: text('source_currency').$type<Currency>().notNull(),
+    destinationAmountMinor: minor('destination_amount_minor').notNull(),
+    destinationCurrency: text('destination_currency').$type<Currency>().notNull(),
+    rateMillionths: minor('rate_millionths').notNull(),
+    inputFeeMinor: minor('input_fee_minor').notNull(),
+    platformFeeMinor: minor('platform_fee_minor').notNull(),
+    totalFeesMinor: minor('total_fees_minor').notNull(),
+    amountReceivedMinor: minor('amount_received_minor').notNull(),
+    purpose: text('purpose').$type<Purpose>(),
+    reference: text('reference'),
+    metadata: jsonb('metadata').$type<Record<string, string>>().notNull(),
+    environment: text('environment').$type<EnvironmentName>().notNull(),
+    failure: jsonb('failure').$type<Failure>(),
+    /** The payer's card or account token, sealed; only the provider's adapter opens it. */
+    paymentTokenSealed: text('payment_token_sealed'),
+    expiresAt: moment('expires_at'),
+    clockOffsetMs: bigint('clock_offset_ms', { mode: 'number' }).notNull(),
+    certificateId: text('certificate_id'),
+    requestId: text('request_id').notNull(),
+    createdAt: moment('created_at').notNull(),
+    updatedAt: moment('updated_at').notNull(),
+  },
+  (table) => [
+    index('settlements_org').on(table.orgId, table.createdAt, table.settlementId),
+    index('settlements_recipient_status').on(table.recipientId, table.status),
+  ],
+);
+
+/** One row a transition; a state is entered at most once. */
+export const settlementTransitions = pgTable(
+  'settlement_transitions',
+  {
+    settlementId: text('settlement_id')
+      .notNull()
+      .references(() => settlements.settlementId),
+    sequence: integer('sequence').notNull(),
+    from: text('from_status').$type<SettlementStatus>(),
+    to: text('to_status').$type<SettlementStatus>().notNull(),
+    at: moment('at').notNull(),
+    reason: text('reason'),
+    evidenceId: text('evidence_id'),
+  },
+  (table) => [primaryKey({ columns: [table.settlementId, table.sequence] }), uniqueIndex('settlement_transitions_once').on(table.settlementId, table.to)],
+);
+
+export const settlementExceptions = pgTable(
+  'settlement_exceptions',
+  {
+    exceptionId: text('exception_id').primaryKey(),
+    settlementId: text('settlement_id')
+      .notNull()
+      .references(() => settlements.settlementId),
+    type: text('type').$type<ExceptionType>().notNull(),
+    at: moment('at').notNull(),
+    evidenceId: text('evidence_id'),
+  },
+  (table) => [uniqueIndex('settlement_exceptions_once').on(table.settlementId, table.type, table.evidenceId)],
+);
+
+/** The journal: a deferred trigger holds that each (settlement, step) sums to zero per currency. */
+export const postings = pgTable(
+  'postings',
+  {
+    settlementId: text('settlement_id')
+      .notNull()
+      .references(() => settlements.settlementId),
+    step: text('step').notNull(),
+    line: integer('line').notNull(),
+    account: text('account').$type<Account>().notNull(),
+    currency: text('currency').$type<Currency>().notNull(),
+    amountMinor: minor('amount_minor').notNull(),
+    at: moment('at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.settlementId, table.step, table.line] })],
+);

@@ -1,0 +1,43 @@
+/**
+ * Encryption at rest: AES-256-GCM with the key's id beside the ciphertext (contract §4). A sealed text is bound
+ * to its purpose and owner, so that it opens nowhere else. The first key seals; all of them open.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+
+export type SealingKey = { readonly id: string; readonly key: Buffer };
+
+export type Sealer = {
+  /** @param binding purpose and owner, such as `recipient.account_number:<recipient id>` */
+  seal(plain: string | Buffer, binding: string): string;
+  /** Undefined when it was not sealed by one of our keys for this binding. */
+  open(sealed: string, binding: string): Buffer | undefined;
+};
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export function createSealer(keys: readonly [SealingKey, ...SealingKey[]]): Sealer {
+  const [active] = keys;
+  return {
+    seal(plain, binding) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', active.key, nonce).setAAD(Buffer.from(`${active.id}\0${binding}`));
+      const body = Buffer.concat([cipher.update(plain), cipher.final()]);
+      return `${active.id}.${Buffer.concat([nonce, body, cipher.getAuthTag()]).toString('base64url')}`;
+    },
+    open(sealed, binding) {
+      const [id, encoded = ''] = sealed.split('.');
+      const found = keys.find((candidate) => candidate.id === id);
+      const packed = Buffer.from(encoded, 'base64url');
+      if (!found || packed.length < NONCE_BYTES + TAG_BYTES) return undefined;
+      const decipher = createDecipheriv('aes-256-gcm', found.key, packed.subarray(0, NONCE_BYTES))
+        .setAAD(Buffer.from(`${found.id}\0${binding}`))
+        .setAuthTag(packed.subarray(-TAG_BYTES));
+      try {
+        return Buffer.concat([decipher.update(packed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}

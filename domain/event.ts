@@ -1,0 +1,56 @@
+/** Outbound event types and their envelope (contract §11). Events are committed with the change they tell of. */
+import type { SettlementStatus } from './settlement.ts';
+
+export const EVENT_TYPES = [
+  'settlement.accepted',
+  'settlement.compliance_hold',
+  'settlement.awaiting_funds',
+  'settlement.funded',
+  'settlement.paying_out',
+  'settlement.settled',
+  'settlement.rejected',
+  'settlement.expired',
+  'settlement.failed',
+  'settlement.canceled',
+  'settlement.exception',
+  'certificate.issued',
+  'verification.pending',
+  'verification.verified',
+  'verification.rejected',
+  'verification.expired',
+  'recipient.deactivated',
+  'webhook.ping',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+export const EVENT_SCHEMA_VERSION = '1';
+
+/** The event of each state; a review is told as an exception, since nothing about the money is decided. */
+export const EVENT_OF_STATUS: Record<SettlementStatus, EventType> = {
+  accepted: 'settlement.accepted',
+  compliance_hold: 'settlement.compliance_hold',
+  awaiting_funds: 'settlement.awaiting_funds',
+  funded: 'settlement.funded',
+  paying_out: 'settlement.paying_out',
+  needs_review: 'settlement.exception',
+  settled: 'settlement.settled',
+  rejected: 'settlement.rejected',
+  expired: 'settlement.expired',
+  failed: 'settlement.failed',
+  canceled: 'settlement.canceled',
+};
+
+export const OBJECT_TYPES = ['settlement', 'certificate', 'verification', 'recipient', 'webhook'] as const;
+export type ObjectType = (typeof OBJECT_TYPES)[number];
+
+/** The body that subscribers receive; serialised once, when the event is committed. */
+export type EventEnvelope = {
+  readonly id: string;
+  readonly type: EventType;
+  readonly timestamp: string;
+  readonly schema_version: typeof EVENT_SCHEMA_VERSION;
+  /** Counts this object's events from 1. */
+  readonly sequence: number;
+  /** The object as it was at that change, as the API shows it. */
+  readonly data: Readonly<Record<string, unknown>>;
+};

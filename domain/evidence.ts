@@ -1,0 +1,88 @@
+/**
+ * What providers say about a settlement's money, and what it means (contract §6). A provider's event becomes at
+ * most one piece of evidence; folding evidence is order-independent up to the first decision, and nothing is
+ * applied twice.
+ */
+import { type Failure, isTerminal, type Settlement } from './settlement.ts';
+
+export const EVIDENCE_KINDS = [
+  'collection_succeeded',
+  'collection_failed',
+  'dispute_opened',
+  'dispute_closed',
+  'payout_confirmed',
+  'payout_refused',
+] as const;
+export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
+
+export const EVIDENCE_PROVIDERS = ['cardproc', 'bankledger', 'payout_rail', 'internal'] as const;
+export type EvidenceProvider = (typeof EVIDENCE_PROVIDERS)[number];
+
+export const EXCEPTION_TYPES = ['overpaid', 'currency_mismatch', 'late_evidence', 'disputed', 'returned', 'needs_review'] as const;
+export type ExceptionType = (typeof EXCEPTION_TYPES)[number];
+
+/** `amountMinor` and `currency` only where money moved; `failure` only where the provider refused. */
+export type Evidence = {
+  readonly evidenceId: string;
+  readonly kind: EvidenceKind;
+  readonly amountMinor: bigint | null;
+  readonly currency: string | null;
+  readonly failure: Failure | null;
+};
+
+/**
+ * What a new piece of evidence is to a settlement in its present state: `pending` evidence waits to be folded
+ * by the workflow; a surplus is money to give back; the rest is recorded and changes nothing.
+ */
+export type Reception = { readonly pending: boolean; readonly exception: ExceptionType | null; readonly surplus: boolean };
+
+const recorded = (exception: ExceptionType | null, surplus = false): Reception => ({ pending: false, exception, surplus });
+
+/** Decides how evidence is received, under the settlement's row lock. */
+export function receive(settlement: Pick<Settlement, 'status' | 'sourceCurrency'>, evidence: Evidence): Reception {
+  const collected = evidence.kind === 'collection_succeeded';
+  if (collected && evidence.currency !== settlement.sourceCurrency) return recorded('currency_mismatch');
+  if (evidence.kind === 'dispute_opened') return recorded('disputed');
+  if (evidence.kind === 'dispute_closed') return recorded(null);
+  if (isTerminal(settlement.status)) return recorded('late_evidence', collected);
+  if (evidence.kind === 'payout_confirmed' || evidence.kind === 'payout_refused') return { pending: true, exception: null, surplus: false };
+  const funded = settlement.status === 'funded' || settlement.status === 'paying_out' || settlement.status === 'needs_review';
+  if (!funded) return { pending: true, exception: null, surplus: false };
+  return collected ? recorded('overpaid', true) : recorded('returned');
+}
+
+/** Money folded so far and what follows: nothing yet, funded (perhaps with too much), or failed. */
+export type Funding = {
+  readonly applied: readonly (Evidence & { readonly amountMinor: bigint })[];
+  readonly receivedMinor: bigint;
+  readonly outcome: { readonly to: 'funded'; readonly overpaid: boolean; readonly evidenceId: string } | { readonly to: 'failed'; readonly failure: Failure; readonly evidenceId: string } | undefined;
+};
+
+/**
+ * Folds pending collection evidence, oldest first, up to the first decision; partial amounts add up. What comes
+ * after the decision is not folded: it is received again, in the new state.
+ */
+export function foldFunding(settlement: Pick<Settlement, 'amountMinor' | 'amountReceivedMinor'>, pending: readonly Evidence[]): Funding {
+  let receivedMinor = settlement.amountReceivedMinor;
+  const applied: (Evidence & { amountMinor: bigint })[] = [];
+  for (const evidence of pending) {
+    if (evidence.kind === 'collection_failed') {
+      const failure = evidence.failure ?? { code: 'collection_failed', message: 'The provider reported that the collection failed.' };
+      return { applied, receivedMinor, outcome: { to: 'failed', failure, evidenceId: evidence.evidenceId } };
+    }
+    if (evidence.kind !== 'collection_succeeded' || evidence.amountMinor === null) continue;
+    receivedMinor += evidence.amountMinor;
+    applied.push({ ...evidence, amountMinor: evidence.amountMinor });
+    if (receivedMinor >= settlement.amountMinor) {
+      return { applied, receivedMinor, outcome: { to: 'funded', overpaid: receivedMinor > settlement.amountMinor, evidenceId: evidence.evidenceId } };
+    }
+  }
+  return { applied, receivedMinor, outcome: undefined };
+}
+
+/** The payout rail's answer among the pending evidence; the first one counts. */
+export function foldPayout(pending: readonly Evidence[]): { readonly evidenceId: string; readonly paid: boolean; readonly failure: Failure | null } | undefined {
+  const outcome = pending.find((evidence) => evidence.kind === 'payout_confirmed' || evidence.kind === 'payout_refused');
+  return outcome && { evidenceId: outcome.evidenceId, paid: outcome.kind === 'payout_confirmed', failure: outcome.failure };
+}
+

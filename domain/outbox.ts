@@ -1,0 +1,21 @@
+/**
+ * What the outbox can ask of Temporal, in the service's own words; the dispatcher alone knows what a kind means
+ * there. Each request names a workflow by its object, starts it where it does not run, and may tell it one fact.
+ */
+export const OUTBOX_KINDS = ['settlement', 'sandbox_collection', 'sandbox_event', 'verification', 'webhook_delivery'] as const;
+export type OutboxKind = (typeof OUTBOX_KINDS)[number];
+
+/** Facts, in the past tense. They carry nothing: the workflow reads what was committed (design: evidence by doorbell). */
+export const OUTBOX_SIGNALS = ['evidenceRecorded', 'canceled', 'clockAdvanced', 'verificationDecided', 'retryRequested', 'subscriptionChanged'] as const;
+export type OutboxSignal = (typeof OUTBOX_SIGNALS)[number];
+
+/** Ids, enums and money alone: it becomes search attributes, memo and workflow input, which operators can read. */
+export type OutboxContext = Readonly<Record<string, string>>;
+
+export type OutboxMessage = {
+  readonly kind: OutboxKind;
+  readonly objectId: string;
+  readonly signal: OutboxSignal | null;
+  readonly context: OutboxContext;
+  readonly requestId: string;
+};

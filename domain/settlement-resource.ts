@@ -1,0 +1,93 @@
+/**
+ * A settlement as partners see it (contract §6): the one place where it becomes snake_case, used by the API's
+ * answers and by the events alike.
+ */
+import type { EvidenceKind, ExceptionType } from './evidence.ts';
+import { formatMoney, formatRate } from './money.ts';
+import { isTerminal, type Settlement, type SettlementStatus } from './settlement.ts';
+
+/** One transition as stored; `from` is null for the first. */
+export type SettlementTransition = {
+  readonly sequence: number;
+  readonly from: SettlementStatus | null;
+  readonly to: SettlementStatus;
+  readonly at: Date;
+  readonly reason: string | null;
+  readonly evidenceId: string | null;
+};
+
+export type SettlementException = { readonly type: ExceptionType; readonly at: Date; readonly evidenceId: string | null };
+
+/** The fields of SettleResponseV2. */
+export function settlementResource(settlement: Settlement) {
+  const source = (amountMinor: bigint) => formatMoney(amountMinor, settlement.sourceCurrency);
+  return {
+    settlement_id: settlement.settlementId,
+    status: settlement.status,
+    corridor: settlement.corridor,
+    amount: source(settlement.amountMinor),
+    source_currency: settlement.sourceCurrency,
+    destination_amount: formatMoney(settlement.destinationAmountMinor, settlement.destinationCurrency),
+    destination_currency: settlement.destinationCurrency,
+    fx_rate: formatRate(settlement.rateMillionths),
+    input_fee: source(settlement.inputFeeMinor),
+    platform_fee: source(settlement.platformFeeMinor),
+    total_fees: source(settlement.totalFeesMinor),
+    recipient_id: settlement.recipientId,
+    payment_method: settlement.paymentMethod,
+    payout_rail: settlement.payoutRail,
+    purpose: settlement.purpose,
+    reference: settlement.reference,
+    metadata: settlement.metadata,
+    environment: settlement.environment,
+    simulation: true as const,
+    executable: false as const,
+    created_at: settlement.createdAt.toISOString(),
+    updated_at: settlement.updatedAt.toISOString(),
+  };
+}
+
+/** What a read adds to `settlementResource`. */
+export function settlementDetail(
+  settlement: Settlement,
+  history: { readonly transitions: readonly SettlementTransition[]; readonly exceptions: readonly SettlementException[] },
+) {
+  return {
+    ...settlementResource(settlement),
+    timeline: history.transitions.map((transition) => ({
+      status: transition.to,
+      at: transition.at.toISOString(),
+      ...(transition.reason === null ? {} : { reason: transition.reason }),
+      ...(transition.evidenceId === null ? {} : { evidence_id: transition.evidenceId }),
+    })),
+    amount_received: formatMoney(settlement.amountReceivedMinor, settlement.sourceCurrency),
+    failure: settlement.failure,
+    exceptions: history.exceptions.map((exception) => ({
+      type: exception.type,
+      at: exception.at.toISOString(),
+      evidence_id: exception.evidenceId,
+    })),
+    payment_instructions: paymentInstructions(settlement),
+    certificate_id: settlement.certificateId,
+    workflow_id: `settlement:${settlement.settlementId}`,
+    expires_at: isTerminal(settlement.status) ? null : (settlement.expiresAt?.toISOString() ?? null),
+  };
+}
+
+/** Simulated instructions for a wire; no account behind them exists. */
+function paymentInstructions(settlement: Settlement) {
+  if (settlement.paymentMethod !== 'wire') return null;
+  return {
+    beneficiary: 'Settlement Sandbox (simulation)',
+    bank_name: 'Sandbox Bank (simulation)',
+    account_number: '000123456789',
+    routing_number: '021000021',
+    reference: settlement.settlementId,
+    amount: formatMoney(settlement.amountMinor, settlement.sourceCurrency),
+    currency: settlement.sourceCurrency,
+    simulation: true as const,
+  };
+}
+
+/** A line of the evidence list in a certificate. */
+export type EvidenceFact = { readonly evidenceId: string; readonly kind: EvidenceKind; readonly sha256: string };

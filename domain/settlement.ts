@@ -1,0 +1,121 @@
+/**
+ * A settlement's life as data (contract §6): its states, the only transitions there are, and how long each
+ * state waits. The database holds the same table as a trigger; `docs/state-machines.md` is drawn from it.
+ */
+import type { CorridorId, Rail } from './corridor.ts';
+import type { Currency } from './money.ts';
+import { METHOD_RULES, type PaymentMethod } from './payment-method.ts';
+import type { EnvironmentName } from './runtime.ts';
+
+export const SETTLEMENT_STATUSES = [
+  'accepted',
+  'compliance_hold',
+  'awaiting_funds',
+  'funded',
+  'paying_out',
+  'needs_review',
+  'settled',
+  'rejected',
+  'expired',
+  'failed',
+  'canceled',
+] as const;
+export type SettlementStatus = (typeof SETTLEMENT_STATUSES)[number];
+
+export const TERMINAL_STATUSES = ['settled', 'rejected', 'expired', 'failed', 'canceled'] as const satisfies readonly SettlementStatus[];
+
+export const isTerminal = (status: SettlementStatus): boolean => (TERMINAL_STATUSES as readonly SettlementStatus[]).includes(status);
+
+export type Transition = { readonly from: SettlementStatus | null; readonly to: SettlementStatus; readonly when: string };
+
+export const TRANSITIONS: readonly Transition[] = [
+  { from: null, to: 'accepted', when: 'record committed' },
+  { from: 'accepted', to: 'rejected', when: 'screening hit, or recipient inactive' },
+  { from: 'accepted', to: 'compliance_hold', when: 'amount of 1 000.00 or more and recipient not verified' },
+  { from: 'accepted', to: 'awaiting_funds', when: 'compliance passes' },
+  { from: 'accepted', to: 'canceled', when: 'canceled by the partner' },
+  { from: 'compliance_hold', to: 'awaiting_funds', when: 'compliance passes' },
+  { from: 'compliance_hold', to: 'rejected', when: 'verification rejected' },
+  { from: 'compliance_hold', to: 'expired', when: 'seven days without a decision' },
+  { from: 'compliance_hold', to: 'canceled', when: 'canceled by the partner' },
+  { from: 'awaiting_funds', to: 'funded', when: 'evidence covers the amount' },
+  { from: 'awaiting_funds', to: 'failed', when: 'the provider says that the collection failed' },
+  { from: 'awaiting_funds', to: 'expired', when: 'window over: card 30 minutes, ach 5 days, wire 10 days' },
+  { from: 'awaiting_funds', to: 'canceled', when: 'canceled by the partner' },
+  { from: 'funded', to: 'paying_out', when: 'payout gate open and recipient active; payout sent' },
+  { from: 'funded', to: 'failed', when: 'payout gate closed, or recipient inactive' },
+  { from: 'paying_out', to: 'settled', when: 'payout confirmed; certificate issued' },
+  { from: 'paying_out', to: 'failed', when: 'payout refused' },
+  { from: 'paying_out', to: 'needs_review', when: 'three days without an outcome: unknown is not failed' },
+  { from: 'needs_review', to: 'settled', when: 'an operator resolves it as paid' },
+  { from: 'needs_review', to: 'failed', when: 'an operator resolves it as refused' },
+];
+
+export const canMove = (from: SettlementStatus, to: SettlementStatus): boolean =>
+  TRANSITIONS.some((transition) => transition.from === from && transition.to === to);
+
+/** States from which the partner may cancel. */
+export const CANCELABLE_STATUSES: readonly SettlementStatus[] = ['accepted', 'compliance_hold', 'awaiting_funds'];
+
+const DAY_MS = 24 * 60 * 60_000;
+export const COMPLIANCE_WINDOW_MS = 7 * DAY_MS;
+export const PAYOUT_WINDOW_MS = 3 * DAY_MS;
+
+/** How long a settlement may stay in a state before its wait ends, in milliseconds; undefined where no clock runs. */
+export function waitWindowMs(status: SettlementStatus, method: PaymentMethod): number | undefined {
+  if (status === 'compliance_hold') return COMPLIANCE_WINDOW_MS;
+  if (status === 'awaiting_funds') return METHOD_RULES[method].fundingWindowMs;
+  return status === 'paying_out' ? PAYOUT_WINDOW_MS : undefined;
+}
+
+/** From this amount on (minor units of the source currency) the recipient must be verified (contract §6). */
+export const VERIFICATION_THRESHOLD_MINOR = 100_000n;
+
+export const PURPOSES = ['family_support', 'goods', 'services', 'payroll', 'rent', 'other'] as const;
+export type Purpose = (typeof PURPOSES)[number];
+
+/** Which route made it; it decides nothing after creation. */
+export const ORIGINS = ['v2', 'caribbean', 'consumer'] as const;
+export type Origin = (typeof ORIGINS)[number];
+
+/** Why a settlement ended without being settled, or was refused. `message` is public. */
+export type Failure = { readonly code: string; readonly message: string };
+
+/** A settlement as stored. Amounts in minor units, the rate in millionths, the clock offset in milliseconds. */
+export type Settlement = {
+  readonly settlementId: string;
+  readonly orgId: string;
+  readonly origin: Origin;
+  readonly status: SettlementStatus;
+  /** Counts the transitions; the `sequence` of the latest one. */
+  readonly version: number;
+  readonly corridor: CorridorId;
+  readonly recipientId: string;
+  readonly paymentMethod: PaymentMethod;
+  readonly payoutRail: Rail;
+  readonly amountMinor: bigint;
+  readonly sourceCurrency: Currency;
+  readonly destinationAmountMinor: bigint;
+  readonly destinationCurrency: Currency;
+  readonly rateMillionths: bigint;
+  readonly inputFeeMinor: bigint;
+  readonly platformFeeMinor: bigint;
+  readonly totalFeesMinor: bigint;
+  readonly amountReceivedMinor: bigint;
+  readonly purpose: Purpose | null;
+  readonly reference: string | null;
+  readonly metadata: Record<string, string>;
+  readonly environment: EnvironmentName;
+  readonly failure: Failure | null;
+  /** End of the current wait, on the settlement's own clock. */
+  readonly expiresAt: Date | null;
+  /** How far this settlement's own clock runs ahead (test helpers, contract §6). */
+  readonly clockOffsetMs: number;
+  readonly certificateId: string | null;
+  readonly requestId: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+/** The time on the settlement's own clock when real time is `now`. */
+export const settlementTime = (settlement: Pick<Settlement, 'clockOffsetMs'>, now: Date): Date => new Date(now.getTime() + settlement.clockOffsetMs);
