@@ -39,7 +39,8 @@ export function connect(databaseUrl: string, options: { poolSizeMax: number; nam
 
 /** SQLSTATE classes and codes after which nothing is known to be wrong with the request: the database was away or busy. */
 const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25P03)$/;
-const UNAVAILABLE_MESSAGE = /connection terminated|connect timeout|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i;
+const UNAVAILABLE_MESSAGE =
+  /connection terminated|connect timeout|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i;
 const UNAVAILABLE_ERRNO = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN']);
 
 /**

@@ -8,7 +8,20 @@ export const RAILS = ['bank_transfer', 'mobile_money', 'cash_pickup'] as const;
 export type Rail = (typeof RAILS)[number];
 
 export const CORRIDOR_IDS = [
-  'US-JM', 'CA-JM', 'GB-JM', 'US-TT', 'CA-TT', 'US-BB', 'GB-BB', 'US-BS', 'US-DO', 'US-HT', 'US-GY', 'US-KY', 'US-BZ', 'US-LC',
+  'US-JM',
+  'CA-JM',
+  'GB-JM',
+  'US-TT',
+  'CA-TT',
+  'US-BB',
+  'GB-BB',
+  'US-BS',
+  'US-DO',
+  'US-HT',
+  'US-GY',
+  'US-KY',
+  'US-BZ',
+  'US-LC',
 ] as const;
 export type CorridorId = (typeof CORRIDOR_IDS)[number];
 

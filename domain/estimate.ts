@@ -5,7 +5,7 @@
 import { CORRIDORS, type CorridorId, type Rail } from './corridor.ts';
 import { bodyFault, type ValidationFault } from './error.ts';
 import { feesOf } from './fee.ts';
-import { convertDown, type Currency, formatMoney, parseMoney } from './money.ts';
+import { type Currency, convertDown, formatMoney, parseMoney } from './money.ts';
 import { METHOD_RULES, type PaymentMethod } from './payment-method.ts';
 
 export const RATE_LOCK_SECONDS = 30;

@@ -5,14 +5,7 @@
  */
 import { type Failure, isTerminal, type Settlement } from './settlement.ts';
 
-export const EVIDENCE_KINDS = [
-  'collection_succeeded',
-  'collection_failed',
-  'dispute_opened',
-  'dispute_closed',
-  'payout_confirmed',
-  'payout_refused',
-] as const;
+export const EVIDENCE_KINDS = ['collection_succeeded', 'collection_failed', 'dispute_opened', 'dispute_closed', 'payout_confirmed', 'payout_refused'] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 
 export const EVIDENCE_PROVIDERS = ['cardproc', 'bankledger', 'payout_rail', 'internal'] as const;
@@ -55,7 +48,10 @@ export function receive(settlement: Pick<Settlement, 'status' | 'sourceCurrency'
 export type Funding = {
   readonly applied: readonly (Evidence & { readonly amountMinor: bigint })[];
   readonly receivedMinor: bigint;
-  readonly outcome: { readonly to: 'funded'; readonly overpaid: boolean; readonly evidenceId: string } | { readonly to: 'failed'; readonly failure: Failure; readonly evidenceId: string } | undefined;
+  readonly outcome:
+    | { readonly to: 'funded'; readonly overpaid: boolean; readonly evidenceId: string }
+    | { readonly to: 'failed'; readonly failure: Failure; readonly evidenceId: string }
+    | undefined;
 };
 
 /**
@@ -81,8 +77,9 @@ export function foldFunding(settlement: Pick<Settlement, 'amountMinor' | 'amount
 }
 
 /** The payout rail's answer among the pending evidence; the first one counts. */
-export function foldPayout(pending: readonly Evidence[]): { readonly evidenceId: string; readonly paid: boolean; readonly failure: Failure | null } | undefined {
+export function foldPayout(
+  pending: readonly Evidence[],
+): { readonly evidenceId: string; readonly paid: boolean; readonly failure: Failure | null } | undefined {
   const outcome = pending.find((evidence) => evidence.kind === 'payout_confirmed' || evidence.kind === 'payout_refused');
   return outcome && { evidenceId: outcome.evidenceId, paid: outcome.kind === 'payout_confirmed', failure: outcome.failure };
 }
-

@@ -1,6 +1,7 @@
 /** The fee schedule (contract §5): in the source currency, each fee rounded half up to the minor unit. */
-import type { PaymentMethod } from './payment-method.ts';
+
 import { divideHalfUp } from './money.ts';
+import type { PaymentMethod } from './payment-method.ts';
 
 /** Basis points of the amount plus a fixed part, bounded below and above. Amounts in minor units. */
 export type FeeRule = {

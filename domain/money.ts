@@ -7,7 +7,19 @@ export type Currency = (typeof CURRENCIES)[number];
 
 /** Minor digits, ISO 4217. All the currencies of the corridors have two; a test compares the table with the library's. */
 export const MINOR_DIGITS: Record<Currency, number> = {
-  USD: 2, CAD: 2, GBP: 2, JMD: 2, TTD: 2, BBD: 2, BSD: 2, DOP: 2, HTG: 2, GYD: 2, KYD: 2, BZD: 2, XCD: 2,
+  USD: 2,
+  CAD: 2,
+  GBP: 2,
+  JMD: 2,
+  TTD: 2,
+  BBD: 2,
+  BSD: 2,
+  DOP: 2,
+  HTG: 2,
+  GYD: 2,
+  KYD: 2,
+  BZD: 2,
+  XCD: 2,
 };
 
 /** Largest amount text that is read at all; every operation's own bounds are far below. */

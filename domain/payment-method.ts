@@ -45,8 +45,40 @@ export type PaymentMethodPosture = {
 };
 
 export const PAYMENT_METHOD_POSTURES: readonly PaymentMethodPosture[] = [
-  { id: 'card', name: 'Card', provider: 'cardproc', implementationState: 'implemented', localAdmissionState: 'local sandbox', timing: 'synchronous', requiredFields: ['card_token'] },
-  { id: 'ach', name: 'ACH debit', provider: 'bankledger', implementationState: 'implemented', localAdmissionState: 'local sandbox', timing: 'asynchronous', requiredFields: ['banklink_account_token'] },
-  { id: 'wire', name: 'Wire', provider: 'bankledger', implementationState: 'implemented', localAdmissionState: 'local sandbox', timing: 'asynchronous', requiredFields: [] },
-  { id: 'stablecoin', name: 'Stablecoin', provider: null, implementationState: 'not_implemented', localAdmissionState: 'gated', timing: 'asynchronous', requiredFields: [] },
+  {
+    id: 'card',
+    name: 'Card',
+    provider: 'cardproc',
+    implementationState: 'implemented',
+    localAdmissionState: 'local sandbox',
+    timing: 'synchronous',
+    requiredFields: ['card_token'],
+  },
+  {
+    id: 'ach',
+    name: 'ACH debit',
+    provider: 'bankledger',
+    implementationState: 'implemented',
+    localAdmissionState: 'local sandbox',
+    timing: 'asynchronous',
+    requiredFields: ['banklink_account_token'],
+  },
+  {
+    id: 'wire',
+    name: 'Wire',
+    provider: 'bankledger',
+    implementationState: 'implemented',
+    localAdmissionState: 'local sandbox',
+    timing: 'asynchronous',
+    requiredFields: [],
+  },
+  {
+    id: 'stablecoin',
+    name: 'Stablecoin',
+    provider: null,
+    implementationState: 'not_implemented',
+    localAdmissionState: 'gated',
+    timing: 'asynchronous',
+    requiredFields: [],
+  },
 ];

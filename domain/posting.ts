@@ -31,7 +31,12 @@ const CLEARING: Record<PaymentMethod, Account> = {
 };
 
 const transfer = (debit: Account, credit: Account, amountMinor: bigint, currency: Currency): Posting[] =>
-  amountMinor === 0n ? [] : [{ account: debit, currency, amountMinor }, { account: credit, currency, amountMinor: -amountMinor }];
+  amountMinor === 0n
+    ? []
+    : [
+        { account: debit, currency, amountMinor },
+        { account: credit, currency, amountMinor: -amountMinor },
+      ];
 
 type Priced = Pick<
   Settlement,

@@ -5,5 +5,6 @@
 declare module 'ms' {
   type Unit = 'ms' | 's' | 'm' | 'h' | 'd' | 'second' | 'seconds' | 'minute' | 'minutes' | 'hour' | 'hours' | 'day' | 'days';
   export type StringValue = `${number}` | `${number}${Unit}` | `${number} ${Unit}`;
+  // biome-ignore lint/style/noDefaultExport: the declared package exports a default.
   export default function ms(value: StringValue): number;
 }

@@ -1,0 +1,60 @@
+/**
+ * The HTTP edge: authenticate, authorize, validate, gate, commit, answer. The register lines below are the table
+ * of contents; a route that declares no access, or an operation without schemas, does not build.
+ */
+import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify';
+import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
+import type { ApiDeps } from './deps.ts';
+import { authentication } from './plugins/authentication.ts';
+import { http, requestIdOf } from './plugins/http.ts';
+import { collectMethods } from './plugins/method-fallback.ts';
+import { openapi } from './plugins/openapi.ts';
+import { remoteGate } from './plugins/remote-gate.ts';
+import { healthRoutes } from './routes/health.ts';
+
+export const LIMITS = {
+  bodyBytes: 64 * 1024,
+  headerBytes: 16 * 1024,
+  pathParameterLength: 512,
+  requestTimeoutMs: 15_000,
+  headersTimeoutMs: 5_000,
+  connectionsCheckingIntervalMs: 1_000,
+  keepAliveTimeoutMs: 10_000,
+} as const;
+
+/**
+ * Builds the application; listening is `main.ts`'s.
+ *
+ * @throws when a route declares no access
+ */
+export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promise<FastifyInstance> {
+  const app = fastify({
+    loggerInstance: logger,
+    disableRequestLogging: true,
+    genReqId: requestIdOf,
+    requestIdLogLabel: 'request_id',
+    exposeHeadRoutes: false,
+    bodyLimit: LIMITS.bodyBytes,
+    requestTimeout: LIMITS.requestTimeoutMs,
+    keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
+    routerOptions: { maxParamLength: LIMITS.pathParameterLength },
+    http: { headersTimeout: LIMITS.headersTimeoutMs, connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs, maxHeaderSize: LIMITS.headerBytes },
+  });
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(createSerializerCompiler({ stringify: (value) => JSON.stringify(value) }));
+  app.addHook('onRoute', (route) => {
+    if (!route.config?.access) throw new Error(`${String(route.method)} ${route.url} declares no access`);
+  });
+
+  const registerMethodFallbacks = collectMethods(app);
+  await app.register(http, { deps });
+  await app.register(openapi);
+  await app.register(authentication, { deps });
+  await app.register(remoteGate, { deps });
+
+  await app.register(healthRoutes(deps));
+  app.get('/openapi.json', { config: { access: { auth: 'none' } }, schema: { tags: ['Service'], summary: 'This document' } }, async () => app.swagger());
+
+  registerMethodFallbacks();
+  return app;
+}

@@ -1,0 +1,30 @@
+/** What a route may use; made once by `api/main.ts`, or by a test. */
+import type { Config } from '../config.ts';
+import type { Database } from '../db/client.ts';
+import type { Sealer } from '../db/seal.ts';
+import type { CertificateKeys } from './certificate-key.ts';
+
+export type ApiDeps = {
+  readonly config: Pick<
+    Config,
+    | 'runtime'
+    | 'publicBaseUrl'
+    | 'apiKeyPepper'
+    | 'cardprocWebhookSecrets'
+    | 'bankledgerWebhookSecrets'
+    | 'idverifyWebhookSecrets'
+    | 'idverify'
+    | 'smtpUrl'
+    | 'webhookAllowLocalTargets'
+    | 'rateLimitPerMinute'
+    | 'logLevel'
+  >;
+  readonly db: Database;
+  readonly sealer: Sealer;
+  readonly certificateKeys: CertificateKeys;
+  /** Tells this process's dispatcher that something was committed; never waits (design §1.2). */
+  readonly dispatcher: { nudge(): void };
+  /** Whether Temporal answers; reported by readiness, decides nothing. */
+  readonly temporalHealth: () => Promise<'up' | 'degraded'>;
+  readonly now: () => Date;
+};

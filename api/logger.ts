@@ -1,0 +1,42 @@
+/**
+ * Structured logs of the API and the worker. Nothing secret or personal reaches them: requests are logged by an
+ * allow-list, and of an error only its kind, code and place, since messages and query parameters can carry data.
+ */
+import { DrizzleQueryError } from 'drizzle-orm';
+import { type Logger, pino } from 'pino';
+
+const REDACTED = [
+  'authorization',
+  '*.authorization',
+  '["x-api-key"]',
+  '*["x-api-key"]',
+  '*.api_key',
+  '*.secret',
+  '*.account_number',
+  '*.card_token',
+  '*.banklink_account_token',
+  '*.code_digits',
+];
+
+export function createLogger(options: { level: string; name: string }): Logger {
+  return pino({
+    level: options.level,
+    base: { process: options.name },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: { paths: REDACTED, censor: '[redacted]' },
+    serializers: { err: describeError },
+  });
+}
+
+/** Kind, code and place of an error; never its message, which can quote data. */
+export function describeError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { kind: typeof error };
+  const cause = error instanceof DrizzleQueryError ? error.cause : error;
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  const place = error.stack
+    ?.split('\n')
+    .filter((line) => line.trimStart().startsWith('at '))
+    .slice(0, 8)
+    .map((line) => line.trim());
+  return { kind: cause instanceof Error ? cause.name : error.name, ...(code === undefined ? {} : { code }), place };
+}

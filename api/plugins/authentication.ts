@@ -1,0 +1,58 @@
+/**
+ * Authenticates and authorizes before a body is read (contract §2: 401 → 403 → 422). One body for every key that
+ * is not valid, whatever is wrong with it.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import fp from 'fastify-plugin';
+import { findActiveApiKey, touchApiKey } from '../../db/queries/api-key.ts';
+import { DomainError } from '../../domain/error.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import { scopeCovers } from '../../domain/scope.ts';
+import { hashApiKey, isWellFormedApiKey } from '../credential.ts';
+import type { ApiDeps } from '../deps.ts';
+import type { Principal } from '../route-config.ts';
+
+/** A key's `last_used_at` is at most this much behind. */
+const TOUCH_INTERVAL_MS = 60_000;
+
+export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
+  app.decorateRequest('principal', null);
+  app.addHook('onRequest', async (request) => {
+    const access = request.routeOptions.config.access;
+    if (access?.auth === 'api_key') {
+      const principal = await authenticate(deps, request);
+      if (!scopeCovers(principal.scope, access.scope)) throw new DomainError('scope_insufficient', { required_scope: access.scope });
+      request.principal = principal;
+    }
+    if (access?.auth === 'optional_api_key' && apiKeyLines(request).length > 0) request.principal = await authenticate(deps, request);
+  });
+  app.addHook('preValidation', async (request) => {
+    if (request.principal && namesOtherOrganization(request.body, request.principal.orgId)) throw new DomainError('organization_mismatch');
+  });
+});
+
+/** The header lines as sent: Node joins doubled ones, which would look like a single line with a comma. */
+function apiKeyLines(request: FastifyRequest): string[] {
+  const { rawHeaders } = request.raw;
+  return rawHeaders.flatMap((name, index) => (index % 2 === 0 && name.toLowerCase() === 'x-api-key' ? [rawHeaders[index + 1] ?? ''] : []));
+}
+
+async function authenticate(deps: ApiDeps, request: FastifyRequest): Promise<Principal> {
+  const lines = apiKeyLines(request);
+  const [raw = ''] = lines;
+  if (lines.length === 0 || raw === '') throw new DomainError('credential_missing', {}, 'Send your API key in one X-API-Key header.');
+  if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');
+  const { runtime, apiKeyPepper } = deps.config;
+  if (!isWellFormedApiKey(raw, runtime)) throw new DomainError('credential_invalid');
+  const now = deps.now();
+  const key = await findActiveApiKey(deps.db, hashApiKey(apiKeyPepper, raw), environmentName(runtime));
+  if (!key || (key.expiresAt !== null && key.expiresAt <= now)) throw new DomainError('credential_invalid');
+  if (key.lastUsedAt === null || now.getTime() - key.lastUsedAt.getTime() > TOUCH_INTERVAL_MS) {
+    touchApiKey(deps.db, key.orgId, key.keyId, now).catch((error: unknown) => request.log.warn({ err: error }, 'could not note the use of a key'));
+  }
+  return { orgId: key.orgId, keyId: key.keyId, scope: key.scope };
+}
+
+function namesOtherOrganization(body: unknown, orgId: string): boolean {
+  return typeof body === 'object' && body !== null && 'org_id' in body && typeof body.org_id === 'string' && body.org_id !== orgId;
+}

@@ -1,0 +1,65 @@
+/**
+ * What holds for every request and answer (contract §1): the request id, the headers, strict JSON bodies, one log
+ * line, and a refusal in the same shape for what no route takes.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import helmet from '@fastify/helmet';
+import type { FastifyInstance } from 'fastify';
+import fp from 'fastify-plugin';
+import { DomainError } from '../../domain/error.ts';
+import { isRemote } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { handleError } from '../error-handler.ts';
+import { parseJsonBody } from '../json-body.ts';
+
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** The caller's X-Request-ID when it is one line of the allowed form, else a new one. */
+export function requestIdOf(raw: Pick<IncomingMessage, 'headersDistinct'>): string {
+  const [given, ...more] = raw.headersDistinct['x-request-id'] ?? [];
+  return given !== undefined && more.length === 0 && REQUEST_ID.test(given) ? given : randomUUID();
+}
+
+const JSON_TYPE = /^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i;
+const NO_BYTES = Buffer.alloc(0);
+
+export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
+  await app.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+    hsts: isRemote(deps.config.runtime),
+    referrerPolicy: { policy: 'no-referrer' },
+  });
+  app.decorateRequest('rawBody');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(/^application\/json/i, { parseAs: 'buffer' }, (request, body, done) => {
+    if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) return done(new DomainError('unsupported_media_type'));
+    const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body);
+    request.rawBody = bytes;
+    try {
+      done(null, bytes.length === 0 ? undefined : parseJsonBody(bytes));
+    } catch (error) {
+      done(error instanceof Error ? error : new DomainError('internal_error'));
+    }
+  });
+  app.addHook('onRequest', async (request, reply) => {
+    request.rawBody = NO_BYTES;
+    reply.header('X-Request-ID', request.id).header('Cache-Control', 'no-store');
+    if (request.headers['content-encoding'] !== undefined) throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
+    if ((request.raw.headersDistinct['content-type'] ?? []).length > 1) throw new DomainError('unsupported_media_type');
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    request.log.info(
+      {
+        method: request.method,
+        route: request.routeOptions.url ?? 'none',
+        status: reply.statusCode,
+        duration_ms: Math.round(reply.elapsedTime),
+        org_id: request.principal?.orgId,
+      },
+      'request',
+    );
+  });
+  app.setErrorHandler(handleError);
+  app.setNotFoundHandler((request, reply) => handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply));
+});

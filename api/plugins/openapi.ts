@@ -1,0 +1,142 @@
+/**
+ * The OpenAPI document (contract §15), generated from the routes' schemas and declarations. What every operation
+ * of a kind answers alike - credentials, validation, limits, gates - is added here from its declaration.
+ */
+import swagger from '@fastify/swagger';
+import type { FastifyInstance } from 'fastify';
+import fp from 'fastify-plugin';
+import { fastifyZodOpenApiPlugin, fastifyZodOpenApiTransformers } from 'fastify-zod-openapi';
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { createSchema } from 'zod-openapi';
+import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
+import { STATUS_OF } from '../error-handler.ts';
+import type { RouteConfig } from '../route-config.ts';
+import { HTTPValidationError, Problem } from '../schemas/common.ts';
+
+export const API_VERSION = '2.0.0';
+
+const TAGS = [
+  'Settlement',
+  'Provider webhooks',
+  'Bank linking',
+  'Consumer',
+  'Organizations and keys',
+  'Recipients',
+  'Verification',
+  'Wallets and fees',
+  'Caribbean off-ramp',
+  'Webhooks',
+  'Posture',
+  'Sandbox',
+  'Service',
+] as const;
+export type Tag = (typeof TAGS)[number];
+
+type Operation = { readonly method: string; readonly path: string; readonly access: RouteConfig; readonly hasInput: boolean; readonly hasBody: boolean };
+
+export const openapi = fp(async (app: FastifyInstance) => {
+  const operations: Operation[] = [];
+  app.addHook('onRoute', (route) => {
+    const access = route.config?.access;
+    if (!access || access.internal || route.schema?.hide) return;
+    const { schema } = route;
+    const hasBody = schema?.body !== undefined;
+    for (const method of [route.method].flat()) {
+      operations.push({
+        method: method.toLowerCase(),
+        path: route.url.replace(/:([A-Za-z_]+)/g, '{$1}'),
+        access,
+        hasBody,
+        hasInput: hasBody || schema?.params !== undefined || schema?.querystring !== undefined || schema?.headers !== undefined,
+      });
+    }
+  });
+  await app.register(fastifyZodOpenApiPlugin);
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Settlement service',
+        version: API_VERSION,
+        description:
+          'Settlement and payout API for Caribbean corridors. Controlled infrastructure under hardening: value moves only in the local sandbox, as a simulation; elsewhere every value operation answers 503 before anything is collected. No corridor is live.',
+      },
+      tags: TAGS.map((name) => ({ name })),
+      components: {
+        securitySchemes: {
+          ApiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'Exactly one header with exactly one key.' },
+          ConsumerSession: { type: 'http', scheme: 'bearer' },
+        },
+      },
+    },
+    transform: fastifyZodOpenApiTransformers.transform,
+    transformObject: (options) => describeSharedAnswers(fastifyZodOpenApiTransformers.transformObject(options) as OpenAPIV3_1.Document, operations),
+  });
+});
+
+function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: readonly Operation[]): OpenAPIV3_1.Document {
+  const schemas = { ...document.components?.schemas, ...componentSchemas() };
+  for (const operation of operations) {
+    const item = document.paths?.[operation.path];
+    const described = item?.[operation.method as OpenAPIV3_1.HttpMethods];
+    if (!described) continue;
+    const security = SECURITY[operation.access.auth];
+    if (security) described.security = security;
+    const responses: Record<string, OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject> = {};
+    for (const [status, codes] of sharedProblems(operation)) responses[status] = problemResponse(codes);
+    if (operation.hasInput) responses['422'] = VALIDATION_RESPONSE;
+    Object.assign(responses, described.responses);
+    for (const response of Object.values(responses))
+      if (!('$ref' in response)) Object.assign(response, { headers: { ...SHARED_HEADERS, ...response.headers } });
+    Object.assign(described, { responses });
+  }
+  return { ...document, components: { ...document.components, schemas } };
+}
+
+const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObject[]>> = {
+  api_key: [{ ApiKey: [] }],
+  optional_api_key: [{}, { ApiKey: [] }],
+  session: [{ ConsumerSession: [] }],
+};
+
+const SHARED_HEADERS = {
+  'X-Request-ID': { description: "The request's id: the caller's own when it was well-formed.", schema: { type: 'string' } },
+} as const satisfies Record<string, OpenAPIV3_1.HeaderObject>;
+
+const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
+  description: 'Validation failed; every fault of the request is listed.',
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/HTTPValidationError' } } },
+};
+
+/** The refusals that follow from an operation's declaration, by status. */
+function sharedProblems({ access, hasBody, hasInput }: Operation): [string, ErrorCode[]][] {
+  const codes: ErrorCode[] = ['rate_limited', 'temporarily_unavailable', 'internal_error'];
+  if (access.auth === 'api_key' || access.auth === 'optional_api_key') codes.push('credential_missing', 'credential_ambiguous', 'credential_invalid');
+  if (access.auth === 'session') codes.push('credential_missing', 'credential_invalid');
+  if (access.auth === 'signature') codes.push('signature_invalid');
+  if (access.auth === 'api_key' && access.scope !== 'read') codes.push('scope_insufficient');
+  if (hasBody) codes.push('payload_too_large', 'unsupported_media_type', 'request_timeout');
+  if (hasBody && access.auth === 'api_key') codes.push('organization_mismatch');
+  if (hasInput && access.auth === 'api_key') codes.push('not_found');
+  if (access.remote && access.remote !== 'same') codes.push(access.remote);
+  const byStatus = new Map<string, ErrorCode[]>();
+  for (const code of ERROR_CODES.filter((candidate) => codes.includes(candidate))) {
+    const status = String(STATUS_OF[code]);
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  return [...byStatus];
+}
+
+/** A problem answer that names its possible codes; `detail` of the list is their public text. */
+export function problemResponse(codes: readonly ErrorCode[]): OpenAPIV3_1.ResponseObject {
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERROR_TEXT[code].detail}`).join('\n\n'),
+    content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+  };
+}
+
+function componentSchemas(): Record<string, OpenAPIV3_1.SchemaObject> {
+  const validation = createSchema(HTTPValidationError, { io: 'output', openapiVersion: '3.1.0' });
+  const problem = createSchema(Problem, { io: 'output', openapiVersion: '3.1.0' });
+  return { ...validation.components, ...problem.components } as Record<string, OpenAPIV3_1.SchemaObject>;
+}

@@ -1,0 +1,19 @@
+/**
+ * Closes what a remote runtime does not offer, after validation and before anything is stored
+ * (`operations.csv`, column `remote`).
+ */
+import type { FastifyInstance } from 'fastify';
+import fp from 'fastify-plugin';
+import { DomainError } from '../../domain/error.ts';
+import { CLOSED_GATES } from '../../domain/gate.ts';
+import { isRemote } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+
+export const remoteGate = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
+  if (!isRemote(deps.config.runtime)) return;
+  app.addHook('preHandler', async (request) => {
+    const answer = request.routeOptions.config.access?.remote ?? 'same';
+    if (answer === 'launch_gates_closed') throw new DomainError(answer, { gates: CLOSED_GATES });
+    if (answer === 'local_sandbox_only' || answer === 'remote_environment') throw new DomainError(answer);
+  });
+});

@@ -1,0 +1,38 @@
+/**
+ * What every route declares beside its schemas. `api/app.ts` refuses to build with a route that declares nothing,
+ * and the tests compare the declarations with `operations.csv`.
+ */
+import type { FastifyRequest } from 'fastify';
+import type { RemoteAnswer } from '../domain/runtime.ts';
+import type { Scope } from '../domain/scope.ts';
+
+/** Who may call. `scope` is the least capability that the route accepts (contract §3). */
+export type RouteAccess = { readonly auth: 'api_key'; readonly scope: Scope } | { readonly auth: 'optional_api_key' | 'none' | 'signature' | 'session' };
+
+export type RouteConfig = RouteAccess & {
+  /** How the operation answers in a remote runtime; `same` where nothing is said. */
+  readonly remote?: RemoteAnswer;
+  /** Needed for routes that are no operation of the interface: the fallback answers. */
+  readonly internal?: boolean;
+};
+
+/** The authenticated caller. */
+export type Principal = { readonly orgId: string; readonly keyId: string; readonly scope: Scope };
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: RouteConfig;
+  }
+  interface FastifyRequest {
+    /** Set by authentication; null on routes without. Read it by `principalOf`. */
+    principal: Principal | null;
+    /** The exact bytes of the body, for signatures and idempotency. */
+    rawBody: Buffer;
+  }
+}
+
+/** The caller of a route that declares a credential. */
+export function principalOf(request: FastifyRequest): Principal {
+  if (request.principal === null) throw new Error(`route ${request.routeOptions.url} read a principal without declaring a credential`);
+  return request.principal;
+}

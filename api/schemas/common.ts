@@ -1,0 +1,106 @@
+/** The shared bounds of every request and answer (contract §1, §2). */
+import countries from 'i18n-iso-countries';
+import { isValidPhoneNumber } from 'libphonenumber-js/max';
+import { z } from 'zod';
+import { CORRIDOR_IDS, RAILS } from '../../domain/corridor.ts';
+import { ERROR_CODES } from '../../domain/error.ts';
+import { CURRENCIES, MONEY_PATTERN, MONEY_TEXT_LENGTH_MAX } from '../../domain/money.ts';
+import { PAGE } from '../../domain/page.ts';
+import { ENVIRONMENT_NAMES } from '../../domain/runtime.ts';
+
+const CONTROL_CHARACTER = /\p{Cc}/u;
+
+/** The one string rule: NUL and lone surrogates pass zod and break PostgreSQL. */
+const isClean = (value: string): boolean =>
+  value.isWellFormed() && !CONTROL_CHARACTER.test(value) && value === value.normalize('NFC') && value === value.trim();
+
+/** Text of `min` to `max` characters: well-formed, NFC, trimmed, without control characters. */
+export const text = (min: number, max: number) =>
+  z.string().min(min).max(max).refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters' });
+
+/** As `text`, for a value that a pattern describes completely. */
+export const pattern = (expression: RegExp, min: number, max: number) => z.string().min(min).max(max).regex(expression);
+
+const ID_LENGTH_MAX = 36;
+const SETTLEMENT_ID_LENGTH_MAX = 64;
+export const id = () => text(1, ID_LENGTH_MAX);
+export const settlementId = () => text(1, SETTLEMENT_ID_LENGTH_MAX);
+
+/** A decimal string in major units; which amounts are allowed depends on the currency and is checked with it. */
+export const money = () => pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({ example: '250.00' });
+
+export const corridor = () => z.enum(CORRIDOR_IDS).meta({ example: 'US-JM' });
+export const rail = () => z.enum(RAILS).meta({ example: 'bank_transfer' });
+export const currency = () => z.enum(CURRENCIES);
+
+export const country = () =>
+  z
+    .string()
+    .regex(/^[A-Z]{2}$/)
+    .refine((value) => countries.isValid(value), { error: 'must be an ISO 3166-1 alpha-2 country code' })
+    .meta({ example: 'JM' });
+
+const EMAIL_LENGTH_MAX = 254;
+const isEmail = (value: string): boolean => z.email().safeParse(value).success;
+export const email = () =>
+  text(3, EMAIL_LENGTH_MAX).refine(isEmail, { error: 'must be an e-mail address' }).meta({ format: 'email', example: 'ops@acme.example' });
+
+const PHONE_LENGTH_MAX = 16;
+export const phone = () =>
+  pattern(/^\+[1-9][0-9]{6,14}$/, 8, PHONE_LENGTH_MAX)
+    .refine((value) => isValidPhoneNumber(value), { error: 'must be a valid E.164 phone number' })
+    .meta({ example: '+18765550123' });
+
+const METADATA_KEYS_MAX = 20;
+export const metadata = () =>
+  z
+    .record(pattern(/^[A-Za-z0-9_.-]+$/, 1, 40), text(0, 500))
+    .refine((value) => Object.keys(value).length <= METADATA_KEYS_MAX, { error: `must have at most ${METADATA_KEYS_MAX} keys` })
+    .meta({ example: { invoice: 'INV-1042' } });
+
+export const environment = () => z.enum(ENVIRONMENT_NAMES).meta({ example: 'local sandbox' });
+export const timestamp = () => z.iso.datetime().meta({ example: '2026-11-21T08:00:00.000Z' });
+
+/** A whole number in a query string; `int_parsing` where it is none. */
+const queryInteger = (min: number, max: number, fallback: number) =>
+  z
+    .string()
+    .optional()
+    .transform((value, context) => {
+      if (value === undefined) return fallback;
+      const parsed = /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
+      const fault = (type: string, message: string) => {
+        context.addIssue({ code: 'custom', message, params: { type } });
+        return z.NEVER;
+      };
+      if (Number.isNaN(parsed)) return fault('int_parsing', 'Input should be a valid integer, unable to parse string as an integer');
+      if (parsed < min) return fault('greater_than_equal', `Input should be greater than or equal to ${min}`);
+      if (parsed > max) return fault('less_than_equal', `Input should be less than or equal to ${max}`);
+      return parsed;
+    })
+    .meta({ override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
+
+/** `limit` and `offset` of every list. */
+export const PageQuery = z.strictObject({
+  limit: queryInteger(PAGE.limitMin, PAGE.limitMax, PAGE.limitDefault),
+  offset: queryInteger(0, PAGE.offsetMax, 0),
+});
+
+/** FastAPI's shape, exactly (contract §2). */
+export const ValidationErrorItem = z
+  .object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })
+  .meta({ id: 'ValidationError', example: { loc: ['body', 'amount'], msg: 'Field required', type: 'missing' } });
+export const HTTPValidationError = z.object({ detail: z.array(ValidationErrorItem) }).meta({ id: 'HTTPValidationError' });
+
+/** RFC 9457; further members by code (contract §2). */
+export const Problem = z
+  .looseObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string(),
+    code: z.enum(ERROR_CODES),
+    request_id: z.string(),
+  })
+  .meta({ id: 'Problem' });

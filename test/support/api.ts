@@ -1,0 +1,132 @@
+/** An application over its own database, and callers for it. Everything real but the provider's side. */
+import { randomBytes } from 'node:crypto';
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { pino } from 'pino';
+import { buildApp } from '../../api/app.ts';
+import { certificateKeys } from '../../api/certificate-key.ts';
+import { generateApiKey, hashApiKey, KEY_PREFIX_LENGTH } from '../../api/credential.ts';
+import type { ApiDeps } from '../../api/deps.ts';
+import { type Connection, connect } from '../../db/client.ts';
+import { newId } from '../../db/id.ts';
+import { apiKeys, organizations } from '../../db/schema/index.ts';
+import { createSealer } from '../../db/seal.ts';
+import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import type { Scope } from '../../domain/scope.ts';
+import { createTestDatabase } from './postgres.ts';
+
+export const TEST_SECRETS = {
+  apiKeyPepper: 'test-pepper-test-pepper-test-pepper',
+  cardproc: 'cardproc-test-secret-0123456789abcdef',
+  bankledger: 'bankledger-test-secret-0123456789abcdef',
+  idverify: 'idverify-test-secret-0123456789abcdef',
+  encryption: { id: 'test-1', key: randomBytes(32) },
+  signing: { id: 'test-1', key: randomBytes(32) },
+} as const;
+
+export type Caller = { readonly orgId: string; readonly keyId: string; readonly apiKey: string };
+
+export type TestApi = {
+  readonly app: FastifyInstance;
+  readonly deps: ApiDeps;
+  readonly connection: Connection;
+  readonly databaseUrl: string;
+  /** How often something was committed for dispatch. */
+  nudges(): number;
+  /** A new organization with one key of this scope; its own tenant, so tests share nothing. */
+  createCaller(scope?: Scope): Promise<Caller>;
+  /** Another key for an organization that exists. */
+  createKey(orgId: string, scope: Scope): Promise<Caller>;
+  call(
+    caller: Caller | null,
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+    url: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<LightMyRequestResponse>;
+  close(): Promise<void>;
+};
+
+export async function createTestApi(
+  options: { runtime?: RuntimeEnvironment; deps?: Partial<ApiDeps>; config?: Partial<ApiDeps['config']> } = {},
+): Promise<TestApi> {
+  const runtime = options.runtime ?? 'local-sandbox';
+  const database = await createTestDatabase();
+  const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });
+  let nudgeCount = 0;
+  const deps: ApiDeps = {
+    config: {
+      runtime,
+      publicBaseUrl: 'http://127.0.0.1',
+      apiKeyPepper: TEST_SECRETS.apiKeyPepper,
+      cardprocWebhookSecrets: [TEST_SECRETS.cardproc],
+      bankledgerWebhookSecrets: [TEST_SECRETS.bankledger],
+      idverifyWebhookSecrets: [TEST_SECRETS.idverify],
+      idverify: undefined,
+      smtpUrl: undefined,
+      webhookAllowLocalTargets: true,
+      rateLimitPerMinute: 1_000_000,
+      logLevel: 'silent',
+      ...options.config,
+    },
+    db: connection.db,
+    sealer: createSealer([TEST_SECRETS.encryption]),
+    certificateKeys: certificateKeys([TEST_SECRETS.signing]),
+    dispatcher: { nudge: () => void (nudgeCount += 1) },
+    temporalHealth: async () => 'up',
+    now: () => new Date(),
+    ...options.deps,
+  };
+  const app = await buildApp(deps, pino({ level: deps.config.logLevel }));
+  await app.ready();
+
+  const createKey = async (orgId: string, scope: Scope): Promise<Caller> => {
+    const apiKey = generateApiKey(runtime);
+    const keyId = newId();
+    await connection.db.insert(apiKeys).values({
+      keyId,
+      orgId,
+      name: 'test',
+      scope,
+      status: 'active',
+      environment: environmentName(runtime),
+      prefix: apiKey.slice(0, KEY_PREFIX_LENGTH),
+      keyHash: hashApiKey(deps.config.apiKeyPepper, apiKey),
+      createdAt: deps.now(),
+    });
+    return { orgId, keyId, apiKey };
+  };
+
+  return {
+    app,
+    deps,
+    connection,
+    databaseUrl: database.databaseUrl,
+    nudges: () => nudgeCount,
+    createKey,
+    createCaller: async (scope = 'full') => {
+      const orgId = newId();
+      await connection.db.insert(organizations).values({
+        orgId,
+        kind: 'partner',
+        name: 'Acme',
+        country: 'JM',
+        contactEmail: 'dev@acme.example',
+        environment: environmentName(runtime),
+        createdAt: deps.now(),
+      });
+      return createKey(orgId, scope);
+    },
+    call: (caller, method, url, body, headers = {}) =>
+      app.inject({
+        method,
+        url,
+        headers: { ...(caller ? { 'x-api-key': caller.apiKey } : {}), ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+        ...(body === undefined ? {} : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
+      }),
+    close: async () => {
+      await app.close();
+      await connection.close();
+      await database.drop();
+    },
+  };
+}
