@@ -1,0 +1,224 @@
+/**
+ * Where the two Temporal programs come from: what the caller names, what the machine has, the SDK's own download, or a
+ * build from published sources. The branches are tried in that order, the result is kept under the binary directory, and
+ * each branch that cannot serve says why in one sentence.
+ *
+ * Everything is installed under a private name and renamed, so two acquisitions at the same moment only do the work twice.
+ */
+import { execFile } from 'node:child_process';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { repositoryRoot } from './place.ts';
+
+export type Acquisition = {
+  /** The caller's environment: the explicit paths, PATH, JAVA_HOME. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where acquired programs are kept, usually `.local/bin`. */
+  readonly binDirectory: string;
+  /** Told before each step that takes long. */
+  readonly onProgress?: (text: string) => void;
+};
+
+type Outcome = { readonly path: string } | { readonly refusal: string };
+type Branch = (acquisition: Acquisition) => Outcome | Promise<Outcome>;
+
+const run = promisify(execFile);
+
+const CLI_VERSION = 'v1.5.1';
+const TEST_SERVER_VERSION = 'v1.38.0';
+const LOGBACK_VERSION = '1.5.18';
+const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
+const DOWNLOAD_TIMEOUT_MS = 180_000;
+const BUILD_TIMEOUT_MS = 900_000;
+
+/**
+ * The `temporal` program, which holds the development server.
+ *
+ * @throws Error with the reason of every branch, when none serves
+ */
+export function acquireDevServer(acquisition: Acquisition): Promise<string> {
+  return firstOf('No Temporal development server could be found or made', acquisition, [
+    explicitPath('TEMPORAL_CLI_PATH'),
+    onPath,
+    cached(`temporal-${CLI_VERSION}`),
+    download('dev-server', `temporal-${CLI_VERSION}`, CLI_VERSION),
+    goInstall,
+  ]);
+}
+
+/**
+ * The time-skipping test server, as a program whose one argument is the port.
+ *
+ * @throws Error with the reason of every branch, when none serves
+ */
+export function acquireTestServer(acquisition: Acquisition): Promise<string> {
+  const built = path.join(`test-server-${TEST_SERVER_VERSION}`, 'run');
+  return firstOf('No time-skipping Temporal server could be found or made', acquisition, [
+    explicitPath('TEMPORAL_TEST_SERVER_PATH'),
+    cached(`temporal-test-server-${TEST_SERVER_VERSION}`),
+    cached(built),
+    download('time-skipping', `temporal-test-server-${TEST_SERVER_VERSION}`, TEST_SERVER_VERSION),
+    mavenAssembly(built),
+  ]);
+}
+
+async function firstOf(failure: string, acquisition: Acquisition, branches: readonly Branch[]): Promise<string> {
+  const refusals: string[] = [];
+  for (const branch of branches) {
+    const outcome = await branch(acquisition);
+    if ('path' in outcome) return outcome.path;
+    refusals.push(outcome.refusal);
+  }
+  throw new Error(`${failure}:\n${refusals.map((refusal) => `  ${refusal}`).join('\n')}`);
+}
+
+/** A path that was named and is wrong stops the search: another program than the one asked for would surprise. */
+function explicitPath(variable: string): Branch {
+  return ({ env }) => {
+    const named = env[variable];
+    if (!named) return { refusal: `${variable} is not set.` };
+    if (!isExecutable(named)) throw new Error(`${variable} names ${named}, which is not an executable file.`);
+    return { path: path.resolve(named) };
+  };
+}
+
+async function onPath({ env }: Acquisition): Promise<Outcome> {
+  const found = findOnPath('temporal', env);
+  if (!found) return { refusal: 'There is no temporal on the PATH.' };
+  try {
+    const { stdout } = await run(found, ['--version'], { timeout: 10_000 });
+    if (/\bServer \d/.test(stdout)) return { path: found };
+  } catch {
+    // Said below: a program that fails and one that says something else are refused alike.
+  }
+  return { refusal: `The temporal on the PATH (${found}) does not tell the version of its server.` };
+}
+
+function cached(name: string): Branch {
+  return ({ binDirectory }) => {
+    const file = path.join(binDirectory, name);
+    return isExecutable(file) ? { path: file } : { refusal: `Nothing is kept at ${file} yet.` };
+  };
+}
+
+/** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
+function download(kind: string, name: string, version: string): Branch {
+  return async ({ binDirectory, onProgress }) => {
+    onProgress?.(`downloading ${name}`);
+    await mkdir(binDirectory, { recursive: true });
+    try {
+      const script = path.join(import.meta.dirname, 'sdk-download.ts');
+      const args = ['--import', 'tsx', script, kind, binDirectory, version];
+      await run(process.execPath, args, { cwd: repositoryRoot, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL' });
+    } catch (error) {
+      return { refusal: `The SDK's own download did not work: ${lastWords(error)}.` };
+    }
+    const file = path.join(binDirectory, name);
+    return isExecutable(file) ? { path: file } : { refusal: `The SDK's own download left nothing at ${file}.` };
+  };
+}
+
+async function goInstall({ env, binDirectory, onProgress }: Acquisition): Promise<Outcome> {
+  const go = findOnPath('go', env);
+  if (!go) return { refusal: 'There is no Go on the PATH to build it with.' };
+  onProgress?.('building it with Go, once, which takes some minutes');
+  return install(binDirectory, `temporal-${CLI_VERSION}`, 'go install', async (directory) => {
+    const source = `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`;
+    await run(go, ['install', source], { cwd: directory, env: { ...env, GOBIN: directory }, timeout: BUILD_TIMEOUT_MS });
+    return path.join(directory, process.platform === 'win32' ? 'temporal.exe' : 'temporal');
+  });
+}
+
+function mavenAssembly(name: string): Branch {
+  return async ({ env, binDirectory, onProgress }) => {
+    const maven = findOnPath('mvn', env);
+    if (!maven) return { refusal: 'There is no Maven on the PATH to collect it with.' };
+    if (!env['JAVA_HOME'] && !findOnPath('java', env)) return { refusal: 'There is no Java on the PATH to run it with.' };
+    onProgress?.('collecting the time-skipping server with Maven, once, which takes about a minute');
+    const outcome = await install(binDirectory, path.dirname(name), 'mvn', async (directory) => {
+      const assembly = path.join(directory, 'assembly');
+      await mkdir(assembly);
+      await writeFile(path.join(directory, 'pom.xml'), POM);
+      const args = ['--batch-mode', '--quiet', MAVEN_COPY, '-DincludeScope=runtime', `-DoutputDirectory=${path.join(assembly, 'jars')}`];
+      await run(maven, args, { cwd: directory, env: { ...env }, timeout: BUILD_TIMEOUT_MS });
+      await writeFile(path.join(assembly, 'logback.xml'), LOGBACK);
+      await writeFile(path.join(assembly, 'run'), LAUNCHER);
+      await chmod(path.join(assembly, 'run'), 0o755);
+      return assembly;
+    });
+    return 'path' in outcome ? { path: path.join(binDirectory, name) } : outcome;
+  };
+}
+
+/** Makes something in a private folder and renames it into place. Whoever comes second finds the first one's work there. */
+async function install(binDirectory: string, name: string, tool: string, make: (directory: string) => Promise<string>): Promise<Outcome> {
+  await mkdir(binDirectory, { recursive: true });
+  const directory = await mkdtemp(path.join(binDirectory, '.installing-'));
+  const target = path.join(binDirectory, name);
+  try {
+    const made = await make(directory);
+    await rename(made, target).catch((error: unknown) => {
+      if (!existsSync(target)) throw error;
+    });
+    return { path: target };
+  } catch (error) {
+    return { refusal: `${tool} did not work: ${lastWords(error)}.` };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function findOnPath(name: string, env: Acquisition['env']): string | undefined {
+  const suffixes = process.platform === 'win32' ? ['.exe', '.cmd', ''] : [''];
+  const folders = (env['PATH'] ?? '').split(path.delimiter).filter((folder) => folder !== '');
+  return folders.flatMap((folder) => suffixes.map((suffix) => path.join(folder, name + suffix))).find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The last line a failed program wrote, cut to a sentence's length. */
+function lastWords(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ('killed' in error && error.killed === true) return 'it took too long';
+  const written = ['stderr', 'stdout'].map((stream) => (stream in error ? String(Reflect.get(error, stream)).trim() : ''));
+  const text = written.find((output) => output !== '') ?? error.message;
+  return (text.split('\n').at(-1) ?? '').trim().replace(/\.$/, '').slice(0, 300);
+}
+
+const dependency = (group: string, artifact: string, version: string): string =>
+  `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`;
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>local</groupId><artifactId>test-server</artifactId><version>1</version>
+  <dependencies>
+    ${dependency('io.temporal', 'temporal-test-server', TEST_SERVER_VERSION.slice(1))}
+    ${dependency('ch.qos.logback', 'logback-classic', LOGBACK_VERSION)}
+  </dependencies>
+</project>
+`;
+
+/** Without it the server prints megabytes of debug lines. */
+const LOGBACK = `<configuration>
+  <appender name="stderr" class="ch.qos.logback.core.ConsoleAppender"><target>System.err</target><encoder><pattern>%msg%n</pattern></encoder></appender>
+  <root level="ERROR"><appender-ref ref="stderr"/></root>
+</configuration>
+`;
+
+/** \`exec\` keeps the pid, so that ending this program ends the server; the watcher ends it when the parent was killed. */
+const LAUNCHER = `#!/bin/sh
+here=$(cd "$(dirname "$0")" && pwd)
+parent=$PPID
+( while kill -0 "$parent" 2>/dev/null && kill -0 "$$" 2>/dev/null; do sleep 2; done; kill "$$" 2>/dev/null ) </dev/null >/dev/null 2>&1 &
+exec "\${JAVA_HOME:+$JAVA_HOME/bin/}java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \\
+  -Dlogback.configurationFile="$here/logback.xml" -cp "$here/jars/*" io.temporal.testserver.TestServer "$@"
+`;

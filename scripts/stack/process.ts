@@ -1,0 +1,82 @@
+/**
+ * Processes that outlive their parent: who a pid is, whether it is still the one that was recorded, and a bounded stop.
+ * A pid alone is never trusted, since the system hands it out again: its start time and command line must match too.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A process as it was seen: enough to recognize it later. */
+export type ProcessRecord = { readonly pid: number; readonly startedAt: string; readonly command: string };
+
+const POLL_MS = 25;
+
+/** The process that has this pid now; undefined when there is none. */
+export function findProcess(pid: number): ProcessRecord | undefined {
+  return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
+}
+
+/** Whether the recorded process is still running: same pid, same start, same command line. */
+export function isRunning(record: ProcessRecord): boolean {
+  const now = findProcess(record.pid);
+  return now !== undefined && now.startedAt === record.startedAt && now.command === record.command;
+}
+
+/**
+ * Asks the recorded process to end, and ends it by force after `timeoutMs`. Does nothing when the pid belongs to
+ * another process by now.
+ */
+export async function stopProcess(record: ProcessRecord, timeoutMs: number, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (!send(record, signal)) return;
+  if (await hasEnded(record, timeoutMs)) return;
+  send(record, 'SIGKILL');
+  await hasEnded(record, timeoutMs);
+}
+
+/** Waits until the recorded process is gone; false when it is still there after `timeoutMs`. */
+export async function hasEnded(record: ProcessRecord, timeoutMs: number): Promise<boolean> {
+  const deadline = Date.now() + timeoutMs;
+  while (isRunning(record)) {
+    if (Date.now() >= deadline) return false;
+    await sleep(POLL_MS);
+  }
+  return true;
+}
+
+function send(record: ProcessRecord, signal: NodeJS.Signals): boolean {
+  if (!isRunning(record)) return false;
+  try {
+    process.kill(record.pid, signal);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    throw error;
+  }
+}
+
+function fromProc(pid: number): ProcessRecord | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The second field is the program's name in parentheses and may hold spaces: count from the last parenthesis.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state] = fields;
+    const startedAt = fields[19];
+    if (state === 'Z' || startedAt === undefined) return undefined;
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    return { pid, startedAt, command };
+  } catch {
+    return undefined;
+  }
+}
+
+function fromPs(pid: number): ProcessRecord | undefined {
+  try {
+    const text = execFileSync('ps', ['-ww', '-o', 'stat=,lstart=,args=', '-p', String(pid)], { encoding: 'utf8' }).trim();
+    // lstart is five words: "Fri Nov 21 11:47:03 2026".
+    const [state = '', ...words] = text.split(/\s+/);
+    if (state === '' || state.startsWith('Z')) return undefined;
+    return { pid, startedAt: words.slice(0, 5).join(' '), command: words.slice(5).join(' ') };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,28 @@
+/** A database of its own for each test file: a copy of the migrated template on the run's PostgreSQL. */
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { z } from 'zod';
+import { sharedResource } from './resource.ts';
+
+const Server = z.object({ serverUrl: z.string(), template: z.string() });
+
+/** An empty database with the current schema. `drop` ends whatever is still connected to it. */
+export async function createTestDatabase(): Promise<{ databaseUrl: string; drop: () => Promise<void> }> {
+  const { serverUrl, template } = await sharedResource('postgres', Server);
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
+  return {
+    databaseUrl: `${serverUrl}/${name}`,
+    drop: () => administer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
+async function administer(serverUrl: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: `${serverUrl}/postgres` });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}

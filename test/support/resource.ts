@@ -1,0 +1,20 @@
+/** Asks the process that owns the shared servers for one of them; the first to ask waits until it runs. */
+import { get } from 'node:http';
+import { inject } from 'vitest';
+import { z } from 'zod';
+
+const Failure = z.object({ error: z.string() });
+
+/** Not by fetch, which gives up after five minutes of silence. */
+export async function sharedResource<Shape extends z.ZodType>(name: string, shape: Shape): Promise<z.output<Shape>> {
+  const { status, body } = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
+    get(`${inject('resources')}/${name}`, (response) => {
+      const parts: string[] = [];
+      response.setEncoding('utf8');
+      response.on('data', (part: string) => parts.push(part));
+      response.on('end', () => resolve({ status: response.statusCode, body: parts.join('') }));
+    }).on('error', reject);
+  });
+  if (status === 200) return shape.parse(JSON.parse(body));
+  throw new Error(Failure.parse(JSON.parse(body)).error);
+}
