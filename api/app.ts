@@ -10,7 +10,13 @@ import { http, requestIdOf } from './plugins/http.ts';
 import { collectMethods } from './plugins/method-fallback.ts';
 import { openapi } from './plugins/openapi.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
+import { certificateRoutes } from './routes/certificate.ts';
+import { corridorRoutes } from './routes/corridor.ts';
+import { estimateRoutes } from './routes/estimate.ts';
+import { feeRoutes } from './routes/fee.ts';
 import { healthRoutes } from './routes/health.ts';
+import { jwksRoutes } from './routes/jwks.ts';
+import { paymentMethodRoutes } from './routes/payment-method.ts';
 
 export const LIMITS = {
   bodyBytes: 64 * 1024,
@@ -52,6 +58,12 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(authentication, { deps });
   await app.register(remoteGate, { deps });
 
+  await app.register(estimateRoutes(deps));
+  await app.register(paymentMethodRoutes(deps));
+  await app.register(feeRoutes(deps));
+  await app.register(corridorRoutes(deps));
+  await app.register(certificateRoutes(deps));
+  await app.register(jwksRoutes(deps));
   await app.register(healthRoutes(deps));
   app.get('/openapi.json', { config: { access: { auth: 'none' } }, schema: { tags: ['Service'], summary: 'This document' } }, async () => app.swagger());
 

@@ -3,6 +3,7 @@
  * is live.
  */
 import { type Currency, parseRate } from './money.ts';
+import type { ImplementationState } from './payment-method.ts';
 
 export const RAILS = ['bank_transfer', 'mobile_money', 'cash_pickup'] as const;
 export type Rail = (typeof RAILS)[number];
@@ -43,6 +44,9 @@ export const DELIVERY_MINUTES: Record<Rail, { readonly min: number; readonly max
   mobile_money: { min: 5, max: 60 },
   cash_pickup: { min: 15, max: 240 },
 };
+
+/** Payouts are simulated end to end; there is no adapter to a real rail. */
+export const RAIL_IMPLEMENTATION_STATE: ImplementationState = 'partial';
 
 const corridor = (id: CorridorId, pair: readonly [Currency, Currency], rate: string, rails: readonly [Rail, ...Rail[]]): Corridor => ({
   id,

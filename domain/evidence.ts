@@ -3,7 +3,7 @@
  * most one piece of evidence; folding evidence is order-independent up to the first decision, and nothing is
  * applied twice.
  */
-import { type Failure, isTerminal, type Settlement } from './settlement.ts';
+import { type Failure, isTerminal, type Settlement, type SettlementStatus } from './settlement.ts';
 
 export const EVIDENCE_KINDS = ['collection_succeeded', 'collection_failed', 'dispute_opened', 'dispute_closed', 'payout_confirmed', 'payout_refused'] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
@@ -11,7 +11,7 @@ export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 export const EVIDENCE_PROVIDERS = ['cardproc', 'bankledger', 'payout_rail', 'internal'] as const;
 export type EvidenceProvider = (typeof EVIDENCE_PROVIDERS)[number];
 
-export const EXCEPTION_TYPES = ['overpaid', 'currency_mismatch', 'late_evidence', 'disputed', 'returned', 'needs_review'] as const;
+export const EXCEPTION_TYPES = ['overpaid', 'currency_mismatch', 'late_evidence', 'disputed', 'returned'] as const;
 export type ExceptionType = (typeof EXCEPTION_TYPES)[number];
 
 /** `amountMinor` and `currency` only where money moved; `failure` only where the provider refused. */
@@ -31,17 +31,19 @@ export type Reception = { readonly pending: boolean; readonly exception: Excepti
 
 const recorded = (exception: ExceptionType | null, surplus = false): Reception => ({ pending: false, exception, surplus });
 
+/** The states that only a funded settlement can be in. A bank may take its money back even after the settlement settled. */
+const FUNDED_STATUSES: readonly SettlementStatus[] = ['funded', 'paying_out', 'needs_review', 'settled'];
+
 /** Decides how evidence is received, under the settlement's row lock. */
 export function receive(settlement: Pick<Settlement, 'status' | 'sourceCurrency'>, evidence: Evidence): Reception {
   const collected = evidence.kind === 'collection_succeeded';
   if (collected && evidence.currency !== settlement.sourceCurrency) return recorded('currency_mismatch');
   if (evidence.kind === 'dispute_opened') return recorded('disputed');
   if (evidence.kind === 'dispute_closed') return recorded(null);
+  const funded = FUNDED_STATUSES.includes(settlement.status);
+  if (evidence.kind === 'collection_failed' && funded) return recorded('returned');
   if (isTerminal(settlement.status)) return recorded('late_evidence', collected);
-  if (evidence.kind === 'payout_confirmed' || evidence.kind === 'payout_refused') return { pending: true, exception: null, surplus: false };
-  const funded = settlement.status === 'funded' || settlement.status === 'paying_out' || settlement.status === 'needs_review';
-  if (!funded) return { pending: true, exception: null, surplus: false };
-  return collected ? recorded('overpaid', true) : recorded('returned');
+  return collected && funded ? recorded('overpaid', true) : { pending: true, exception: null, surplus: false };
 }
 
 /** Money folded so far and what follows: nothing yet, funded (perhaps with too much), or failed. */

@@ -58,12 +58,19 @@ export function divideHalfUp(numerator: bigint, denominator: bigint): bigint {
 
 const RATE_SCALE = 1_000_000n;
 
-/** A rate of exactly six decimals as millionths, `"157.250000"` as `157250000n`. */
+const RATE_PATTERN = /^(0|[1-9][0-9]{0,8})\.[0-9]{6}$/;
+
+/**
+ * A rate of exactly six decimals as millionths, `"157.250000"` as `157250000n`.
+ *
+ * @throws RangeError when the text is no such rate: rates are fixtures of ours, so a wrong one is a mistake in the code
+ */
 export function parseRate(text: string): bigint {
-  const [major = '', fraction = ''] = text.split('.');
-  return BigInt(major + fraction.padEnd(6, '0'));
+  if (!RATE_PATTERN.test(text)) throw new RangeError(`not a rate of six decimals: ${text}`);
+  return BigInt(text.replace('.', ''));
 }
 
+/** Writes millionths with exactly six decimals, `157250000n` as `"157.250000"`. */
 export function formatRate(rateMillionths: bigint): string {
   const text = rateMillionths.toString().padStart(7, '0');
   return `${text.slice(0, -6)}.${text.slice(-6)}`;

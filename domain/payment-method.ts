@@ -3,7 +3,7 @@
  * whether value may move (`admissionState`): neither attests readiness.
  */
 import type { CapabilityState } from './capability.ts';
-import type { Currency } from './money.ts';
+import { type Currency, formatMoney } from './money.ts';
 
 /** Methods a partner may name. */
 export const INPUT_METHODS = ['ach', 'card', 'wire'] as const;
@@ -17,10 +17,10 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 type MethodRule = {
-  /** Bounds on the amount, in minor units of the source currency. */
+  /** Bounds on the amount, in minor units of the source currency, whichever it is: all of them have two digits. */
   readonly minimumMinor: bigint;
   readonly maximumMinor: bigint;
-  readonly sourceCurrencies: readonly Currency[];
+  readonly sourceCurrencies: readonly [Currency, ...Currency[]];
   /** How long a settlement waits for its money (contract §6). */
   readonly fundingWindowMs: number;
 };
@@ -32,12 +32,25 @@ export const METHOD_RULES: Record<PaymentMethod, MethodRule> = {
   internal: { minimumMinor: 100n, maximumMinor: 5_000_000n, sourceCurrencies: ['USD', 'CAD', 'GBP'], fundingWindowMs: 30 * MINUTE_MS },
 };
 
+/** An amount's bounds by this method, as partners see them. */
+export const limitsResource = (method: PaymentMethod, currency: Currency) => ({
+  minimum: formatMoney(METHOD_RULES[method].minimumMinor, currency),
+  maximum: formatMoney(METHOD_RULES[method].maximumMinor, currency),
+});
+
+/** The methods that take this source currency. */
+export const methodsFor = (sourceCurrency: Currency): PaymentMethod[] =>
+  PAYMENT_METHODS.filter((method) => METHOD_RULES[method].sourceCurrencies.includes(sourceCurrency));
+
+export const IMPLEMENTATION_STATES = ['implemented', 'partial', 'not_implemented'] as const;
+export type ImplementationState = (typeof IMPLEMENTATION_STATES)[number];
+
 /** One entry of `/v2/payment-methods`. */
 export type PaymentMethodPosture = {
   readonly id: InputMethod | 'stablecoin';
   readonly name: string;
   readonly provider: string | null;
-  readonly implementationState: 'implemented' | 'partial' | 'not_implemented';
+  readonly implementationState: ImplementationState;
   /** In the local sandbox; remotely every method is `gated`. */
   readonly localAdmissionState: CapabilityState;
   readonly timing: 'synchronous' | 'asynchronous';

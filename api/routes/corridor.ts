@@ -1,0 +1,44 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { CORRIDOR_IDS, CORRIDOR_SCHEMA_VERSION, CORRIDORS, type Corridor, DELIVERY_MINUTES, RAIL_IMPLEMENTATION_STATE } from '../../domain/corridor.ts';
+import { feeScheduleResource } from '../../domain/fee.ts';
+import { formatRate } from '../../domain/money.ts';
+import { limitsResource, methodsFor } from '../../domain/payment-method.ts';
+import { isRemote } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { CorridorsResponse } from '../schemas/corridor.ts';
+
+/** What is modeled; no corridor is live (contract §5). */
+export const corridorRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    const remote = isRemote(deps.config.runtime);
+    app.get(
+      '/v1/caribbean/corridors',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: { tags: ['Caribbean off-ramp'], summary: 'List the modeled corridors', response: { 200: CorridorsResponse } },
+      },
+      async () => ({
+        schema_version: CORRIDOR_SCHEMA_VERSION,
+        rate_source: 'static_fixture' as const,
+        readiness_asserted: false as const,
+        corridors: CORRIDOR_IDS.map((id) => corridorEntry(CORRIDORS[id], remote)),
+      }),
+    );
+  };
+
+function corridorEntry(corridor: Corridor, remote: boolean) {
+  const methods = methodsFor(corridor.sourceCurrency);
+  return {
+    corridor: corridor.id,
+    source_country: corridor.sourceCountry,
+    source_currency: corridor.sourceCurrency,
+    destination_country: corridor.destinationCountry,
+    destination_currency: corridor.destinationCurrency,
+    fx_rate: formatRate(corridor.rateMillionths),
+    fees: feeScheduleResource(methods, corridor.sourceCurrency),
+    rails: corridor.rails.map((rail) => ({ rail, implementation_state: RAIL_IMPLEMENTATION_STATE, delivery_minutes: DELIVERY_MINUTES[rail] })),
+    state: remote ? ('gated' as const) : ('local sandbox' as const),
+    limits: methods.map((method) => ({ payment_method: method, ...limitsResource(method, corridor.sourceCurrency) })),
+  };
+}

@@ -1,0 +1,24 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { feeResource } from '../../domain/estimate.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { FeeEstimateRequest, FeeEstimateResponse } from '../schemas/fee.ts';
+
+/** What the static schedule comes to; neither a quote nor an authorization (contract §5). */
+export const feeRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v1/fees/estimate',
+      {
+        config: { access: { auth: 'api_key', scope: 'read', remote: 'local_sandbox_only' } },
+        schema: {
+          tags: ['Wallets and fees'],
+          summary: 'Estimate the fees of a settlement',
+          body: FeeEstimateRequest,
+          response: { 200: FeeEstimateResponse },
+        },
+      },
+      async ({ body: pricing }) => ({ ...feeResource(pricing), executable: false as const, environment: environmentName(deps.config.runtime) }),
+    );
+  };

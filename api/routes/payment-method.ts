@@ -1,0 +1,44 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { feeScheduleResource } from '../../domain/fee.ts';
+import { limitsResource, METHOD_RULES, PAYMENT_METHOD_POSTURES, type PaymentMethodPosture } from '../../domain/payment-method.ts';
+import { environmentName, isRemote } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { PaymentMethodsResponse } from '../schemas/payment-method.ts';
+
+/** Implementation is told apart from admission, and neither attests readiness (contract §5). */
+export const paymentMethodRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    const { runtime } = deps.config;
+    app.get(
+      '/v2/payment-methods',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: { tags: ['Settlement'], summary: 'List how a settlement can be funded', response: { 200: PaymentMethodsResponse } },
+      },
+      async () => ({
+        environment: environmentName(runtime),
+        readiness_attested: false as const,
+        methods: PAYMENT_METHOD_POSTURES.map((posture) => methodEntry(posture, isRemote(runtime))),
+      }),
+    );
+  };
+
+const methodEntry = (posture: PaymentMethodPosture, remote: boolean) => ({
+  id: posture.id,
+  name: posture.name,
+  provider: posture.provider,
+  implementation_state: posture.implementationState,
+  admission_state: remote ? ('gated' as const) : posture.localAdmissionState,
+  timing: posture.timing,
+  ...termsOf(posture.id),
+  required_fields: [...posture.requiredFields],
+});
+
+/** A method that is not implemented has no terms. */
+function termsOf(id: PaymentMethodPosture['id']) {
+  if (id === 'stablecoin') return { source_currencies: [], limits: null, fees: [] };
+  const { sourceCurrencies } = METHOD_RULES[id];
+  const [currency] = sourceCurrencies;
+  return { source_currencies: [...sourceCurrencies], limits: limitsResource(id, currency), fees: feeScheduleResource([id], currency) };
+}

@@ -1,0 +1,60 @@
+/** Estimates (contract §5). The rules across fields are part of the form, so that a closed gate never hides them (contract §2). */
+import { z } from 'zod';
+import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/estimate.ts';
+import { INPUT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+import { corridor, currency, environment, id, money, rail, timestamp } from './common.ts';
+
+export const paymentMethod = () => z.enum(INPUT_METHODS).meta({ example: 'card' });
+
+/** Prices what passed the form; what the pricing refuses is a fault of the request like any other. */
+export function priced<Method extends PaymentMethod>(input: PricingInput<Method>, context: z.core.$RefinementCtx): Pricing<Method> {
+  const result = price(input);
+  if ('pricing' in result) return result.pricing;
+  for (const { loc, msg, type } of result.faults) context.addIssue({ code: 'custom', path: loc.slice(1), message: msg, params: { type } });
+  return z.NEVER;
+}
+
+const EstimateForm = z
+  .strictObject({ corridor: corridor(), amount: money(), payment_method: paymentMethod(), payout_rail: rail().optional() })
+  .meta({ id: 'EstimateRequestV2' });
+
+export const EstimateRequestV2 = EstimateForm.transform(({ payment_method, payout_rail, ...command }, context) =>
+  priced({ ...command, paymentMethod: payment_method, payoutRail: payout_rail }, context),
+);
+
+const OfframpEstimateForm = z.strictObject({ corridor: corridor(), amount: money(), payout_rail: rail().optional() }).meta({ id: 'OfframpEstimateRequest' });
+
+/** The off-ramp is funded internally: no input, no input fee. */
+export const OfframpEstimateRequest = OfframpEstimateForm.transform(({ payout_rail, ...command }, context) =>
+  priced({ ...command, paymentMethod: 'internal', payoutRail: payout_rail }, context),
+);
+
+/** What `estimateResource` gives. */
+const estimateFields = {
+  corridor: corridor(),
+  amount: money(),
+  source_currency: currency(),
+  destination_amount: money(),
+  destination_currency: currency(),
+  payout_rail: rail(),
+  input_fee: money(),
+  platform_fee: money(),
+  total_fees: money(),
+  fx_rate: z.string().meta({ description: 'Six decimals.', example: '157.250000' }),
+  rate_source: z.literal('static_fixture'),
+  rate_lock_seconds: z.literal(RATE_LOCK_SECONDS),
+  rate_locked_until: timestamp(),
+  delivery_estimate: z.object({ min_minutes: z.int(), max_minutes: z.int() }),
+  executable: z.literal(false),
+  display_only: z.literal(true),
+};
+
+const estimateId = () => id().meta({ description: 'Names this answer in your logs. Nothing accepts it.' });
+
+export const EstimateResponseV2 = z
+  .object({ estimate_id: estimateId(), payment_method: paymentMethod(), ...estimateFields, environment: environment() })
+  .meta({ id: 'EstimateResponseV2' });
+
+export const OfframpEstimateResponse = z
+  .object({ estimate_id: estimateId(), ...estimateFields, environment: environment() })
+  .meta({ id: 'OfframpEstimateResponse' });
