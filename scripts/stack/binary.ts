@@ -7,7 +7,7 @@
  */
 import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { repositoryRoot } from './place.ts';
@@ -19,6 +19,8 @@ export type Acquisition = {
   readonly binDirectory: string;
   /** Told before each step that takes long. */
   readonly onProgress?: (text: string) => void;
+  /** Ends a download or a build that is under way. */
+  readonly signal?: AbortSignal | undefined;
 };
 
 type Outcome = { readonly path: string } | { readonly refusal: string };
@@ -32,6 +34,7 @@ const LOGBACK_VERSION = '1.5.18';
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 const DOWNLOAD_TIMEOUT_MS = 180_000;
 const BUILD_TIMEOUT_MS = 900_000;
+const INSTALLING = '.installing-';
 
 /**
  * The `temporal` program, which holds the development server.
@@ -105,13 +108,13 @@ function cached(name: string): Branch {
 
 /** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
 function download(kind: string, name: string, version: string): Branch {
-  return async ({ binDirectory, onProgress }) => {
+  return async ({ binDirectory, onProgress, signal }) => {
     onProgress?.(`downloading ${name}`);
     await mkdir(binDirectory, { recursive: true });
     try {
       const script = path.join(import.meta.dirname, 'sdk-download.ts');
       const args = ['--import', 'tsx', script, kind, binDirectory, version];
-      await run(process.execPath, args, { cwd: repositoryRoot, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL' });
+      await run(process.execPath, args, { cwd: repositoryRoot, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
     } catch (error) {
       return { refusal: `The SDK's own download did not work: ${lastWords(error)}.` };
     }
@@ -120,19 +123,19 @@ function download(kind: string, name: string, version: string): Branch {
   };
 }
 
-async function goInstall({ env, binDirectory, onProgress }: Acquisition): Promise<Outcome> {
+async function goInstall({ env, binDirectory, onProgress, signal }: Acquisition): Promise<Outcome> {
   const go = findOnPath('go', env);
   if (!go) return { refusal: 'There is no Go on the PATH to build it with.' };
   onProgress?.('building it with Go, once, which takes some minutes');
   return install(binDirectory, `temporal-${CLI_VERSION}`, 'go install', async (directory) => {
     const source = `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`;
-    await run(go, ['install', source], { cwd: directory, env: { ...env, GOBIN: directory }, timeout: BUILD_TIMEOUT_MS });
+    await run(go, ['install', source], { cwd: directory, env: { ...env, GOBIN: directory }, timeout: BUILD_TIMEOUT_MS, signal });
     return path.join(directory, process.platform === 'win32' ? 'temporal.exe' : 'temporal');
   });
 }
 
 function mavenAssembly(name: string): Branch {
-  return async ({ env, binDirectory, onProgress }) => {
+  return async ({ env, binDirectory, onProgress, signal }) => {
     const maven = findOnPath('mvn', env);
     if (!maven) return { refusal: 'There is no Maven on the PATH to collect it with.' };
     if (!env['JAVA_HOME'] && !findOnPath('java', env)) return { refusal: 'There is no Java on the PATH to run it with.' };
@@ -142,7 +145,7 @@ function mavenAssembly(name: string): Branch {
       await mkdir(assembly);
       await writeFile(path.join(directory, 'pom.xml'), POM);
       const args = ['--batch-mode', '--quiet', MAVEN_COPY, '-DincludeScope=runtime', `-DoutputDirectory=${path.join(assembly, 'jars')}`];
-      await run(maven, args, { cwd: directory, env: { ...env }, timeout: BUILD_TIMEOUT_MS });
+      await run(maven, args, { cwd: directory, env: { ...env }, timeout: BUILD_TIMEOUT_MS, signal });
       await writeFile(path.join(assembly, 'logback.xml'), LOGBACK);
       await writeFile(path.join(assembly, 'run'), LAUNCHER);
       await chmod(path.join(assembly, 'run'), 0o755);
@@ -155,7 +158,8 @@ function mavenAssembly(name: string): Branch {
 /** Makes something in a private folder and renames it into place. Whoever comes second finds the first one's work there. */
 async function install(binDirectory: string, name: string, tool: string, make: (directory: string) => Promise<string>): Promise<Outcome> {
   await mkdir(binDirectory, { recursive: true });
-  const directory = await mkdtemp(path.join(binDirectory, '.installing-'));
+  await removeAbandoned(binDirectory);
+  const directory = await mkdtemp(path.join(binDirectory, INSTALLING));
   const target = path.join(binDirectory, name);
   try {
     const made = await make(directory);
@@ -167,6 +171,14 @@ async function install(binDirectory: string, name: string, tool: string, make: (
     return { refusal: `${tool} did not work: ${lastWords(error)}.` };
   } finally {
     await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Folders of installations that were killed. */
+async function removeAbandoned(binDirectory: string): Promise<void> {
+  for (const name of await readdir(binDirectory)) {
+    const directory = path.join(binDirectory, name);
+    if (name.startsWith(INSTALLING) && statSync(directory).mtimeMs < Date.now() - 2 * BUILD_TIMEOUT_MS) await rm(directory, { recursive: true, force: true });
   }
 }
 

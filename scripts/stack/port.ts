@@ -1,9 +1,17 @@
 /** Free TCP ports on the loopback interface. A free port may be taken before it is used: who starts a server on it retries. */
 import { connect, createServer } from 'node:net';
 
-/** The wished port when nothing listens there, else one the system chooses. Without a wish, one the system chooses. */
+const NEIGHBOURS = 20;
+
+/** The wished port, else the next free one after it. Without a wish, or with all of them taken, one the system chooses. */
 export async function freePort(wished = 0): Promise<number> {
-  return (await probe(wished)) ?? (await probe(0)) ?? Promise.reject(new Error('The system has no free port on 127.0.0.1.'));
+  for (let port = wished; port !== 0 && port <= wished + NEIGHBOURS; port += 1) {
+    const free = await probe(port);
+    if (free !== undefined) return free;
+  }
+  const chosen = await probe(0);
+  if (chosen === undefined) throw new Error('The system has no free port on 127.0.0.1.');
+  return chosen;
 }
 
 function probe(port: number): Promise<number | undefined> {

@@ -13,14 +13,14 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { freePort } from './port.ts';
 import type { PostgresProgram } from './postgres-program.ts';
-import { findProcess, isRunning, stopProcess } from './process.ts';
+import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
 
 export type Cluster = {
   /** The server's address without a database: append its name. */
   readonly serverUrl: string;
   readonly port: number;
-  readonly pid: number;
-  readonly directory: string;
+  readonly process: ProcessRecord;
+  readonly logFile: string;
   /** True when a server that was already running was taken over. */
   readonly reused: boolean;
   readonly stop: () => Promise<void>;
@@ -28,9 +28,11 @@ export type Cluster = {
 
 export type ClusterOptions = {
   readonly program: PostgresProgram;
-  /** Holds `data/`, `password` and `postgres.log`; the server's account must reach it. */
+  /** Holds `data/` and `password`; the server's account must reach it. */
   readonly directory: string;
   readonly wishedPort?: number;
+  /** Usually `postgres.log` in the directory; the server's account must reach its folder. */
+  readonly logFile?: string;
   /** Further settings of `postgresql.conf`; durability is on unless they say otherwise. */
   readonly settings?: Readonly<Record<string, string>>;
 };
@@ -52,13 +54,13 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const port = await freePort(attempt === 1 ? options.wishedPort : 0);
     try {
       await writeSettings(options, port);
-      await pgCtl(options, ['start', '--wait', '--silent', `--timeout=${START_TIMEOUT_SECONDS}`, `--log=${logFile(options.directory)}`]);
+      await pgCtl(options, ['start', '--wait', '--silent', `--timeout=${START_TIMEOUT_SECONDS}`, `--log=${logFile(options)}`]);
       return describeCluster(options, password, port, false);
     } catch (error) {
       // The only cause worth another try is a port that was taken between the probe and the start.
-      const log = await readFile(logFile(options.directory), 'utf8').catch(() => '');
+      const log = await readFile(logFile(options), 'utf8').catch(() => '');
       if (attempt === START_ATTEMPTS || !/could not bind|could not create any TCP/.test(log.slice(-2_000))) {
-        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'it said nothing'} (${logFile(options.directory)}).`, { cause: error });
+        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'it said nothing'} (${logFile(options)}).`, { cause: error });
       }
     }
   }
@@ -165,20 +167,22 @@ async function answers(url: string, data: string): Promise<boolean> {
 
 async function describeCluster(options: ClusterOptions, password: string, port: number, reused: boolean): Promise<Cluster> {
   const found = postmaster(options.directory);
-  if (!found) throw new Error(`PostgreSQL ended right after its start (${logFile(options.directory)}).`);
+  if (!found) throw new Error(`PostgreSQL ended right after its start (${logFile(options)}).`);
   return {
     serverUrl: serverUrl(password, port),
     port,
-    pid: found.process.pid,
-    directory: options.directory,
+    process: found.process,
+    logFile: logFile(options),
     reused,
     // SIGINT is the server's fast shutdown: it ends the sessions, writes a checkpoint and leaves no work for the next start.
     stop: () => stopProcess(found.process, STOP_TIMEOUT_MS, 'SIGINT'),
   };
 }
 
-async function writeSettings({ program, directory, settings }: ClusterOptions, port: number): Promise<void> {
+async function writeSettings(options: ClusterOptions, port: number): Promise<void> {
+  const { program, directory, settings } = options;
   const data = dataDirectory(directory);
+  const log = logFile(options);
   const all = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), ...settings };
   const lines = Object.entries(all).map(([name, value]) => `${name} = '${value}'\n`);
   // The server reads this file after postgresql.conf, and nothing else writes it.
@@ -187,8 +191,8 @@ async function writeSettings({ program, directory, settings }: ClusterOptions, p
   const { uid, gid } = program.account;
   if (uid === undefined || gid === undefined) return;
   await chown(file, uid, gid);
-  await writeFile(logFile(directory), '', { flag: 'a', mode: 0o600 });
-  await chown(logFile(directory), uid, gid);
+  await writeFile(log, '', { flag: 'a', mode: 0o600 });
+  await chown(log, uid, gid);
 }
 
 async function pgCtl({ program, directory }: ClusterOptions, args: readonly string[]): Promise<void> {
@@ -197,7 +201,7 @@ async function pgCtl({ program, directory }: ClusterOptions, args: readonly stri
 
 const dataDirectory = (directory: string): string => path.join(directory, 'data');
 
-const logFile = (directory: string): string => path.join(directory, 'postgres.log');
+const logFile = (options: ClusterOptions): string => options.logFile ?? path.join(options.directory, 'postgres.log');
 
 const serverUrl = (password: string, port: number): string => `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}`;
 

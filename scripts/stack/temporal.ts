@@ -30,6 +30,8 @@ export type TemporalOptions = {
   readonly wishedPort?: number;
   /** Without it there is no user interface. */
   readonly wishedUiPort?: number;
+  /** Told of the process before it is healthy, so that a kill in between leaves no unknown server. */
+  readonly onLaunch?: (server: TemporalServer) => Promise<void>;
 };
 
 const DYNAMIC_CONFIG = {
@@ -55,6 +57,7 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
     const port = await freePort(wish ? options.wishedPort : 0);
     const uiPort = options.wishedUiPort === undefined ? undefined : await freePort(wish ? options.wishedUiPort : 0);
     const server = launch(options, port, uiPort);
+    await options.onLaunch?.(server);
     const fault = await waitUntilHealthy(server, options.searchAttributes);
     if (fault === undefined) return server;
     await server.stop();

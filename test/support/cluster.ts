@@ -4,6 +4,7 @@ import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
 import { ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
+import type { ProcessRecord } from '../../scripts/stack/process.ts';
 
 const TEMPLATE = 'settlement_template';
 
@@ -19,10 +20,10 @@ const FORGETFUL = {
 };
 
 /** Starts it under the run's folder; gives the address of the server and the template's name. */
-export async function startTestCluster(run: { folder: string; started: (pid: number) => Promise<void> }) {
+export async function startTestCluster(run: { folder: string; started: (record: ProcessRecord) => Promise<void> }) {
   const program = await postgresProgram(path.join(run.folder, 'program'));
   const cluster = await startCluster({ program, directory: path.join(run.folder, 'postgres'), settings: FORGETFUL });
-  await run.started(cluster.pid);
+  await run.started(cluster.process);
   await migrate(await ensureDatabase(cluster, TEMPLATE));
   await closeTemplate(cluster.serverUrl);
   return { serverUrl: cluster.serverUrl, template: TEMPLATE };

@@ -60,9 +60,8 @@ async function openRun() {
   await chmod(folder, 0o755);
   return {
     folder,
-    async started(pid: number): Promise<void> {
-      const record = findProcess(pid);
-      if (record) records.push(record);
+    async started(record: ProcessRecord): Promise<void> {
+      records.push(record);
       await save();
     },
     end: () => endRun(folder),
@@ -134,7 +133,7 @@ function shareResources(run: Run, programs: Awaited<ReturnType<typeof acquirePro
     'dev-server': once(async () => {
       const { startTemporal } = await import('../../scripts/stack/temporal.ts');
       const server = await startTemporal({ program: programs.devServer(), searchAttributes: [], logFile: path.join(run.folder, 'temporal.log') });
-      await run.started(server.process.pid);
+      await run.started(server.process);
       return { address: server.address };
     }),
     'test-server': once(async () => ({ program: programs.testServer() })),

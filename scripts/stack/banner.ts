@@ -1,0 +1,41 @@
+/** What `npm start` shows when everything is ready: the posture first, then where things are and what to try. */
+import path from 'node:path';
+import { styleText } from 'node:util';
+import type { StackAddresses } from './state.ts';
+
+type Banner = StackAddresses & {
+  readonly seconds: number;
+  readonly runtime: string;
+  /** Undefined when the database is not the embedded one. */
+  readonly dataDirectory: string | undefined;
+  readonly logDirectory: string;
+};
+
+const POSTURE: Readonly<Record<string, string>> = {
+  'local-sandbox': 'LOCAL SANDBOX: simulation only, no value moves, no rail is live',
+  'remote-sandbox': 'REMOTE SANDBOX: every step that moves or simulates value is closed',
+  production: 'PRODUCTION POSTURE: every step that moves value is closed, no rail is live',
+};
+
+const FIRST_REQUEST = '{"name":"Acme","country":"JM","contact_email":"dev@acme.example"}';
+
+export function banner(shown: Banner): string {
+  const ready = styleText('green', `Ready in ${shown.seconds.toFixed(1)} s`);
+  const posture = styleText('bold', POSTURE[shown.runtime] ?? shown.runtime);
+  const rows: [string, string][] = [
+    ['API', `${shown.apiUrl}   reference ${shown.apiUrl}/docs   status ${shown.apiUrl}/status`],
+    ['Temporal', shown.temporalUiUrl ? `${shown.temporalUiUrl}   server ${shown.temporalAddress}` : `server ${shown.temporalAddress}`],
+    ['Data', shown.dataDirectory ? shorten(shown.dataDirectory) : 'in the database that DATABASE_URL names'],
+    ['Logs', shorten(shown.logDirectory)],
+    ['Try', `curl -sS -X POST ${shown.apiUrl}/v1/orgs -H 'content-type: application/json' -d '${FIRST_REQUEST}'`],
+    ['Or', 'npm run demo'],
+    ['Stop', 'Ctrl-C'],
+  ];
+  return [`${ready} — ${posture}`, ...rows.map(([label, text]) => `  ${styleText('dim', label.padEnd(10))}${text}`)].join('\n');
+}
+
+/** Relative when it lies under the working directory. */
+function shorten(directory: string): string {
+  const relative = path.relative(process.cwd(), directory);
+  return relative.startsWith('..') || path.isAbsolute(relative) ? directory : relative;
+}

@@ -1,0 +1,66 @@
+/** The two servers `npm start` brings along when the environment names none: where they live and how they are kept. */
+import { createHash } from 'node:crypto';
+import { accessSync, constants } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
+import { type Acquisition, acquireDevServer } from './binary.ts';
+import { localDirectory, repositoryRoot } from './place.ts';
+import { type Cluster, ensureDatabase, startCluster } from './postgres.ts';
+import { canReach, postgresProgram } from './postgres-program.ts';
+import { freshLog } from './service.ts';
+import type { Supervisor } from './supervisor.ts';
+import { startTemporal, type TemporalServer } from './temporal.ts';
+
+const DATABASE_NAME = 'settlement';
+const WISHED_PORT = { postgres: 55_432, temporal: 7_233, temporalUi: 8_233 };
+
+export const logDirectory = path.join(localDirectory, 'log');
+
+/** PostgreSQL under `.local/postgres`, or where its account can reach it; gives the server and the database's address. */
+export async function startEmbeddedPostgres({ keep }: Supervisor): Promise<{ cluster: Cluster; databaseUrl: string; directory: string }> {
+  await mkdir(logDirectory, { recursive: true });
+  const elsewhere = reachableDirectory();
+  const program = await postgresProgram(elsewhere);
+  const reachesClone = canReach(program.account, logDirectory);
+  const home = reachesClone ? localDirectory : elsewhere;
+  const directory = path.join(home, 'postgres');
+  const cluster = await startCluster({
+    program,
+    directory,
+    wishedPort: WISHED_PORT.postgres,
+    ...(reachesClone && { logFile: path.join(logDirectory, 'postgres.log') }),
+  });
+  await keep({ name: 'PostgreSQL', stage: 'database', record: cluster.process, logFile: cluster.logFile, stop: cluster.stop });
+  return { cluster, databaseUrl: await ensureDatabase(cluster, DATABASE_NAME), directory };
+}
+
+/** The Temporal development server with its data in `.local/temporal`. */
+export async function startEmbeddedTemporal({ keep }: Supervisor, acquisition: Omit<Acquisition, 'binDirectory'>): Promise<TemporalServer> {
+  const logFile = freshLog(path.join(logDirectory, 'temporal.log'));
+  return startTemporal({
+    program: await acquireDevServer({ ...acquisition, binDirectory: path.join(localDirectory, 'bin') }),
+    searchAttributes: Object.keys(SEARCH_ATTRIBUTES),
+    logFile,
+    databaseFile: path.join(localDirectory, 'temporal', 'temporal.db'),
+    wishedPort: WISHED_PORT.temporal,
+    wishedUiPort: WISHED_PORT.temporalUi,
+    onLaunch: (server) => keep({ name: 'Temporal', stage: 'orchestrator', record: server.process, logFile, stop: server.stop }),
+  });
+}
+
+/** For a root whose clone is closed to other accounts: one folder per clone, which survives a restart where possible. */
+function reachableDirectory(): string {
+  const name = `${path.basename(repositoryRoot)}-${createHash('sha256').update(repositoryRoot).digest('hex').slice(0, 8)}`;
+  return path.join(isWritable('/var/lib') ? '/var/lib/settlement-service' : os.tmpdir(), name);
+}
+
+function isWritable(directory: string): boolean {
+  try {
+    accessSync(directory, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

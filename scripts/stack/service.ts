@@ -1,0 +1,68 @@
+/** One of the product's own processes: started apart, logging to a file of its own, waited for until it is ready. */
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { repositoryRoot } from './place.ts';
+import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
+import type { Member } from './supervisor.ts';
+
+export type ServiceOptions = {
+  readonly name: string;
+  /** The script, relative to the repository. */
+  readonly script: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly logFile: string;
+  /** Asked again and again with what the process has logged so far. */
+  readonly isReady: (log: string) => boolean | Promise<boolean>;
+};
+
+const READY_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 35_000;
+const POLL_MS = 50;
+const TAIL_LINES = 12;
+
+/** Starts the process and hands it to `keep` at once, so that it is stopped whatever happens next. */
+export async function startService(options: ServiceOptions, keep: (member: Member) => Promise<void>): Promise<void> {
+  const record = launch(options);
+  await keep({ ...options, stage: 'service', record, stop: () => stopProcess(record, STOP_TIMEOUT_MS) });
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  while (!(await options.isReady(readFileSync(options.logFile, 'utf8')))) {
+    if (!isRunning(record)) throw new Error(`${options.name} ended before it was ready (${options.logFile}):\n${tail(options.logFile)}`);
+    if (Date.now() > deadline)
+      throw new Error(`${options.name} was not ready after ${READY_TIMEOUT_MS / 1_000} s (${options.logFile}):\n${tail(options.logFile)}`);
+    await sleep(POLL_MS);
+  }
+}
+
+/** The log of the run before is kept beside the new one. */
+export function freshLog(file: string): string {
+  mkdirSync(path.dirname(file), { recursive: true });
+  if (existsSync(file)) renameSync(file, file.replace(/\.log$/, '.previous.log'));
+  return file;
+}
+
+function launch({ name, script, env, logFile }: ServiceOptions): ProcessRecord {
+  const log = openSync(freshLog(logFile), 'a', 0o600);
+  // Detached, so that Ctrl-C in the terminal reaches the supervisor alone, which stops everything in order.
+  const child = spawn(process.execPath, ['--import', 'tsx', path.join(repositoryRoot, script)], {
+    cwd: repositoryRoot,
+    env,
+    stdio: ['ignore', log, log],
+    detached: true,
+  });
+  closeSync(log);
+  child.once('error', () => undefined);
+  child.unref();
+  const record = child.pid === undefined ? undefined : findProcess(child.pid);
+  if (!record) throw new Error(`${name} could not be started with ${process.execPath}.`);
+  return record;
+}
+
+const tail = (file: string): string =>
+  readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .slice(-TAIL_LINES)
+    .map((line) => `    ${line.slice(0, 500)}`)
+    .join('\n');

@@ -1,0 +1,57 @@
+/**
+ * `.local/stack.json`: which stack of this clone is running, where it is reached, and which processes belong to it.
+ * It holds the database's password, so only its owner can read it. It is there from the first start to the clean stop;
+ * found without its supervisor, it tells the next start what a kill left behind.
+ */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { localDirectory } from './place.ts';
+import { isRunning } from './process.ts';
+
+const Process = z.object({ pid: z.number(), startedAt: z.string(), command: z.string() });
+
+const Addresses = z.object({
+  apiUrl: z.string(),
+  databaseUrl: z.string(),
+  temporalAddress: z.string(),
+  /** Absent when the Temporal server is not the embedded one. */
+  temporalUiUrl: z.string().optional(),
+});
+
+const Stack = z.object({
+  supervisor: Process,
+  processes: z.record(z.string(), Process),
+  /** Absent until everything is ready. */
+  addresses: Addresses.optional(),
+});
+
+export type StackAddresses = z.infer<typeof Addresses>;
+export type StackState = z.infer<typeof Stack>;
+
+const file = path.join(localDirectory, 'stack.json');
+
+/** Where the stack of this clone is reached; undefined when none is ready. For scripts that talk to it. */
+export function findRunningStack(): StackAddresses | undefined {
+  const state = readStack();
+  return state && isRunning(state.supervisor) ? state.addresses : undefined;
+}
+
+/** What the file says, whether or not it is still true; undefined when there is none or it cannot be understood. */
+export function readStack(): StackState | undefined {
+  try {
+    return Stack.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces the file in one step, so that nobody reads half of it. */
+export function writeStack(state: StackState): void {
+  mkdirSync(localDirectory, { recursive: true });
+  const temporary = `${file}.${process.pid}`;
+  writeFileSync(temporary, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporary, file);
+}
+
+export const removeStack = (): void => rmSync(file, { force: true });

@@ -1,0 +1,79 @@
+/**
+ * Keeps the processes of one stack: records each the moment it runs, notices when one dies, and stops them all in an
+ * order in which nobody loses what it still needs.
+ */
+import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
+import { readStack, removeStack, type StackAddresses, writeStack } from './state.ts';
+
+/** Later stages use earlier ones, so they are stopped first. */
+const STAGES = ['database', 'orchestrator', 'service'] as const;
+export type Stage = (typeof STAGES)[number];
+
+export type Member = {
+  readonly name: string;
+  readonly stage: Stage;
+  readonly record: ProcessRecord;
+  readonly logFile: string;
+  readonly stop: () => Promise<void>;
+};
+
+export type Supervisor = {
+  /** Takes a process in, in place of an earlier one of that name. While the stack is stopping, stops it again and throws. */
+  readonly keep: (member: Member) => Promise<void>;
+  readonly announce: (addresses: StackAddresses) => void;
+  readonly findDead: () => Member | undefined;
+  readonly stopAll: () => Promise<void>;
+};
+
+const LEFTOVER_TIMEOUT_MS = 20_000;
+const DATABASE = 'PostgreSQL';
+
+/** @throws Error in one sentence when a stack of this clone is running already */
+export async function createSupervisor(options: { embedsDatabase: boolean }): Promise<Supervisor> {
+  const own = findProcess(process.pid);
+  if (!own) throw new Error('This system does not tell which processes run.');
+  await endLeftovers(options.embedsDatabase);
+  const members = new Map<string, Member>();
+  let addresses: StackAddresses | undefined;
+  let stopping = false;
+  const save = () => {
+    const processes = Object.fromEntries([...members.values()].map(({ name, record }) => [name, record]));
+    writeStack({ supervisor: own, processes, ...(addresses && { addresses }) });
+  };
+  save();
+  return {
+    keep: async (member) => {
+      if (stopping) {
+        await member.stop();
+        throw new Error(`${member.name} started while the stack was stopping, and was stopped.`);
+      }
+      members.set(member.name, member);
+      save();
+    },
+    announce: (known) => {
+      addresses = known;
+      save();
+    },
+    findDead: () => [...members.values()].find(({ record }) => !isRunning(record)),
+    stopAll: async () => {
+      stopping = true;
+      for (const stage of STAGES.toReversed()) {
+        await Promise.all([...members.values()].filter((member) => member.stage === stage).map((member) => member.stop()));
+      }
+      removeStack();
+    },
+  };
+}
+
+/** What a killed supervisor left. Its PostgreSQL goes on when this stack will take it over. */
+async function endLeftovers(embedsDatabase: boolean): Promise<void> {
+  const state = readStack();
+  if (!state) return;
+  if (isRunning(state.supervisor)) {
+    const where = state.addresses ? `at ${state.addresses.apiUrl}` : 'and is still starting';
+    throw new Error(`The stack of this clone is running already ${where} (process ${state.supervisor.pid}).`);
+  }
+  const { [DATABASE]: database, ...others } = state.processes;
+  await Promise.all(Object.values(others).map((record) => stopProcess(record, LEFTOVER_TIMEOUT_MS)));
+  if (database && !embedsDatabase) await stopProcess(database, LEFTOVER_TIMEOUT_MS, 'SIGINT');
+}
