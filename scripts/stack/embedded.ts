@@ -1,7 +1,7 @@
 /** The two servers `npm start` brings along when the environment names none: where they live and how they are kept. */
 import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { chmod, mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
@@ -21,10 +21,9 @@ export const logDirectory = path.join(localDirectory, 'log');
 /** PostgreSQL under `.local/postgres`, or where its account can reach it; gives the server and the database's address. */
 export async function startEmbeddedPostgres({ keep }: Supervisor): Promise<{ cluster: Cluster; databaseUrl: string; directory: string }> {
   await mkdir(logDirectory, { recursive: true });
-  const elsewhere = reachableDirectory();
-  const program = await postgresProgram(elsewhere);
+  const program = await postgresProgram(reachableDirectory);
   const reachesClone = canReach(program.account, logDirectory);
-  const home = reachesClone ? localDirectory : elsewhere;
+  const home = reachesClone ? localDirectory : await reachableDirectory();
   const directory = path.join(home, 'postgres');
   const cluster = await startCluster({
     program,
@@ -50,10 +49,14 @@ export async function startEmbeddedTemporal({ keep }: Supervisor, acquisition: O
   });
 }
 
-/** For a root whose clone is closed to other accounts: one folder per clone, which survives a restart where possible. */
-function reachableDirectory(): string {
-  const name = `${path.basename(repositoryRoot)}-${createHash('sha256').update(repositoryRoot).digest('hex').slice(0, 8)}`;
-  return path.join(isWritable('/var/lib') ? '/var/lib/settlement-service' : os.tmpdir(), name);
+/** For a root whose clone is closed to other accounts: one open folder per clone, which survives a restart where possible. */
+async function reachableDirectory(): Promise<string> {
+  const parent = path.join(isWritable('/var/lib') ? '/var/lib' : os.tmpdir(), 'settlement-service');
+  const clone = `${path.basename(repositoryRoot)}-${createHash('sha256').update(repositoryRoot).digest('hex').slice(0, 8)}`;
+  const directory = path.join(parent, clone);
+  await mkdir(directory, { recursive: true });
+  await Promise.all([parent, directory].map((folder) => chmod(folder, 0o755)));
+  return directory;
 }
 
 function isWritable(directory: string): boolean {

@@ -7,7 +7,7 @@
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, cp, mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { cp, readFile, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -29,15 +29,15 @@ const Symlinks = z.array(z.object({ source: z.string(), target: z.string() }));
 /**
  * Finds the programs, mends what an installation without scripts left out, and makes sure the account reaches them.
  *
- * @param fallbackDirectory where a copy goes when the account cannot reach the installed one
+ * @param fallbackDirectory makes the folder where a copy goes when the account cannot reach the installed one
  * @throws Error in one sentence when this machine has no such programs
  */
-export async function postgresProgram(fallbackDirectory: string): Promise<PostgresProgram> {
+export async function postgresProgram(fallbackDirectory: () => Promise<string>): Promise<PostgresProgram> {
   const packageDirectory = platformPackage();
   await hydrateSymlinks(packageDirectory);
   const account = await serverAccount();
   const installed = path.join(packageDirectory, 'native');
-  const native = canReach(account, path.join(installed, 'bin', 'postgres')) ? installed : await copyOf(installed, fallbackDirectory);
+  const native = canReach(account, path.join(installed, 'bin', 'postgres')) ? installed : await copyOf(installed, await fallbackDirectory());
   const program = (name: string) => path.join(native, 'bin', process.platform === 'win32' ? `${name}.exe` : name);
   return { initdb: program('initdb'), pgCtl: program('pg_ctl'), account };
 }
@@ -99,9 +99,9 @@ async function copyOf(installed: string, fallbackDirectory: string): Promise<str
   const target = path.join(fallbackDirectory, 'native');
   if (existsSync(target)) return target;
   const temporary = `${target}.${process.pid}`;
-  await mkdir(fallbackDirectory, { recursive: true, mode: 0o755 });
   await cp(installed, temporary, { recursive: true, verbatimSymlinks: true });
-  await openToAll(temporary);
+  // The copy carries the modes of the original, which a strict umask may have closed.
+  await run('chmod', ['-R', 'a+rX', temporary]);
   try {
     await rename(temporary, target);
   } catch (error) {
@@ -109,10 +109,4 @@ async function copyOf(installed: string, fallbackDirectory: string): Promise<str
     if (!existsSync(target)) throw error;
   }
   return target;
-}
-
-/** The copy carries the modes of the original, which a strict umask may have closed. */
-async function openToAll(directory: string): Promise<void> {
-  await run('chmod', ['-R', 'a+rX', directory]);
-  await chmod(directory, 0o755);
 }

@@ -6,7 +6,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -88,6 +88,8 @@ async function ensureInitialized({ program, directory, settings }: ClusterOption
   const data = dataDirectory(directory);
   if (existsSync(data)) return readPassword(passwordFile);
   await mkdir(directory, { recursive: true });
+  // Whatever the umask: the server's account passes through here to its own closed folder.
+  await chmod(directory, 0o755);
   const password = randomBytes(24).toString('base64url');
   const fresh = `${data}.${process.pid}`;
   const passwordCopy = `${fresh}.password`;

@@ -21,7 +21,7 @@ const FORGETFUL = {
 
 /** Starts it under the run's folder; gives the address of the server and the template's name. */
 export async function startTestCluster(run: { folder: string; started: (record: ProcessRecord) => Promise<void> }) {
-  const program = await postgresProgram(path.join(run.folder, 'program'));
+  const program = await postgresProgram(async () => run.folder);
   const cluster = await startCluster({ program, directory: path.join(run.folder, 'postgres'), settings: FORGETFUL });
   await run.started(cluster.process);
   await migrate(await ensureDatabase(cluster, TEMPLATE));
