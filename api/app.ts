@@ -8,15 +8,23 @@ import type { ApiDeps } from './deps.ts';
 import { authentication } from './plugins/authentication.ts';
 import { http, requestIdOf } from './plugins/http.ts';
 import { collectMethods } from './plugins/method-fallback.ts';
-import { openapi } from './plugins/openapi.ts';
+import { OpenApiDocument, openapi } from './plugins/openapi.ts';
+import { operationList } from './plugins/operation-list.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
+import { acceptSignedBodies } from './plugins/signed-body.ts';
+import { apiKeyRoutes } from './routes/api-key.ts';
+import { cardprocEventRoutes } from './routes/cardproc-event.ts';
+import { caribbeanRoutes } from './routes/caribbean.ts';
 import { certificateRoutes } from './routes/certificate.ts';
 import { corridorRoutes } from './routes/corridor.ts';
 import { estimateRoutes } from './routes/estimate.ts';
 import { feeRoutes } from './routes/fee.ts';
 import { healthRoutes } from './routes/health.ts';
 import { jwksRoutes } from './routes/jwks.ts';
+import { organizationRoutes } from './routes/organization.ts';
 import { paymentMethodRoutes } from './routes/payment-method.ts';
+import { recipientRoutes } from './routes/recipient.ts';
+import { settlementRoutes } from './routes/settlement.ts';
 
 export const LIMITS = {
   bodyBytes: 64 * 1024,
@@ -54,18 +62,32 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
 
   const registerMethodFallbacks = collectMethods(app);
   await app.register(http, { deps });
+  await app.register(operationList);
   await app.register(openapi);
   await app.register(authentication, { deps });
   await app.register(remoteGate, { deps });
 
+  await app.register(settlementRoutes(deps));
+  await app.register(caribbeanRoutes(deps));
+  await app.register(async (signed) => {
+    acceptSignedBodies(signed);
+    await signed.register(cardprocEventRoutes(deps));
+  });
   await app.register(estimateRoutes(deps));
   await app.register(paymentMethodRoutes(deps));
   await app.register(feeRoutes(deps));
   await app.register(corridorRoutes(deps));
   await app.register(certificateRoutes(deps));
   await app.register(jwksRoutes(deps));
+  await app.register(organizationRoutes(deps));
+  await app.register(apiKeyRoutes(deps));
+  await app.register(recipientRoutes(deps));
   await app.register(healthRoutes(deps));
-  app.get('/openapi.json', { config: { access: { auth: 'none' } }, schema: { tags: ['Service'], summary: 'This document' } }, async () => app.swagger());
+  app.get(
+    '/openapi.json',
+    { config: { access: { auth: 'none' } }, schema: { tags: ['Service'], summary: 'This document', response: { 200: OpenApiDocument } } },
+    async () => app.swagger(),
+  );
 
   registerMethodFallbacks();
   return app;

@@ -3,6 +3,7 @@
  * and the tests compare the declarations with `operations.csv`.
  */
 import type { FastifyRequest } from 'fastify';
+import type { ErrorCode } from '../domain/error.ts';
 import type { RemoteAnswer } from '../domain/runtime.ts';
 import type { Scope } from '../domain/scope.ts';
 
@@ -12,6 +13,8 @@ export type RouteAccess = { readonly auth: 'api_key'; readonly scope: Scope } | 
 export type RouteConfig = RouteAccess & {
   /** How the operation answers in a remote runtime; `same` where nothing is said. */
   readonly remote?: RemoteAnswer;
+  /** The conflicts (409) that the operation itself can answer with. */
+  readonly conflicts?: readonly ErrorCode[];
   /** Needed for routes that are no operation of the interface: the fallback answers. */
   readonly internal?: boolean;
 };

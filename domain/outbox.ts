@@ -2,11 +2,13 @@
  * What the outbox can ask of Temporal, in the service's own words; the dispatcher alone knows what a kind means
  * there. Each request names a workflow by its object, starts it where it does not run, and may tell it one fact.
  */
-export const OUTBOX_KINDS = ['settlement', 'sandbox_collection', 'sandbox_event', 'verification', 'webhook_delivery'] as const;
+import type { Settlement } from './settlement.ts';
+
+export const OUTBOX_KINDS = ['settlement', 'sandbox_collection'] as const;
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
 /** Facts, in the past tense. They carry nothing: the workflow reads what was committed (design: evidence by doorbell). */
-export const OUTBOX_SIGNALS = ['evidenceRecorded', 'canceled', 'clockAdvanced', 'verificationDecided', 'retryRequested', 'subscriptionChanged'] as const;
+export const OUTBOX_SIGNALS = ['evidenceRecorded', 'canceled', 'clockAdvanced', 'verificationDecided'] as const;
 export type OutboxSignal = (typeof OUTBOX_SIGNALS)[number];
 
 /** Ids, enums and money alone: it becomes search attributes, memo and workflow input, which operators can read. */
@@ -19,3 +21,16 @@ export type OutboxMessage = {
   readonly context: OutboxContext;
   readonly requestId: string;
 };
+
+/** What is to be known of a settlement to start or ring its workflow. */
+export const settlementMessage = (
+  settlement: Pick<Settlement, 'settlementId' | 'orgId' | 'corridor' | 'paymentMethod'>,
+  signal: OutboxSignal | null,
+  requestId: string,
+): OutboxMessage => ({
+  kind: 'settlement',
+  objectId: settlement.settlementId,
+  signal,
+  context: { orgId: settlement.orgId, corridor: settlement.corridor, paymentMethod: settlement.paymentMethod },
+  requestId,
+});

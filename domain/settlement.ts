@@ -119,3 +119,22 @@ export type Settlement = {
 
 /** The time on the settlement's own clock when real time is `now`. */
 export const settlementTime = (settlement: Pick<Settlement, 'clockOffsetMs'>, now: Date): Date => new Date(now.getTime() + settlement.clockOffsetMs);
+
+/** What acceptance decides; the rest of a new settlement is always the same. */
+export type NewSettlement = Omit<
+  Settlement,
+  'status' | 'version' | 'amountReceivedMinor' | 'failure' | 'expiresAt' | 'clockOffsetMs' | 'certificateId' | 'updatedAt'
+>;
+
+/** A settlement as it is accepted. */
+export const acceptedSettlement = (record: NewSettlement): Settlement => ({
+  ...record,
+  status: 'accepted',
+  version: 1,
+  amountReceivedMinor: 0n,
+  failure: null,
+  expiresAt: null,
+  clockOffsetMs: 0,
+  certificateId: null,
+  updatedAt: record.createdAt,
+});

@@ -13,9 +13,6 @@ export const TASK_QUEUE = 'settlement';
 
 export const settlementWorkflowId = (settlementId: string): string => `settlement:${settlementId}`;
 export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;
-export const sandboxEventWorkflowId = (commandId: string): string => `sandbox-event:${commandId}`;
-export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
-export const webhookDeliveryWorkflowId = (deliveryId: string): string => `webhook-delivery:${deliveryId}`;
 
 /**
  * Facts that were committed. A signal carries nothing: whoever hears one reads the database, so that lost,

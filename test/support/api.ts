@@ -71,7 +71,11 @@ export async function createTestApi(
     db: connection.db,
     sealer: createSealer([TEST_SECRETS.encryption]),
     certificateKeys: certificateKeys([TEST_SECRETS.signing]),
-    dispatcher: { nudge: () => void (nudgeCount += 1) },
+    dispatcher: {
+      nudge: () => {
+        nudgeCount += 1;
+      },
+    },
     temporalHealth: async () => 'up',
     now: () => new Date(),
     ...options.deps,

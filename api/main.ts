@@ -1,0 +1,44 @@
+/** The API's process: configuration, connections, dispatcher, listening, and an orderly end. */
+import closeWithGrace from 'close-with-grace';
+import { loadConfig } from '../config.ts';
+import { connect } from '../db/client.ts';
+import { createSealer } from '../db/seal.ts';
+import { startDispatcher } from '../worker/dispatcher.ts';
+import { connectTemporal } from '../worker/temporal.ts';
+import { buildApp } from './app.ts';
+import { certificateKeys } from './certificate-key.ts';
+import { createLogger } from './logger.ts';
+
+const POOL_SIZE_MAX = 20;
+const CLOSE_TIMEOUT_MS = 20_000;
+
+const config = loadConfig();
+const log = createLogger({ level: config.logLevel, name: 'api' });
+const connection = connect(config.databaseUrl, {
+  poolSizeMax: POOL_SIZE_MAX,
+  name: 'settlement-api',
+  onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
+});
+const temporal = connectTemporal(config);
+const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log });
+const app = await buildApp(
+  {
+    config,
+    db: connection.db,
+    sealer: createSealer(config.encryptionKeys),
+    certificateKeys: certificateKeys(config.certificateSigningKeys),
+    dispatcher,
+    temporalHealth: temporal.health,
+    now: () => new Date(),
+  },
+  log,
+);
+
+closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
+  if (err) log.error({ err }, 'the API stops after an error');
+  await app.close();
+  await dispatcher.stop();
+  await Promise.all([temporal.close(), connection.close()]);
+});
+await app.listen({ host: config.host, port: config.port });
+log.info({ runtime: config.runtime, port: config.port }, 'API ready');

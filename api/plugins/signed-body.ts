@@ -1,0 +1,28 @@
+/**
+ * Bodies of provider webhooks arrive as the exact bytes that were signed, whatever content type the provider
+ * sends; they are parsed after the signature was verified, as strictly as every other body.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { parseJsonBody } from '../json-body.ts';
+
+/** Providers batch; still far below what would hurt. */
+const SIGNED_BODY_BYTES_MAX = 256 * 1024;
+
+/** Applies to the routes of the surrounding register call alone. */
+export function acceptSignedBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: SIGNED_BODY_BYTES_MAX }, (request, body, done) => {
+    request.rawBody = Buffer.isBuffer(body) ? body : Buffer.from(body);
+    done(null, undefined);
+  });
+}
+
+/**
+ * The hook of a signed route.
+ *
+ * @param verify throws DomainError `signature_invalid`
+ */
+export const verifyThenParse = (verify: (request: FastifyRequest) => void) => async (request: FastifyRequest) => {
+  verify(request);
+  request.body = request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody);
+};

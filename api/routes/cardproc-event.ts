@@ -1,0 +1,79 @@
+/** The card processor's webhook (contract §9). Stripe-shaped events; what they mean for a settlement is said here. */
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { DomainError, ValidationError } from '../../domain/error.ts';
+import { CLOSED_GATES } from '../../domain/gate.ts';
+import { isLiveMode, isRemote } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { verifyThenParse } from '../plugins/signed-body.ts';
+import { type EvidenceClaim, receiveProviderEvent } from '../provider-event.ts';
+import { singleHeader, verifyTimestamped } from '../provider-signature.ts';
+import { CardprocEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
+
+const DISPUTE_TYPES = new Set(['charge.dispute.created', 'charge.dispute.closed']);
+
+/** Registered where bodies arrive as raw bytes. */
+export const cardprocEventRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v2/webhooks/cardproc',
+      {
+        config: { access: { auth: 'signature', conflicts: ['provider_event_conflict', 'launch_gates_closed'] } },
+        preValidation: verifyThenParse((request) => {
+          verifyTimestamped(singleHeader(request.raw.headersDistinct, 'cardproc-signature'), request.rawBody, deps.config.cardprocWebhookSecrets, deps.now());
+        }),
+        schema: {
+          tags: ['Provider webhooks'],
+          summary: "Receive a card processor's event",
+          description: 'Authenticated by `Cardproc-Signature: t=<unix>,v1=<hex HMAC-SHA256 of "<t>.<body>">`. The evidence is committed before the answer.',
+          body: CardprocEvent,
+          response: { 200: ProviderEventReceipt },
+        },
+      },
+      async (request) => {
+        const event = request.body;
+        if (isRemote(deps.config.runtime) && DISPUTE_TYPES.has(event.type)) throw new DomainError('launch_gates_closed', { gates: CLOSED_GATES });
+        const claim = event.livemode === isLiveMode(deps.config.runtime) ? claimOf(event) : undefined;
+        return await receiveProviderEvent(deps, {
+          provider: 'cardproc',
+          eventId: event.id,
+          type: event.type,
+          bytes: request.rawBody,
+          claim,
+          requestId: request.id,
+        });
+      },
+    );
+  };
+
+/** What an event says about a settlement's money; undefined for what we do not apply. */
+function claimOf(event: CardprocEvent): EvidenceClaim | undefined {
+  const { object } = event.data;
+  const settlementId = object.metadata?.settlement_id;
+  if (settlementId === undefined) return undefined;
+  const claim = { settlementId, amountMinor: null, currency: null, failure: null };
+  switch (event.type) {
+    case 'payment_intent.succeeded': {
+      const faults = (['amount_received', 'currency'] as const)
+        .filter((field) => object[field] === undefined)
+        .map((field) => ({ loc: ['body', 'data', 'object', field], msg: 'Field required', type: 'missing' }));
+      if (object.amount_received === undefined || object.currency === undefined) throw new ValidationError(faults);
+      return { ...claim, kind: 'collection_succeeded', amountMinor: BigInt(object.amount_received), currency: object.currency.toUpperCase() };
+    }
+    case 'payment_intent.payment_failed':
+      return {
+        ...claim,
+        kind: 'collection_failed',
+        failure: { code: failureCode(object.last_payment_error?.code), message: 'The card processor reported that the payment failed.' },
+      };
+    case 'charge.dispute.created':
+      return { ...claim, kind: 'dispute_opened' };
+    case 'charge.dispute.closed':
+      return { ...claim, kind: 'dispute_closed' };
+    default:
+      return undefined;
+  }
+}
+
+/** A provider's code as far as it is one: it reaches partners, so nothing else of theirs may ride on it. */
+const failureCode = (code: string | undefined): string => (code !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(code) ? code : 'collection_failed');

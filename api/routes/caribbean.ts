@@ -1,0 +1,83 @@
+/** The legacy Caribbean off-ramp (contract §6): the same settlements, funded internally, and the reads of all of them. */
+import { randomUUID } from 'node:crypto';
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
+import { settlementResource } from '../../domain/settlement-resource.ts';
+import { acceptSettlement } from '../acceptance.ts';
+import type { ApiDeps } from '../deps.ts';
+import { answerPage, pageOf } from '../pagination.ts';
+import { principalOf } from '../route-config.ts';
+import { PageQuery } from '../schemas/common.ts';
+import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
+import { CaribbeanOfframpRequest, CaribbeanOfframpResponse, SettlementPath, SettlementResponse } from '../schemas/settlement.ts';
+import { commandFingerprint, ownSettlement, sendAccepted, sendSettlement } from './settlement.ts';
+
+export const caribbeanRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v1/caribbean/settle',
+      {
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', conflicts: ['idempotency_key_reused', 'state_conflict'] } },
+        schema: {
+          tags: ['Caribbean off-ramp'],
+          summary: 'Start a settlement (legacy)',
+          description: 'Legacy admission route; simulation in the local sandbox, funded internally without an input fee. Without a key one is drawn.',
+          headers: OptionalIdempotencyKey,
+          body: CaribbeanOfframpRequest,
+          response: { 201: CaribbeanOfframpResponse },
+        },
+      },
+      async (request, reply) => {
+        const { body } = request;
+        const { orgId } = principalOf(request);
+        const accepted = await acceptSettlement(
+          deps,
+          {
+            orgId,
+            idempotencyKey: request.headers['idempotency-key'] ?? randomUUID(),
+            fingerprint: commandFingerprint(request),
+            requestId: request.id,
+            origin: 'caribbean',
+            corridor: body.corridor,
+            amount: body.amount,
+            paymentMethod: 'internal',
+            payoutRail: body.payout_rail,
+            recipientId: body.recipient_id,
+            purpose: body.purpose ?? null,
+            reference: body.reference ?? null,
+            metadata: body.metadata ?? {},
+            paymentToken: null,
+          },
+          { status: 201, present: settlementResource },
+        );
+        return sendAccepted(reply, accepted, `/v1/caribbean/settlements/${accepted.settlementId}`);
+      },
+    );
+
+    app.get(
+      '/v1/caribbean/settlements',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: {
+          tags: ['Caribbean off-ramp'],
+          summary: "List the organization's settlements, newest first",
+          querystring: PageQuery,
+          response: { 200: pageOf(SettlementResponse, 'One page of settlements.') },
+        },
+      },
+      async (request, reply) => {
+        const { items, total } = await listSettlements(deps.db, principalOf(request).orgId, request.query);
+        return reply.send([...answerPage(request, reply, request.query, { items: await detailSettlements(deps.db, items), total })]);
+      },
+    );
+
+    app.get(
+      '/v1/caribbean/settlements/:settlement_id',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: { tags: ['Caribbean off-ramp'], summary: 'Read a settlement', params: SettlementPath, response: { 200: SettlementResponse } },
+      },
+      async (request, reply) => sendSettlement(deps, reply, await ownSettlement(deps, principalOf(request).orgId, request.params.settlement_id)),
+    );
+  };

@@ -1,0 +1,124 @@
+/** The v2 settlement routes (contract §6). */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
+import { detailSettlements, findSettlement } from '../../db/queries/settlement.ts';
+import { cancelSettlement } from '../../db/queries/settlement-cancel.ts';
+import { DomainError } from '../../domain/error.ts';
+import { isTerminal, type Settlement } from '../../domain/settlement.ts';
+import { settlementResource } from '../../domain/settlement-resource.ts';
+import { type Accepted, acceptSettlement } from '../acceptance.ts';
+import type { ApiDeps } from '../deps.ts';
+import { createChangeWaiter, preferredWaitMs } from '../prefer-wait.ts';
+import { principalOf } from '../route-config.ts';
+import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
+import { SettlementPath, SettlementResponse, SettleRequestV2, SettleResponseV2 } from '../schemas/settlement.ts';
+
+/** Seconds after which a settlement that is still under way is worth reading again. */
+const POLL_SECONDS = 1;
+
+export const settlementRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    const waitForChange = createChangeWaiter((settlement: Settlement) => isTerminal(settlement.status));
+
+    app.post(
+      '/v2/settle',
+      {
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', conflicts: ['idempotency_key_reused', 'state_conflict'] } },
+        schema: {
+          tags: ['Settlement'],
+          summary: 'Start a settlement',
+          description: 'Local-sandbox simulation. Answers once the record is committed; poll the settlement or subscribe to its events.',
+          headers: RequiredIdempotencyKeyV2,
+          body: SettleRequestV2,
+          response: { 202: SettleResponseV2 },
+        },
+      },
+      async (request, reply) => {
+        const { body } = request;
+        const { orgId } = principalOf(request);
+        const accepted = await acceptSettlement(
+          deps,
+          {
+            orgId,
+            idempotencyKey: request.headers['idempotency-key'],
+            fingerprint: commandFingerprint(request),
+            requestId: request.id,
+            origin: 'v2',
+            corridor: body.corridor,
+            amount: body.amount,
+            paymentMethod: body.payment_method,
+            payoutRail: body.payout_rail,
+            recipientId: body.recipient_id,
+            purpose: body.purpose ?? null,
+            reference: body.reference ?? null,
+            metadata: body.metadata ?? {},
+            paymentToken: body.card_token ?? body.banklink_account_token ?? null,
+          },
+          { status: 202, present: settlementResource },
+        );
+        return sendAccepted(reply, accepted, `/v2/settle/${accepted.settlementId}`);
+      },
+    );
+
+    app.get(
+      '/v2/settle/:settlement_id',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: {
+          tags: ['Settlement'],
+          summary: 'Read a settlement',
+          description: 'With `Prefer: wait=N` (up to 30 s) the answer waits for the next change of status.',
+          params: SettlementPath,
+          response: { 200: SettlementResponse },
+        },
+      },
+      async (request, reply) => {
+        const { orgId } = principalOf(request);
+        const read = async () => ownSettlement(deps, orgId, request.params.settlement_id);
+        const waitMs = preferredWaitMs(request.headers['prefer']);
+        const settlement = waitMs === undefined ? await read() : await waitForChange(request, read, waitMs);
+        if (waitMs !== undefined) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
+        return sendSettlement(deps, reply, settlement);
+      },
+    );
+
+    app.post(
+      '/v2/settle/:settlement_id/cancel',
+      {
+        config: { access: { auth: 'api_key', scope: 'settle', conflicts: ['state_conflict'] } },
+        schema: { tags: ['Settlement'], summary: 'Cancel a settlement that is not funded yet', params: SettlementPath, response: { 200: SettlementResponse } },
+      },
+      async (request, reply) => {
+        const { orgId } = principalOf(request);
+        const canceled = await deps.db.transaction((tx) => cancelSettlement(tx, orgId, request.params.settlement_id, deps.now(), request.id));
+        deps.dispatcher.nudge();
+        return sendSettlement(deps, reply, canceled);
+      },
+    );
+  };
+
+/** What the request's idempotency key is bound to: method, route and exact bytes. */
+export const commandFingerprint = (request: FastifyRequest) =>
+  fingerprintOf({ method: request.method, route: request.routeOptions.url ?? '', bytes: request.rawBody, fields: Object(request.body) });
+
+/** Sends the stored bytes, so that every answer to one key is the same. */
+export function sendAccepted(reply: FastifyReply, accepted: Accepted, location: string): FastifyReply {
+  if (accepted.replayed) reply.header('Idempotency-Replayed', 'true');
+  return reply.code(accepted.status).header('Location', location).type('application/json; charset=utf-8').send(accepted.body);
+}
+
+/** @throws DomainError `not_found` */
+export async function ownSettlement(deps: ApiDeps, orgId: string, settlementId: string): Promise<Settlement> {
+  const settlement = await findSettlement(deps.db, orgId, settlementId);
+  if (!settlement) throw new DomainError('not_found');
+  return settlement;
+}
+
+/** Sends a settlement as read; `Retry-After` while it is under way. */
+export async function sendSettlement(deps: ApiDeps, reply: FastifyReply, settlement: Settlement): Promise<FastifyReply> {
+  const [detail] = await detailSettlements(deps.db, [settlement]);
+  if (!isTerminal(settlement.status)) reply.header('Retry-After', String(POLL_SECONDS));
+  return reply.send(detail);
+}

@@ -1,0 +1,17 @@
+/** The `Idempotency-Key` header: 16-128 characters; the v1 and consumer routes want it to start alphanumeric (specification, Limits). */
+import { z } from 'zod';
+import { pattern } from './common.ts';
+
+const LENGTH_MIN = 16;
+const LENGTH_MAX = 128;
+const DESCRIPTION = 'One high-entropy key per command, for ever; repeat it only with the same bytes.';
+const EXAMPLE = '0191d1b0-7c1e-7f65-9d5c-2f6f6f1c3a10';
+
+const key = (expression: RegExp) => pattern(expression, LENGTH_MIN, LENGTH_MAX).meta({ description: DESCRIPTION, example: EXAMPLE });
+
+export const IdempotencyKeyV2 = key(/^[A-Za-z0-9._:-]+$/);
+export const IdempotencyKey = key(/^[A-Za-z0-9][A-Za-z0-9._:-]+$/);
+
+export const RequiredIdempotencyKeyV2 = z.object({ 'idempotency-key': IdempotencyKeyV2 });
+export const RequiredIdempotencyKey = z.object({ 'idempotency-key': IdempotencyKey });
+export const OptionalIdempotencyKey = z.object({ 'idempotency-key': IdempotencyKey.optional() });

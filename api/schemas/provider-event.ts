@@ -1,0 +1,32 @@
+/** Bodies of inbound provider events (contract §9). Providers add fields at will, so these objects are open. */
+import { z } from 'zod';
+import { text } from './common.ts';
+
+const EVENT_ID_LENGTH_MAX = 255;
+const SETTLEMENT_ID_LENGTH_MAX = 64;
+const eventId = () => text(1, EVENT_ID_LENGTH_MAX);
+const minorUnits = () => z.int().min(0);
+
+/** Stripe-shaped. */
+export const CardprocEvent = z
+  .looseObject({
+    id: eventId(),
+    object: z.literal('event'),
+    type: text(1, 100),
+    created: z.int().min(0),
+    livemode: z.boolean(),
+    data: z.looseObject({
+      object: z.looseObject({
+        amount_received: minorUnits().optional(),
+        currency: z.string().regex(/^[A-Za-z]{3}$/).optional(),
+        last_payment_error: z.looseObject({ code: z.string().optional() }).nullish(),
+        metadata: z.looseObject({ settlement_id: text(1, SETTLEMENT_ID_LENGTH_MAX).optional() }).optional(),
+      }),
+    }),
+  })
+  .meta({ id: 'CardprocEvent' });
+export type CardprocEvent = z.infer<typeof CardprocEvent>;
+
+export const ProviderEventReceipt = z
+  .object({ received: z.literal(true), event_id: z.string(), duplicate: z.boolean(), matched: z.boolean() })
+  .meta({ id: 'ProviderEventReceipt' });

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
+import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
+import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+import { corridor, currency, environment, id, metadata, money, rail, settlementId, text, timestamp } from './common.ts';
+
+const TOKEN_LENGTH_MAX = 1024;
+const token = () => text(1, TOKEN_LENGTH_MAX);
+
+/** What the settlement routes accept alike. */
+const command = {
+  corridor: corridor(),
+  amount: money(),
+  recipient_id: id(),
+  payout_rail: rail(),
+  purpose: z.enum(PURPOSES).optional(),
+  reference: text(1, 140).optional(),
+  metadata: metadata().optional(),
+};
+
+/** Which token goes with which method: present exactly for its own. */
+const TOKENS = { card_token: 'card', banklink_account_token: 'ach' } as const;
+
+export function checkPaymentTokens(body: { payment_method: string; card_token?: string | undefined; banklink_account_token?: string | undefined }, context: z.RefinementCtx): void {
+  for (const [field, method] of Object.entries(TOKENS) as ['card_token' | 'banklink_account_token', string][]) {
+    const wanted = body.payment_method === method;
+    if (wanted && body[field] === undefined) context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
+    if (!wanted && body[field] !== undefined) context.addIssue({ code: 'custom', path: [field], message: `is allowed only when payment_method is ${method}` });
+  }
+}
+
+export const SettleRequestV2 = z
+  .strictObject({
+    ...command,
+    payment_method: z.enum(INPUT_METHODS).meta({ example: 'card' }),
+    card_token: token().optional().meta({ example: 'tok_visa', description: 'Exactly when payment_method is card.' }),
+    banklink_account_token: token().optional().meta({ description: 'Exactly when payment_method is ach; from /v2/banklink/exchange.' }),
+  })
+  .superRefine(checkPaymentTokens)
+  .meta({ id: 'SettleRequestV2' });
+
+export const CaribbeanOfframpRequest = z.strictObject(command).meta({ id: 'CaribbeanOfframpRequest' });
+
+const answer = {
+  settlement_id: z.string().meta({ example: 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h' }),
+  status: z.enum(SETTLEMENT_STATUSES),
+  corridor: corridor(),
+  amount: money(),
+  source_currency: currency(),
+  destination_amount: money(),
+  destination_currency: currency(),
+  fx_rate: z.string().meta({ example: '157.250000' }),
+  input_fee: money(),
+  platform_fee: money(),
+  total_fees: money(),
+  recipient_id: z.string(),
+  payment_method: z.enum(PAYMENT_METHODS),
+  payout_rail: rail(),
+  purpose: z.enum(PURPOSES).nullable(),
+  reference: z.string().nullable(),
+  metadata: z.record(z.string(), z.string()),
+  environment: environment(),
+  simulation: z.literal(true),
+  executable: z.literal(false),
+  created_at: timestamp(),
+  updated_at: timestamp(),
+};
+
+export const SettleResponseV2 = z.object(answer).meta({ id: 'SettleResponseV2' });
+export const CaribbeanOfframpResponse = z.object(answer).meta({ id: 'CaribbeanOfframpResponse' });
+
+/** A settlement as read: what happened, what is waited for, and what came of it. */
+export const SettlementResponse = z
+  .object({
+    ...answer,
+    timeline: z.array(z.object({ status: z.enum(SETTLEMENT_STATUSES), at: timestamp(), reason: z.string().optional(), evidence_id: z.string().optional() })),
+    amount_received: money(),
+    failure: z.object({ code: z.string(), message: z.string() }).nullable(),
+    exceptions: z.array(z.object({ type: z.enum(EXCEPTION_TYPES), at: timestamp(), evidence_id: z.string().nullable() })),
+    payment_instructions: z
+      .object({
+        beneficiary: z.string(),
+        bank_name: z.string(),
+        account_number: z.string(),
+        routing_number: z.string(),
+        reference: z.string(),
+        amount: money(),
+        currency: currency(),
+        simulation: z.literal(true),
+      })
+      .nullable(),
+    certificate_id: z.string().nullable(),
+    workflow_id: z.string(),
+    expires_at: timestamp().nullable(),
+  })
+  .meta({ id: 'SettlementResponse' });
+
+export const SettlementPath = z.object({ settlement_id: settlementId() });

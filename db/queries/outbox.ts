@@ -1,0 +1,49 @@
+/**
+ * The outbox: written with the change it follows from, claimed by one dispatcher at a time, deleted once
+ * dispatched. A claim is a lease, so that no transaction stays open during a call to Temporal and a dispatcher
+ * that dies gives its rows back by itself.
+ */
+import { inArray, sql } from 'drizzle-orm';
+import type { OutboxMessage } from '../../domain/outbox.ts';
+import type { Queryable, Tx } from '../client.ts';
+import { outbox } from '../schema/outbox.ts';
+
+export type OutboxRow = OutboxMessage & { readonly outboxId: number; readonly attempts: number };
+
+/** How long a claimed row is its dispatcher's alone. */
+const LEASE_SECONDS = 10;
+const RETRY_SECONDS_MAX = 5;
+
+export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<void> {
+  if (messages.length > 0) await tx.insert(outbox).values(messages);
+}
+
+/** Claims up to `limit` due rows, oldest first. */
+export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
+  return await db
+    .update(outbox)
+    .set({ attempts: sql`${outbox.attempts} + 1`, dueAt: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
+    .where(sql`${outbox.outboxId} IN (SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT ${limit} FOR UPDATE SKIP LOCKED)`)
+    .returning({
+      outboxId: outbox.outboxId,
+      kind: outbox.kind,
+      objectId: outbox.objectId,
+      signal: outbox.signal,
+      context: outbox.context,
+      requestId: outbox.requestId,
+      attempts: outbox.attempts,
+    });
+}
+
+export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]): Promise<void> {
+  if (outboxIds.length > 0) await db.delete(outbox).where(inArray(outbox.outboxId, [...outboxIds]));
+}
+
+/** Gives rows back after a failed dispatch, later with each attempt; `reason` is an error's kind, never its text. */
+export async function postponeOutbox(db: Queryable, outboxIds: readonly number[], reason: string): Promise<void> {
+  if (outboxIds.length === 0) return;
+  await db
+    .update(outbox)
+    .set({ lastError: reason, dueAt: sql`now() + make_interval(secs => least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(${outbox.attempts}, 10))))` })
+    .where(inArray(outbox.outboxId, [...outboxIds]));
+}

@@ -1,0 +1,60 @@
+/** The worker's process: configuration, connections, dispatcher, worker, and an orderly end. */
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import closeWithGrace from 'close-with-grace';
+import { createCertifier } from '../activities/certificate.ts';
+import { createActivities } from '../activities/index.ts';
+import { createLogger } from '../api/logger.ts';
+import { loadConfig } from '../config.ts';
+import { connect } from '../db/client.ts';
+import { createSealer } from '../db/seal.ts';
+import { startDispatcher } from './dispatcher.ts';
+import { connectTemporal, ensureSearchAttributes } from './temporal.ts';
+import { createWorker } from './worker.ts';
+
+const POOL_SIZE_MAX = 20;
+const CLOSE_TIMEOUT_MS = 30_000;
+
+const config = loadConfig();
+const log = createLogger({ level: config.logLevel, name: 'worker' });
+Runtime.install({
+  shutdownSignals: [],
+  logger: new DefaultLogger('WARN', ({ level, message, meta }) => log[level === 'ERROR' ? 'error' : 'warn']({ ...meta, err: meta?.['error'] }, message)),
+  telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
+});
+
+const connection = connect(config.databaseUrl, {
+  poolSizeMax: POOL_SIZE_MAX,
+  name: 'settlement-worker',
+  onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
+});
+const temporal = connectTemporal(config);
+await ensureSearchAttributes(temporal);
+const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log });
+const activities = createActivities({
+  runtime: config.runtime,
+  db: connection.db,
+  sealer: createSealer(config.encryptionKeys),
+  certifier: createCertifier(config.certificateSigningKeys),
+  apiBaseUrl: config.publicBaseUrl,
+  cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
+  bankledgerWebhookSecret: config.bankledgerWebhookSecrets[0] ?? '',
+  dispatcher,
+  now: () => new Date(),
+  log,
+});
+const { worker, close } = await createWorker(config, activities);
+
+const running = worker.run();
+log.info({ runtime: config.runtime }, 'worker ready');
+
+const grace = closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
+  if (err) log.error({ err }, 'the worker stops after an error');
+  if (worker.getState() === 'RUNNING') worker.shutdown();
+  await running.catch(() => undefined);
+  await dispatcher.stop();
+  await Promise.all([temporal.close(), close(), connection.close()]);
+});
+running.catch((error: unknown) => {
+  log.error({ err: error }, 'the worker ended by itself');
+  grace.close();
+});

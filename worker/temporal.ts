@@ -1,0 +1,58 @@
+/** The connection to Temporal that a process of ours uses, and what must be registered there before it does. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
+import type { Config } from '../config.ts';
+import { SEARCH_ATTRIBUTES } from '../workflows/contract.ts';
+
+/** INDEXED_VALUE_TYPE_KEYWORD of Temporal's interface. */
+const KEYWORD = 2;
+const CALL_TIMEOUT_MS = 2_000;
+const NAMESPACE_POLL_MS = 100;
+const NAMESPACE_WAIT_MS = 60_000;
+
+export type TemporalClient = { readonly client: Client; readonly namespace: string; health(): Promise<'up' | 'degraded'>; close(): Promise<void> };
+
+/** Connects when it is first used: that Temporal is down is no reason for the API not to start. */
+export function connectTemporal(config: Pick<Config, 'temporal'>): TemporalClient {
+  const { connectionOptions, namespace = 'default' } = config.temporal;
+  const connection = Connection.lazy(connectionOptions as ConnectionOptions);
+  const health = async (): Promise<'up' | 'degraded'> => {
+    try {
+      await connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => connection.healthService.check({}));
+      return 'up';
+    } catch {
+      return 'degraded';
+    }
+  };
+  return { client: new Client({ connection, namespace }), namespace, health, close: () => connection.close() };
+}
+
+/**
+ * Registers the search attributes that are missing and checks the type of those that are there: registering a name
+ * again with another type is answered with success and changes nothing.
+ *
+ * @throws Error naming each attribute of the wrong type
+ */
+export async function ensureSearchAttributes({ client, namespace }: TemporalClient): Promise<void> {
+  const { operatorService } = client.connection;
+  const { customAttributes = {} } = await untilServed(() => operatorService.listSearchAttributes({ namespace }));
+  const names = Object.keys(SEARCH_ATTRIBUTES);
+  const wrong = names.filter((name) => customAttributes?.[name] !== undefined && customAttributes[name] !== KEYWORD);
+  if (wrong.length > 0) throw new Error(`Temporal has search attributes of another type than Keyword: ${wrong.join(', ')}. Use another namespace.`);
+  const missing = names.filter((name) => customAttributes?.[name] === undefined);
+  if (missing.length > 0)
+    await operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])) });
+}
+
+/** A server that has just started answers before its namespaces do. */
+async function untilServed<T>(call: () => Promise<T>): Promise<T> {
+  const end = Date.now() + NAMESPACE_WAIT_MS;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+      await delay(NAMESPACE_POLL_MS);
+    }
+  }
+}

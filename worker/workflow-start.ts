@@ -1,0 +1,66 @@
+/**
+ * What each kind of outbox row means in Temporal: the workflow, its permanent id, its input and what operators see
+ * of it. A row with a signal starts the workflow where it does not run, so that a lost workflow heals by the next fact.
+ */
+import type { WorkflowStartOptions } from '@temporalio/client';
+import type { OutboxKind, OutboxMessage } from '../domain/outbox.ts';
+import { SEARCH_ATTRIBUTES, sandboxCollectionWorkflowId, settlementWorkflowId, TASK_QUEUE, type Workflows } from '../workflows/contract.ts';
+
+export type WorkflowStart = {
+  readonly workflowType: keyof Workflows;
+  readonly signal: string | undefined;
+  readonly options: WorkflowStartOptions & { args: object[] };
+};
+
+type Described = {
+  readonly workflowType: keyof Workflows;
+  readonly workflowId: string;
+  readonly args: readonly [object];
+  readonly summary: string;
+  readonly details?: string;
+};
+
+export function workflowStartOf(message: OutboxMessage): WorkflowStart {
+  const { workflowType, workflowId, args, summary, details } = DESCRIBE[message.kind](message);
+  return {
+    workflowType,
+    signal: message.signal ?? undefined,
+    options: {
+      workflowId,
+      taskQueue: TASK_QUEUE,
+      args: [...args],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      memo: { requestId: message.requestId },
+      staticSummary: summary,
+      ...(details === undefined ? {} : { staticDetails: details }),
+      typedSearchAttributes: searchAttributesOf(message),
+    },
+  };
+}
+
+const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
+  settlement: ({ objectId, context }) => ({
+    workflowType: 'settlement',
+    workflowId: settlementWorkflowId(objectId),
+    args: [{ settlementId: objectId, orgId: context['orgId'] }],
+    summary: `${context['corridor']} settlement by ${context['paymentMethod']}`,
+    details: `Settlement \`${objectId}\` of organization \`${context['orgId']}\`.\n\nWhy it waits: docs/operations.md, "Why does a settlement wait?"`,
+  }),
+  sandbox_collection: ({ objectId, context }) => ({
+    workflowType: 'sandboxCollection',
+    workflowId: sandboxCollectionWorkflowId(objectId),
+    args: [{ settlementId: objectId, orgId: context['orgId'] }],
+    summary: `Simulated provider of ${objectId}`,
+  }),
+};
+
+function searchAttributesOf({ kind, objectId, context }: OutboxMessage) {
+  const values = [
+    { key: SEARCH_ATTRIBUTES.OrgId, value: context['orgId'] },
+    { key: SEARCH_ATTRIBUTES.Corridor, value: context['corridor'] },
+    { key: SEARCH_ATTRIBUTES.PaymentMethod, value: context['paymentMethod'] },
+    { key: SEARCH_ATTRIBUTES.SettlementId, value: kind === 'settlement' || kind === 'sandbox_collection' ? objectId : context['settlementId'] },
+  ];
+  return values.flatMap(({ key, value }) => (value === undefined ? [] : [{ key, value }]));
+}
