@@ -9,20 +9,27 @@ export type RecipientVerificationStatus = (typeof RECIPIENT_VERIFICATION_STATUSE
 export type BankDetails = {
   readonly bank_name: string;
   readonly account_number_last4: string;
-  readonly account_type?: 'checking' | 'savings' | undefined;
+  readonly account_type?: (typeof ACCOUNT_TYPES)[number] | undefined;
   readonly branch_code?: string | undefined;
   readonly routing_number?: string | undefined;
   readonly swift_bic?: string | undefined;
   readonly currency: string;
 };
 
+/** Bank details as a request gives them, with the account number in clear. */
+export type GivenBankDetails = Omit<BankDetails, 'account_number_last4'> & { readonly account_number: string };
+
 export type MobileDetails = { readonly provider: string; readonly phone_number: string };
+
+export const RECIPIENT_KINDS = ['vendor', 'contractor'] as const;
+export const ENTITY_TYPES = ['individual', 'business'] as const;
+export const ACCOUNT_TYPES = ['checking', 'savings'] as const;
 
 export type Recipient = {
   readonly recipientId: string;
   readonly orgId: string;
-  readonly kind: 'vendor' | 'contractor';
-  readonly entityType: 'individual' | 'business';
+  readonly kind: (typeof RECIPIENT_KINDS)[number];
+  readonly entityType: (typeof ENTITY_TYPES)[number];
   readonly name: string;
   readonly country: string;
   readonly email: string | null;
@@ -35,6 +42,56 @@ export type Recipient = {
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
+
+/** What a request gives to make a recipient. */
+export type RecipientDraft = Pick<Recipient, 'kind' | 'entityType' | 'name' | 'country' | 'email' | 'phone' | 'mobileDetails' | 'metadata'> & {
+  readonly bankDetails: GivenBankDetails | null;
+};
+
+/** What a request gives to change one: what is absent stays, null clears. */
+export type RecipientChange = Partial<Pick<RecipientDraft, 'name' | 'email' | 'phone' | 'bankDetails' | 'mobileDetails' | 'metadata'>>;
+
+type Details = { readonly bankDetails: { readonly routing_number?: string | undefined } | null; readonly mobileDetails: MobileDetails | null };
+
+/** Why these details cannot be a recipient's of this country; empty when they can (contract §4). */
+export function detailsFaults(country: string, details: Details): ValidationFault[] {
+  const faults: ValidationFault[] = [];
+  if (details.bankDetails === null && details.mobileDetails === null) {
+    faults.push({ loc: ['body'], msg: 'Value error, a recipient needs bank_details, mobile_details or both', type: 'value_error' });
+  }
+  const routingNumber = details.bankDetails?.routing_number;
+  if (country === 'US' && routingNumber !== undefined && !isAbaRoutingNumber(routingNumber)) {
+    faults.push(bodyFault('bank_details.routing_number', 'must be an ABA routing number: nine digits with a right check digit'));
+  }
+  return faults;
+}
+
+/** As `detailsFaults`, for the details that a change would leave. */
+export const changeFaults = (recipient: Recipient, change: RecipientChange): ValidationFault[] =>
+  detailsFaults(recipient.country, {
+    bankDetails: change.bankDetails === undefined ? recipient.bankDetails : change.bankDetails,
+    mobileDetails: change.mobileDetails === undefined ? recipient.mobileDetails : change.mobileDetails,
+  });
+
+/** A verification is of a name: another name has not been verified (contract §4). */
+export function verificationAfter(recipient: Recipient, change: RecipientChange): RecipientVerificationStatus {
+  const renamed = change.name !== undefined && change.name !== recipient.name;
+  return renamed && recipient.verificationStatus === 'verified' ? 'unverified' : recipient.verificationStatus;
+}
+
+const ABA_WEIGHTS = [3, 7, 1, 3, 7, 1, 3, 7, 1] as const;
+
+/** Nine digits whose weighted sum is a multiple of ten. All zeros would pass the sum and names no bank. */
+export function isAbaRoutingNumber(text: string): boolean {
+  if (!/^[0-9]{9}$/.test(text)) return false;
+  const sum = ABA_WEIGHTS.reduce((total, weight, index) => total + weight * Number(text[index]), 0);
+  return sum > 0 && sum % 10 === 0;
+}
+
+const LAST4 = 4;
+
+/** What is shown of an account number. */
+export const lastFour = (accountNumber: string): string => accountNumber.slice(-LAST4);
 
 /** Why this recipient cannot be paid over this corridor and rail; empty when it can (contract §5). */
 export function payoutFaults(recipient: Recipient, corridor: Corridor, rail: Rail): ValidationFault[] {

@@ -1,6 +1,6 @@
 /** The shared bounds of every request and answer (contract §1, §2). */
 import countries from 'i18n-iso-countries';
-import { isValidPhoneNumber } from 'libphonenumber-js/max';
+import { isPossiblePhoneNumber } from 'libphonenumber-js/min';
 import { z } from 'zod';
 import { CORRIDOR_IDS, RAILS } from '../../domain/corridor.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
@@ -45,11 +45,16 @@ const isEmail = (value: string): boolean => z.email().safeParse(value).success;
 export const email = () =>
   text(3, EMAIL_LENGTH_MAX).refine(isEmail, { error: 'must be an e-mail address' }).meta({ format: 'email', example: 'ops@acme.example' });
 
+const PHONE_LENGTH_MIN = 8;
 const PHONE_LENGTH_MAX = 16;
+/** A country that exists and a length that it has. Which ranges are assigned changes too often to refuse money by. */
 export const phone = () =>
-  pattern(/^\+[1-9][0-9]{6,14}$/, 8, PHONE_LENGTH_MAX)
-    .refine((value) => isValidPhoneNumber(value), { error: 'must be a valid E.164 phone number' })
+  pattern(/^\+[1-9][0-9]{6,14}$/, PHONE_LENGTH_MIN, PHONE_LENGTH_MAX)
+    .refine((value) => isPossiblePhoneNumber(value), { error: 'must be an E.164 phone number' })
     .meta({ example: '+18765550123' });
+
+/** Absent or null: clients whose models have every field send null for what they leave out. */
+export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().transform((value) => value ?? undefined);
 
 const METADATA_KEYS_MAX = 20;
 export const metadata = () =>
@@ -61,14 +66,13 @@ export const metadata = () =>
 export const environment = () => z.enum(ENVIRONMENT_NAMES).meta({ example: 'local sandbox' });
 export const timestamp = () => z.iso.datetime().meta({ example: '2026-11-21T08:00:00.000Z' });
 
-/** A whole number in a query string; `int_parsing` where it is none. */
+/** A whole number in a query string; `int_parsing` where it is none, or more than one. */
 const queryInteger = (min: number, max: number, fallback: number) =>
   z
-    .string()
-    .optional()
+    .unknown()
     .transform((value, context) => {
       if (value === undefined) return fallback;
-      const parsed = /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
+      const parsed = typeof value === 'string' && /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
       const fault = (type: string, message: string) => {
         context.addIssue({ code: 'custom', message, params: { type } });
         return z.NEVER;

@@ -1,10 +1,22 @@
-/** API keys. A key is looked up by its hash at every request: no cache, since a rotated key is invalid at once. */
-import { and, eq } from 'drizzle-orm';
+/**
+ * API keys. A key is looked up by its hash at every request: no cache, since a rotated key is invalid at once.
+ * Keys of one organization change one after another, under its row's lock; no key is ever deleted.
+ */
+import { and, count, desc, eq, gt, isNull, ne, or } from 'drizzle-orm';
+import type { ApiKey } from '../../domain/api-key.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { Page, Paged } from '../../domain/page.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
-import type { Queryable } from '../client.ts';
+import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
+export type NewApiKey = Pick<ApiKey, 'keyId' | 'orgId' | 'name' | 'scope' | 'environment' | 'prefix' | 'createdAt' | 'expiresAt'> & {
+  readonly keyHash: Buffer;
+};
+
+const toApiKey = ({ keyHash: _hash, ...row }: ApiKeyRow): ApiKey => row;
+const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
 /** The active key with this hash in this environment, expired or not; undefined for every other. */
 export async function findActiveApiKey(db: Queryable, keyHash: Buffer, environment: EnvironmentName): Promise<ApiKeyRow | undefined> {
@@ -18,8 +30,59 @@ export async function findActiveApiKey(db: Queryable, keyHash: Buffer, environme
 
 /** Notes a use; callers bound how often. */
 export async function touchApiKey(db: Queryable, orgId: string, keyId: string, at: Date): Promise<void> {
-  await db
-    .update(apiKeys)
-    .set({ lastUsedAt: at })
-    .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId)));
+  await db.update(apiKeys).set({ lastUsedAt: at }).where(owned(orgId, keyId));
+}
+
+/** Writes a new active key. */
+export async function insertApiKey(tx: Tx, { keyHash, ...key }: NewApiKey): Promise<ApiKey> {
+  const stored: ApiKey = { ...key, status: 'active', lastUsedAt: null, revokedAt: null, rotatedTo: null };
+  await tx.insert(apiKeys).values({ ...stored, keyHash });
+  return stored;
+}
+
+/** @throws DomainError `not_found` */
+export async function getApiKey(db: Queryable, orgId: string, keyId: string): Promise<ApiKey> {
+  const [row] = await db.select().from(apiKeys).where(owned(orgId, keyId)).limit(1);
+  if (!row) throw new DomainError('not_found');
+  return toApiKey(row);
+}
+
+/** Every key the organization ever had, newest first. */
+export async function listApiKeys(db: Database, orgId: string, page: Page): Promise<Paged<ApiKey>> {
+  const ofOrganization = eq(apiKeys.orgId, orgId);
+  const [rows, [total]] = await Promise.all([
+    db.select().from(apiKeys).where(ofOrganization).orderBy(desc(apiKeys.createdAt), desc(apiKeys.keyId)).limit(page.limit).offset(page.offset),
+    db.select({ count: count() }).from(apiKeys).where(ofOrganization),
+  ]);
+  return { items: rows.map(toApiKey), total: total?.count ?? 0 };
+}
+
+/** Whether the organization keeps a key of scope `full` that works at `at` when it loses this one. */
+export async function hasOtherFullKey(tx: Tx, orgId: string, keyId: string, at: Date): Promise<boolean> {
+  const [row] = await tx
+    .select({ keyId: apiKeys.keyId })
+    .from(apiKeys)
+    .where(
+      and(
+        eq(apiKeys.orgId, orgId),
+        ne(apiKeys.keyId, keyId),
+        eq(apiKeys.scope, 'full'),
+        eq(apiKeys.status, 'active'),
+        or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)),
+      ),
+    )
+    .limit(1);
+  return row !== undefined;
+}
+
+/** Ends an active key in favour of its successor; the caller holds the organization's lock and has read the key under it. */
+export async function retireApiKey(tx: Tx, key: ApiKey, rotatedTo: string): Promise<void> {
+  await tx.update(apiKeys).set({ status: 'rotated', rotatedTo }).where(owned(key.orgId, key.keyId));
+}
+
+/** As `retireApiKey`, for ever and without a successor. */
+export async function revokeApiKey(tx: Tx, key: ApiKey, at: Date): Promise<ApiKey> {
+  const revoked = { status: 'revoked', revokedAt: at } as const;
+  await tx.update(apiKeys).set(revoked).where(owned(key.orgId, key.keyId));
+  return { ...key, ...revoked };
 }

@@ -1,0 +1,26 @@
+/** Issues API keys: the raw key for its owner, this once, and what is stored of it (contract §3). */
+import type { Config } from '../config.ts';
+import { newId } from '../db/id.ts';
+import type { NewApiKey } from '../db/queries/api-key.ts';
+import { environmentName } from '../domain/runtime.ts';
+import { generateApiKey, hashApiKey, KEY_PREFIX_LENGTH } from './credential.ts';
+
+export type IssuedApiKey = { readonly apiKey: string; readonly record: NewApiKey };
+
+/** Makes a key of this environment; it is none until its record is committed. */
+export function issueApiKey(
+  config: Pick<Config, 'runtime' | 'apiKeyPepper'>,
+  wanted: Pick<NewApiKey, 'orgId' | 'name' | 'scope' | 'expiresAt' | 'createdAt'>,
+): IssuedApiKey {
+  const apiKey = generateApiKey(config.runtime);
+  return {
+    apiKey,
+    record: {
+      ...wanted,
+      keyId: newId(),
+      environment: environmentName(config.runtime),
+      prefix: apiKey.slice(0, KEY_PREFIX_LENGTH),
+      keyHash: hashApiKey(config.apiKeyPepper, apiKey),
+    },
+  };
+}

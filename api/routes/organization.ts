@@ -1,0 +1,69 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { newId } from '../../db/id.ts';
+import { insertApiKey } from '../../db/queries/api-key.ts';
+import { getOrganization, insertOrganization } from '../../db/queries/organization.ts';
+import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
+import { DomainError } from '../../domain/error.ts';
+import { type Organization, organizationResource } from '../../domain/organization.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import { issueApiKey } from '../api-key.ts';
+import type { ApiDeps } from '../deps.ts';
+import { principalOf } from '../route-config.ts';
+import { CreateOrganizationRequest, OrganizationCreatedResponse, OrganizationPath, OrganizationResponse } from '../schemas/organization.ts';
+
+const TAGS = ['Organizations and keys'];
+
+/** Organizations (contract §3): anyone may make one, and from then on it is seen by its own keys alone. */
+export const organizationRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v1/orgs',
+      {
+        config: { access: { auth: 'none' } },
+        schema: {
+          tags: TAGS,
+          summary: 'Create an organization and its first API key',
+          body: CreateOrganizationRequest,
+          response: { 201: OrganizationCreatedResponse },
+        },
+      },
+      async (request, reply) => {
+        const { name, country, contact_email: contactEmail } = request.body;
+        const organization: Organization = {
+          orgId: newId(),
+          kind: 'partner',
+          name,
+          country,
+          contactEmail,
+          environment: environmentName(deps.config.runtime),
+          createdAt: deps.now(),
+        };
+        const issued = issueApiKey(deps.config, {
+          orgId: organization.orgId,
+          name: FIRST_KEY_NAME,
+          scope: 'full',
+          expiresAt: null,
+          createdAt: organization.createdAt,
+        });
+        await deps.db.transaction(async (tx) => {
+          await insertOrganization(tx, organization);
+          await insertApiKey(tx, issued.record);
+        });
+        return reply.code(201).send({ ...organizationResource(organization), key_id: issued.record.keyId, api_key: issued.apiKey });
+      },
+    );
+
+    app.get(
+      '/v1/orgs/:org_id',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: { tags: TAGS, summary: 'Read the organization', params: OrganizationPath, response: { 200: OrganizationResponse } },
+      },
+      async (request) => {
+        const { orgId } = principalOf(request);
+        if (request.params.org_id !== orgId) throw new DomainError('not_found');
+        return organizationResource(await getOrganization(deps.db, orgId));
+      },
+    );
+  };

@@ -1,0 +1,97 @@
+import countries from 'i18n-iso-countries';
+import { z } from 'zod';
+import { ACCOUNT_TYPES, ENTITY_TYPES, RECIPIENT_KINDS, RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
+import { country, currency, email, id, metadata, optional, pattern, phone, text, timestamp } from './common.ts';
+
+const NAME_LENGTH_MAX = 140;
+const BIC = /^[A-Z0-9]{4}[A-Z]{2}[A-Z0-9]{2}([A-Z0-9]{3})?$/;
+const BIC_COUNTRY = [4, 6] as const;
+
+const name = () => text(1, NAME_LENGTH_MAX).meta({ example: 'Marcia Campbell' });
+
+/** ISO 9362: party, country, place, and optionally branch. */
+const bic = () =>
+  pattern(BIC, 8, 11)
+    .refine((value) => countries.isValid(value.slice(...BIC_COUNTRY)), { error: 'must name an ISO 3166-1 country in its fifth and sixth characters' })
+    .meta({ example: 'JNCBJMKX' });
+
+export const BankDetailsRequest = z
+  .strictObject({
+    bank_name: text(1, 100).meta({ example: 'National Commercial Bank' }),
+    account_number: pattern(/^[A-Z0-9]+$/, 4, 34).meta({ description: 'Encrypted at rest; answers show its last four characters.', example: '404123456' }),
+    account_type: optional(z.enum(ACCOUNT_TYPES)).meta({ example: 'savings' }),
+    branch_code: optional(text(2, 11)).meta({ example: '00404' }),
+    routing_number: optional(pattern(/^[A-Za-z0-9-]+$/, 2, 34)).meta({
+      description: "Where the recipient's country is US: an ABA routing number.",
+      example: '021000021',
+    }),
+    swift_bic: optional(bic()),
+    currency: currency(),
+  })
+  .meta({ id: 'BankDetailsRequest' });
+
+export const MobileDetails = z
+  .strictObject({ provider: text(1, 40).meta({ example: 'Lynk' }), phone_number: phone() })
+  .meta({ id: 'MobileDetails', description: 'A mobile-money wallet.' });
+
+const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.';
+
+export const CreateRecipientRequest = z
+  .strictObject({
+    org_id: optional(id()).meta({ description: "Redundant: the key's organization, or nothing." }),
+    kind: z.enum(RECIPIENT_KINDS).meta({ example: 'contractor' }),
+    entity_type: z.enum(ENTITY_TYPES).meta({ example: 'individual' }),
+    name: name(),
+    country: country(),
+    email: optional(email()),
+    phone: optional(phone()),
+    bank_details: optional(BankDetailsRequest),
+    mobile_details: optional(MobileDetails),
+    metadata: optional(metadata()),
+  })
+  .meta({ id: 'CreateRecipientRequest', description: NEEDS_DETAILS });
+
+export const UpdateRecipientRequest = z
+  .strictObject({
+    name: name().optional(),
+    email: email().nullish(),
+    phone: phone().nullish(),
+    bank_details: BankDetailsRequest.nullish(),
+    mobile_details: MobileDetails.nullish(),
+    metadata: metadata().nullish(),
+  })
+  .meta({ id: 'UpdateRecipientRequest', description: `Fields that are present replace, \`null\` clears. ${NEEDS_DETAILS}` });
+
+export const BankDetailsResponse = z
+  .object({
+    bank_name: z.string(),
+    account_number_last4: z.string().meta({ example: '3456' }),
+    account_type: z.enum(ACCOUNT_TYPES).nullable(),
+    branch_code: z.string().nullable(),
+    routing_number: z.string().nullable(),
+    swift_bic: z.string().nullable(),
+    currency: z.string().meta({ example: 'JMD' }),
+  })
+  .meta({ id: 'BankDetailsResponse' });
+
+export const RecipientResponse = z
+  .object({
+    recipient_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41' }),
+    org_id: z.string(),
+    kind: z.enum(RECIPIENT_KINDS),
+    entity_type: z.enum(ENTITY_TYPES),
+    name: z.string(),
+    country: z.string().meta({ example: 'JM' }),
+    email: z.string().nullable(),
+    phone: z.string().nullable(),
+    bank_details: BankDetailsResponse.nullable(),
+    mobile_details: z.object({ provider: z.string(), phone_number: z.string() }).nullable(),
+    metadata: z.record(z.string(), z.string()),
+    is_active: z.boolean(),
+    verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+  })
+  .meta({ id: 'RecipientResponse' });
+
+export const RecipientPath = z.object({ recipient_id: id() });

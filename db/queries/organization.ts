@@ -1,0 +1,25 @@
+/** Organizations. An organization's row is also the lock under which its keys are managed. */
+import { eq } from 'drizzle-orm';
+import { DomainError } from '../../domain/error.ts';
+import type { Organization } from '../../domain/organization.ts';
+import type { Queryable, Tx } from '../client.ts';
+import { organizations } from '../schema/organization.ts';
+
+export async function insertOrganization(tx: Tx, organization: Organization): Promise<void> {
+  await tx.insert(organizations).values(organization);
+}
+
+/** @throws DomainError `not_found` */
+export async function getOrganization(db: Queryable, orgId: string): Promise<Organization> {
+  const [row] = await db.select().from(organizations).where(eq(organizations.orgId, orgId)).limit(1);
+  if (!row) throw new DomainError('not_found');
+  return row;
+}
+
+/**
+ * Makes changes to an organization's keys wait for each other. Weak enough that whatever refers to the organization
+ * can still be written.
+ */
+export async function lockOrganization(tx: Tx, orgId: string): Promise<void> {
+  await tx.select({ orgId: organizations.orgId }).from(organizations).where(eq(organizations.orgId, orgId)).for('no key update');
+}

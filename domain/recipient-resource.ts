@@ -1,0 +1,38 @@
+/**
+ * A recipient as the API and the events show it (contract §4): the one place where it becomes snake_case. Of an
+ * account number it has the last four characters, because `Recipient` has no more.
+ */
+import type { BankDetails, Recipient } from './recipient.ts';
+
+/** The fields of RecipientResponse. */
+export function recipientResource(recipient: Recipient) {
+  return {
+    recipient_id: recipient.recipientId,
+    org_id: recipient.orgId,
+    kind: recipient.kind,
+    entity_type: recipient.entityType,
+    name: recipient.name,
+    country: recipient.country,
+    email: recipient.email,
+    phone: recipient.phone,
+    bank_details: recipient.bankDetails && bankDetailsResource(recipient.bankDetails),
+    mobile_details: recipient.mobileDetails,
+    metadata: recipient.metadata,
+    is_active: recipient.isActive,
+    verification_status: recipient.verificationStatus,
+    created_at: recipient.createdAt.toISOString(),
+    updated_at: recipient.updatedAt.toISOString(),
+  };
+}
+
+function bankDetailsResource(details: BankDetails) {
+  return {
+    bank_name: details.bank_name,
+    account_number_last4: details.account_number_last4,
+    account_type: details.account_type ?? null,
+    branch_code: details.branch_code ?? null,
+    routing_number: details.routing_number ?? null,
+    swift_bic: details.swift_bic ?? null,
+    currency: details.currency,
+  };
+}
