@@ -14,7 +14,7 @@ const PARTS = [
 ] as const;
 
 /** Header names as the specification writes them. */
-const HEADER_NAMES: Record<string, string> = {
+export const HEADER_NAMES: Record<string, string> = {
   'idempotency-key': 'Idempotency-Key',
   prefer: 'Prefer',
   authorization: 'authorization',

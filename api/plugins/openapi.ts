@@ -7,11 +7,13 @@ import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { fastifyZodOpenApiPlugin, fastifyZodOpenApiTransformers } from 'fastify-zod-openapi';
 import type { OpenAPIV3_1 } from 'openapi-types';
-import { createSchema } from 'zod-openapi';
+import { z } from 'zod';
+import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../error-handler.ts';
 import type { RouteConfig } from '../route-config.ts';
-import { HTTPValidationError, Problem } from '../schemas/common.ts';
+import { Problem } from '../schemas/common.ts';
+import { HEADER_NAMES } from '../validation.ts';
 
 export const API_VERSION = '2.0.0';
 
@@ -51,7 +53,7 @@ export const openapi = fp(async (app: FastifyInstance) => {
       });
     }
   });
-  await app.register(fastifyZodOpenApiPlugin);
+  await app.register(fastifyZodOpenApiPlugin, { documentOpts: { override: tidySchema } });
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -74,6 +76,17 @@ export const openapi = fp(async (app: FastifyInstance) => {
   });
 });
 
+/** What `/openapi.json` itself answers. */
+export const OpenApiDocument = z.looseObject({ openapi: z.literal('3.1.0') }).meta({ id: 'OpenApiDocument' });
+
+/** Answers may grow fields, so their schemas are open (contract §1); bounds and patterns that only repeat the type are noise. */
+const tidySchema: NonNullable<CreateDocumentOptions['override']> = ({ jsonSchema, io }) => {
+  if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
+};
+
 function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: readonly Operation[]): OpenAPIV3_1.Document {
   const schemas = { ...document.components?.schemas, ...componentSchemas() };
   for (const operation of operations) {
@@ -84,14 +97,33 @@ function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: reado
     if (security) described.security = security;
     const responses: Record<string, OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject> = {};
     for (const [status, codes] of sharedProblems(operation)) responses[status] = problemResponse(codes);
-    if (operation.hasInput) responses['422'] = VALIDATION_RESPONSE;
+    if (operation.hasInput) responses['422'] = { ...VALIDATION_RESPONSE };
     Object.assign(responses, described.responses);
-    for (const response of Object.values(responses))
-      if (!('$ref' in response)) Object.assign(response, { headers: { ...SHARED_HEADERS, ...response.headers } });
+    for (const [status, response] of Object.entries(responses)) if (!('$ref' in response)) describeAnswer(status, response);
     Object.assign(described, { responses });
+    spellHeaders(described);
   }
-  return { ...document, components: { ...document.components, schemas } };
+  return { ...document, components: { ...document.components, schemas: sortedByName(schemas), headers: HEADERS } };
 }
+
+function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject): void {
+  const names = ['X-Request-ID', ...(STATUS_HEADERS[status] ?? [])];
+  const shared = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  Object.assign(response, { headers: { ...shared, ...response.headers } });
+  if (response.description === 'Default Response') response.description = SUCCESS_TEXT[status] ?? 'Success.';
+}
+
+/** Fastify knows headers in lower case; the document spells them as the specification does. */
+function spellHeaders(operation: OpenAPIV3_1.OperationObject): void {
+  for (const parameter of operation.parameters ?? []) {
+    if ('in' in parameter && parameter.in === 'header') parameter.name = HEADER_NAMES[parameter.name] ?? capitalised(parameter.name);
+  }
+}
+
+const capitalised = (header: string): string => header.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+
+const sortedByName = <Value>(record: Record<string, Value>): Record<string, Value> =>
+  Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObject[]>> = {
   api_key: [{ ApiKey: [] }],
@@ -99,9 +131,16 @@ const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirem
   session: [{ ConsumerSession: [] }],
 };
 
-const SHARED_HEADERS = {
+const HEADERS: Record<string, OpenAPIV3_1.HeaderObject> = {
   'X-Request-ID': { description: "The request's id: the caller's own when it was well-formed.", schema: { type: 'string' } },
-} as const satisfies Record<string, OpenAPIV3_1.HeaderObject>;
+  'WWW-Authenticate': { description: 'The credential that the operation takes.', schema: { type: 'string' } },
+  'Retry-After': { description: 'Seconds after which the request is worth repeating; absent when it never is.', schema: { type: 'integer', minimum: 1 } },
+};
+
+/** Headers that an answer of this status has beside those of every answer. */
+const STATUS_HEADERS: Record<string, readonly string[]> = { '401': ['WWW-Authenticate'], '429': ['Retry-After'], '503': ['Retry-After'] };
+
+const SUCCESS_TEXT: Record<string, string> = { '200': 'Success.', '201': 'Created.', '202': 'Accepted; the work goes on.', '204': 'Done.' };
 
 const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
   description: 'Validation failed; every fault of the request is listed.',
@@ -119,6 +158,7 @@ function sharedProblems({ access, hasBody, hasInput }: Operation): [string, Erro
   if (hasBody && access.auth === 'api_key') codes.push('organization_mismatch');
   if (hasInput && access.auth === 'api_key') codes.push('not_found');
   if (access.remote && access.remote !== 'same') codes.push(access.remote);
+  codes.push(...(access.conflicts ?? []));
   const byStatus = new Map<string, ErrorCode[]>();
   for (const code of ERROR_CODES.filter((candidate) => codes.includes(candidate))) {
     const status = String(STATUS_OF[code]);
@@ -135,8 +175,26 @@ export function problemResponse(codes: readonly ErrorCode[]): OpenAPIV3_1.Respon
   };
 }
 
+/** FastAPI's own two schemas, exactly: clients and checks compare them. */
+const VALIDATION_SCHEMAS: Record<string, OpenAPIV3_1.SchemaObject> = {
+  HTTPValidationError: {
+    properties: { detail: { items: { $ref: '#/components/schemas/ValidationError' }, type: 'array', title: 'Detail' } },
+    type: 'object',
+    title: 'HTTPValidationError',
+  },
+  ValidationError: {
+    properties: {
+      loc: { items: { anyOf: [{ type: 'string' }, { type: 'integer' }] }, type: 'array', title: 'Location' },
+      msg: { type: 'string', title: 'Message' },
+      type: { type: 'string', title: 'Error Type' },
+    },
+    type: 'object',
+    required: ['loc', 'msg', 'type'],
+    title: 'ValidationError',
+  },
+};
+
 function componentSchemas(): Record<string, OpenAPIV3_1.SchemaObject> {
-  const validation = createSchema(HTTPValidationError, { io: 'output', openapiVersion: '3.1.0' });
-  const problem = createSchema(Problem, { io: 'output', openapiVersion: '3.1.0' });
-  return { ...validation.components, ...problem.components } as Record<string, OpenAPIV3_1.SchemaObject>;
+  const problem = createSchema(Problem, { io: 'output', openapiVersion: '3.1.0', opts: { override: tidySchema } });
+  return { ...VALIDATION_SCHEMAS, ...problem.components } as Record<string, OpenAPIV3_1.SchemaObject>;
 }

@@ -42,7 +42,7 @@ const estimateFields = {
   total_fees: money(),
   fx_rate: z.string().meta({ description: 'Six decimals.', example: '157.250000' }),
   rate_source: z.literal('static_fixture'),
-  rate_lock_seconds: z.literal(RATE_LOCK_SECONDS),
+  rate_lock_seconds: z.literal(RATE_LOCK_SECONDS).meta({ override: { type: 'integer' } }),
   rate_locked_until: timestamp(),
   delivery_estimate: z.object({ min_minutes: z.int(), max_minutes: z.int() }),
   executable: z.literal(false),
