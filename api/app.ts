@@ -2,7 +2,7 @@
  * The HTTP edge: authenticate, authorize, validate, gate, commit, answer. The register lines below are the table
  * of contents; a route that declares no access, or an operation without schemas, does not build.
  */
-import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify';
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
 import type { ApiDeps } from './deps.ts';
 import { authentication } from './plugins/authentication.ts';
@@ -44,9 +44,8 @@ export const LIMITS = {
 export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: requestIdOf,
-    requestIdLogLabel: 'request_id',
     exposeHeadRoutes: false,
     bodyLimit: LIMITS.bodyBytes,
     requestTimeout: LIMITS.requestTimeoutMs,

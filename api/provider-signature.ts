@@ -3,7 +3,9 @@
  * anything is parsed. Several secrets count while one is being rotated.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { DomainError } from '../domain/error.ts';
+import { headerLines } from './header-lines.ts';
 
 const TOLERANCE_SECONDS = 300;
 const SIGNATURES_MAX = 8;
@@ -12,8 +14,8 @@ const HEX_DIGEST = /^[0-9a-f]{64}$/;
 const invalid = () => new DomainError('signature_invalid');
 
 /** The one value of a header that must have been sent exactly once. */
-export function singleHeader(headersDistinct: Readonly<Record<string, string[] | undefined>>, name: string): string {
-  const [value, ...more] = headersDistinct[name] ?? [];
+export function singleHeader(raw: IncomingMessage, name: string): string {
+  const [value, ...more] = headerLines(raw, name);
   if (value === undefined || more.length > 0) throw invalid();
   return value;
 }

@@ -10,6 +10,7 @@ import { environmentName } from '../../domain/runtime.ts';
 import { scopeCovers } from '../../domain/scope.ts';
 import { hashApiKey, isWellFormedApiKey } from '../credential.ts';
 import type { ApiDeps } from '../deps.ts';
+import { headerLines } from '../header-lines.ts';
 import type { Principal } from '../route-config.ts';
 
 /** A key's `last_used_at` is at most this much behind. */
@@ -24,21 +25,15 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
       if (!scopeCovers(principal.scope, access.scope)) throw new DomainError('scope_insufficient', { required_scope: access.scope });
       request.principal = principal;
     }
-    if (access?.auth === 'optional_api_key' && apiKeyLines(request).length > 0) request.principal = await authenticate(deps, request);
+    if (access?.auth === 'optional_api_key' && headerLines(request.raw, 'x-api-key').length > 0) request.principal = await authenticate(deps, request);
   });
   app.addHook('preValidation', async (request) => {
     if (request.principal && namesOtherOrganization(request.body, request.principal.orgId)) throw new DomainError('organization_mismatch');
   });
 });
 
-/** The header lines as sent: Node joins doubled ones, which would look like a single line with a comma. */
-function apiKeyLines(request: FastifyRequest): string[] {
-  const { rawHeaders } = request.raw;
-  return rawHeaders.flatMap((name, index) => (index % 2 === 0 && name.toLowerCase() === 'x-api-key' ? [rawHeaders[index + 1] ?? ''] : []));
-}
-
 async function authenticate(deps: ApiDeps, request: FastifyRequest): Promise<Principal> {
-  const lines = apiKeyLines(request);
+  const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;
   if (lines.length === 0 || raw === '') throw new DomainError('credential_missing', {}, 'Send your API key in one X-API-Key header.');
   if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');

@@ -11,13 +11,14 @@ import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { handleError } from '../error-handler.ts';
+import { headerLines } from '../header-lines.ts';
 import { parseJsonBody } from '../json-body.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** The caller's X-Request-ID when it is one line of the allowed form, else a new one. */
-export function requestIdOf(raw: Pick<IncomingMessage, 'headersDistinct'>): string {
-  const [given, ...more] = raw.headersDistinct['x-request-id'] ?? [];
+export function requestIdOf(raw: IncomingMessage): string {
+  const [given, ...more] = headerLines(raw, 'x-request-id');
   return given !== undefined && more.length === 0 && REQUEST_ID.test(given) ? given : randomUUID();
 }
 
@@ -46,7 +47,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     request.rawBody = NO_BYTES;
     reply.header('X-Request-ID', request.id).header('Cache-Control', 'no-store');
     if (request.headers['content-encoding'] !== undefined) throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
-    if ((request.raw.headersDistinct['content-type'] ?? []).length > 1) throw new DomainError('unsupported_media_type');
+    if (headerLines(request.raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
   });
   app.addHook('onResponse', async (request, reply) => {
     request.log.info(

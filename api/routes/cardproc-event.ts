@@ -20,7 +20,7 @@ export const cardprocEventRoutes =
       {
         config: { access: { auth: 'signature', conflicts: ['provider_event_conflict', 'launch_gates_closed'] } },
         preValidation: verifyThenParse((request) => {
-          verifyTimestamped(singleHeader(request.raw.headersDistinct, 'cardproc-signature'), request.rawBody, deps.config.cardprocWebhookSecrets, deps.now());
+          verifyTimestamped(singleHeader(request.raw, 'cardproc-signature'), request.rawBody, deps.config.cardprocWebhookSecrets, deps.now());
         }),
         schema: {
           tags: ['Provider webhooks'],

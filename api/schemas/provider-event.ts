@@ -18,7 +18,10 @@ export const CardprocEvent = z
     data: z.looseObject({
       object: z.looseObject({
         amount_received: minorUnits().optional(),
-        currency: z.string().regex(/^[A-Za-z]{3}$/).optional(),
+        currency: z
+          .string()
+          .regex(/^[A-Za-z]{3}$/)
+          .optional(),
         last_payment_error: z.looseObject({ code: z.string().optional() }).nullish(),
         metadata: z.looseObject({ settlement_id: text(1, SETTLEMENT_ID_LENGTH_MAX).optional() }).optional(),
       }),

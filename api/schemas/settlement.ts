@@ -21,7 +21,10 @@ const command = {
 /** Which token goes with which method: present exactly for its own. */
 const TOKENS = { card_token: 'card', banklink_account_token: 'ach' } as const;
 
-export function checkPaymentTokens(body: { payment_method: string; card_token?: string | undefined; banklink_account_token?: string | undefined }, context: z.RefinementCtx): void {
+export function checkPaymentTokens(
+  body: { payment_method: string; card_token?: string | undefined; banklink_account_token?: string | undefined },
+  context: z.RefinementCtx,
+): void {
   for (const [field, method] of Object.entries(TOKENS) as ['card_token' | 'banklink_account_token', string][]) {
     const wanted = body.payment_method === method;
     if (wanted && body[field] === undefined) context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });

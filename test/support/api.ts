@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
+import { issueApiKey } from '../../api/api-key.ts';
 import { certificateKeys } from '../../api/certificate-key.ts';
-import { generateApiKey, hashApiKey, KEY_PREFIX_LENGTH } from '../../api/credential.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
@@ -34,8 +34,8 @@ export type TestApi = {
   nudges(): number;
   /** A new organization with one key of this scope; its own tenant, so tests share nothing. */
   createCaller(scope?: Scope): Promise<Caller>;
-  /** Another key for an organization that exists. */
-  createKey(orgId: string, scope: Scope): Promise<Caller>;
+  /** Another key for an organization that exists; `stored` as it is in the table. */
+  createKey(orgId: string, scope: Scope, stored?: Partial<typeof apiKeys.$inferInsert>): Promise<Caller>;
   call(
     caller: Caller | null,
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
@@ -83,21 +83,10 @@ export async function createTestApi(
   const app = await buildApp(deps, pino({ level: deps.config.logLevel }));
   await app.ready();
 
-  const createKey = async (orgId: string, scope: Scope): Promise<Caller> => {
-    const apiKey = generateApiKey(runtime);
-    const keyId = newId();
-    await connection.db.insert(apiKeys).values({
-      keyId,
-      orgId,
-      name: 'test',
-      scope,
-      status: 'active',
-      environment: environmentName(runtime),
-      prefix: apiKey.slice(0, KEY_PREFIX_LENGTH),
-      keyHash: hashApiKey(deps.config.apiKeyPepper, apiKey),
-      createdAt: deps.now(),
-    });
-    return { orgId, keyId, apiKey };
+  const createKey: TestApi['createKey'] = async (orgId, scope, stored = {}) => {
+    const { apiKey, record } = issueApiKey(deps.config, { orgId, name: 'test', scope, expiresAt: null, createdAt: deps.now() });
+    await connection.db.insert(apiKeys).values({ ...record, status: 'active', ...stored });
+    return { orgId, keyId: record.keyId, apiKey };
   };
 
   return {

@@ -1,0 +1,96 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { z } from 'zod';
+import { type CertificateRow, findCertificate, listPostings } from '../../db/queries/certificate.ts';
+import { UNANCHORED } from '../../domain/certificate.ts';
+import { DomainError } from '../../domain/error.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import { checkCertificate } from '../certificate-check.ts';
+import type { ApiDeps } from '../deps.ts';
+import { principalOf } from '../route-config.ts';
+import { CertificateConditions, CertificatePath, CertificateVerification, CertificateVerifyQuery, EvidenceCertificate } from '../schemas/certificate.ts';
+
+/** A certificate never changes, so that whoever has it need not ask again. */
+const CACHE_CONTROL = 'private, max-age=31536000, immutable';
+
+const CERTIFICATE_HEADERS = z.object({
+  ETag: z.string().meta({ description: 'The SHA-256 of the bytes, in hex.' }),
+  'Cache-Control': z.literal(CACHE_CONTROL),
+  'Content-Disposition': z.string().meta({ example: 'attachment; filename="CERT-9F86D081884C7D659A2FEAA0C55AD015.json"' }),
+  'X-Certificate-Signature': z.string().meta({ description: 'Detached Ed25519 JWS over the bytes (RFC 7797); its header names a key of the JWKS.' }),
+});
+
+/** Reads and checks the caller's certificates (contract §7); the bytes served are the bytes that were signed. */
+export const certificateRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    const getCertificate = async (orgId: string, certId: string): Promise<CertificateRow> => {
+      const certificate = await findCertificate(deps.db, orgId, certId);
+      if (!certificate) throw new DomainError('not_found');
+      return certificate;
+    };
+
+    app.get(
+      '/v1/caribbean/certificate/:cert_id',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: {
+          tags: ['Caribbean off-ramp'],
+          summary: 'Download an evidence certificate',
+          params: CertificatePath,
+          headers: CertificateConditions,
+          response: {
+            200: {
+              description: 'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
+              headers: CERTIFICATE_HEADERS,
+              content: { 'application/json': { schema: EvidenceCertificate } },
+            },
+            304: { description: 'The caller has these bytes.' },
+          },
+        },
+      },
+      async (request, reply) => {
+        const certificate = await getCertificate(principalOf(request).orgId, request.params.cert_id);
+        const etag = `"${certificate.sha256.toString('hex')}"`;
+        reply.headers({ ETag: etag, 'Cache-Control': CACHE_CONTROL, 'X-Certificate-Signature': certificate.signature });
+        if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+        return reply
+          .header('Content-Disposition', `attachment; filename="${certificate.certId}.json"`)
+          .header('Content-Type', 'application/json')
+          .send(certificate.content);
+      },
+    );
+
+    app.get(
+      '/v1/caribbean/certificate/:cert_id/verify',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: {
+          tags: ['Caribbean off-ramp'],
+          summary: 'Verify an evidence certificate',
+          params: CertificatePath,
+          querystring: CertificateVerifyQuery,
+          response: { 200: CertificateVerification },
+        },
+      },
+      async (request) => {
+        const certificate = await getCertificate(principalOf(request).orgId, request.params.cert_id);
+        const { settlement_id } = request.query;
+        const journal = await listPostings(deps.db, certificate.settlementId);
+        const checks = await checkCertificate(deps.certificateKeys, certificate, { settlementId: settlement_id, journal });
+        return {
+          cert_id: certificate.certId,
+          settlement_id,
+          valid: Object.values(checks).every((passed) => passed),
+          checks,
+          anchor: UNANCHORED,
+          environment: environmentName(deps.config.runtime),
+        };
+      },
+    );
+  };
+
+/** Whether an If-None-Match names this tag (RFC 9110 §13.1.2: any of a list, weak or strong, or `*`). */
+function namesTag(ifNoneMatch: string | undefined, etag: string): boolean {
+  const tags = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim());
+  return tags.includes('*') || tags.some((tag) => tag.replace(/^W\//, '') === etag);
+}
