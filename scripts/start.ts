@@ -2,6 +2,7 @@
  * `npm start`: the whole service on one machine from nothing but a clone. A PostgreSQL and a Temporal come along unless
  * DATABASE_URL and TEMPORAL_ADDRESS name others. Ctrl-C stops everything in order; after a kill the next start recovers.
  */
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { styleText } from 'node:util';
 import closeWithGrace from 'close-with-grace';
@@ -11,7 +12,7 @@ import { workflowBundle } from '../worker/bundle.ts';
 import { banner } from './stack/banner.ts';
 import { logDirectory, startEmbeddedPostgres, startEmbeddedTemporal } from './stack/embedded.ts';
 import { freePort } from './stack/port.ts';
-import { startService } from './stack/service.ts';
+import { type ServiceOptions, startService } from './stack/service.ts';
 import { createSupervisor, type Supervisor } from './stack/supervisor.ts';
 
 /** What the steps find out for those after them. */
@@ -21,7 +22,7 @@ type Findings = {
   dataDirectory: string | undefined;
   temporalAddress: string;
   temporalUiUrl: string | undefined;
-  apiUrl: string;
+  apiPort: number;
 };
 
 type Start = { readonly env: NodeJS.ProcessEnv; readonly supervisor: Supervisor; readonly signal: AbortSignal };
@@ -30,6 +31,9 @@ const NODE_WANTED = { major: 20, minor: 19 };
 const WATCH_MS = 500;
 const STOP_TIMEOUT_MS = 90_000;
 const DEFAULT_API_PORT = 3_000;
+const SERVICE_ATTEMPTS = 3;
+const API_LOG = path.join(logDirectory, 'api.log');
+const WORKER_LOG = path.join(logDirectory, 'worker.log');
 const TIMED = { timer: PRESET_TIMER };
 const SIDE_BY_SIDE = { concurrent: true } as const;
 
@@ -41,9 +45,11 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
   const { signal, stop } = stopInOrder(supervisor);
   try {
     const findings = await startAll({ env, supervisor, signal });
-    supervisor.announce({ ...findings });
+    const { apiPort, dataDirectory, ...servers } = findings;
+    const addresses = { ...servers, apiUrl: `http://127.0.0.1:${apiPort}` };
+    supervisor.announce(addresses);
     const seconds = (performance.now() - startedAt) / 1_000;
-    say(`\n${banner({ ...findings, seconds, runtime: env['RUNTIME_ENVIRONMENT'] ?? '', logDirectory })}\n`);
+    say(`\n${banner({ ...addresses, dataDirectory, seconds, runtime: env['RUNTIME_ENVIRONMENT'] ?? '', logDirectory })}\n`);
     watch(supervisor, stop, env);
   } catch (error) {
     stop(error);
@@ -83,11 +89,17 @@ function stopInOrder(supervisor: Supervisor) {
 }
 
 async function startAll(start: Start): Promise<Findings> {
-  const findings: Findings = { databaseUrl: '', dataDirectory: undefined, temporalAddress: '', temporalUiUrl: undefined, apiUrl: '' };
+  const findings: Findings = {
+    databaseUrl: '',
+    dataDirectory: undefined,
+    temporalAddress: '',
+    temporalUiUrl: undefined,
+    apiPort: 0,
+  };
   const steps: ListrTask<Findings>[] = [
     { title: 'Servers', task: (_, task) => task.newListr([postgresStep(start), temporalStep(start), bundleStep()], SIDE_BY_SIDE) },
     { title: 'Migrations', task: ({ databaseUrl }) => migrate(databaseUrl) },
-    { title: 'Service', task: (_, task) => task.newListr([workerStep(start), apiStep(start)], SIDE_BY_SIDE) },
+    serviceStep(start),
   ];
   const rendererOptions = { ...TIMED, collapseSubtasks: false };
   await new Listr(steps, { ctx: findings, registerSignalListeners: false, rendererOptions, fallbackRendererOptions: TIMED }).run();
@@ -143,48 +155,56 @@ function bundleStep(): ListrTask<Findings> {
   };
 }
 
-function workerStep({ env, supervisor }: Start): ListrTask<Findings> {
+/** Both at once. Both must know the API's port: the sandbox's providers, who live in the worker, send their events there. */
+function serviceStep({ env, supervisor }: Start): ListrTask<Findings> {
   return {
-    title: 'Worker',
-    task: ({ databaseUrl, temporalAddress }) =>
-      startService(
-        {
-          name: 'The worker',
-          script: 'worker/main.ts',
-          env: { ...env, DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: temporalAddress },
-          logFile: path.join(logDirectory, 'worker.log'),
-          isReady: (log) => log.includes('worker ready'),
-        },
-        supervisor.keep,
-      ),
-  };
-}
-
-function apiStep({ env, supervisor }: Start): ListrTask<Findings> {
-  return {
-    title: 'API',
+    title: 'API and worker',
     task: async (findings, task) => {
       const wished = Number(env['PORT'] || DEFAULT_API_PORT);
-      const port = await freePort(wished);
-      task.title = `API on port ${port}${port === wished ? '' : `, since ${wished} is taken`}`;
-      findings.apiUrl = `http://127.0.0.1:${port}`;
-      await startService(
-        {
-          name: 'The API',
-          script: 'api/main.ts',
-          env: { ...env, DATABASE_URL: findings.databaseUrl, TEMPORAL_ADDRESS: findings.temporalAddress, PORT: String(port) },
-          logFile: path.join(logDirectory, 'api.log'),
-          isReady: () => answersReady(findings.apiUrl),
-        },
-        supervisor.keep,
-      );
+      for (let attempt = 1; ; attempt += 1) {
+        findings.apiPort = await freePort(wished);
+        task.title = `API on port ${findings.apiPort}${findings.apiPort === wished ? '' : `, since ${wished} is taken`}, and worker`;
+        const outcomes = await Promise.allSettled([api(env, findings), worker(env, findings)].map((service) => startService(service, supervisor.keep)));
+        const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+        if (!failed) return;
+        // Another stack may take the port between the probe and the start; nothing else is worth another try.
+        if (attempt === SERVICE_ATTEMPTS || !readFileSync(API_LOG, 'utf8').includes('EADDRINUSE')) throw failed.reason;
+        await supervisor.stopStage('service');
+      }
     },
   };
 }
 
-async function answersReady(apiUrl: string): Promise<boolean> {
+const api = (env: NodeJS.ProcessEnv, findings: Findings): ServiceOptions => ({
+  name: 'The API',
+  script: 'api/main.ts',
+  env: serviceEnv(env, findings),
+  logFile: API_LOG,
+  // The line proves that it is ours: another stack's API may be the one that answers.
+  isReady: async (log) => says(log, 'API ready', env) && (await answersReady(findings.apiPort)),
+});
+
+const worker = (env: NodeJS.ProcessEnv, findings: Findings): ServiceOptions => ({
+  name: 'The worker',
+  script: 'worker/main.ts',
+  env: serviceEnv(env, findings),
+  logFile: WORKER_LOG,
+  isReady: (log) => says(log, 'worker ready', env),
+});
+
+/** With a log level that hides the line there is nothing to wait for. */
+const says = (log: string, line: string, env: NodeJS.ProcessEnv): boolean => log.includes(line) || !['info', 'debug', '', undefined].includes(env['LOG_LEVEL']);
+
+const serviceEnv = (env: NodeJS.ProcessEnv, { databaseUrl, temporalAddress, apiPort }: Findings): NodeJS.ProcessEnv => ({
+  ...env,
+  DATABASE_URL: databaseUrl,
+  TEMPORAL_ADDRESS: temporalAddress,
+  PORT: String(apiPort),
+});
+
+async function answersReady(apiPort: number): Promise<boolean> {
   try {
-    const response = await fetch(`${apiUrl}/health/ready`, { signal: AbortSignal.timeout(2_000) });
+    const response = await fetch(`http://127.0.0.1:${apiPort}/health/ready`, { signal: AbortSignal.timeout(2_000) });
     return response.ok;
   } catch {
     return false;

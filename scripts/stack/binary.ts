@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 import { repositoryRoot } from './place.ts';
 
 export type Acquisition = {
-  /** The caller's environment: the explicit paths, PATH, JAVA_HOME. */
+  /** The caller's environment, handed on to every program this starts: the explicit paths, PATH, JAVA_HOME, proxies. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where acquired programs are kept, usually `.local/bin`. */
   readonly binDirectory: string;
@@ -108,13 +108,13 @@ function cached(name: string): Branch {
 
 /** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
 function download(kind: string, name: string, version: string): Branch {
-  return async ({ binDirectory, onProgress, signal }) => {
+  return async ({ env, binDirectory, onProgress, signal }) => {
     onProgress?.(`downloading ${name}`);
     await mkdir(binDirectory, { recursive: true });
     try {
       const script = path.join(import.meta.dirname, 'sdk-download.ts');
       const args = ['--import', 'tsx', script, kind, binDirectory, version];
-      await run(process.execPath, args, { cwd: repositoryRoot, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
+      await run(process.execPath, args, { cwd: repositoryRoot, env: { ...env }, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
     } catch (error) {
       return { refusal: `The SDK's own download did not work: ${lastWords(error)}.` };
     }

@@ -51,7 +51,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const running = await findRunning(options, password);
   if (running) return running;
   for (let attempt = 1; ; attempt += 1) {
-    const port = await freePort(attempt === 1 ? options.wishedPort : 0);
+    const port = await freePort(options.wishedPort);
     try {
       await writeSettings(options, port);
       await pgCtl(options, ['start', '--wait', '--silent', `--timeout=${START_TIMEOUT_SECONDS}`, `--log=${logFile(options)}`]);

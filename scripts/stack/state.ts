@@ -29,7 +29,7 @@ const Stack = z.object({
 export type StackAddresses = z.infer<typeof Addresses>;
 export type StackState = z.infer<typeof Stack>;
 
-const file = path.join(localDirectory, 'stack.json');
+const fileIn = (directory: string): string => path.join(directory, 'stack.json');
 
 /** Where the stack of this clone is reached; undefined when none is ready. For scripts that talk to it. */
 export function findRunningStack(): StackAddresses | undefined {
@@ -38,20 +38,21 @@ export function findRunningStack(): StackAddresses | undefined {
 }
 
 /** What the file says, whether or not it is still true; undefined when there is none or it cannot be understood. */
-export function readStack(): StackState | undefined {
+export function readStack(directory = localDirectory): StackState | undefined {
   try {
-    return Stack.parse(JSON.parse(readFileSync(file, 'utf8')));
+    return Stack.parse(JSON.parse(readFileSync(fileIn(directory), 'utf8')));
   } catch {
     return undefined;
   }
 }
 
 /** Replaces the file in one step, so that nobody reads half of it. */
-export function writeStack(state: StackState): void {
-  mkdirSync(localDirectory, { recursive: true });
+export function writeStack(state: StackState, directory = localDirectory): void {
+  const file = fileIn(directory);
+  mkdirSync(directory, { recursive: true });
   const temporary = `${file}.${process.pid}`;
   writeFileSync(temporary, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
   renameSync(temporary, file);
 }
 
-export const removeStack = (): void => rmSync(file, { force: true });
+export const removeStack = (directory = localDirectory): void => rmSync(fileIn(directory), { force: true });

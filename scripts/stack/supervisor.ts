@@ -22,26 +22,39 @@ export type Supervisor = {
   readonly keep: (member: Member) => Promise<void>;
   readonly announce: (addresses: StackAddresses) => void;
   readonly findDead: () => Member | undefined;
+  /** Stops the processes of one stage and forgets them. */
+  readonly stopStage: (stage: Stage) => Promise<void>;
   readonly stopAll: () => Promise<void>;
 };
 
 const LEFTOVER_TIMEOUT_MS = 20_000;
 const DATABASE = 'PostgreSQL';
 
-/** @throws Error in one sentence when a stack of this clone is running already */
-export async function createSupervisor(options: { embedsDatabase: boolean }): Promise<Supervisor> {
+/**
+ * @param options `embedsDatabase`: whether this stack will take over a PostgreSQL that was left; `directory`: where the
+ * record of the stack is kept, `.local` unless told otherwise
+ * @throws Error in one sentence when a stack of this clone is running already
+ */
+export async function createSupervisor({ embedsDatabase, directory }: { embedsDatabase: boolean; directory?: string }): Promise<Supervisor> {
   const own = findProcess(process.pid);
   if (!own) throw new Error('This system does not tell which processes run.');
-  await endLeftovers(options.embedsDatabase);
+  await endLeftovers(embedsDatabase, directory);
   const members = new Map<string, Member>();
   let addresses: StackAddresses | undefined;
   let stopping = false;
   const save = () => {
     const processes = Object.fromEntries([...members.values()].map(({ name, record }) => [name, record]));
-    writeStack({ supervisor: own, processes, ...(addresses && { addresses }) });
+    writeStack({ supervisor: own, processes, ...(addresses && { addresses }) }, directory);
+  };
+  const stopStage = async (stage: Stage) => {
+    const departing = [...members.values()].filter((member) => member.stage === stage);
+    await Promise.all(departing.map((member) => member.stop()));
+    for (const { name } of departing) members.delete(name);
+    save();
   };
   save();
   return {
+    stopStage,
     keep: async (member) => {
       if (stopping) {
         await member.stop();
@@ -57,17 +70,15 @@ export async function createSupervisor(options: { embedsDatabase: boolean }): Pr
     findDead: () => [...members.values()].find(({ record }) => !isRunning(record)),
     stopAll: async () => {
       stopping = true;
-      for (const stage of STAGES.toReversed()) {
-        await Promise.all([...members.values()].filter((member) => member.stage === stage).map((member) => member.stop()));
-      }
-      removeStack();
+      for (const stage of STAGES.toReversed()) await stopStage(stage);
+      removeStack(directory);
     },
   };
 }
 
 /** What a killed supervisor left. Its PostgreSQL goes on when this stack will take it over. */
-async function endLeftovers(embedsDatabase: boolean): Promise<void> {
-  const state = readStack();
+async function endLeftovers(embedsDatabase: boolean, directory: string | undefined): Promise<void> {
+  const state = readStack(directory);
   if (!state) return;
   if (isRunning(state.supervisor)) {
     const where = state.addresses ? `at ${state.addresses.apiUrl}` : 'and is still starting';

@@ -3,7 +3,7 @@
  * wait for a 50 ms tick at each dispatch. Its data survives a restart when it is given a file.
  */
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
@@ -53,17 +53,17 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
   mkdirSync(path.dirname(options.logFile), { recursive: true });
   if (options.databaseFile) mkdirSync(path.dirname(options.databaseFile), { recursive: true });
   for (let attempt = 1; ; attempt += 1) {
-    const wish = attempt === 1;
-    const port = await freePort(wish ? options.wishedPort : 0);
-    const uiPort = options.wishedUiPort === undefined ? undefined : await freePort(wish ? options.wishedUiPort : 0);
+    const port = await freePort(options.wishedPort);
+    const uiPort = options.wishedUiPort === undefined ? undefined : await freePort(options.wishedUiPort);
+    const logged = existsSync(options.logFile) ? statSync(options.logFile).size : 0;
     const server = launch(options, port, uiPort);
     await options.onLaunch?.(server);
-    const fault = await waitUntilHealthy(server, options.searchAttributes);
+    const readLog = () => readFileSync(options.logFile).subarray(logged).toString();
+    const fault = await waitUntilHealthy(server, options.searchAttributes, readLog);
     if (fault === undefined) return server;
     await server.stop();
-    const log = readFileSync(options.logFile, 'utf8').slice(-2_000);
     // The only cause worth another try is a port that was taken between the probe and the start.
-    if (attempt === START_ATTEMPTS || !/address already in use/i.test(log)) throw new Error(`Temporal did not start: ${fault} (${options.logFile}).`);
+    if (attempt === START_ATTEMPTS || !/address already in use/i.test(readLog())) throw new Error(`Temporal did not start: ${fault} (${options.logFile}).`);
   }
 }
 
@@ -97,13 +97,14 @@ function serverArguments({ databaseFile, searchAttributes }: TemporalOptions, po
 }
 
 /** Undefined when the server is ready, else why it is not. */
-async function waitUntilHealthy(server: TemporalServer, searchAttributes: readonly string[]): Promise<string | undefined> {
+async function waitUntilHealthy(server: TemporalServer, searchAttributes: readonly string[], readLog: () => string): Promise<string | undefined> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   let fault = 'it did not answer';
   while (Date.now() < deadline) {
     if (!isRunning(server.process)) return 'it ended right away';
-    // A gRPC connection that is refused once waits a whole second before it tries again: ask the port first.
-    if (!(await isListening(server.port))) {
+    // It announces its address once it listens. Another server may be the one that answers on the port; and a gRPC
+    // connection that is refused once waits a whole second before it tries again.
+    if (!announces(readLog(), server.port) || !(await isListening(server.port))) {
       await sleep(POLL_MS);
       continue;
     }
@@ -118,6 +119,8 @@ async function waitUntilHealthy(server: TemporalServer, searchAttributes: readon
   }
   return fault;
 }
+
+const announces = (log: string, port: number): boolean => new RegExp(`Server:\\s+\\S*:${port}\\b`).test(log);
 
 async function missingSearchAttributes(address: string, wanted: readonly string[]): Promise<string[]> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
