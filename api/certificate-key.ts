@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { createLocalJWKSet, errors, flattenedVerify } from 'jose';
 import type { NamedKey } from '../config.ts';
 
-export type CertificateJwk = {
+type CertificateJwk = {
   readonly kty: 'OKP';
   readonly crv: 'Ed25519';
   readonly x: string;

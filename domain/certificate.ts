@@ -2,27 +2,44 @@
  * What a certificate says (contract §7): only facts frozen when the settlement settled, so that the same
  * settlement always gives the same bytes. Numbers are strings, since canonical JSON has floating-point ones only.
  */
-import { formatMoney, formatRate } from './money.ts';
+import { type Currency, formatMoney, formatRate } from './money.ts';
 import type { Posting } from './posting.ts';
+import type { EnvironmentName } from './runtime.ts';
 import type { Settlement } from './settlement.ts';
 import type { EvidenceFact, SettlementTransition } from './settlement-resource.ts';
 
 export const CERTIFICATE_SCHEMA_VERSION = '1';
 export const CERTIFICATE_ID_PATTERN = /^CERT-[0-9A-F]{32}$/;
 
+/** Certificates are anchored nowhere, and never claim to be. */
+export const UNANCHORED = { status: 'unanchored' } as const;
+
 /** `CERT-` and the first 32 upper-case hex digits of the content's SHA-256. */
 export const certificateId = (sha256Hex: string): string => `CERT-${sha256Hex.slice(0, 32).toUpperCase()}`;
 
-export type CertificateFacts = {
-  /** As it stands once settled. */
-  readonly settlement: Settlement;
+/** A line of the journal with the step that booked it. */
+export type StepPosting = Posting & { readonly step: string };
+
+/** What a settlement's rows say beside its own; each list in its stored order. */
+export type SettlementFacts = {
   readonly transitions: readonly SettlementTransition[];
   readonly evidence: readonly EvidenceFact[];
-  readonly postings: readonly (Posting & { readonly step: string })[];
+  readonly postings: readonly StepPosting[];
 };
 
-/** The content to be canonicalised; never contains personal data. */
+/** `settlement` as it stands once settled. */
+export type CertificateFacts = SettlementFacts & { readonly settlement: Settlement };
+
+/** A line of the journal as a certificate shows it. */
+export type CertificatePosting = { readonly step: string; readonly account: string; readonly amount: string; readonly currency: string };
+
+/**
+ * The content to be canonicalised; never contains personal data.
+ *
+ * @throws when the settlement's history does not end as settled: its postings would be missing
+ */
 export function certificateContent({ settlement, transitions, evidence, postings }: CertificateFacts) {
+  if (transitions.at(-1)?.to !== 'settled') throw new Error(`settlement ${settlement.settlementId} has not settled: there is nothing to certify`);
   const source = (amountMinor: bigint) => formatMoney(amountMinor, settlement.sourceCurrency);
   return {
     schema_version: CERTIFICATE_SCHEMA_VERSION,
@@ -39,7 +56,7 @@ export function certificateContent({ settlement, transitions, evidence, postings
       total_fees: source(settlement.totalFeesMinor),
       currency: settlement.sourceCurrency,
     },
-    rate: { fx_rate: formatRate(settlement.rateMillionths), rate_source: 'static_fixture' },
+    rate: { fx_rate: formatRate(settlement.rateMillionths), rate_source: 'static_fixture' as const },
     payment_method: settlement.paymentMethod,
     payout_rail: settlement.payoutRail,
     parties: { recipient_id: settlement.recipientId },
@@ -50,14 +67,54 @@ export function certificateContent({ settlement, transitions, evidence, postings
       evidence_id: transition.evidenceId,
     })),
     evidence: evidence.map((fact) => ({ evidence_id: fact.evidenceId, kind: fact.kind, sha256: fact.sha256 })),
-    postings: postings.map((posting) => ({
-      step: posting.step,
-      account: posting.account,
-      amount: formatMoney(posting.amountMinor, posting.currency),
-      currency: posting.currency,
-    })),
+    postings: postings.map(certificatePosting),
     environment: settlement.environment,
-    simulation: true,
-    anchor: { status: 'unanchored' },
+    simulation: true as const,
+    anchor: UNANCHORED,
   };
 }
+
+const certificatePosting = ({ step, account, amountMinor, currency }: StepPosting) => ({
+  step,
+  account,
+  amount: formatMoney(amountMinor, currency),
+  currency,
+});
+
+/**
+ * Whether the journal sums to zero per currency and still says what the certificate says, for every step that the
+ * certificate names. Steps booked later, such as money that came too late, contradict nothing.
+ *
+ * @param journal all postings of the settlement, ordered as when they were certified
+ */
+export function isLedgerConfirmed(certified: readonly CertificatePosting[], journal: readonly StepPosting[]): boolean {
+  const sums = new Map<Currency, bigint>();
+  for (const { currency, amountMinor } of journal) sums.set(currency, (sums.get(currency) ?? 0n) + amountMinor);
+  const steps = new Set(certified.map((posting) => posting.step));
+  const current = journal.filter((posting) => steps.has(posting.step)).map(certificatePosting);
+  return (
+    [...sums.values()].every((sum) => sum === 0n) && current.length === certified.length && current.every((posting, line) => isSame(posting, certified[line]))
+  );
+}
+
+const isSame = (posting: CertificatePosting, other: CertificatePosting | undefined): boolean =>
+  posting.step === other?.step && posting.account === other.account && posting.amount === other.amount && posting.currency === other.currency;
+
+/** What `certificate.issued` tells: which certificate, of what, and the digest to check its bytes by. */
+export const certificateResource = (certificate: {
+  readonly certId: string;
+  readonly orgId: string;
+  readonly settlementId: string;
+  readonly sha256Hex: string;
+  readonly environment: EnvironmentName;
+  readonly issuedAt: Date;
+}) => ({
+  cert_id: certificate.certId,
+  org_id: certificate.orgId,
+  settlement_id: certificate.settlementId,
+  sha256: certificate.sha256Hex,
+  environment: certificate.environment,
+  simulation: true as const,
+  anchor: UNANCHORED,
+  issued_at: certificate.issuedAt.toISOString(),
+});

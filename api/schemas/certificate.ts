@@ -8,7 +8,7 @@ import { corridor, currency, environment, pattern, rail, settlementId, timestamp
 
 const CERTIFICATE_ID_LENGTH = 37;
 
-export const certificateId = () =>
+const certificateId = () =>
   pattern(CERTIFICATE_ID_PATTERN, CERTIFICATE_ID_LENGTH, CERTIFICATE_ID_LENGTH).meta({ example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015' });
 
 export const CertificatePath = z.object({ cert_id: certificateId() });

@@ -1,0 +1,68 @@
+/** Evidence certificates and the facts they are made of. A settlement has one certificate, for ever (contract §7). */
+import { and, asc, eq, sql } from 'drizzle-orm';
+import type { SettlementFacts, StepPosting } from '../../domain/certificate.ts';
+import type { Queryable, Tx } from '../client.ts';
+import { certificates } from '../schema/certificate.ts';
+import { evidence } from '../schema/evidence.ts';
+import { postings, settlementTransitions } from '../schema/settlement.ts';
+
+export type CertificateRow = typeof certificates.$inferSelect;
+
+/** The certificate, where the organization owns it. */
+export async function findCertificate(db: Queryable, orgId: string, certId: string): Promise<CertificateRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(certificates)
+    .where(and(eq(certificates.orgId, orgId), eq(certificates.certId, certId)))
+    .limit(1);
+  return row;
+}
+
+/**
+ * Stores a settlement's certificate. A settlement that has one keeps it.
+ *
+ * @returns the certificate that is stored, and whether this call stored it
+ */
+export async function insertCertificate(tx: Tx, certificate: CertificateRow): Promise<{ readonly certificate: CertificateRow; readonly inserted: boolean }> {
+  const inserted = await tx.insert(certificates).values(certificate).onConflictDoNothing().returning({ certId: certificates.certId });
+  if (inserted.length === 1) return { certificate, inserted: true };
+  return { certificate: await getSettlementCertificate(tx, certificate.orgId, certificate.settlementId), inserted: false };
+}
+
+/** @throws when the settlement has none: its id is then another settlement's, which no digest gives twice */
+async function getSettlementCertificate(tx: Tx, orgId: string, settlementId: string): Promise<CertificateRow> {
+  const [row] = await tx
+    .select()
+    .from(certificates)
+    .where(and(eq(certificates.orgId, orgId), eq(certificates.settlementId, settlementId)));
+  if (!row) throw new Error(`the certificate of settlement ${settlementId} has the id of another one`);
+  return row;
+}
+
+/** What a certificate says beside the settlement's own row; read it under the settlement's lock, once it has settled. */
+export async function listCertificateFacts(tx: Tx, settlementId: string): Promise<SettlementFacts> {
+  const transitions = await tx
+    .select()
+    .from(settlementTransitions)
+    .where(eq(settlementTransitions.settlementId, settlementId))
+    .orderBy(asc(settlementTransitions.sequence));
+  const received = await tx
+    .select({ evidenceId: evidence.evidenceId, kind: evidence.kind, sha256: evidence.sha256 })
+    .from(evidence)
+    .where(eq(evidence.settlementId, settlementId))
+    .orderBy(asc(evidence.position));
+  return {
+    transitions,
+    evidence: received.map((fact) => ({ ...fact, sha256: fact.sha256.toString('hex') })),
+    postings: await listPostings(tx, settlementId),
+  };
+}
+
+/** A settlement's journal by step and line, in an order that depends on no locale. */
+export async function listPostings(db: Queryable, settlementId: string): Promise<StepPosting[]> {
+  return await db
+    .select({ step: postings.step, account: postings.account, currency: postings.currency, amountMinor: postings.amountMinor })
+    .from(postings)
+    .where(eq(postings.settlementId, settlementId))
+    .orderBy(sql`${postings.step} COLLATE "C"`, asc(postings.line));
+}

@@ -1,0 +1,132 @@
+/**
+ * `npm run verify-certificate -- <file> --signature <jws or file> --jwks <file>`: checks a downloaded certificate
+ * offline (contract §7). Shares no code with the service, so that neither can hide the other's mistake.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import canonicalize from 'canonicalize';
+import { createLocalJWKSet, errors, flattenedVerify, type JSONWebKeySet } from 'jose';
+import { z } from 'zod';
+
+const USAGE =
+  'Usage: npm run verify-certificate -- <file named CERT-….json> --signature <the X-Certificate-Signature, or a file with it> --jwks <file> [--cert-id CERT-…]';
+
+export type Download = {
+  readonly bytes: Buffer;
+  readonly certId: string;
+  /** `<header>..<signature>`. */
+  readonly signature: string;
+  readonly jwks: JSONWebKeySet;
+};
+
+export type Check = { readonly passed: boolean; readonly says: string };
+
+const CERTIFICATE_ID = /CERT-[0-9A-F]{32}/;
+/** Exactly one text stands for a signature: of the last digit, only two bits say something. */
+const DETACHED_JWS = /^(?<header>[A-Za-z0-9_-]+)\.\.(?<value>[A-Za-z0-9_-]{85}[AQgw])$/;
+
+/** Each thing that must be true of a certificate, in words. */
+export async function verifyCertificate({ bytes, certId, signature, jwks }: Download): Promise<Check[]> {
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  const content = parse(bytes);
+  return [
+    { passed: certId === `CERT-${digest.slice(0, 32).toUpperCase()}`, says: `the id ${certId} is made from the digest of the bytes, ${digest}` },
+    { passed: await isSigned(bytes, signature, jwks), says: 'a key of the key set signed exactly these bytes' },
+    { passed: content !== undefined && bytes.equals(canonical(content)), says: 'the bytes are canonical JSON (RFC 8785)' },
+    { passed: isBalanced(content), says: 'the postings sum to zero in each currency' },
+  ];
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+function canonical(content: unknown): Buffer {
+  try {
+    return Buffer.from(canonicalize(content) ?? '');
+  } catch {
+    return Buffer.alloc(0);
+  }
+}
+
+async function isSigned(bytes: Buffer, signature: string, jwks: JSONWebKeySet): Promise<boolean> {
+  const { header, value } = DETACHED_JWS.exec(signature)?.groups ?? {};
+  if (header === undefined || value === undefined) return false;
+  try {
+    await flattenedVerify({ protected: header, payload: bytes, signature: value }, createLocalJWKSet(jwks), { algorithms: ['EdDSA'] });
+    return true;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return false;
+    throw error;
+  }
+}
+
+const Posting = z.object({ amount: z.string().regex(/^-?[0-9]+(\.[0-9]+)?$/), currency: z.string().regex(/^[A-Z]{3}$/) });
+const WithPostings = z.object({ postings: z.array(Posting).min(1) });
+
+/** More decimals than any currency has. */
+const DECIMALS = 6;
+
+function isBalanced(content: unknown): boolean {
+  const read = WithPostings.safeParse(content);
+  if (!read.success) return false;
+  const sums = new Map<string, bigint>();
+  for (const { amount, currency } of read.data.postings) {
+    const [major = '', fraction = ''] = amount.split('.');
+    if (fraction.length > DECIMALS) return false;
+    sums.set(currency, (sums.get(currency) ?? 0n) + BigInt(major + fraction.padEnd(DECIMALS, '0')));
+  }
+  return [...sums.values()].every((sum) => sum === 0n);
+}
+
+const Subject = z.object({ settlement_id: z.string(), simulation: z.literal(true), anchor: z.object({ status: z.string() }) });
+
+/** What a certificate is of, so that its reader can compare it with what was expected. */
+function describeSubject(content: unknown): string {
+  const read = Subject.safeParse(content);
+  return read.success ? `It is of settlement ${read.data.settlement_id}: a simulation, ${read.data.anchor.status}.` : 'It does not say what it is of.';
+}
+
+const KeySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
+
+/** Undefined when something that is needed was not given or cannot be read. */
+function readDownload(args: readonly string[]): Download | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { signature: { type: 'string' }, jwks: { type: 'string' }, 'cert-id': { type: 'string' } },
+    });
+    const [file, ...more] = positionals;
+    if (file === undefined || more.length > 0 || values.signature === undefined || values.jwks === undefined) return undefined;
+    const certId = values['cert-id'] ?? CERTIFICATE_ID.exec(path.basename(file))?.[0];
+    if (certId === undefined) return undefined;
+    const signature = existsSync(values.signature) ? readFileSync(values.signature, 'utf8').trim() : values.signature;
+    return { bytes: readFileSync(file), certId, signature, jwks: KeySet.parse(JSON.parse(readFileSync(values.jwks, 'utf8'))) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns the exit code: 0 when every check passed */
+async function main(args: readonly string[]): Promise<number> {
+  const download = readDownload(args);
+  if (!download) {
+    console.error(USAGE);
+    return 1;
+  }
+  const checks = await verifyCertificate(download);
+  for (const { passed, says } of checks) console.log(`${passed ? 'yes' : 'NO '}  ${says}`);
+  const valid = checks.every(({ passed }) => passed);
+  console.log(valid ? `${download.certId} is valid. ${describeSubject(parse(download.bytes))}` : `${download.certId} is NOT valid.`);
+  return valid ? 0 : 1;
+}
+
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,388 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createLocalJWKSet, flattenedVerify } from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertifier } from '../../activities/certificate.ts';
+import { checkCertificate } from '../../api/certificate-check.ts';
+import { certificateKeys } from '../../api/certificate-key.ts';
+import { findCertificate, listPostings } from '../../db/queries/certificate.ts';
+import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { insertCertifiedSettlement, type SettledOptions } from '../support/settlement.ts';
+
+const OLD_KEY = { id: '2025', key: randomBytes(32) };
+const NEW_KEY = { id: '2026', key: randomBytes(32) };
+const UNKNOWN = `CERT-${'0'.repeat(32)}`;
+const CHECKS_PASSED = { exists: true, digest_matches_id: true, settlement_matches: true, signature_valid: true, ledger_balanced: true };
+const SHA256_HEX = /^"[0-9a-f]{64}"$/;
+
+let api: TestApi;
+let caller: Caller;
+beforeAll(async () => {
+  api = await createTestApi({ deps: { certificateKeys: certificateKeys([NEW_KEY, OLD_KEY]) } });
+  caller = await api.createCaller('read');
+});
+afterAll(() => api.close());
+
+const certified = (owner: Caller, options: SettledOptions = {}, keys: Parameters<typeof createCertifier>[0] = [NEW_KEY, OLD_KEY]) =>
+  insertCertifiedSettlement(api.connection.db, createCertifier(keys), owner.orgId, options);
+const download = (certId: string, headers: Record<string, string> = {}) => api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, headers);
+const verify = (certId: string, settlementId: string) => api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`);
+
+/** Changes what is permanent, as only someone with the database's own password can. */
+async function tamper(statement: string, parameters: unknown[]): Promise<void> {
+  const client = await api.connection.pool.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query("SET LOCAL session_replication_role = 'replica'");
+    await client.query(statement, parameters);
+    await client.query('COMMIT');
+  } finally {
+    client.release();
+  }
+}
+
+describe.each([
+  ['download', (certId: string) => `/v1/caribbean/certificate/${certId}`],
+  ['verify', (certId: string) => `/v1/caribbean/certificate/${certId}/verify?settlement_id=stl_x`],
+])('%s is refused', (_name, url) => {
+  test('401 without a key, whether the certificate exists or not', async () => {
+    const { certId } = await certified(caller);
+    for (const id of [certId, UNKNOWN]) {
+      const response = await api.call(null, 'GET', url(id));
+      expect(response.statusCode).toBe(401);
+      expect(response.json()).toMatchObject({ code: 'credential_missing' });
+    }
+  });
+
+  test('401 for a key that is not valid', async () => {
+    const response = await api.call({ ...caller, apiKey: 'sk_local_nonsense' }, 'GET', url(UNKNOWN));
+    expect(response.statusCode).toBe(401);
+    expect(response.json()).toMatchObject({ code: 'credential_invalid' });
+  });
+
+  test.each([
+    ['lower-case digits', `CERT-${'a'.repeat(32)}`, 'string_pattern_mismatch'],
+    ['36 characters', `CERT-${'A'.repeat(31)}`, 'string_too_short'],
+    ['38 characters', `CERT-${'A'.repeat(33)}`, 'string_too_long'],
+    ['500 characters', 'A'.repeat(500), 'string_too_long'],
+    ['a line break at the end', `CERT-${'A'.repeat(31)}%0A`, 'string_pattern_mismatch'],
+    ['digits outside hex', `CERT-${'G'.repeat(32)}`, 'string_pattern_mismatch'],
+  ])('422 for an id of %s', async (_what, certId, type) => {
+    const response = await api.call(caller, 'GET', url(certId));
+    expect(response.statusCode).toBe(422);
+    expect(response.json().detail[0]).toMatchObject({ loc: ['path', 'cert_id'], type });
+  });
+
+  test("404 for another organization's certificate, with the body of an unknown one", async () => {
+    const { certId } = await certified(await api.createCaller());
+    const [foreign, unknown] = await Promise.all([certId, UNKNOWN].map((id) => api.call(caller, 'GET', url(id), undefined, { 'x-request-id': 'same' })));
+    expect(foreign?.statusCode).toBe(404);
+    expect(unknown?.statusCode).toBe(404);
+    expect(foreign?.body.replaceAll(certId, UNKNOWN)).toBe(unknown?.body);
+    expect(foreign?.headers['cache-control']).toBe('no-store');
+  });
+
+  test('405 for a method that it does not offer', async () => {
+    const response = await api.call(caller, 'DELETE', url(UNKNOWN));
+    expect(response.statusCode).toBe(405);
+    expect(response.headers.allow).toBe('GET');
+  });
+});
+
+describe('verify is refused', () => {
+  test.each([
+    ['no settlement_id', '', 'missing'],
+    ['an empty one', '?settlement_id=', 'string_too_short'],
+    ['one of 65 characters', `?settlement_id=${'s'.repeat(65)}`, 'string_too_long'],
+    ['two', '?settlement_id=a&settlement_id=b', 'string_type'],
+    ['one with NUL', '?settlement_id=a%00b', 'value_error'],
+  ])('422 for %s', async (_what, query, type) => {
+    const response = await api.call(caller, 'GET', `/v1/caribbean/certificate/${UNKNOWN}/verify${query}`);
+    expect(response.statusCode).toBe(422);
+    expect(response.json()).toEqual({ detail: [{ loc: ['query', 'settlement_id'], msg: expect.any(String), type }] });
+  });
+
+  test('422 naming every fault of path and query at once', async () => {
+    const response = await api.call(caller, 'GET', '/v1/caribbean/certificate/CERT-1/verify?other=1');
+    expect(response.statusCode).toBe(422);
+    const found = response.json().detail.map(({ loc }: { loc: string[] }) => loc.join('.'));
+    expect(new Set(found)).toEqual(new Set(['path.cert_id', 'query.settlement_id', 'query.other']));
+  });
+});
+
+describe('download', () => {
+  test('200 with the stored bytes, their digest, and a signature that jose verifies from the published keys', async () => {
+    const { settlement, certId } = await certified(caller);
+    const response = await download(certId);
+    const stored = await findCertificate(api.connection.db, caller.orgId, certId);
+    expect(response.statusCode).toBe(200);
+    expect(response.rawPayload.equals(stored?.content ?? Buffer.alloc(0))).toBe(true);
+    const sha256 = createHash('sha256').update(response.rawPayload).digest('hex');
+    expect(certId).toBe(`CERT-${sha256.slice(0, 32).toUpperCase()}`);
+    expect(response.headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': String(response.rawPayload.length),
+      'content-disposition': `attachment; filename="${certId}.json"`,
+      'cache-control': 'private, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+      etag: `"${sha256}"`,
+    });
+    const [header = '', , signature = ''] = String(response.headers['x-certificate-signature']).split('.');
+    const jwks = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
+    await flattenedVerify({ protected: header, payload: response.rawPayload, signature }, createLocalJWKSet(jwks), { algorithms: ['EdDSA'] });
+    expect(response.json()).toMatchObject({ settlement_id: settlement.settlementId, org_id: caller.orgId, simulation: true, anchor: { status: 'unanchored' } });
+  });
+
+  test('200 with the same bytes and headers however often and whatever Accept says', async () => {
+    const { certId } = await certified(caller);
+    const first = await download(certId);
+    for (const accept of ['application/json', 'text/csv', '*/*']) {
+      const again = await download(certId, { accept });
+      expect(again.statusCode).toBe(200);
+      expect(again.rawPayload.equals(first.rawPayload)).toBe(true);
+      expect(again.headers['x-certificate-signature']).toBe(first.headers['x-certificate-signature']);
+    }
+  });
+
+  test.each(['read', 'recipients', 'compliance', 'settle', 'full'] as const)('200 for a key of scope %s', async (scope) => {
+    const owner = await api.createCaller(scope);
+    const { certId } = await certified(owner);
+    expect((await api.call(owner, 'GET', `/v1/caribbean/certificate/${certId}`)).statusCode).toBe(200);
+  });
+
+  test('304 without a body when If-None-Match names the tag, alone, weakly, in a list or as any', async () => {
+    const { certId } = await certified(caller);
+    const etag = String((await download(certId)).headers.etag);
+    expect(etag).toMatch(SHA256_HEX);
+    for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const response = await download(certId, { 'if-none-match': condition });
+      expect(response.statusCode).toBe(304);
+      expect(response.rawPayload).toHaveLength(0);
+      expect(response.headers).toMatchObject({ etag, 'cache-control': 'private, max-age=31536000, immutable' });
+    }
+  });
+
+  test('200 when If-None-Match names another tag; 404 for a foreign certificate even with *', async () => {
+    const { certId } = await certified(caller);
+    for (const condition of ['"other"', 'nonsense', '']) expect((await download(certId, { 'if-none-match': condition })).statusCode).toBe(200);
+    expect((await download(UNKNOWN, { 'if-none-match': '*' })).statusCode).toBe(404);
+  });
+
+  test('shows no personal data: nothing of the recipient but its id, nothing that people wrote', async () => {
+    const personal = {
+      recipient: {
+        name: 'Marisol Quintero',
+        email: 'marisol@example.com',
+        phone: '+18765550123',
+        bankDetails: { bank_name: 'Harbour Savings', account_number_last4: '4242', currency: 'JMD' },
+        accountNumberSealed: 'sealed-account-number',
+        mobileDetails: { provider: 'lynk', phone_number: '+18765550199' },
+      },
+      reference: 'rent for Marisol',
+      metadata: { passport: 'A1234567' },
+      reason: 'resolved by Aunt May: she called',
+    };
+    const { settlement, certId } = await certified(caller, personal);
+    const text = (await download(certId)).body;
+    for (const secret of [
+      'Marisol',
+      'marisol',
+      '8765550',
+      'Harbour',
+      '4242',
+      'sealed',
+      'lynk',
+      'rent for',
+      'passport',
+      'A1234567',
+      'Aunt May',
+      'resolved',
+      'Acme',
+      'dev@acme',
+    ]) {
+      expect(text.replaceAll(/[0-9a-f]{64}|[0-9a-f-]{36}/g, '')).not.toContain(secret);
+    }
+    expect(text).toContain(settlement.recipientId);
+  });
+});
+
+describe('verify', () => {
+  test('200 and valid for the settlement it was issued for', async () => {
+    const { settlement, certId } = await certified(caller);
+    const response = await verify(certId, settlement.settlementId);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['cache-control']).toBe('no-store');
+    expect(response.json()).toEqual({
+      cert_id: certId,
+      settlement_id: settlement.settlementId,
+      valid: true,
+      checks: CHECKS_PASSED,
+      anchor: { status: 'unanchored' },
+      environment: 'local sandbox',
+    });
+  });
+
+  test.each(['US-DO', 'GB-JM', 'CA-TT'] as const)('200 and valid for a settlement of %s', async (corridor) => {
+    const { settlement, certId } = await certified(caller, { corridor, amount: '1234.56', paymentMethod: 'wire' });
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
+  });
+
+  test('200 and valid still, when money that came too late was booked after it', async () => {
+    const { settlement, certId } = await certified(caller);
+    await api.connection.pool.query(
+      `INSERT INTO postings VALUES ($1, 'surplus:late', 0, 'card_clearing', 'USD', 500, now()), ($1, 'surplus:late', 1, 'refund_due', 'USD', -500, now())`,
+      [settlement.settlementId],
+    );
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true, checks: CHECKS_PASSED });
+  });
+
+  test("200 and not valid for another settlement: the organization's own, another organization's, or none", async () => {
+    const [one, other, foreign] = [await certified(caller), await certified(caller), await certified(await api.createCaller())];
+    for (const settlementId of [other.settlement.settlementId, foreign.settlement.settlementId, 'stl_none']) {
+      const response = await verify(one.certId, settlementId);
+      expect(response.statusCode).toBe(200);
+      expect(response.json()).toMatchObject({ settlement_id: settlementId, valid: false, checks: { ...CHECKS_PASSED, settlement_matches: false } });
+    }
+  });
+});
+
+describe('key rotation', () => {
+  test('keeps old certificates valid while their key is published, and serves both keys, the active one first', async () => {
+    const [old, recent] = [await certified(caller, {}, [OLD_KEY]), await certified(caller)];
+    for (const { certId, settlement } of [old, recent]) expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
+    const response = await api.call(null, 'GET', '/.well-known/jwks.json');
+    expect(response.statusCode).toBe(200);
+    expect(response.json().keys.map(({ kid }: { kid: string }) => kid)).toEqual(['2026', '2025']);
+  });
+
+  test('the key set holds public halves alone', async () => {
+    const { keys } = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
+    for (const key of keys) expect(Object.keys(key).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+  });
+
+  test('a certificate of a key that is no longer published is not valid', async () => {
+    const { certId, settlement } = await certified(caller, {}, [{ id: 'forgotten', key: randomBytes(32) }]);
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, signature_valid: false } });
+  });
+
+  test('a stranger who signs under the name of our key is not believed', async () => {
+    const { certId, settlement } = await certified(caller, {}, [{ id: NEW_KEY.id, key: randomBytes(32) }]);
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, signature_valid: false } });
+  });
+});
+
+describe('a tampered database', () => {
+  test('is noticed at every byte of a certificate', { timeout: 60_000 }, async () => {
+    const { certId, settlement } = await certified(caller);
+    const stored = await findCertificate(api.connection.db, caller.orgId, certId);
+    if (!stored) throw new Error('the certificate is missing');
+    const question = { settlementId: settlement.settlementId, journal: await listPostings(api.connection.db, settlement.settlementId) };
+    const check = (content: Buffer) => checkCertificate(api.deps.certificateKeys, { ...stored, content }, question);
+    expect(await check(stored.content)).toEqual(CHECKS_PASSED);
+    for (let place = 0; place < stored.content.length; place += 1) {
+      const content = Buffer.from(stored.content);
+      content.writeUInt8(content.readUInt8(place) ^ (1 << (place % 8)), place);
+      expect(await check(content), `byte ${place}`).toMatchObject({ digest_matches_id: false, signature_valid: false });
+    }
+  });
+
+  test('is noticed through the API, at the first, last and any byte between', async () => {
+    const { certId, settlement } = await certified(caller);
+    const { rawPayload: original } = await download(certId);
+    for (let place = 0; place < original.length; place += Math.floor(original.length / 24)) {
+      const flipped = Buffer.from(original);
+      flipped.writeUInt8(flipped.readUInt8(place) ^ 1, place);
+      await tamper('UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, flipped]);
+      expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+        valid: false,
+        checks: { exists: true, digest_matches_id: false, signature_valid: false },
+      });
+    }
+    await tamper('UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, original]);
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
+  });
+
+  test('is noticed at every character of the signature', async () => {
+    const { certId } = await certified(caller);
+    const stored = await findCertificate(api.connection.db, caller.orgId, certId);
+    const { signature, content } = { signature: '', content: Buffer.alloc(0), ...stored };
+    expect(await api.deps.certificateKeys.verifies(signature, content)).toBe(true);
+    for (let place = 0; place < signature.length; place += 1) {
+      const other = signature[place] === 'A' ? 'B' : 'A';
+      expect(await api.deps.certificateKeys.verifies(signature.slice(0, place) + other + signature.slice(place + 1), content), `character ${place}`).toBe(
+        false,
+      );
+    }
+    for (const malformed of ['', '..', 'x', signature.slice(0, -1), `${signature}A`, signature.replace('..', `.${content.toString('base64url')}.`)]) {
+      expect(await api.deps.certificateKeys.verifies(malformed, content)).toBe(false);
+    }
+  });
+
+  test('is noticed when certificates of two settlements are exchanged, whole or in part', async () => {
+    const [one, other] = [await certified(caller), await certified(caller, { amount: '9000.00' })];
+    const exchange = (columns: string) =>
+      tamper(
+        `UPDATE certificates AS mine SET ${columns
+          .split(' ')
+          .map((name) => `${name} = yours.${name}`)
+          .join(', ')} FROM certificates AS yours WHERE mine.cert_id = ANY($1) AND yours.cert_id = ANY($1) AND mine.cert_id <> yours.cert_id`,
+        [[one.certId, other.certId]],
+      );
+    await api.connection.pool.query('DROP INDEX certificates_settlement');
+    const parts = [
+      ['content', 'digest_matches_id'],
+      ['content sha256', 'digest_matches_id'],
+      ['content sha256 signature', 'digest_matches_id'],
+      ['signature', 'signature_valid'],
+      ['settlement_id', 'settlement_matches'],
+    ] as const;
+    for (const [columns, check] of parts) {
+      await exchange(columns);
+      for (const { certId, settlement } of [one, other]) {
+        expect((await verify(certId, settlement.settlementId)).json(), columns).toMatchObject({ valid: false, checks: { [check]: false } });
+      }
+      await exchange(columns);
+      expect((await verify(one.certId, one.settlement.settlementId)).json()).toMatchObject({ valid: true });
+    }
+    await api.connection.pool.query('CREATE UNIQUE INDEX certificates_settlement ON certificates (settlement_id)');
+  });
+
+  test('is noticed when a certificate is handed to another organization', async () => {
+    const { certId, settlement } = await certified(await api.createCaller());
+    await tamper('UPDATE certificates SET org_id = $2 WHERE cert_id = $1', [certId, caller.orgId]);
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, settlement_matches: false } });
+  });
+
+  test.each([
+    ['an amount changed', "UPDATE postings SET amount_minor = amount_minor + 1 WHERE settlement_id = $1 AND step = 'settled' AND line = 0"],
+    ['a whole set grew in balance', "UPDATE postings SET amount_minor = amount_minor * 2 WHERE settlement_id = $1 AND step = 'settled'"],
+    ['a set is gone', "DELETE FROM postings WHERE settlement_id = $1 AND step = 'paying_out'"],
+    ['an account changed', "UPDATE postings SET account = 'refund_due' WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'"],
+    ['an unbalanced line came', "INSERT INTO postings VALUES ($1, 'stray', 0, 'refund_due', 'USD', 1, now())"],
+  ])('is noticed in the journal when %s, though the certificate itself is whole', async (_what, statement) => {
+    const { certId, settlement } = await certified(caller);
+    await tamper(statement, [settlement.settlementId]);
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, ledger_balanced: false } });
+  });
+
+  test('is noticed when the bytes are no JSON at all, without a 500', async () => {
+    const { certId, settlement } = await certified(caller);
+    for (const bytes of [Buffer.alloc(0), Buffer.from([0xff, 0xfe]), Buffer.from('null'), Buffer.from('{"postings":1}')]) {
+      await tamper('UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, bytes]);
+      const response = await verify(certId, settlement.settlementId);
+      expect(response.statusCode).toBe(200);
+      expect(response.json()).toMatchObject({
+        valid: false,
+        checks: { exists: true, digest_matches_id: false, settlement_matches: false, signature_valid: false, ledger_balanced: false },
+      });
+    }
+  });
+});
+
+test('the OpenAPI document describes the bytes, their headers and the 304', async () => {
+  const { paths } = (await api.call(null, 'GET', '/openapi.json')).json();
+  const { responses, parameters } = paths['/v1/caribbean/certificate/{cert_id}'].get;
+  expect(Object.keys(responses[200].headers).sort()).toEqual(['Cache-Control', 'Content-Disposition', 'ETag', 'X-Certificate-Signature', 'X-Request-ID']);
+  expect(responses[200].content['application/json'].schema).toEqual({ $ref: '#/components/schemas/EvidenceCertificate' });
+  expect(responses[304]).toBeDefined();
+  expect(parameters.map(({ name }: { name: string }) => name).sort()).toEqual(['If-None-Match', 'cert_id']);
+});

@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertifier } from '../../activities/certificate.ts';
+import { type Connection, connect } from '../../db/client.ts';
+import { newId } from '../../db/id.ts';
+import { type CertificateRow, findCertificate, insertCertificate, listCertificateFacts, listPostings } from '../../db/queries/certificate.ts';
+import { evidence, organizations, postings } from '../../db/schema/index.ts';
+import { certificateId } from '../../domain/certificate.ts';
+import type { Settlement } from '../../domain/settlement.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { insertCertifiedSettlement, insertSettledSettlement } from '../support/settlement.ts';
+
+let connection: Connection;
+let drop: () => Promise<void>;
+const certifier = createCertifier([{ id: 'test-1', key: randomBytes(32) }]);
+
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  drop = database.drop;
+  connection = connect(database.databaseUrl, { poolSizeMax: 5, name: 'test', onIdleError: () => undefined });
+});
+
+afterAll(async () => {
+  await connection.close();
+  await drop();
+});
+
+async function insertOrganization(): Promise<string> {
+  const orgId = newId();
+  const environment = 'local sandbox';
+  await connection.db
+    .insert(organizations)
+    .values({ orgId, kind: 'partner', name: 'Acme', country: 'JM', contactEmail: 'dev@acme.example', environment, createdAt: new Date() });
+  return orgId;
+}
+
+/** A row as it would be stored; its bytes mean nothing to the database. */
+function rowOf({ orgId, settlementId }: Settlement, sha256 = randomBytes(32)): CertificateRow {
+  return { certId: certificateId(sha256.toString('hex')), orgId, settlementId, content: randomBytes(64), sha256, signature: 'a..b', issuedAt: new Date() };
+}
+
+const insert = (row: CertificateRow) => connection.db.transaction((tx) => insertCertificate(tx, row));
+
+describe('what the database refuses', () => {
+  test.each([
+    ['UPDATE certificates SET content = content', 'even to the same bytes'],
+    ['DELETE FROM certificates', 'one by one'],
+    ['TRUNCATE certificates', 'all at once'],
+  ])('%s, %s: a certificate is permanent', async (statement) => {
+    const { settlement, certId } = await insertCertifiedSettlement(connection.db, certifier, await insertOrganization());
+    const before = await findCertificate(connection.db, settlement.orgId, certId);
+    await expect(connection.pool.query(statement)).rejects.toThrow('rows of certificates are permanent');
+    expect(await findCertificate(connection.db, settlement.orgId, certId)).toEqual(before);
+  });
+
+  test('a certificate under an id that names another settlement: the error is loud and nothing is stored', async () => {
+    const orgId = await insertOrganization();
+    const [one, other] = [await insertSettledSettlement(connection.db, orgId), await insertSettledSettlement(connection.db, orgId)];
+    const row = rowOf(one);
+    await insert(row);
+    await expect(insert({ ...row, settlementId: other.settlementId })).rejects.toThrow('has the id of another one');
+    expect(await findCertificate(connection.db, orgId, row.certId)).toEqual(row);
+  });
+});
+
+describe('finding', () => {
+  test('misses an unknown id and another organization’s certificate', async () => {
+    const { certId } = await insertCertifiedSettlement(connection.db, certifier, await insertOrganization());
+    const stranger = await insertOrganization();
+    expect(await findCertificate(connection.db, stranger, certId)).toBeUndefined();
+    expect(await findCertificate(connection.db, stranger, certificateId('00'.repeat(32)))).toBeUndefined();
+  });
+});
+
+describe('inserting', () => {
+  test('a second certificate for a settlement answers with the first one', async () => {
+    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+    const first = rowOf(settlement);
+    const second = rowOf(settlement);
+    expect(await insert(first)).toEqual({ certificate: first, inserted: true });
+    expect(await insert(second)).toEqual({ certificate: first, inserted: false });
+    expect(await insert(first)).toEqual({ certificate: first, inserted: false });
+    expect(await findCertificate(connection.db, settlement.orgId, second.certId)).toBeUndefined();
+  });
+});
+
+describe('the facts of a certificate', () => {
+  test('are the whole history, the evidence as it came, and the journal by step and line', async () => {
+    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+    const facts = await connection.db.transaction((tx) => listCertificateFacts(tx, settlement.settlementId));
+    expect(facts.transitions.map(({ sequence, from, to }) => [sequence, from, to])).toEqual([
+      [1, null, 'accepted'],
+      [2, 'accepted', 'awaiting_funds'],
+      [3, 'awaiting_funds', 'funded'],
+      [4, 'funded', 'paying_out'],
+      [5, 'paying_out', 'settled'],
+    ]);
+    expect(facts.evidence).toEqual([
+      { evidenceId: facts.transitions[2]?.evidenceId, kind: 'collection_succeeded', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      { evidenceId: facts.transitions[4]?.evidenceId, kind: 'payout_confirmed', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    ]);
+    expect([...new Set(facts.postings.map(({ step }) => step))]).toEqual([`collection:${facts.transitions[2]?.evidenceId}`, 'paying_out', 'settled']);
+    expect(facts.postings.slice(-2)).toEqual([
+      { step: 'settled', account: 'fx_position', currency: 'JMD', amountMinor: settlement.destinationAmountMinor },
+      { step: 'settled', account: 'payout_paid', currency: 'JMD', amountMinor: -settlement.destinationAmountMinor },
+    ]);
+  });
+
+  test('come in the order of position, not of time: evidence of one millisecond stays as it came', async () => {
+    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+    const kinds = ['dispute_opened', 'dispute_closed', 'dispute_opened', 'dispute_closed'] as const;
+    for (const kind of kinds) {
+      const [evidenceId, provider, receivedAt] = [newId(), 'cardproc' as const, settlement.createdAt];
+      await connection.db.insert(evidence).values({
+        evidenceId,
+        settlementId: settlement.settlementId,
+        provider,
+        eventId: evidenceId,
+        kind,
+        sha256: randomBytes(32),
+        pending: false,
+        receivedAt,
+      });
+    }
+    const facts = await connection.db.transaction((tx) => listCertificateFacts(tx, settlement.settlementId));
+    expect(facts.evidence.map(({ kind }) => kind)).toEqual(['collection_succeeded', 'payout_confirmed', ...kinds]);
+  });
+
+  test('have postings in the same order under every locale, and lines in that of numbers', async () => {
+    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+    const { settlementId } = settlement;
+    const at = new Date();
+    const amounts = [1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n, 10n, 11n, -66n];
+    const set = (step: string) =>
+      amounts.map((amountMinor, line) => ({ settlementId, step, line, account: 'refund_due' as const, currency: 'USD' as const, amountMinor, at }));
+    // Byte order puts upper case and the underscore before lower case; dictionaries do not.
+    for (const step of ['settled_b', 'settledA', 'settled:c']) await connection.db.insert(postings).values(set(step).reverse());
+    const listed = await listPostings(connection.db, settlementId);
+    expect([...new Set(listed.map(({ step }) => step))].slice(-4)).toEqual(['settled', 'settled:c', 'settledA', 'settled_b']);
+    expect(listed.slice(-amounts.length).map(({ amountMinor }) => amountMinor)).toEqual(amounts);
+  });
+
+  test('are of one settlement alone', async () => {
+    const orgId = await insertOrganization();
+    const [one, other] = [await insertSettledSettlement(connection.db, orgId), await insertSettledSettlement(connection.db, orgId)];
+    const [ofOne, ofOther] = await Promise.all(
+      [one, other].map(({ settlementId }) => connection.db.transaction((tx) => listCertificateFacts(tx, settlementId))),
+    );
+    expect(ofOne?.transitions).toHaveLength(5);
+    expect(ofOne?.postings).toEqual(ofOther?.postings.map((posting) => ({ ...posting, step: expect.any(String) })));
+    expect(ofOne?.evidence.map(({ evidenceId }) => evidenceId)).not.toEqual(ofOther?.evidence.map(({ evidenceId }) => evidenceId));
+  });
+});
+
+test('a settled settlement of the test builder balances, as every real one must', async () => {
+  const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+  const { rows } = await connection.db.execute(
+    sql`SELECT currency, sum(amount_minor)::text AS sum FROM postings WHERE settlement_id = ${settlement.settlementId} GROUP BY currency ORDER BY currency`,
+  );
+  expect(rows).toEqual([
+    { currency: 'JMD', sum: '0' },
+    { currency: 'USD', sum: '0' },
+  ]);
+});

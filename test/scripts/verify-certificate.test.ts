@@ -1,0 +1,157 @@
+import { createHash, randomBytes, sign } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { exportJWK, generateKeyPair } from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertifier } from '../../activities/certificate.ts';
+import { certificateKeys } from '../../api/certificate-key.ts';
+import { type Download, verifyCertificate } from '../../scripts/verify-certificate.ts';
+import { certificateFacts } from '../support/certificate.ts';
+
+const KEY = { id: 'test-1', key: randomBytes(32) };
+const NEW_KEY = { id: 'test-2', key: randomBytes(32) };
+const ROOT = path.resolve(import.meta.dirname, '../..');
+
+const sealed = createCertifier([KEY]).certify(certificateFacts());
+const { jwks } = certificateKeys([KEY]);
+const genuine: Download = { bytes: sealed.content, certId: sealed.certId, signature: sealed.signature, jwks };
+
+const [ID, SIGNATURE, CANONICAL, BALANCED] = [0, 1, 2, 3];
+const outcome = async (changes: Partial<Download>) => (await verifyCertificate({ ...genuine, ...changes })).map(({ passed }) => passed);
+
+/** Other bytes, named by their digest and signed by a key of the key set: what is wrong with them is in them. */
+async function certifyBytes(bytes: Buffer): Promise<Partial<Download>> {
+  const { privateKey, publicKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
+  const header = Buffer.from(JSON.stringify({ alg: 'EdDSA', kid: 'own', b64: false, crit: ['b64'] })).toString('base64url');
+  const { d = '' } = await exportJWK(privateKey);
+  const jwk = await exportJWK(publicKey);
+  const key = { key: { ...jwk, d }, format: 'jwk' as const };
+  const value = sign(null, Buffer.concat([Buffer.from(`${header}.`), bytes]), key).toString('base64url');
+  return {
+    bytes,
+    certId: `CERT-${createHash('sha256').update(bytes).digest('hex').slice(0, 32).toUpperCase()}`,
+    signature: `${header}..${value}`,
+    jwks: { keys: [{ ...jwk, kty: 'OKP', kid: 'own', alg: 'EdDSA' }] },
+  };
+}
+
+describe('a certificate is refused', () => {
+  test('with any of its bytes changed', { timeout: 60_000 }, async () => {
+    for (let place = 0; place < sealed.content.length; place += 1) {
+      const bytes = Buffer.from(sealed.content);
+      bytes.writeUInt8(bytes.readUInt8(place) ^ (1 << (place % 8)), place);
+      expect((await outcome({ bytes })).slice(0, 2), `byte ${place}`).toEqual([false, false]);
+    }
+  });
+
+  test('with any character of its signature changed', async () => {
+    for (let place = 0; place < sealed.signature.length; place += 1) {
+      const other = sealed.signature[place] === 'A' ? 'B' : 'A';
+      const signature = sealed.signature.slice(0, place) + other + sealed.signature.slice(place + 1);
+      expect(await outcome({ signature }), `character ${place}`).toEqual([true, false, true, true]);
+    }
+  });
+
+  test('cut short, made longer or empty', async () => {
+    for (const bytes of [sealed.content.subarray(0, -1), Buffer.concat([sealed.content, Buffer.from('\n')]), Buffer.alloc(0)]) {
+      expect((await outcome({ bytes })).slice(0, 2)).toEqual([false, false]);
+    }
+  });
+
+  test("under another certificate's name, or with its signature", async () => {
+    const { settlement, ...rest } = certificateFacts();
+    const other = createCertifier([KEY]).certify({ ...rest, settlement: { ...settlement, settlementId: 'stl_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' } });
+    expect(await outcome({ certId: other.certId })).toEqual([false, true, true, true]);
+    expect(await outcome({ signature: other.signature })).toEqual([true, false, true, true]);
+    expect(await outcome({ bytes: other.content })).toEqual([false, false, true, true]);
+  });
+
+  test('when its key is not in the key set, or a stranger signed under the name of one', async () => {
+    expect((await outcome({ jwks: certificateKeys([NEW_KEY]).jwks }))[SIGNATURE]).toBe(false);
+    expect((await outcome({ jwks: certificateKeys([{ ...NEW_KEY, id: KEY.id }]).jwks }))[SIGNATURE]).toBe(false);
+  });
+
+  test('when it is not canonical, though named and signed for what it is', async () => {
+    const content = JSON.parse(sealed.content.toString());
+    const spaced = Buffer.from(JSON.stringify(content, null, 1));
+    const doubled = Buffer.from(sealed.content.toString().replace('{"amounts"', '{"amounts":{},"amounts"'));
+    for (const bytes of [spaced, doubled]) expect(await outcome(await certifyBytes(bytes))).toEqual([true, true, false, true]);
+  });
+
+  test('when its postings do not sum to zero in each currency, though named and signed for what it is', async () => {
+    const canonical = sealed.content.toString();
+    const changes = [
+      canonical.replace('"amount":"-37829.63"', '"amount":"-37829.62"'),
+      canonical.replace('"amount":"-37829.63","currency":"JMD"', '"amount":"-37829.63","currency":"USD"'),
+      canonical.replace(/"postings":\[.*?\]/, '"postings":[]'),
+      canonical.replace('"amount":"-37829.63"', '"amount":"-37829.63e0"'),
+    ];
+    for (const text of changes) {
+      expect(text).not.toBe(canonical);
+      expect(await outcome(await certifyBytes(Buffer.from(text)))).toEqual([true, true, true, false]);
+    }
+  });
+});
+
+describe('a certificate is accepted', () => {
+  test('as it was issued', async () => {
+    const checks = await outcome({});
+    expect([checks[ID], checks[SIGNATURE], checks[CANONICAL], checks[BALANCED]]).toEqual([true, true, true, true]);
+  });
+
+  test('after a key rotation, since the key set keeps the old key', async () => {
+    expect(await outcome({ jwks: certificateKeys([NEW_KEY, KEY]).jwks })).toEqual([true, true, true, true]);
+  });
+});
+
+describe('the command', () => {
+  let folder: string;
+  const file = (name: string) => path.join(folder, name);
+  const run = (...args: string[]) =>
+    execa(process.execPath, ['--import', 'tsx', path.join(ROOT, 'scripts/verify-certificate.ts'), ...args], { cwd: ROOT, reject: false });
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'verify-certificate-'));
+    await writeFile(file(`${sealed.certId}.json`), sealed.content);
+    await writeFile(file('tampered.json'), sealed.content.toString().replace('250.00', '950.00'));
+    await writeFile(file('signature.txt'), `${sealed.signature}\n`);
+    await writeFile(file('jwks.json'), JSON.stringify(jwks));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test.each([
+    ['nothing', () => []],
+    ['a file without an id in its name', () => [file('tampered.json'), '--signature', sealed.signature, '--jwks', file('jwks.json')]],
+    ['a file that does not exist', () => [file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature, '--jwks', file('jwks.json')]],
+    ['a key set that is none', () => [file(`${sealed.certId}.json`), '--signature', sealed.signature, '--jwks', file('signature.txt')]],
+  ])('ends with 1 and one sentence of usage, given %s', async (_what, args) => {
+    const { exitCode, stdout, stderr } = await run(...args());
+    expect(exitCode).toBe(1);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(/^Usage: npm run verify-certificate -- .*--signature .*--jwks[^\n]*$/);
+  });
+
+  test('ends with 1 and says which checks failed', async () => {
+    const { exitCode, stdout } = await run(file('tampered.json'), '--cert-id', sealed.certId, '--signature', sealed.signature, '--jwks', file('jwks.json'));
+    expect(exitCode).toBe(1);
+    expect(stdout.split('\n').map((said) => said.slice(0, 3))).toEqual(['NO ', 'NO ', 'yes', 'yes', 'CER']);
+    expect(stdout).toContain(`${sealed.certId} is NOT valid.`);
+  });
+
+  test.each([
+    ['itself', () => sealed.signature],
+    ['in a file', () => file('signature.txt')],
+  ])('ends with 0 for a genuine download with its signature %s, and says what it is of', async (_how, signature) => {
+    const { exitCode, stdout } = await run(file(`${sealed.certId}.json`), '--signature', signature(), '--jwks', file('jwks.json'));
+    expect(exitCode).toBe(0);
+    expect(stdout.split('\n').map((said) => said.slice(0, 3))).toEqual(['yes', 'yes', 'yes', 'yes', 'CER']);
+    expect(stdout).toContain('is valid. It is of settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.');
+  });
+});
+
+test('the verifier shares no code with the service', async () => {
+  const source = await readFile(path.join(ROOT, 'scripts/verify-certificate.ts'), 'utf8');
+  expect(source.match(/from '\.[^']*'/g)).toBeNull();
+});
