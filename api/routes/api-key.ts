@@ -84,7 +84,7 @@ export const apiKeyRoutes =
           params: ApiKeyPath,
           response: { 200: ApiKeyRotatedResponse },
         },
-        preValidation: async (request) => {
+        onRequest: async (request) => {
           const caller = principalOf(request);
           if (request.params.key_id !== caller.keyId) requireScope(caller, 'full');
         },

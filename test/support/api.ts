@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
-import { buildApp } from '../../api/app.ts';
 import { issueApiKey } from '../../api/api-key.ts';
+import { buildApp } from '../../api/app.ts';
 import { certificateKeys } from '../../api/certificate-key.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { type Connection, connect } from '../../db/client.ts';

@@ -1,0 +1,89 @@
+/** The routes are the operations of `operations.csv`, each with the access, the gate and the answer that it says. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { STATUS_OF } from '../../api/error-handler.ts';
+import type { Operation } from '../../api/plugins/operation-list.ts';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import { BUILT, NOT_YET, nameOf, OPERATIONS, type OperationRow } from './operations.ts';
+
+/** What the service says about itself (contract §15); reads alone, open to everyone. */
+const SERVICE_ROUTE = /^GET \/(openapi\.json|docs(\/.*)?|status|problems\/\{code\})?$/;
+
+let api: TestApi;
+let registered: Map<string, Operation>;
+
+beforeAll(async () => {
+  api = await createTestApi();
+  registered = new Map(api.app.operations.map((operation) => [nameOf(operation), operation]));
+});
+afterAll(() => api.close());
+
+const declaredOf = (row: OperationRow): Operation => {
+  const operation = registered.get(nameOf(row));
+  if (!operation) throw new Error(`${nameOf(row)} is not registered`);
+  return operation;
+};
+
+describe('the list of routes', () => {
+  test('has 63 operations in the interface, each once', () => {
+    expect(new Set(OPERATIONS.map(nameOf)).size).toBe(OPERATIONS.length);
+    expect(OPERATIONS).toHaveLength(63);
+  });
+
+  test('has nothing beside the operations of the interface and the service routes', () => {
+    const known = new Set(OPERATIONS.map(nameOf));
+    expect([...registered.keys()].filter((name) => !known.has(name) && !SERVICE_ROUTE.test(name))).toEqual([]);
+  });
+
+  test('has every operation but those that are not built yet', () => {
+    expect(BUILT.map(nameOf).filter((name) => !registered.has(name))).toEqual([]);
+  });
+
+  test('the list of what is not built yet names no operation that is, or that the interface lacks', () => {
+    const known = new Set(OPERATIONS.map(nameOf));
+    expect(NOT_YET.filter((name) => registered.has(name) || !known.has(name))).toEqual([]);
+  });
+
+  test('service routes are open and are reads', () => {
+    const service = [...registered.values()].filter((operation) => SERVICE_ROUTE.test(nameOf(operation)));
+    expect(service.map(({ access }) => access.auth)).toEqual(service.map(() => 'none'));
+    expect(service).not.toEqual([]);
+  });
+});
+
+describe.each(BUILT.map((row) => [nameOf(row), row] as const))('%s', (_name, row) => {
+  test('declares the credential and the scope of the interface', () => {
+    const { access } = declaredOf(row);
+    expect(access.auth).toBe(row.auth);
+    expect(access.auth === 'api_key' ? access.scope : undefined).toBe(row.scope);
+  });
+
+  test('declares what it answers in a remote runtime', () => {
+    const { remote = 'same' } = declaredOf(row).access;
+    // Which events are refused remotely depends on the event, so that its handler decides.
+    expect(remote === 'same' ? 'same' : `${STATUS_OF[remote]} ${remote}`).toBe(row.remote.endsWith('for disputes') ? 'same' : row.remote);
+  });
+
+  test('declares the success that the interface names, and no other', () => {
+    const statuses = Object.keys(z.record(z.string(), z.unknown()).parse(declaredOf(row).schema.response ?? {}));
+    expect(statuses.filter((status) => status.startsWith('2'))).toEqual([String(row.success)]);
+  });
+
+  test('takes an idempotency key exactly where the interface does', () => {
+    const { headers } = declaredOf(row).schema;
+    const takes = (value: Record<string, string>) => headers instanceof z.ZodType && headers.safeParse(value).success;
+    const shape = headers instanceof z.ZodObject ? Object.keys(headers.shape) : [];
+    expect(shape.includes('idempotency-key')).toBe(row.idempotencyKey !== '');
+    if (row.idempotencyKey !== '') {
+      expect(takes({})).toBe(row.idempotencyKey === 'optional');
+      expect(takes({ 'idempotency-key': 'abcdefghij.KLMN_0' })).toBe(true);
+    }
+  });
+
+  test('is described: a summary, a tag, a schema for each identifier of its path', () => {
+    const { schema } = declaredOf(row);
+    expect(schema).toMatchObject({ summary: expect.any(String), tags: [expect.any(String)] });
+    const named = [...row.path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name);
+    expect(schema.params instanceof z.ZodObject ? Object.keys(schema.params.shape) : []).toEqual(named);
+  });
+});
