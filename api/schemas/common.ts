@@ -71,7 +71,6 @@ const queryInteger = (min: number, max: number, fallback: number) =>
   z
     .unknown()
     .transform((value, context) => {
-      if (value === undefined) return fallback;
       const parsed = typeof value === 'string' && /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
       const fault = (type: string, message: string) => {
         context.addIssue({ code: 'custom', message, params: { type } });
@@ -82,6 +81,7 @@ const queryInteger = (min: number, max: number, fallback: number) =>
       if (parsed > max) return fault('less_than_equal', `Input should be less than or equal to ${max}`);
       return parsed;
     })
+    .default(fallback)
     .meta({ override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
 
 /** `limit` and `offset` of every list. */
