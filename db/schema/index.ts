@@ -1,4 +1,6 @@
 export * from './api-key.ts';
+export * from './audit.ts';
+export * from './banklink.ts';
 export * from './certificate.ts';
 export * from './event.ts';
 export * from './evidence.ts';

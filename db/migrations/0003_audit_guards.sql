@@ -1,0 +1,1 @@
+CREATE TRIGGER "audit_entries_permanent" BEFORE UPDATE OR DELETE OR TRUNCATE ON "audit_entries" FOR EACH STATEMENT EXECUTE FUNCTION "refuse_change"();

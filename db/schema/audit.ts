@@ -1,0 +1,20 @@
+import { index, pgTable, text } from 'drizzle-orm/pg-core';
+import { moment } from './column.ts';
+import { organizations } from './organization.ts';
+
+/** What operators did by hand, and why, in their own words; for operators alone, and permanent. */
+export const auditEntries = pgTable(
+  'audit_entries',
+  {
+    auditId: text('audit_id').primaryKey(),
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    objectId: text('object_id').notNull(),
+    action: text('action').$type<'resolve_review_paid' | 'resolve_review_refused'>().notNull(),
+    operator: text('operator').notNull(),
+    note: text('note').notNull(),
+    at: moment('at').notNull(),
+  },
+  (table) => [index('audit_entries_object').on(table.objectId, table.at)],
+);
