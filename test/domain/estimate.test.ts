@@ -1,0 +1,165 @@
+import { fc, test as property } from '@fast-check/vitest';
+import { describe, expect, test } from 'vitest';
+import { CORRIDOR_IDS, CORRIDORS, DELIVERY_MINUTES, RAILS } from '../../domain/corridor.ts';
+import { estimateResource, feeResource, type Pricing, type PricingInput, price } from '../../domain/estimate.ts';
+import { feesOf } from '../../domain/fee.ts';
+import { formatMoney } from '../../domain/money.ts';
+import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+
+const command: PricingInput = { corridor: 'US-JM', amount: '250.00', paymentMethod: 'card' };
+
+const faultsOf = (input: PricingInput) => {
+  const result = price(input);
+  return 'faults' in result ? result.faults : [];
+};
+
+function priced(input: PricingInput): Pricing {
+  const result = price(input);
+  if ('faults' in result) throw new Error(JSON.stringify(result.faults));
+  return result.pricing;
+}
+
+describe('refused', () => {
+  test.each([
+    ['a rail that the corridor does not have', { corridor: 'GB-JM', payoutRail: 'cash_pickup' }, ['payout_rail']],
+    ['ach in another currency than USD', { corridor: 'CA-JM', paymentMethod: 'ach' }, ['payment_method']],
+    ['less than one', { amount: '0.99' }, ['amount']],
+    ['nothing', { amount: '0' }, ['amount']],
+    ['more than a card takes', { amount: '10000.01' }, ['amount']],
+    ['more than ach takes', { amount: '25000.01', paymentMethod: 'ach' }, ['amount']],
+    ['more than a wire takes', { amount: '50000.01', paymentMethod: 'wire' }, ['amount']],
+    ['more decimals than the currency has', { amount: '250.005' }, ['amount']],
+    ['an amount that is all fees', { amount: '15.50', paymentMethod: 'wire' }, ['amount']],
+    ['an amount below the fees', { amount: '1.00', paymentMethod: 'wire' }, ['amount']],
+    [
+      'everything that is wrong, at once',
+      { corridor: 'GB-BB', paymentMethod: 'ach', payoutRail: 'mobile_money', amount: '0.10' },
+      ['payout_rail', 'payment_method', 'amount'],
+    ],
+    [
+      'an amount below the fees together with a wrong rail',
+      { corridor: 'GB-BB', paymentMethod: 'wire', payoutRail: 'mobile_money', amount: '2' },
+      ['payout_rail', 'amount'],
+    ],
+  ] satisfies [string, Partial<PricingInput>, string[]][])('%s', (_name, change, fields) => {
+    const faults = faultsOf({ ...command, ...change });
+    expect(faults.map((fault) => fault.loc)).toEqual(fields.map((field) => ['body', field]));
+    expect(new Set(faults.map((fault) => fault.type))).toEqual(new Set(['value_error']));
+  });
+
+  test('with the bounds that hold, and without the submitted amount', () => {
+    const [fault] = faultsOf({ ...command, amount: '98765.43' });
+    expect(fault?.msg).toContain('from 1.00 to 10000.00');
+    expect(fault?.msg).not.toContain('98765');
+  });
+});
+
+describe('a price', () => {
+  test('of 250.00 by card from the United States to Jamaica', () => {
+    expect(priced(command)).toEqual({
+      corridor: 'US-JM',
+      paymentMethod: 'card',
+      payoutRail: 'bank_transfer',
+      amountMinor: 25_000n,
+      sourceCurrency: 'USD',
+      destinationAmountMinor: 3_782_963n,
+      destinationCurrency: 'JMD',
+      rateMillionths: 157_250_000n,
+      inputFeeMinor: 755n,
+      platformFeeMinor: 188n,
+      totalFeesMinor: 943n,
+    });
+  });
+
+  test('takes the first rail of the corridor when none is named', () => {
+    expect(CORRIDOR_IDS.map((corridor) => priced({ ...command, corridor }).payoutRail)).toEqual(CORRIDOR_IDS.map((id) => CORRIDORS[id].rails[0]));
+  });
+
+  test.each(PAYMENT_METHODS)('exists at both bounds of %s, unless the fees eat it', (paymentMethod) => {
+    const { minimumMinor, maximumMinor } = METHOD_RULES[paymentMethod];
+    const isPriced = (amountMinor: bigint) => faultsOf({ ...command, paymentMethod, amount: formatMoney(amountMinor, 'USD') }).length === 0;
+    expect([minimumMinor - 1n, minimumMinor, maximumMinor, maximumMinor + 1n].map(isPriced)).toEqual([false, paymentMethod !== 'wire', true, false]);
+  });
+
+  const anyCommand = fc.record({
+    corridor: fc.constantFrom(...CORRIDOR_IDS),
+    paymentMethod: fc.constantFrom(...PAYMENT_METHODS),
+    payoutRail: fc.option(fc.constantFrom(...RAILS), { nil: undefined }),
+    amountMinor: fc.oneof(fc.bigInt({ min: 0n, max: 3_000n }), fc.bigInt({ min: 0n, max: 6_000_000n })),
+  });
+
+  property.prop([anyCommand])('exists exactly for what the rules allow, and its parts add up', ({ amountMinor, ...rest }) => {
+    const corridor = CORRIDORS[rest.corridor];
+    const rule = METHOD_RULES[rest.paymentMethod];
+    const { totalFeesMinor } = feesOf(amountMinor, rest.paymentMethod);
+    const allowed =
+      (rest.payoutRail === undefined || corridor.rails.includes(rest.payoutRail)) &&
+      rule.sourceCurrencies.includes(corridor.sourceCurrency) &&
+      amountMinor >= rule.minimumMinor &&
+      amountMinor <= rule.maximumMinor &&
+      totalFeesMinor < amountMinor;
+    const result = price({ ...rest, amount: formatMoney(amountMinor, corridor.sourceCurrency) });
+    expect('pricing' in result).toBe(allowed);
+    if (!('pricing' in result)) return;
+    const exactTimesMillion = (amountMinor - totalFeesMinor) * corridor.rateMillionths;
+    const { destinationAmountMinor } = result.pricing;
+    expect(result.pricing.inputFeeMinor + result.pricing.platformFeeMinor).toBe(totalFeesMinor);
+    expect(destinationAmountMinor * 1_000_000n <= exactTimesMillion && exactTimesMillion < (destinationAmountMinor + 1n) * 1_000_000n).toBe(true);
+  });
+});
+
+describe('every corridor and method', () => {
+  const pairs = CORRIDOR_IDS.flatMap((corridor) => PAYMENT_METHODS.map((paymentMethod): [typeof corridor, PaymentMethod] => [corridor, paymentMethod]));
+
+  test.each(pairs)('%s by %s: priced on each rail where the currency fits, else refused on the method alone', (corridor, paymentMethod) => {
+    const { sourceCurrency, rails } = CORRIDORS[corridor];
+    const fits = METHOD_RULES[paymentMethod].sourceCurrencies.includes(sourceCurrency);
+    for (const payoutRail of rails) {
+      const faults = faultsOf({ corridor, paymentMethod, payoutRail, amount: '100' });
+      expect(faults.map((fault) => fault.loc.at(-1))).toEqual(fits ? [] : ['payment_method']);
+    }
+  });
+});
+
+describe('what partners see', () => {
+  const at = new Date('2026-11-21T08:00:00.000Z');
+
+  test('of an estimate: that nothing executes it, and thirty seconds', () => {
+    expect(estimateResource(priced(command), at)).toEqual({
+      corridor: 'US-JM',
+      amount: '250.00',
+      source_currency: 'USD',
+      destination_amount: '37829.63',
+      destination_currency: 'JMD',
+      payout_rail: 'bank_transfer',
+      input_fee: '7.55',
+      platform_fee: '1.88',
+      total_fees: '9.43',
+      fx_rate: '157.250000',
+      rate_source: 'static_fixture',
+      rate_lock_seconds: 30,
+      rate_locked_until: '2026-11-21T08:00:30.000Z',
+      delivery_estimate: { min_minutes: 60, max_minutes: 1440 },
+      executable: false,
+      display_only: true,
+    });
+  });
+
+  test.each(CORRIDORS['US-JM'].rails)('of the delivery by %s: that rail and its own times', (payoutRail) => {
+    const { min, max } = DELIVERY_MINUTES[payoutRail];
+    expect(estimateResource(priced({ ...command, payoutRail }), at)).toMatchObject({
+      payout_rail: payoutRail,
+      delivery_estimate: { min_minutes: min, max_minutes: max },
+    });
+  });
+
+  test('of the fees: each line with its currency, and their sum', () => {
+    expect(feeResource(priced({ ...command, corridor: 'GB-JM' }))).toEqual({
+      fees: [
+        { type: 'input_fee', amount: '7.55', currency: 'GBP' },
+        { type: 'platform_fee', amount: '1.88', currency: 'GBP' },
+      ],
+      total_fees: '9.43',
+    });
+  });
+});

@@ -1,0 +1,75 @@
+import { fc, test as property } from '@fast-check/vitest';
+import { describe, expect, test } from 'vitest';
+import { feeScheduleResource, feesOf } from '../../domain/fee.ts';
+import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+
+/** The schedule in the contract's words (§5): a fraction of the amount, a fixed part, a least and a greatest fee. */
+type Line = { readonly per: readonly [bigint, bigint]; readonly fixed?: bigint; readonly least?: bigint; readonly most?: bigint };
+const CONTRACT: Record<PaymentMethod | 'platform', Line> = {
+  card: { per: [29n, 1_000n], fixed: 30n },
+  ach: { per: [8n, 1_000n], least: 25n, most: 500n },
+  wire: { per: [0n, 1n], fixed: 1_500n },
+  internal: { per: [0n, 1n] },
+  platform: { per: [75n, 10_000n], least: 50n },
+};
+
+/** By the definition of half up: the quotient, and one more when what remains is at least half. */
+function expected(line: Line, amountMinor: bigint): bigint {
+  const [numerator, denominator] = line.per;
+  const quotient = (amountMinor * numerator) / denominator;
+  const remainder = (amountMinor * numerator) % denominator;
+  const fee = quotient + (remainder * 2n >= denominator ? 1n : 0n) + (line.fixed ?? 0n);
+  if (line.least !== undefined && fee < line.least) return line.least;
+  return line.most !== undefined && fee > line.most ? line.most : fee;
+}
+
+const method = fc.constantFrom(...PAYMENT_METHODS);
+const amount = fc.bigInt({ min: 1n, max: 10n ** 12n });
+
+describe('the fees of an amount', () => {
+  test.each([
+    ['card', 25_000n, 755n, 188n],
+    ['card', 500n, 45n, 50n],
+    ['card', 499n, 44n, 50n],
+    ['ach', 3_000n, 25n, 50n],
+    ['ach', 3_125n, 25n, 50n],
+    ['ach', 10_000n, 80n, 75n],
+    ['ach', 62_500n, 500n, 469n],
+    ['ach', 2_500_000n, 500n, 18_750n],
+    ['wire', 100n, 1_500n, 50n],
+    ['wire', 5_000_000n, 1_500n, 37_500n],
+    ['internal', 6_600n, 0n, 50n],
+    ['internal', 6_667n, 0n, 50n],
+    ['internal', 6_734n, 0n, 51n],
+  ] as const)('by %s of %s minor units are %s and %s', (by, amountMinor, inputFeeMinor, platformFeeMinor) => {
+    expect(feesOf(amountMinor, by)).toEqual({ inputFeeMinor, platformFeeMinor, totalFeesMinor: inputFeeMinor + platformFeeMinor });
+  });
+
+  property.prop([method, amount])('are those of the contract, each rounded half up on its own', (by, amountMinor) => {
+    const inputFeeMinor = expected(CONTRACT[by], amountMinor);
+    const platformFeeMinor = expected(CONTRACT.platform, amountMinor);
+    expect(feesOf(amountMinor, by)).toEqual({ inputFeeMinor, platformFeeMinor, totalFeesMinor: inputFeeMinor + platformFeeMinor });
+  });
+
+  property.prop([method, amount, amount])('never fall while the amount rises', (by, one, other) => {
+    const [small, large] = one < other ? [one, other] : [other, one];
+    expect(feesOf(small, by).totalFeesMinor <= feesOf(large, by).totalFeesMinor).toBe(true);
+  });
+
+  test.each(PAYMENT_METHODS)('by %s are below the greatest amount it takes', (by) => {
+    const { maximumMinor } = METHOD_RULES[by];
+    expect(feesOf(maximumMinor, by).totalFeesMinor < maximumMinor).toBe(true);
+  });
+});
+
+describe('the schedule that partners see', () => {
+  test('says what is charged, and null where there is no bound', () => {
+    expect(feeScheduleResource(PAYMENT_METHODS, 'USD')).toEqual([
+      { type: 'input_fee', payment_method: 'ach', percent: '0.80', fixed: '0.00', minimum: '0.25', maximum: '5.00' },
+      { type: 'input_fee', payment_method: 'card', percent: '2.90', fixed: '0.30', minimum: null, maximum: null },
+      { type: 'input_fee', payment_method: 'wire', percent: '0.00', fixed: '15.00', minimum: null, maximum: null },
+      { type: 'input_fee', payment_method: 'internal', percent: '0.00', fixed: '0.00', minimum: null, maximum: null },
+      { type: 'platform_fee', payment_method: null, percent: '0.75', fixed: '0.00', minimum: '0.50', maximum: null },
+    ]);
+  });
+});

@@ -1,0 +1,23 @@
+import { describe, expect, test } from 'vitest';
+import { SCOPES, scopeCovers } from '../../domain/scope.ts';
+
+/** The contract's table (§3): what a key of each scope may do. */
+const CONTRACT = {
+  read: ['read'],
+  recipients: ['read', 'recipients'],
+  compliance: ['read', 'compliance'],
+  settle: ['read', 'settle'],
+  full: ['read', 'recipients', 'compliance', 'settle', 'full'],
+} as const;
+
+describe('a key', () => {
+  const pairs = SCOPES.flatMap((held) => SCOPES.map((required) => [held, required, (CONTRACT[held] as readonly string[]).includes(required)] as const));
+
+  test.each(pairs.filter(([, , covers]) => !covers))('of scope %s is refused where %s is required', (held, required) => {
+    expect(scopeCovers(held, required)).toBe(false);
+  });
+
+  test.each(pairs.filter(([, , covers]) => covers))('of scope %s is accepted where %s is required', (held, required) => {
+    expect(scopeCovers(held, required)).toBe(true);
+  });
+});
