@@ -4,6 +4,7 @@ export * from './banklink.ts';
 export * from './certificate.ts';
 export * from './event.ts';
 export * from './evidence.ts';
+export * from './gate.ts';
 export * from './idempotency-key.ts';
 export * from './organization.ts';
 export * from './outbox.ts';
