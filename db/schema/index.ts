@@ -10,3 +10,4 @@ export * from './organization.ts';
 export * from './outbox.ts';
 export * from './recipient.ts';
 export * from './settlement.ts';
+export * from './verification.ts';

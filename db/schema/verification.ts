@@ -1,0 +1,39 @@
+import { sql } from 'drizzle-orm';
+import { index, jsonb, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { DocumentType, GivenContact, VerificationProvider, VerificationStatus, VerificationType } from '../../domain/verification.ts';
+import { moment } from './column.ts';
+import { organizations } from './organization.ts';
+import { recipients } from './recipient.ts';
+
+/** At most one is open per recipient and type (contract §8). A provider's access tokens are not kept. */
+export const verifications = pgTable(
+  'verifications',
+  {
+    verificationId: text('verification_id').primaryKey(),
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    recipientId: text('recipient_id')
+      .notNull()
+      .references(() => recipients.recipientId),
+    verificationType: text('verification_type').$type<VerificationType>().notNull(),
+    documentType: text('document_type').$type<DocumentType>(),
+    documentCountry: text('document_country'),
+    status: text('status').$type<VerificationStatus>().notNull(),
+    provider: text('provider').$type<VerificationProvider>().notNull(),
+    applicantId: text('applicant_id'),
+    levelName: text('level_name'),
+    subjectName: text('subject_name').notNull(),
+    givenContact: jsonb('given_contact').$type<GivenContact>(),
+    verifiedName: text('verified_name'),
+    rejectionReason: text('rejection_reason'),
+    requestId: text('request_id').notNull(),
+    createdAt: moment('created_at').notNull(),
+    decidedAt: moment('decided_at'),
+    expiresAt: moment('expires_at').notNull(),
+  },
+  (table) => [
+    uniqueIndex('verifications_open').on(table.recipientId, table.verificationType).where(sql`status IN ('pending', 'in_review')`),
+    index('verifications_recipient').on(table.recipientId, table.createdAt, table.verificationId),
+  ],
+);

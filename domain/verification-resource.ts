@@ -1,0 +1,28 @@
+/**
+ * A verification as partners see it (contract §8). Events and answers share it; the name that was verified is shown
+ * to who asks with a key and sent to nobody.
+ */
+import type { Verification } from './verification.ts';
+
+/** What events carry. */
+export function verificationResource(verification: Verification) {
+  return {
+    verification_id: verification.verificationId,
+    recipient_id: verification.recipientId,
+    org_id: verification.orgId,
+    verification_type: verification.verificationType,
+    document_type: verification.documentType,
+    document_country: verification.documentCountry,
+    status: verification.status,
+    provider: verification.provider,
+    applicant_id: verification.applicantId,
+    rejection_reason: verification.rejectionReason,
+    created_at: verification.createdAt.toISOString(),
+    decided_at: verification.decidedAt?.toISOString() ?? null,
+    expires_at: verification.expiresAt.toISOString(),
+    workflow_id: `verification:${verification.verificationId}`,
+  };
+}
+
+/** The fields of VerificationResponse. */
+export const verificationDetail = (verification: Verification) => ({ ...verificationResource(verification), verified_name: verification.verifiedName });

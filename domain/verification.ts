@@ -1,0 +1,132 @@
+/**
+ * A verification's life as data (contract §8): its states, the only transitions there are, how long it stays open,
+ * and what becomes of its recipient. The database holds the same table as a trigger.
+ */
+import type { Recipient, RecipientVerificationStatus } from './recipient.ts';
+
+export const VERIFICATION_STATUSES = ['pending', 'in_review', 'verified', 'rejected', 'expired'] as const;
+export type VerificationStatus = (typeof VERIFICATION_STATUSES)[number];
+
+export const OPEN_VERIFICATION_STATUSES = ['pending', 'in_review'] as const satisfies readonly VerificationStatus[];
+
+export const VERIFICATION_DECISIONS = ['verified', 'rejected'] as const satisfies readonly VerificationStatus[];
+export type VerificationDecisionStatus = (typeof VERIFICATION_DECISIONS)[number];
+
+export const isOpen = (status: VerificationStatus): boolean => (OPEN_VERIFICATION_STATUSES as readonly VerificationStatus[]).includes(status);
+
+export type VerificationTransition = { readonly from: VerificationStatus | null; readonly to: VerificationStatus; readonly when: string };
+
+export const VERIFICATION_TRANSITIONS: readonly VerificationTransition[] = [
+  { from: null, to: 'pending', when: 'opened by the partner' },
+  { from: 'pending', to: 'in_review', when: 'the provider has the documents' },
+  { from: 'pending', to: 'verified', when: 'decided so' },
+  { from: 'pending', to: 'rejected', when: 'decided so' },
+  { from: 'pending', to: 'expired', when: 'thirty days without a decision' },
+  { from: 'in_review', to: 'verified', when: 'decided so' },
+  { from: 'in_review', to: 'rejected', when: 'decided so' },
+  { from: 'in_review', to: 'expired', when: 'thirty days without a decision' },
+];
+
+export const canMoveVerification = (from: VerificationStatus, to: VerificationStatus): boolean =>
+  VERIFICATION_TRANSITIONS.some((transition) => transition.from === from && transition.to === to);
+
+const DAY_MS = 24 * 60 * 60_000;
+export const VERIFICATION_WINDOW_MS = 30 * DAY_MS;
+
+export const VERIFICATION_TYPES = ['kyc', 'kyb'] as const;
+export type VerificationType = (typeof VERIFICATION_TYPES)[number];
+
+export const DOCUMENT_TYPES = ['passport', 'national_id', 'drivers_license', 'residence_permit', 'certificate_of_incorporation'] as const;
+export type DocumentType = (typeof DOCUMENT_TYPES)[number];
+
+export const VERIFICATION_PROVIDERS = ['manual_mock', 'idverify'] as const;
+export type VerificationProvider = (typeof VERIFICATION_PROVIDERS)[number];
+
+/** A verification as stored. */
+export type Verification = {
+  readonly verificationId: string;
+  readonly orgId: string;
+  readonly recipientId: string;
+  readonly verificationType: VerificationType;
+  readonly documentType: DocumentType | null;
+  readonly documentCountry: string | null;
+  readonly status: VerificationStatus;
+  readonly provider: VerificationProvider;
+  readonly applicantId: string | null;
+  /** The provider's name for what it is to check; null where the provider has none. */
+  readonly levelName: string | null;
+  /** The recipient's name when the verification was opened: what the decision is about. */
+  readonly subjectName: string;
+  /** What the caller said of the applicant: stored, and never used (contract §8). */
+  readonly givenContact: GivenContact | null;
+  readonly verifiedName: string | null;
+  readonly rejectionReason: string | null;
+  readonly requestId: string;
+  readonly createdAt: Date;
+  /** When it was verified or rejected; null for what expired. */
+  readonly decidedAt: Date | null;
+  /** End of the time in which it can be decided. */
+  readonly expiresAt: Date;
+};
+
+export type GivenContact = { readonly email: string | null; readonly phone: string | null; readonly country: string | null };
+
+/** What opening decides; the rest of a new verification follows. */
+export type NewVerification = Pick<
+  Verification,
+  'verificationId' | 'verificationType' | 'documentType' | 'documentCountry' | 'provider' | 'levelName' | 'givenContact' | 'requestId' | 'createdAt'
+>;
+
+/** A verification of this recipient as it is opened. */
+export const openedVerification = (recipient: Recipient, opening: NewVerification): Verification => ({
+  ...opening,
+  orgId: recipient.orgId,
+  recipientId: recipient.recipientId,
+  status: 'pending',
+  applicantId: null,
+  subjectName: recipient.name,
+  verifiedName: null,
+  rejectionReason: null,
+  decidedAt: null,
+  expiresAt: new Date(opening.createdAt.getTime() + VERIFICATION_WINDOW_MS),
+});
+
+/** What is verified where the caller does not say: a person or a business (contract §8). */
+export const defaultVerificationType = (entityType: Recipient['entityType']): VerificationType => (entityType === 'business' ? 'kyb' : 'kyc');
+
+export type VerificationDecision =
+  | { readonly to: 'verified'; readonly verifiedName: string | null }
+  | { readonly to: 'rejected'; readonly rejectionReason: string };
+
+/** Whether a decision says no more and nothing else than the one that was taken; what it leaves out agrees. */
+export function isSameDecision(verification: Verification, decision: VerificationDecision): boolean {
+  if (verification.status !== decision.to) return false;
+  if (decision.to === 'rejected') return verification.rejectionReason === decision.rejectionReason;
+  return decision.verifiedName === null || verification.verifiedName === decision.verifiedName;
+}
+
+/**
+ * The recipient's `verification_status` after its verification moved (contract §4). The latest news counts. A
+ * decision is about the name that was looked at: another one has not been verified. Expiry is the absence of news and
+ * takes nothing away that another verification gave or may still give.
+ *
+ * @param othersOpen whether another verification of the recipient is open
+ */
+export function recipientStatusAfter(
+  recipient: Pick<Recipient, 'name' | 'verificationStatus'>,
+  verification: Pick<Verification, 'status' | 'subjectName'>,
+  othersOpen: boolean,
+): RecipientVerificationStatus {
+  switch (verification.status) {
+    case 'pending':
+      return 'pending';
+    case 'in_review':
+      return recipient.verificationStatus;
+    case 'verified':
+      return verification.subjectName === recipient.name ? 'verified' : 'unverified';
+    case 'rejected':
+      return 'rejected';
+    case 'expired':
+      return recipient.verificationStatus === 'pending' && !othersOpen ? 'expired' : recipient.verificationStatus;
+  }
+}
