@@ -1,5 +1,5 @@
--- Evidence and audit are permanent. Evidence is revoked once and otherwise never changed; an operator has one spelling,
--- so that nobody is two operators.
+-- Evidence is permanent. It is revoked once and otherwise never changed; an operator has one spelling, so that
+-- nobody is two operators.
 ALTER TABLE "launch_gate_evidence"
   ADD CONSTRAINT "launch_gate_evidence_times" CHECK ("expires_at" > "recorded_at"),
   ADD CONSTRAINT "launch_gate_evidence_revocation" CHECK (("revoked_at" IS NULL) = ("revoked_by" IS NULL));
@@ -21,5 +21,3 @@ CREATE TRIGGER "launch_gate_evidence_unchanged" BEFORE UPDATE ON "launch_gate_ev
 CREATE TRIGGER "launch_gate_evidence_permanent" BEFORE DELETE OR TRUNCATE ON "launch_gate_evidence" FOR EACH STATEMENT EXECUTE FUNCTION "refuse_change"();
 --> statement-breakpoint
 CREATE TRIGGER "launch_gate_approvals_permanent" BEFORE UPDATE OR DELETE OR TRUNCATE ON "launch_gate_approvals" FOR EACH STATEMENT EXECUTE FUNCTION "refuse_change"();
---> statement-breakpoint
-CREATE TRIGGER "audit_entries_permanent" BEFORE UPDATE OR DELETE OR TRUNCATE ON "audit_entries" FOR EACH STATEMENT EXECUTE FUNCTION "refuse_change"();

@@ -2,16 +2,17 @@ import { index, pgTable, text } from 'drizzle-orm/pg-core';
 import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 
+export type AuditAction = 'resolve_review_paid' | 'resolve_review_refused' | 'gate_record' | 'gate_approve' | 'gate_revoke';
+
 /** What operators did by hand, and why, in their own words; for operators alone, and permanent. */
 export const auditEntries = pgTable(
   'audit_entries',
   {
     auditId: text('audit_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    /** Whose object it was; null for what concerns the whole service. */
+    orgId: text('org_id').references(() => organizations.orgId),
     objectId: text('object_id').notNull(),
-    action: text('action').$type<'resolve_review_paid' | 'resolve_review_refused'>().notNull(),
+    action: text('action').$type<AuditAction>().notNull(),
     operator: text('operator').notNull(),
     note: text('note').notNull(),
     at: moment('at').notNull(),
