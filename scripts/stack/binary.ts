@@ -21,7 +21,11 @@ export type Acquisition = {
   readonly onProgress?: (text: string) => void;
   /** Ends a download or a build that is under way. */
   readonly signal?: AbortSignal | undefined;
+  /** The SDK's own download; throws when it does not work. */
+  readonly download?: (request: DownloadRequest) => Promise<unknown>;
 };
+
+type DownloadRequest = Pick<Acquisition, 'env' | 'binDirectory' | 'signal'> & { readonly kind: 'dev-server' | 'time-skipping'; readonly version: string };
 
 type Outcome = { readonly path: string } | { readonly refusal: string };
 type Branch = (acquisition: Acquisition) => Outcome | Promise<Outcome>;
@@ -106,21 +110,24 @@ function cached(name: string): Branch {
   };
 }
 
-/** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
-function download(kind: string, name: string, version: string): Branch {
-  return async ({ env, binDirectory, onProgress, signal }) => {
+function download(kind: DownloadRequest['kind'], name: string, version: string): Branch {
+  return async ({ env, binDirectory, onProgress, signal, download: fetchProgram = downloadBySdk }) => {
     onProgress?.(`downloading ${name}`);
     await mkdir(binDirectory, { recursive: true });
     try {
-      const script = path.join(import.meta.dirname, 'sdk-download.ts');
-      const args = ['--import', 'tsx', script, kind, binDirectory, version];
-      await run(process.execPath, args, { cwd: repositoryRoot, env: { ...env }, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
+      await fetchProgram({ env, binDirectory, signal, kind, version });
     } catch (error) {
       return { refusal: `The SDK's own download did not work: ${lastWords(error)}.` };
     }
     const file = path.join(binDirectory, name);
     return isExecutable(file) ? { path: file } : { refusal: `The SDK's own download left nothing at ${file}.` };
   };
+}
+
+/** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
+function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadRequest): Promise<unknown> {
+  const args = ['--import', 'tsx', path.join(import.meta.dirname, 'sdk-download.ts'), kind, binDirectory, version];
+  return run(process.execPath, args, { cwd: repositoryRoot, env: { ...env }, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
 }
 
 async function goInstall({ env, binDirectory, onProgress, signal }: Acquisition): Promise<Outcome> {

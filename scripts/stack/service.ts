@@ -45,7 +45,7 @@ export function freshLog(file: string): string {
 function launch({ name, script, env, logFile }: ServiceOptions): ProcessRecord {
   const log = openSync(freshLog(logFile), 'a', 0o600);
   // Detached, so that Ctrl-C in the terminal reaches the supervisor alone, which stops everything in order.
-  const child = spawn(process.execPath, ['--import', 'tsx', path.join(repositoryRoot, script)], {
+  const child = spawn(process.execPath, ['--import', 'tsx', path.resolve(repositoryRoot, script)], {
     cwd: repositoryRoot,
     env,
     stdio: ['ignore', log, log],

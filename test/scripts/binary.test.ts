@@ -1,0 +1,168 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { acquireDevServer, acquireTestServer } from '../../scripts/stack/binary.ts';
+import { findProcess } from '../../scripts/stack/process.ts';
+
+let home: string;
+let programs: string;
+let binDirectory: string;
+
+beforeEach(() => {
+  home = mkdtempSync(path.join(os.tmpdir(), 'binary-'));
+  programs = path.join(home, 'programs');
+  binDirectory = path.join(home, 'bin');
+  mkdirSync(programs);
+  // What the stand-ins themselves need, and nothing else of this machine.
+  for (const tool of ['sh', 'cat', 'mkdir', 'sleep']) symlinkSync(path.join('/bin', tool), path.join(programs, tool));
+});
+
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+/** A machine that has only these programs, and no way out: the one place where the outside is not real. */
+const machine = (more: Record<string, string> = {}) => ({
+  env: { PATH: programs, HTTPS_PROXY: 'http://127.0.0.1:1', ...more },
+  binDirectory,
+  download: () => Promise.reject(new Error('there is no way out')),
+});
+
+function program(name: string, script: string): string {
+  const file = path.join(programs, name);
+  writeFileSync(file, `#!/bin/sh\n${script}\n`);
+  chmodSync(file, 0o755);
+  return file;
+}
+
+const runs = (name: string): number => {
+  const file = path.join(home, `${name}.runs`);
+  return existsSync(file) ? readFileSync(file, 'utf8').length : 0;
+};
+
+/** Stands in for a build of minutes: notes that it ran, and leaves a program where Go would. */
+const fakeGo = (pause = '') =>
+  program('go', `printf x >> "${home}/go.runs"\n${pause}\nprintf '#!/bin/sh\\n' > "$GOBIN/temporal"\n/bin/chmod 755 "$GOBIN/temporal"`);
+
+const fakeMaven = () =>
+  program(
+    'mvn',
+    `printf x >> "${home}/mvn.runs"\nfor argument; do case $argument in -DoutputDirectory=*) mkdir -p "\${argument#*=}"; printf jar > "\${argument#*=}/server.jar";; esac; done`,
+  );
+
+describe('the development server', () => {
+  test('refused with the reason of every branch, a sentence each, when this machine has only another program of that name', async () => {
+    const calendar = program('temporal', 'echo "a calendar"');
+    const { download: _, ...real } = machine();
+    const error: unknown = await acquireDevServer(real).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(Error);
+    const [headline, ...reasons] = String(error).split('\n');
+    expect(headline).toContain('No Temporal development server could be found or made');
+    expect(reasons.map((reason) => reason.trim())).toEqual([
+      'TEMPORAL_CLI_PATH is not set.',
+      `The temporal on the PATH (${calendar}) does not tell the version of its server.`,
+      expect.stringMatching(/^Nothing is kept at .+ yet\.$/),
+      expect.stringMatching(/^The SDK's own download did not work: .+\.$/),
+      'There is no Go on the PATH to build it with.',
+    ]);
+  });
+
+  test('refused at once when TEMPORAL_CLI_PATH names no program, though another could be built', async () => {
+    fakeGo();
+    const named = path.join(home, 'missing');
+    await expect(acquireDevServer(machine({ TEMPORAL_CLI_PATH: named }))).rejects.toThrow(`TEMPORAL_CLI_PATH names ${named}, which is not an executable file.`);
+    expect(runs('go')).toBe(0);
+  });
+
+  test('is the one TEMPORAL_CLI_PATH names, before the one on the PATH', async () => {
+    program('temporal', 'echo "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)"');
+    const named = program('another', 'exit 0');
+    expect(await acquireDevServer(machine({ TEMPORAL_CLI_PATH: named }))).toBe(named);
+  });
+
+  test('is the one on the PATH when it tells the version of its server', async () => {
+    const found = program('temporal', 'echo "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)"');
+    expect(await acquireDevServer(machine())).toBe(found);
+  });
+
+  test('is built with Go when the download is refused, told to the caller, and kept for the next time', async () => {
+    fakeGo();
+    const told: string[] = [];
+    const built = await acquireDevServer({ ...machine(), onProgress: (text) => told.push(text) });
+    expect(path.dirname(built)).toBe(binDirectory);
+    expect(told).toEqual([expect.stringContaining('downloading'), expect.stringContaining('with Go')]);
+    expect(await acquireDevServer(machine())).toBe(built);
+    expect(runs('go')).toBe(1);
+  });
+
+  test('is whole after two builds at the same moment, and neither leaves anything else behind', async () => {
+    fakeGo('sleep 0.3');
+    const acquisition = machine();
+    const [first, second] = await Promise.all([acquireDevServer(acquisition), acquireDevServer(acquisition)]);
+    expect(runs('go')).toBe(2);
+    expect(second).toBe(first);
+    expect(readdirSync(binDirectory)).toEqual([path.basename(first)]);
+  });
+
+  test('is refused with the last words of a build that failed, which leaves nothing behind', async () => {
+    program('go', 'echo "first line" >&2; echo "the disk is full" >&2; exit 1');
+    await expect(acquireDevServer(machine())).rejects.toThrow('go install did not work: the disk is full.');
+    expect(readdirSync(binDirectory)).toEqual([]);
+  });
+
+  test('is no longer built once the caller gives up', async () => {
+    const aborter = new AbortController();
+    program('go', 'exec sleep 60');
+    const acquired = acquireDevServer({
+      ...machine(),
+      signal: aborter.signal,
+      onProgress: (text) => text.includes('with Go') && setTimeout(() => aborter.abort(), 100),
+    });
+    await expect(acquired).rejects.toThrow('go install did not work');
+    expect(readdirSync(binDirectory)).toEqual([]);
+  });
+});
+
+describe('the time-skipping server', () => {
+  test('refused with the reason of every branch, a sentence each, when this machine has none', async () => {
+    await expect(acquireTestServer(machine())).rejects.toThrow(
+      /TEMPORAL_TEST_SERVER_PATH is not set\.\n.+ yet\.\n.+ yet\.\n.+download did not work: .+\.\n.+There is no Maven on the PATH to collect it with\.$/,
+    );
+  });
+
+  test('refused for want of Java, which Maven alone does not replace', async () => {
+    fakeMaven();
+    await expect(acquireTestServer(machine())).rejects.toThrow('There is no Java on the PATH to run it with.');
+  });
+
+  test('is the one TEMPORAL_TEST_SERVER_PATH names', async () => {
+    const named = program('server', 'exit 0');
+    expect(await acquireTestServer(machine({ TEMPORAL_TEST_SERVER_PATH: named }))).toBe(named);
+  });
+
+  test('is collected with Maven when the download is refused, starts quietly with its jars, and is kept', async () => {
+    fakeMaven();
+    program('java', 'echo "$@"');
+    const built = await acquireTestServer(machine());
+    expect(await acquireTestServer(machine())).toBe(built);
+    expect(runs('mvn')).toBe(1);
+    expect(readdirSync(path.join(path.dirname(built), 'jars'))).toEqual(['server.jar']);
+    expect(readFileSync(path.join(path.dirname(built), 'logback.xml'), 'utf8')).toContain('<root level="ERROR">');
+    // Its clock must stand still until a test moves it, so nothing but the port is handed on.
+    const started = execFileSync(built, ['7001'], { env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` }, encoding: 'utf8' });
+    expect(started).toMatch(/logback\.xml .*io\.temporal\.testserver\.TestServer 7001\n$/);
+  });
+
+  test('ends with the process that started it, even when that was killed', async () => {
+    fakeMaven();
+    program('java', 'exec /bin/sleep 60');
+    const built = await acquireTestServer(machine());
+    const parent = spawn('/bin/sh', ['-c', '"$0" 7001 & echo $!; wait', built], { env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` } });
+    const [pid] = await once(parent.stdout, 'data');
+    const server = findProcess(Number(pid));
+    parent.kill('SIGKILL');
+    expect(server).toBeDefined();
+    await expect.poll(() => findProcess(Number(pid)), { timeout: 15_000 }).toBeUndefined();
+  });
+});

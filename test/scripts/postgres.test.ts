@@ -1,0 +1,109 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../scripts/stack/port.ts';
+import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
+import { type PostgresProgram, postgresProgram } from '../../scripts/stack/postgres-program.ts';
+import { findProcess, hasEnded } from '../../scripts/stack/process.ts';
+
+let directory: string;
+let program: PostgresProgram;
+let cluster: Cluster;
+
+beforeAll(async () => {
+  directory = mkdtempSync(path.join(os.tmpdir(), 'postgres-'));
+  chmodSync(directory, 0o755);
+  program = await postgresProgram(async () => directory);
+  cluster = await startCluster({ program, directory });
+});
+
+afterAll(async () => {
+  await cluster.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function query(url: string, text: string): Promise<unknown> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query(text);
+    return rows[0];
+  } finally {
+    await client.end();
+  }
+}
+
+const postmasterFile = () => path.join(directory, 'data', 'postmaster.pid');
+
+test('refuses whoever does not know the password, which only its owner can read', async () => {
+  const wrong = new URL(`${cluster.serverUrl}/postgres`);
+  wrong.password = 'postgres';
+  await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
+  expect(statSync(path.join(directory, 'password')).mode & 0o777).toBe(0o600);
+});
+
+test('listens on the loopback alone, without a socket in the file system', async () => {
+  expect(
+    await query(`${cluster.serverUrl}/postgres`, "SELECT current_setting('listen_addresses') AS tcp, current_setting('unix_socket_directories') AS unix"),
+  ).toEqual({
+    tcp: '127.0.0.1',
+    unix: '',
+  });
+});
+
+test('is PostgreSQL 18 in UTF-8, durable, and sorts by code point whatever this machine speaks', async () => {
+  const settings = `SELECT current_setting('server_version_num')::int / 10000 AS version, current_setting('server_encoding') AS encoding,
+    current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commits,
+    (SELECT string_agg(letter, '' ORDER BY letter) FROM unnest(ARRAY['é', 'a', 'Z', 'ß']) AS letter) AS sorted, upper('é') AS upper`;
+  expect(await query(`${cluster.serverUrl}/postgres`, settings)).toEqual({
+    version: 18,
+    encoding: 'UTF8',
+    fsync: 'on',
+    commits: 'on',
+    sorted: 'Zaßé',
+    upper: 'É',
+  });
+});
+
+test('takes another port when the wished one is taken', async () => {
+  const other = mkdtempSync(path.join(os.tmpdir(), 'postgres-'));
+  const neighbour = createServer();
+  const taken = await freePort();
+  await new Promise<void>((resolve) => neighbour.listen(taken, '127.0.0.1', resolve));
+  const second = await startCluster({ program, directory: other, wishedPort: taken, settings: { fsync: 'off' } });
+  try {
+    expect(second.port).not.toBe(taken);
+    expect(await query(`${second.serverUrl}/postgres`, 'SELECT 1 AS one')).toEqual({ one: 1 });
+  } finally {
+    await second.stop();
+    neighbour.close();
+    rmSync(other, { recursive: true, force: true });
+  }
+});
+
+test('a server whose parent was killed is taken over, with its port and its process', async () => {
+  const again = await startCluster({ program, directory });
+  expect(again).toMatchObject({ reused: true, port: cluster.port, process: { pid: cluster.process.pid } });
+});
+
+test('what was committed before the server was killed is there after the next start', async () => {
+  const databaseUrl = await ensureDatabase(cluster, 'settlement');
+  await query(databaseUrl, 'CREATE TABLE kept AS SELECT 42 AS answer');
+  process.kill(cluster.process.pid, 'SIGKILL');
+  await hasEnded(cluster.process, 10_000);
+  expect(readFileSync(postmasterFile(), 'utf8')).toContain(String(cluster.process.pid));
+  cluster = await startCluster({ program, directory });
+  expect(cluster.reused).toBe(false);
+  expect(await query(await ensureDatabase(cluster, 'settlement'), 'SELECT answer FROM kept')).toEqual({ answer: 42 });
+});
+
+test("a pid file that names somebody else's process is no server, and that process is left alone", async () => {
+  await cluster.stop();
+  writeFileSync(postmasterFile(), [process.ppid, path.join(directory, 'data'), 0, cluster.port, '', '127.0.0.1', ''].join('\n'));
+  cluster = await startCluster({ program, directory });
+  expect(cluster.reused).toBe(false);
+  expect(findProcess(process.ppid)).toBeDefined();
+});

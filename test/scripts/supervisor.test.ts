@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { findProcess, isRunning, type ProcessRecord, stopProcess } from '../../scripts/stack/process.ts';
+import { startService } from '../../scripts/stack/service.ts';
+import { readStack, writeStack } from '../../scripts/stack/state.ts';
+import { createSupervisor, type Member, type Stage } from '../../scripts/stack/supervisor.ts';
+
+let directory: string;
+let started: ProcessRecord[];
+
+beforeEach(() => {
+  directory = mkdtempSync(path.join(os.tmpdir(), 'supervisor-'));
+  started = [];
+});
+
+afterEach(async () => {
+  await Promise.all(started.map((record) => stopProcess(record, 2_000, 'SIGKILL')));
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function sleeper(): ProcessRecord {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  const record = child.pid === undefined ? undefined : findProcess(child.pid);
+  if (!record) throw new Error('The sleeper did not start.');
+  started.push(record);
+  return record;
+}
+
+const ended = (record: ProcessRecord): ProcessRecord => ({ ...record, startedAt: 'long ago' });
+
+const member = (name: string, stage: Stage, stop: () => Promise<void> = async () => undefined): Member => ({
+  name,
+  stage,
+  record: sleeper(),
+  logFile: path.join(directory, `${name}.log`),
+  stop,
+});
+
+test('refuses to start beside a stack of the same clone, and touches none of its processes', async () => {
+  const supervisor = sleeper();
+  const api = sleeper();
+  writeStack({ supervisor, processes: { api } }, directory);
+  await expect(createSupervisor({ embedsDatabase: true, directory })).rejects.toThrow(
+    `The stack of this clone is running already and is still starting (process ${supervisor.pid}).`,
+  );
+  expect(isRunning(api)).toBe(true);
+});
+
+test('ends what a killed supervisor left, but neither the database it will take over nor a process that only has the same pid', async () => {
+  const [supervisor, api, stranger, database] = [sleeper(), sleeper(), sleeper(), sleeper()];
+  writeStack({ supervisor: ended(supervisor), processes: { api, worker: ended(stranger), PostgreSQL: database } }, directory);
+  await createSupervisor({ embedsDatabase: true, directory });
+  expect([supervisor, api, stranger, database].map(isRunning)).toEqual([true, false, true, true]);
+});
+
+test('ends the database that a killed supervisor left when this stack uses another one', async () => {
+  const database = sleeper();
+  writeStack({ supervisor: ended(sleeper()), processes: { PostgreSQL: database } }, directory);
+  await createSupervisor({ embedsDatabase: false, directory });
+  expect(isRunning(database)).toBe(false);
+});
+
+test('stops the services first, then Temporal, then the database, and leaves no record', async () => {
+  const supervisor = await createSupervisor({ embedsDatabase: true, directory });
+  const stopped: string[] = [];
+  const keep = (name: string, stage: Stage) => supervisor.keep(member(name, stage, async () => void stopped.push(name)));
+  await keep('PostgreSQL', 'database');
+  await keep('Temporal', 'orchestrator');
+  await keep('The API', 'service');
+  await keep('The worker', 'service');
+  await supervisor.stopAll();
+  expect(stopped).toEqual(['The API', 'The worker', 'Temporal', 'PostgreSQL']);
+  expect(readStack(directory)).toBeUndefined();
+});
+
+test('a process that starts while the stack is stopping is stopped too', async () => {
+  const supervisor = await createSupervisor({ embedsDatabase: true, directory });
+  await supervisor.stopAll();
+  let stops = 0;
+  const late = member('The API', 'service', async () => {
+    stops += 1;
+  });
+  await expect(supervisor.keep(late)).rejects.toThrow('The API started while the stack was stopping, and was stopped.');
+  expect(stops).toBe(1);
+});
+
+test('names the process that died', async () => {
+  const supervisor = await createSupervisor({ embedsDatabase: true, directory });
+  const api = member('The API', 'service');
+  await supervisor.keep(member('The worker', 'service'));
+  await supervisor.keep(api);
+  expect(supervisor.findDead()).toBeUndefined();
+  await stopProcess(api.record, 2_000, 'SIGKILL');
+  expect(supervisor.findDead()?.name).toBe('The API');
+});
+
+test('the record of the stack, which holds the password of the database, can be read by its owner alone', async () => {
+  await createSupervisor({ embedsDatabase: true, directory });
+  expect(statSync(path.join(directory, 'stack.json')).mode & 0o777).toBe(0o600);
+});
+
+test('a service that ends before it is ready is refused with its last lines and the place of its log', async () => {
+  const script = path.join(directory, 'service.mjs');
+  const logFile = path.join(directory, 'service.log');
+  writeFileSync(script, 'console.error("PORT must be a port number"); process.exit(1);');
+  const kept: Member[] = [];
+  const keep = async (member: Member) => void kept.push(member);
+  const service = { name: 'The API', script, env: process.env, logFile, isReady: () => false };
+  await expect(startService(service, keep)).rejects.toThrow(`The API ended before it was ready (${logFile}):\n    PORT must be a port number`);
+  expect(kept.map(({ name, stage }) => ({ name, stage }))).toEqual([{ name: 'The API', stage: 'service' }]);
+});

@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { acquireDevServer } from '../../scripts/stack/binary.ts';
+import { localDirectory } from '../../scripts/stack/place.ts';
+import { freePort } from '../../scripts/stack/port.ts';
+import { hasEnded } from '../../scripts/stack/process.ts';
+import { startTemporal, type TemporalOptions, type TemporalServer } from '../../scripts/stack/temporal.ts';
+
+let directory: string;
+let options: TemporalOptions;
+
+beforeAll(async () => {
+  directory = mkdtempSync(path.join(os.tmpdir(), 'temporal-'));
+  options = {
+    program: await acquireDevServer({ env: process.env, binDirectory: path.join(localDirectory, 'bin') }),
+    searchAttributes: ['OrgId', 'WaitingFor'],
+    logFile: path.join(directory, 'temporal.log'),
+    databaseFile: path.join(directory, 'temporal.db'),
+  };
+});
+
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+async function withClient<Value>(server: TemporalServer, use: (client: Client) => Promise<Value>): Promise<Value> {
+  const connection = await Connection.connect({ address: server.address });
+  try {
+    return await use(new Client({ connection }));
+  } finally {
+    await connection.close();
+  }
+}
+
+test('refused with the place of its log when the program is no server', async () => {
+  await expect(startTemporal({ ...options, program: '/bin/false' })).rejects.toThrow(
+    /Temporal did not start: it ended right away \(.+temporal\.log\)\.$|ended right after its start/,
+  );
+});
+
+test('takes another port when the wished one is taken', async () => {
+  const neighbour = createServer();
+  const taken = await freePort();
+  await new Promise<void>((resolve) => neighbour.listen(taken, '127.0.0.1', resolve));
+  const { databaseFile: _, ...inMemory } = options;
+  const server = await startTemporal({ ...inMemory, wishedPort: taken });
+  neighbour.close();
+  expect(server.port).not.toBe(taken);
+  await server.stop();
+});
+
+test('a running workflow and its search attributes are there after the server was killed and started again', async () => {
+  const killed = await startTemporal(options);
+  await withClient(killed, (client) =>
+    client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'none', searchAttributes: { OrgId: ['org-1'], WaitingFor: ['evidence'] } }),
+  );
+  process.kill(killed.process.pid, 'SIGKILL');
+  await hasEnded(killed.process, 10_000);
+  const server = await startTemporal(options);
+  try {
+    const described = await withClient(server, (client) => client.workflow.getHandle('kept').describe());
+    expect(described).toMatchObject({ status: { name: 'RUNNING' }, searchAttributes: { OrgId: ['org-1'], WaitingFor: ['evidence'] } });
+  } finally {
+    await server.stop();
+  }
+  expect(await hasEnded(server.process, 0)).toBe(true);
+});
