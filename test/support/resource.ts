@@ -7,6 +7,7 @@ const Failure = z.object({ error: z.string() });
 
 /** Not by fetch, which gives up after five minutes of silence. */
 export async function sharedResource<Shape extends z.ZodType>(name: string, shape: Shape): Promise<z.output<Shape>> {
+  endWithTheRun();
   const { status, body } = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
     get(`${inject('resources')}/${name}`, (response) => {
       const parts: string[] = [];
@@ -18,3 +19,10 @@ export async function sharedResource<Shape extends z.ZodType>(name: string, shap
   if (status === 200) return shape.parse(JSON.parse(body));
   throw new Error(Failure.parse(JSON.parse(body)).error);
 }
+
+/** When the run is killed, this process must not go on alone and keep what it started alive. */
+function endWithTheRun(): void {
+  if (process.listenerCount('disconnect', exit) === 0) process.on('disconnect', exit);
+}
+
+const exit = (): void => process.exit(1);
