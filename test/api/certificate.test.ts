@@ -6,6 +6,7 @@ import { checkCertificate } from '../../api/certificate-check.ts';
 import { certificateKeys } from '../../api/certificate-key.ts';
 import { findCertificate, listPostings } from '../../db/queries/certificate.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { otherTexts } from '../support/certificate.ts';
 import { insertCertifiedSettlement, type SettledOptions } from '../support/settlement.ts';
 
 const OLD_KEY = { id: '2025', key: randomBytes(32) };
@@ -256,7 +257,7 @@ describe('key rotation', () => {
 
   test('the key set holds public halves alone', async () => {
     const { keys } = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
-    for (const key of keys) expect(Object.keys(key).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+    for (const key of keys) expect(new Set(Object.keys(key))).toEqual(new Set(['alg', 'crv', 'kid', 'kty', 'use', 'x']));
   });
 
   test('a certificate of a key that is no longer published is not valid', async () => {
@@ -306,12 +307,7 @@ describe('a tampered database', () => {
     const stored = await findCertificate(api.connection.db, caller.orgId, certId);
     const { signature, content } = { signature: '', content: Buffer.alloc(0), ...stored };
     expect(await api.deps.certificateKeys.verifies(signature, content)).toBe(true);
-    for (let place = 0; place < signature.length; place += 1) {
-      const other = signature[place] === 'A' ? 'B' : 'A';
-      expect(await api.deps.certificateKeys.verifies(signature.slice(0, place) + other + signature.slice(place + 1), content), `character ${place}`).toBe(
-        false,
-      );
-    }
+    for (const other of otherTexts(signature)) expect(await api.deps.certificateKeys.verifies(other, content), other).toBe(false);
     for (const malformed of ['', '..', 'x', signature.slice(0, -1), `${signature}A`, signature.replace('..', `.${content.toString('base64url')}.`)]) {
       expect(await api.deps.certificateKeys.verifies(malformed, content)).toBe(false);
     }
@@ -332,6 +328,7 @@ describe('a tampered database', () => {
       ['content', 'digest_matches_id'],
       ['content sha256', 'digest_matches_id'],
       ['content sha256 signature', 'digest_matches_id'],
+      ['sha256', 'digest_matches_id'],
       ['signature', 'signature_valid'],
       ['settlement_id', 'settlement_matches'],
     ] as const;
@@ -381,7 +378,7 @@ describe('a tampered database', () => {
 test('the OpenAPI document describes the bytes, their headers and the 304', async () => {
   const { paths } = (await api.call(null, 'GET', '/openapi.json')).json();
   const { responses, parameters } = paths['/v1/caribbean/certificate/{cert_id}'].get;
-  expect(Object.keys(responses[200].headers).sort()).toEqual(['Cache-Control', 'Content-Disposition', 'ETag', 'X-Certificate-Signature', 'X-Request-ID']);
+  expect(responses[200].headers).toMatchObject({ ETag: {}, 'Cache-Control': {}, 'Content-Disposition': {}, 'X-Certificate-Signature': {}, 'X-Request-ID': {} });
   expect(responses[200].content['application/json'].schema).toEqual({ $ref: '#/components/schemas/EvidenceCertificate' });
   expect(responses[304]).toBeDefined();
   expect(parameters.map(({ name }: { name: string }) => name).sort()).toEqual(['If-None-Match', 'cert_id']);

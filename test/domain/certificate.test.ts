@@ -25,8 +25,8 @@ describe('what is refused', () => {
 
 describe('the content', () => {
   test('has exactly the fields of the contract', () => {
-    expect(Object.keys(certificateContent(certificateFacts())).sort()).toEqual(
-      [
+    expect(new Set(Object.keys(certificateContent(certificateFacts())))).toEqual(
+      new Set([
         'schema_version',
         'settlement_id',
         'org_id',
@@ -43,7 +43,7 @@ describe('the content', () => {
         'environment',
         'simulation',
         'anchor',
-      ].sort(),
+      ]),
     );
   });
 

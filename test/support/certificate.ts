@@ -1,4 +1,4 @@
-/** The facts of one settled settlement, written out: nothing in them is drawn or read from a clock. */
+/** What tests of certificates share: the facts of one, and what a forger would try. */
 import type { CertificateFacts } from '../../domain/certificate.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
 
@@ -7,6 +7,7 @@ const PATH: readonly SettlementStatus[] = ['accepted', 'awaiting_funds', 'funded
 const COLLECTED = '0193a5c0-0000-7000-8000-000000000001';
 const PAID = '0193a5c0-0000-7000-8000-000000000002';
 
+/** One settled settlement, written out: nothing in it is drawn or read from a clock. */
 export const certificateFacts = (changes: Partial<CertificateFacts> = {}): CertificateFacts => ({
   settlement: {
     settlementId: 'stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa',
@@ -66,3 +67,12 @@ export const certificateFacts = (changes: Partial<CertificateFacts> = {}): Certi
   ],
   ...changes,
 });
+
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** A signature with any one character changed, and with its last one, some of whose bits say nothing, changed to every other. */
+export function otherTexts(signature: string): string[] {
+  const changed = [...signature].map((digit, place) => signature.slice(0, place) + (digit === 'A' ? 'B' : 'A') + signature.slice(place + 1));
+  const ended = [...BASE64URL].map((digit) => signature.slice(0, -1) + digit);
+  return [...changed, ...ended].filter((text) => text !== signature);
+}
