@@ -1,11 +1,12 @@
 /** All activities; the worker registers them, workflows see their types. */
 import type { ActivityDeps } from './deps.ts';
 import { withFailures } from './failure.ts';
+import { inLocalSandboxOnly } from './gate.ts';
 import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
 
 export function createActivities(deps: ActivityDeps) {
-  return withFailures({ ...settlementActivities(deps), ...sandboxActivities(deps) }, (error, activity) =>
+  return withFailures({ ...settlementActivities(deps), ...inLocalSandboxOnly(deps.runtime, sandboxActivities(deps)) }, (error, activity) =>
     deps.log.warn({ err: error, activity }, 'an activity failed'),
   );
 }

@@ -9,6 +9,7 @@ import { findSettlement } from '../../db/queries/settlement.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EvidenceKind } from '../../domain/evidence.ts';
 import { SANDBOX_NAMES } from '../../domain/recipient.ts';
+import { isRemote } from '../../domain/runtime.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 export type PayoutRail = {
@@ -18,6 +19,7 @@ export type PayoutRail = {
 
 export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
   async send({ settlementId, orgId }) {
+    if (isRemote(deps.runtime)) throw new DomainError('local_sandbox_only');
     const settlement = await findSettlement(deps.db, orgId, settlementId);
     if (!settlement) throw new DomainError('not_found');
     const { name } = await getRecipient(deps.db, orgId, settlement.recipientId);

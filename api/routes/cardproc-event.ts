@@ -1,9 +1,9 @@
 /** The card processor's webhook (contract §9). Stripe-shaped events; what they mean for a settlement is said here. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { DomainError, ValidationError } from '../../domain/error.ts';
-import { CLOSED_GATES } from '../../domain/gate.ts';
 import { isLiveMode, isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
+import { closedGates } from '../gate.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import { type EvidenceClaim, receiveProviderEvent } from '../provider-event.ts';
 import { singleHeader, verifyTimestamped } from '../provider-signature.ts';
@@ -32,7 +32,9 @@ export const cardprocEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        if (isRemote(deps.config.runtime) && DISPUTE_TYPES.has(event.type)) throw new DomainError('launch_gates_closed', { gates: CLOSED_GATES });
+        if (isRemote(deps.config.runtime) && DISPUTE_TYPES.has(event.type)) {
+          throw new DomainError('launch_gates_closed', { gates: await closedGates(deps, request.log) });
+        }
         const claim = event.livemode === isLiveMode(deps.config.runtime) ? claimOf(event) : undefined;
         return await receiveProviderEvent(deps, {
           provider: 'cardproc',
