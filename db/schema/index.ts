@@ -11,3 +11,4 @@ export * from './outbox.ts';
 export * from './recipient.ts';
 export * from './settlement.ts';
 export * from './verification.ts';
+export * from './webhook.ts';

@@ -1,0 +1,110 @@
+/**
+ * Which network addresses a subscriber may have (contract §11). IPv4 is public unless listed; IPv6 is refused unless
+ * inside the global unicast block and not listed there, so that a form nobody thought of is refused. An address that
+ * cannot be read is refused.
+ */
+
+/** `loopback` is refused like the rest, but the local sandbox may admit it. */
+export type AddressKind = 'public' | 'loopback' | 'refused';
+
+type Block = { readonly base: bigint; readonly prefix: number };
+
+const IPV4_BITS = 32;
+const IPV6_BITS = 128;
+const GROUPS = 8;
+
+/** Special-purpose blocks of the IANA registries, and the one metadata address that hides in a public block. */
+const IPV4_REFUSED = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '168.63.129.16/32',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.31.196.0/24',
+  '192.52.193.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '192.175.48.0/24',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+].map((text) => block(text, ipv4Value));
+
+const IPV6_PUBLIC = block('2000::/3', ipv6Value);
+/** Inside the public block: protocol assignments and Teredo, documentation, 6to4, AS112. */
+const IPV6_REFUSED = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'].map((text) => block(text, ipv6Value));
+
+const IPV4_LOOPBACK = block('127.0.0.0/8', ipv4Value);
+const IPV6_LOOPBACK = 1n;
+const IPV4_MAPPED = block('::ffff:0:0/96', ipv6Value);
+
+/** Classifies a textual address. IPv4 inside IPv6 (`::ffff:a.b.c.d`) is judged as the IPv4 address that it dials. */
+export function addressKind(text: string): AddressKind {
+  const v4 = ipv4Value(text);
+  if (v4 !== undefined) return ipv4Kind(v4);
+  const v6 = ipv6Value(text);
+  if (v6 === undefined) return 'refused';
+  if (within(v6, IPV4_MAPPED, IPV6_BITS)) return ipv4Kind(v6 & 0xffff_ffffn);
+  if (v6 === IPV6_LOOPBACK) return 'loopback';
+  return within(v6, IPV6_PUBLIC, IPV6_BITS) && !IPV6_REFUSED.some((refused) => within(v6, refused, IPV6_BITS)) ? 'public' : 'refused';
+}
+
+/** Whether two texts are the same address, however they are written. */
+export function isSameAddress(left: string, right: string): boolean {
+  const value = canonicalValue(left);
+  return value !== undefined && value === canonicalValue(right);
+}
+
+/** Whether the text is an address and no name. A URL's host is normalised before: `0x7f.1` is an address by then. */
+export const isAddress = (text: string): boolean => canonicalValue(text) !== undefined || text.includes(':');
+
+function ipv4Kind(value: bigint): AddressKind {
+  if (within(value, IPV4_LOOPBACK, IPV4_BITS)) return 'loopback';
+  return IPV4_REFUSED.some((refused) => within(value, refused, IPV4_BITS)) ? 'refused' : 'public';
+}
+
+function within(value: bigint, { base, prefix }: Block, bits: number): boolean {
+  const shift = BigInt(bits - prefix);
+  return value >> shift === base >> shift;
+}
+
+function canonicalValue(text: string): bigint | undefined {
+  const v4 = ipv4Value(text);
+  return v4 === undefined ? ipv6Value(text) : v4 | (0xffffn << BigInt(IPV4_BITS));
+}
+
+/** Four decimal octets without leading zeros: what resolvers and sockets write. */
+function ipv4Value(text: string): bigint | undefined {
+  const octets = text.split('.');
+  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255)) return undefined;
+  return octets.reduce((value, octet) => (value << 8n) | BigInt(octet), 0n);
+}
+
+/** RFC 4291 text, with an IPv4 tail where there is one; no zone. */
+function ipv6Value(text: string): bigint | undefined {
+  const tail = text.slice(text.lastIndexOf(':') + 1);
+  const v4 = tail.includes('.') ? ipv4Value(tail) : undefined;
+  if (tail.includes('.') && v4 === undefined) return undefined;
+  const groups = v4 === undefined ? text : `${text.slice(0, -tail.length)}${(v4 >> 16n).toString(16)}:${(v4 & 0xffffn).toString(16)}`;
+  const halves = groups.split('::');
+  if (halves.length > 2 || !groups.includes(':')) return undefined;
+  const [head = [], rest = []] = halves.map((half) => (half === '' ? [] : half.split(':')));
+  const missing = GROUPS - head.length - rest.length;
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined;
+  const all = [...head, ...Array.from({ length: missing }, () => '0'), ...rest];
+  if (!all.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return undefined;
+  return all.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n);
+}
+
+function block(text: string, read: (address: string) => bigint | undefined): Block {
+  const [address = '', prefix = ''] = text.split('/');
+  const base = read(address);
+  if (base === undefined) throw new Error(`${text} is no block of addresses`);
+  return { base, prefix: Number(prefix) };
+}

@@ -1,0 +1,41 @@
+/**
+ * Subscriptions and deliveries as the API shows them (contract §11). A delivery shows status, class words and times:
+ * nothing of the URL, of an answer's body, or of a secret.
+ */
+import type { Attempt, Delivery, Webhook } from './webhook.ts';
+
+/** The fields of WebhookResponse. */
+export function webhookResource(webhook: Webhook) {
+  return {
+    webhook_id: webhook.webhookId,
+    org_id: webhook.orgId,
+    url: webhook.url,
+    event_types: webhook.eventTypes,
+    description: webhook.description,
+    status: webhook.status,
+    disabled_reason: webhook.disabledReason,
+    created_at: webhook.createdAt.toISOString(),
+    updated_at: webhook.updatedAt.toISOString(),
+  };
+}
+
+/** The fields of WebhookDeliveryResponse; attempts in their order. */
+export function deliveryResource(delivery: Delivery, attempts: readonly Attempt[]) {
+  return {
+    delivery_id: delivery.deliveryId,
+    webhook_id: delivery.webhookId,
+    event_id: delivery.eventId,
+    event_type: delivery.eventType,
+    status: delivery.status,
+    attempts: attempts.map((attempt) => ({
+      number: attempt.number,
+      at: attempt.at.toISOString(),
+      outcome: attempt.outcome,
+      response_status: attempt.responseStatus,
+      duration_ms: attempt.durationMs,
+      error: attempt.error,
+    })),
+    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
+    created_at: delivery.createdAt.toISOString(),
+  };
+}
