@@ -14,12 +14,15 @@ const CONTROL_CHARACTER = /\p{Cc}/u;
 const isClean = (value: string): boolean =>
   value.isWellFormed() && !CONTROL_CHARACTER.test(value) && value === value.normalize('NFC') && value === value.trim();
 
+/** One fault is enough for one value, as in FastAPI: what follows a failed check is not checked. */
+const abort = true;
+
 /** Text of `min` to `max` characters: well-formed, NFC, trimmed, without control characters. */
 export const text = (min: number, max: number) =>
-  z.string().min(min).max(max).refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters' });
+  z.string().min(min, { abort }).max(max, { abort }).refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters', abort });
 
 /** As `text`, for a value that a pattern describes completely. */
-export const pattern = (expression: RegExp, min: number, max: number) => z.string().min(min).max(max).regex(expression);
+export const pattern = (expression: RegExp, min: number, max: number) => z.string().min(min, { abort }).max(max, { abort }).regex(expression, { abort });
 
 const ID_LENGTH_MAX = 36;
 const SETTLEMENT_ID_LENGTH_MAX = 64;
@@ -36,7 +39,7 @@ export const currency = () => z.enum(CURRENCIES);
 export const country = () =>
   z
     .string()
-    .regex(/^[A-Z]{2}$/)
+    .regex(/^[A-Z]{2}$/, { abort })
     .refine((value) => countries.isValid(value), { error: 'must be an ISO 3166-1 alpha-2 country code' })
     .meta({ example: 'JM' });
 

@@ -1,6 +1,6 @@
 /** An application over its own database, and callers for it. Everything real but the provider's side. */
 import { randomBytes } from 'node:crypto';
-import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { issueApiKey } from '../../api/api-key.ts';
 import { buildApp } from '../../api/app.ts';
@@ -47,7 +47,7 @@ export type TestApi = {
 };
 
 export async function createTestApi(
-  options: { runtime?: RuntimeEnvironment; deps?: Partial<ApiDeps>; config?: Partial<ApiDeps['config']> } = {},
+  options: { runtime?: RuntimeEnvironment; deps?: Partial<ApiDeps>; config?: Partial<ApiDeps['config']>; logger?: FastifyBaseLogger } = {},
 ): Promise<TestApi> {
   const runtime = options.runtime ?? 'local-sandbox';
   const database = await createTestDatabase();
@@ -80,7 +80,7 @@ export async function createTestApi(
     now: () => new Date(),
     ...options.deps,
   };
-  const app = await buildApp(deps, pino({ level: deps.config.logLevel }));
+  const app = await buildApp(deps, options.logger ?? pino({ level: deps.config.logLevel }));
   await app.ready();
 
   const createKey: TestApi['createKey'] = async (orgId, scope, stored = {}) => {

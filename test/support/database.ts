@@ -39,20 +39,26 @@ export async function untilBlocked(pool: pg.Pool, wanted: number): Promise<void>
 }
 
 /**
- * Runs the tasks while one row is locked and lets it go when all of them wait for it.
+ * Runs the tasks while a transaction holds what they need, and ends it when all of them wait for it.
  *
- * @param lockStatement such as `SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE`
+ * @param race.hold takes the lock; `race.change` is what the transaction does before it lets go
  */
-export async function raceBehindLock<T>(pool: pg.Pool, lockStatement: string, values: readonly unknown[], tasks: readonly (() => Promise<T>)[]): Promise<T[]> {
+export async function raceBehind<T>(
+  pool: pg.Pool,
+  race: { readonly hold: (holder: pg.PoolClient) => Promise<unknown>; readonly change?: (holder: pg.PoolClient) => Promise<unknown> },
+  tasks: readonly (() => Promise<T>)[],
+): Promise<T[]> {
   const holder = await pool.connect();
   try {
     await holder.query('BEGIN');
-    await holder.query(lockStatement, [...values]);
+    await race.hold(holder);
     const racing = Promise.all(tasks.map((task) => task()));
     await untilBlocked(pool, tasks.length);
+    await race.change?.(holder);
     await holder.query('COMMIT');
     return await racing;
   } finally {
-    holder.release();
+    // Closed, not reused: after a failure the transaction is still open.
+    holder.release(true);
   }
 }

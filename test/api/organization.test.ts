@@ -1,0 +1,118 @@
+/** Organizations (contract §3). */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import { digestTables, dumpTables } from '../support/database.ts';
+import { jsonOf } from '../support/partner.ts';
+
+const BODY = { name: 'Acme Remit Ltd', country: 'JM', contact_email: 'ops@acme.example' };
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await createTestApi();
+});
+afterAll(() => api.close());
+
+const create = (body: unknown) => api.call(null, 'POST', '/v1/orgs', body);
+
+describe('POST /v1/orgs', () => {
+  test.each([
+    ['no body', undefined, [['body', 'missing']]],
+    [
+      'no fields',
+      {},
+      [
+        ['body.name', 'missing'],
+        ['body.country', 'missing'],
+        ['body.contact_email', 'missing'],
+      ],
+    ],
+    ['an empty name', { ...BODY, name: '' }, [['body.name', 'string_too_short']]],
+    ['a name of 121 characters', { ...BODY, name: 'a'.repeat(121) }, [['body.name', 'string_too_long']]],
+    ['a name with a NUL', { ...BODY, name: 'Ac\u0000me' }, [['body.name', 'value_error']]],
+    ['a country that is none', { ...BODY, country: 'ZZ' }, [['body.country', 'value_error']]],
+    ['a country in small letters', { ...BODY, country: 'jm' }, [['body.country', 'string_pattern_mismatch']]],
+    ['a contact that is no address', { ...BODY, contact_email: 'ops' }, [['body.contact_email', 'value_error']]],
+    ['a field that it does not have', { ...BODY, kind: 'consumer' }, [['body.kind', 'extra_forbidden']]],
+    ['its own id', { ...BODY, org_id: 'acme' }, [['body.org_id', 'extra_forbidden']]],
+  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+    const before = await digestTables(api.connection.pool);
+    const answer = await create(body);
+    expect(answer.statusCode).toBe(422);
+    expect(jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type])).toEqual(faults);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('201 with the organization and its first key, which works at once and has scope full', async () => {
+    const answer = await create(BODY);
+    expect(answer.statusCode).toBe(201);
+    const created = jsonOf(answer);
+    expect(created).toEqual({
+      org_id: expect.stringMatching(UUID_V7),
+      ...BODY,
+      status: 'active',
+      environment: 'local sandbox',
+      created_at: expect.stringMatching(MOMENT),
+      key_id: expect.stringMatching(UUID_V7),
+      api_key: expect.stringMatching(/^sk_local_[0-9A-Za-z]{49}$/),
+    });
+    const caller = { orgId: created.org_id, keyId: created.key_id, apiKey: created.api_key };
+    const [key] = jsonOf(await api.call(caller, 'GET', `/v1/orgs/${created.org_id}/keys`));
+    expect(key).toMatchObject({ key_id: created.key_id, scope: 'full', status: 'active', prefix: created.api_key.slice(0, 12), expires_at: null });
+  });
+
+  test('the raw key is shown once: no read has it and the database does not hold it', async () => {
+    const { org_id, key_id, api_key } = jsonOf(await create(BODY));
+    const caller = { orgId: org_id, keyId: key_id, apiKey: api_key };
+    const reads = await Promise.all([api.call(caller, 'GET', `/v1/orgs/${org_id}`), api.call(caller, 'GET', `/v1/orgs/${org_id}/keys`)]);
+    const secret = api_key.slice(12);
+    expect(reads.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    expect(reads.map(({ body }) => body).join()).not.toContain(secret);
+    expect(await dumpTables(api.connection.pool)).not.toContain(secret);
+  });
+
+  test('the answer is not to be stored by anyone on the way', async () => {
+    expect((await create(BODY)).headers['cache-control']).toBe('no-store');
+  });
+
+  test('a name may have 120 characters of any script, counted as characters', async () => {
+    const name = '🏝'.repeat(120);
+    const answer = await create({ ...BODY, name });
+    expect([answer.statusCode, jsonOf(answer).name]).toEqual([201, name]);
+  });
+
+  test.each([
+    ['remote-sandbox', 'remote sandbox', 'sk_test_'],
+    ['production', 'production', 'sk_live_'],
+  ] as const)('in %s the organization and its key belong to that environment', async (runtime, environment, prefix) => {
+    const remote = await createTestApi({ runtime });
+    const created = jsonOf(await remote.call(null, 'POST', '/v1/orgs', BODY));
+    expect(created).toMatchObject({ environment, api_key: expect.stringContaining(prefix) });
+    await remote.close();
+  });
+});
+
+describe('GET /v1/orgs/{org_id}', () => {
+  test("404 for another organization's id, with the body of an id that nobody has", async () => {
+    const caller = await api.createCaller('full');
+    const other = await api.createCaller('full');
+    const [foreign, unknown] = await Promise.all(
+      [other.orgId, 'nobody'].map(async (orgId) => {
+        const { statusCode, body } = await api.call(caller, 'GET', `/v1/orgs/${orgId}`, undefined, { 'x-request-id': 'same' });
+        return { statusCode, body: body.replaceAll(orgId, '<id>') };
+      }),
+    );
+    expect(foreign).toMatchObject({ statusCode: 404, body: expect.stringContaining('"code":"not_found"') });
+    expect(foreign).toEqual(unknown);
+  });
+
+  test('200 with the organization and nothing of its keys, for any scope', async () => {
+    const created = jsonOf(await create(BODY));
+    const { key_id: _keyId, api_key: _apiKey, ...organization } = created;
+    const reader = await api.createKey(created.org_id, 'read');
+    const answer = await api.call(reader, 'GET', `/v1/orgs/${created.org_id}`);
+    expect(answer.statusCode).toBe(200);
+    expect(jsonOf(answer)).toEqual(organization);
+  });
+});

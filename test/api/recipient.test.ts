@@ -1,0 +1,483 @@
+/** Recipients (contract §4). */
+import type pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describeError } from '../../api/logger.ts';
+import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { type Json, jsonOf, recipientBody } from '../support/partner.ts';
+
+const BANK = { bank_name: 'National Commercial Bank', account_number: 'CANARY40412345', currency: 'JMD' };
+const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };
+const FULL_BANK = { ...BANK, account_type: 'savings', branch_code: '00404', routing_number: '040-123', swift_bic: 'JNCBJMKX' };
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await createTestApi();
+});
+afterAll(() => api.close());
+
+const create = (caller: Caller, body: unknown) => api.call(caller, 'POST', '/v1/recipients', body);
+const created = async (caller: Caller, overrides: Record<string, unknown> = {}): Promise<Json> => jsonOf(await create(caller, recipientBody(overrides)));
+const read = (caller: Caller, recipientId: string) => api.call(caller, 'GET', `/v1/recipients/${recipientId}`);
+const change = (caller: Caller, recipientId: string, body: unknown) => api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, body);
+const deactivate = (caller: Caller, recipientId: string) => api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
+const faultsOf = (answer: Awaited<ReturnType<typeof create>>) => jsonOf(answer).detail.map(({ loc, type }: Json) => [loc.join('.'), type]);
+const bank = (overrides: Record<string, unknown>) => ({ bank_details: { ...BANK, ...overrides } });
+const verify = (recipientId: string) =>
+  api.connection.pool.query(`UPDATE recipients SET verification_status = 'verified' WHERE recipient_id = $1`, [recipientId]);
+const holding = (recipientId: string) => ({
+  hold: (holder: pg.PoolClient) => holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),
+});
+const eventsOf = async (recipientId: string): Promise<Json[]> => {
+  const { rows } = await api.connection.pool.query<{ body: Buffer }>('SELECT body FROM events WHERE object_id = $1 ORDER BY sequence', [recipientId]);
+  return rows.map(({ body }) => JSON.parse(body.toString()));
+};
+
+/** Faults that creating and changing have in common, in a field that both take. */
+const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
+  ['an empty name', { name: '' }, [['body.name', 'string_too_short']]],
+  ['a name of 141 characters', { name: 'a'.repeat(141) }, [['body.name', 'string_too_long']]],
+  ['a name with a space before it', { name: ' Marcia' }, [['body.name', 'value_error']]],
+  ['a name that is not NFC', { name: 'Rene\u0301e' }, [['body.name', 'value_error']]],
+  ['a name with a line break', { name: 'Marcia\nBrown' }, [['body.name', 'value_error']]],
+  ['a name with half a surrogate pair', { name: 'Marcia \ud800' }, [['body.name', 'value_error']]],
+  ['an e-mail that is none', { email: 'marcia' }, [['body.email', 'value_error']]],
+  ['a phone without its country', { phone: '8765550123' }, [['body.phone', 'string_pattern_mismatch']]],
+  ['a phone of a country that is none', { phone: '+99912345678' }, [['body.phone', 'value_error']]],
+  ['a phone that is too long for its country', { phone: '+187655501234' }, [['body.phone', 'value_error']]],
+  ['bank details that are a list', { bank_details: [] }, [['body.bank_details', 'dict_type']]],
+  [
+    'bank details without anything',
+    { bank_details: {} },
+    [
+      ['body.bank_details.bank_name', 'missing'],
+      ['body.bank_details.account_number', 'missing'],
+      ['body.bank_details.currency', 'missing'],
+    ],
+  ],
+  ['a bank without a name', bank({ bank_name: '' }), [['body.bank_details.bank_name', 'string_too_short']]],
+  ['an account number of three characters', bank({ account_number: '123' }), [['body.bank_details.account_number', 'string_too_short']]],
+  ['an account number of 35 characters', bank({ account_number: '1'.repeat(35) }), [['body.bank_details.account_number', 'string_too_long']]],
+  ['an account number in small letters', bank({ account_number: 'abcd1234' }), [['body.bank_details.account_number', 'string_pattern_mismatch']]],
+  ['an account number that is a number', bank({ account_number: 404_123_456 }), [['body.bank_details.account_number', 'string_type']]],
+  ['an account type that is none', bank({ account_type: 'loan' }), [['body.bank_details.account_type', 'enum']]],
+  ['a branch of one character', bank({ branch_code: '1' }), [['body.bank_details.branch_code', 'string_too_short']]],
+  ['a branch of 12 characters', bank({ branch_code: '1'.repeat(12) }), [['body.bank_details.branch_code', 'string_too_long']]],
+  ['a BIC of 9 characters', bank({ swift_bic: 'JNCBJMKXX' }), [['body.bank_details.swift_bic', 'string_pattern_mismatch']]],
+  ['a BIC of a country that is none', bank({ swift_bic: 'JNCBZZKX' }), [['body.bank_details.swift_bic', 'value_error']]],
+  ['a currency that is none', bank({ currency: 'EURO' }), [['body.bank_details.currency', 'enum']]],
+  ['a clear last four', bank({ account_number_last4: '1234' }), [['body.bank_details.account_number_last4', 'extra_forbidden']]],
+  ['a wallet without a number', { mobile_details: { provider: 'Lynk' } }, [['body.mobile_details.phone_number', 'missing']]],
+  ['a wallet of nobody', { mobile_details: { ...MOBILE, provider: '' } }, [['body.mobile_details.provider', 'string_too_short']]],
+  ['a provider of 41 characters', { mobile_details: { ...MOBILE, provider: 'a'.repeat(41) } }, [['body.mobile_details.provider', 'string_too_long']]],
+  ['metadata that is a list', { metadata: ['a'] }, [['body.metadata', 'dict_type']]],
+  ['21 keys of metadata', { metadata: Object.fromEntries([...Array(21).keys()].map((key) => [`k${key}`, ''])) }, [['body.metadata', 'value_error']]],
+  ['a metadata key with a space', { metadata: { 'a b': '' } }, [['body.metadata.a b', 'value_error']]],
+  ['a metadata key of 41 characters', { metadata: { ['k'.repeat(41)]: '' } }, [[`body.metadata.${'k'.repeat(41)}`, 'value_error']]],
+  ['a metadata value that is a number', { metadata: { invoice: 1042 } }, [['body.metadata.invoice', 'string_type']]],
+  ['a metadata value of 501 characters', { metadata: { invoice: 'a'.repeat(501) } }, [['body.metadata.invoice', 'string_too_long']]],
+  ['a state of its own', { is_active: false }, [['body.is_active', 'extra_forbidden']]],
+  ['a verification of its own', { verification_status: 'verified' }, [['body.verification_status', 'extra_forbidden']]],
+];
+
+describe('POST /v1/recipients', () => {
+  test.each<[string, Record<string, unknown>, string[][]]>([
+    ...SHARED_FAULTS,
+    ['a kind that is none', { kind: 'employee' }, [['body.kind', 'enum']]],
+    ['an entity that is none', { entity_type: 'trust' }, [['body.entity_type', 'enum']]],
+    ['a country that is none', { country: 'ZZ' }, [['body.country', 'value_error']]],
+    ['neither details', { bank_details: undefined }, [['body', 'value_error']]],
+    ['null for both details', { bank_details: null, mobile_details: null }, [['body', 'value_error']]],
+    [
+      'a routing number in the US that is none',
+      { country: 'US', ...bank({ routing_number: '021000022' }) },
+      [['body.bank_details.routing_number', 'value_error']],
+    ],
+  ])('422 for %s, and nothing is written', async (_case, overrides, faults) => {
+    const caller = await api.createCaller('recipients');
+    const before = await digestTables(api.connection.pool);
+    const answer = await create(caller, recipientBody(overrides));
+    expect(answer.statusCode).toBe(422);
+    expect(faultsOf(answer)).toEqual(faults);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('422 lists every fault of the body', async () => {
+    const caller = await api.createCaller('recipients');
+    const answer = await create(caller, {
+      kind: 1,
+      name: '',
+      country: 'zz',
+      email: '@',
+      bank_details: { account_number: '!' },
+      mobile_details: 'none',
+      metadata: null,
+      more: 1,
+    });
+    expect(faultsOf(answer)).toEqual([
+      ['body.kind', 'enum'],
+      ['body.entity_type', 'missing'],
+      ['body.name', 'string_too_short'],
+      ['body.country', 'string_pattern_mismatch'],
+      ['body.email', 'string_too_short'],
+      ['body.bank_details.bank_name', 'missing'],
+      ['body.bank_details.account_number', 'string_too_short'],
+      ['body.bank_details.currency', 'missing'],
+      ['body.mobile_details', 'dict_type'],
+      ['body.more', 'extra_forbidden'],
+    ]);
+  });
+
+  test("403 for another organization's id, and nothing is written", async () => {
+    const caller = await api.createCaller('recipients');
+    const other = await api.createCaller('recipients');
+    const before = await digestTables(api.connection.pool);
+    const answer = await create(caller, recipientBody({ org_id: other.orgId }));
+    expect([answer.statusCode, jsonOf(answer).code]).toEqual([403, 'organization_mismatch']);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('201 with every field, the account number reduced to its last four', async () => {
+    const caller = await api.createCaller('recipients');
+    const body = {
+      org_id: caller.orgId,
+      kind: 'vendor',
+      entity_type: 'business',
+      name: 'Réal Ñandú 茶 & Sons',
+      country: 'JM',
+      email: 'pay@sons.example',
+      phone: '+18765550123',
+      bank_details: FULL_BANK,
+      mobile_details: MOBILE,
+      metadata: { 'invoice.no': 'INV-1042', empty: '' },
+    };
+    const answer = await create(caller, body);
+    expect(answer.statusCode).toBe(201);
+    const { account_number: _number, ...shownBank } = FULL_BANK;
+    expect(jsonOf(answer)).toEqual({
+      ...body,
+      bank_details: { ...shownBank, account_number_last4: '2345' },
+      recipient_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      is_active: true,
+      verification_status: 'unverified',
+      created_at: expect.stringMatching(/Z$/),
+      updated_at: jsonOf(answer).created_at,
+    });
+    expect(jsonOf(await read(caller, jsonOf(answer).recipient_id))).toEqual(jsonOf(answer));
+  });
+
+  test('201 with what is left out or null shown as null, and metadata as empty', async () => {
+    const caller = await api.createCaller('recipients');
+    const nothing = { email: null, phone: null, mobile_details: null };
+    const [given, leftOut] = await Promise.all([
+      created(caller, { ...nothing, org_id: null, metadata: null, ...bank({ account_type: null, branch_code: null, routing_number: null, swift_bic: null }) }),
+      created(caller),
+    ]);
+    for (const recipient of [given, leftOut]) {
+      expect(recipient).toMatchObject({
+        ...nothing,
+        metadata: {},
+        bank_details: { account_type: null, branch_code: null, routing_number: null, swift_bic: null },
+      });
+    }
+  });
+
+  test.each([
+    ['mobile details alone', { bank_details: undefined, mobile_details: MOBILE }],
+    ['a valid routing number in the US', { country: 'US', ...bank({ routing_number: '021000021' }) }],
+    [
+      '20 keys of metadata, 40 and 500 characters',
+      { metadata: Object.fromEntries([...Array(20).keys()].map((key) => [`${key}`.padStart(40, 'k'), 'a'.repeat(500)])) },
+    ],
+    ['a metadata key that names a property of objects', { metadata: { constructor: 'a', toString: 'b' } }],
+    ['an account number of 4 and of 34 characters', bank({ account_number: 'A1B2' })],
+    ['a fictional number of every destination', { phone: '+18685550100' }],
+  ])('201 for %s', async (_case, overrides) => {
+    const answer = await create(await api.createCaller('recipients'), recipientBody(overrides));
+    expect([answer.statusCode, answer.body]).toEqual([201, expect.any(String)]);
+    if ('metadata' in overrides) expect(jsonOf(answer).metadata).toEqual(overrides.metadata);
+  });
+
+  test('the account number is nowhere in the database in clear, and opens for this recipient alone', async () => {
+    const caller = await api.createCaller('recipients');
+    const one = await created(caller, bank({}));
+    const two = await created(caller, bank({ account_number: 'CANARY99999999' }));
+    expect(await dumpTables(api.connection.pool)).not.toContain('CANARY');
+    const { rows } = await api.connection.pool.query<{ sealed: string }>('SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1', [
+      one.recipient_id,
+    ]);
+    const open = (recipientId: string) => api.deps.sealer.open(rows[0]?.sealed ?? '', `recipient.account_number:${recipientId}`)?.toString();
+    expect(open(one.recipient_id)).toBe('CANARY40412345');
+    expect(open(two.recipient_id)).toBeUndefined();
+  });
+});
+
+describe('GET /v1/recipients', () => {
+  test.each([
+    ['limit=0', 'limit', 'greater_than_equal'],
+    ['limit=101', 'limit', 'less_than_equal'],
+    ['limit=ten', 'limit', 'int_parsing'],
+    ['limit=1.5', 'limit', 'int_parsing'],
+    ['limit=', 'limit', 'int_parsing'],
+    ['limit=1&limit=2', 'limit', 'int_parsing'],
+    ['offset=-1', 'offset', 'greater_than_equal'],
+    ['offset=1000001', 'offset', 'less_than_equal'],
+    ['page=2', 'page', 'extra_forbidden'],
+  ])('422 for ?%s', async (query, field, type) => {
+    const answer = await api.call(await api.createCaller('read'), 'GET', `/v1/recipients?${query}`);
+    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [[`query.${field}`, type]]]);
+  });
+
+  test('200 with an empty list for an organization that has none, whatever others have', async () => {
+    await created(await api.createCaller('recipients'));
+    const answer = await api.call(await api.createCaller('read'), 'GET', '/v1/recipients');
+    expect([answer.statusCode, jsonOf(answer), answer.headers['x-total-count'], answer.headers['link']]).toEqual([200, [], '0', undefined]);
+  });
+
+  test('200 with pages, newest first, that together have each of the own recipients once', async () => {
+    const caller = await api.createCaller('recipients');
+    await created(await api.createCaller('recipients'));
+    const ids: string[] = [];
+    for (let index = 0; index < 5; index += 1) ids.unshift((await created(caller)).recipient_id);
+    await deactivate(caller, ids[2] ?? '');
+    const seen: string[] = [];
+    let url: string | undefined = '/v1/recipients?limit=2';
+    while (url !== undefined) {
+      const page = await api.call(caller, 'GET', url);
+      expect(page.headers['x-total-count']).toBe('5');
+      seen.push(...jsonOf(page).map((recipient: Json) => recipient.recipient_id));
+      url = /<([^>]+)>; rel="next"/.exec(String(page.headers['link']))?.[1];
+    }
+    expect(seen).toEqual(ids);
+  });
+
+  test('shows the resource that a read shows', async () => {
+    const caller = await api.createCaller('recipients');
+    const recipient = await created(caller, bank(FULL_BANK));
+    expect(jsonOf(await api.call(caller, 'GET', '/v1/recipients'))).toEqual([recipient]);
+  });
+});
+
+describe("another organization's recipient", () => {
+  test.each(['GET', 'PUT', 'DELETE'] as const)('%s: 404 with the body of an id that nobody has, and nothing is written', async (method) => {
+    const owner = await api.createCaller('recipients');
+    const recipient = await created(owner);
+    const caller = await api.createCaller('full');
+    const before = await digestTables(api.connection.pool);
+    const answers = await Promise.all(
+      [recipient.recipient_id, '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41', 'nobody'].map(async (recipientId) => {
+        const body = method === 'PUT' ? { name: 'Mallory' } : undefined;
+        const answer = await api.call(caller, method, `/v1/recipients/${recipientId}`, body, { 'x-request-id': 'same' });
+        return `${answer.statusCode} ${answer.body.replaceAll(recipientId, '<id>')}`;
+      }),
+    );
+    expect(new Set(answers).size).toBe(1);
+    expect(answers[0]).toMatch(/^404 .*"code":"not_found"/);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+});
+
+describe('PUT /v1/recipients/{recipient_id}', () => {
+  test.each<[string, Record<string, unknown>, string[][]]>([
+    ...SHARED_FAULTS,
+    ['null for the name', { name: null }, [['body.name', 'string_type']]],
+    ['a kind, which stays', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
+    ['a country, which stays', { country: 'JM' }, [['body.country', 'extra_forbidden']]],
+    ['null for the only details', { bank_details: null }, [['body', 'value_error']]],
+  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller);
+    const before = await digestTables(api.connection.pool);
+    const answer = await change(caller, recipient_id, body);
+    expect(answer.statusCode).toBe(422);
+    expect(faultsOf(answer)).toEqual(faults);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('422 for a wrong routing number where the stored country is US', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller, { country: 'US' });
+    expect(faultsOf(await change(caller, recipient_id, bank({ routing_number: '021000022' })))).toEqual([['body.bank_details.routing_number', 'value_error']]);
+    expect((await change(caller, recipient_id, bank({ routing_number: '021000021' }))).statusCode).toBe(200);
+  });
+
+  test('409 for an inactive recipient, and nothing is written', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller);
+    await deactivate(caller, recipient_id);
+    const before = await digestTables(api.connection.pool);
+    for (const body of [{ name: 'Another' }, {}]) {
+      const answer = await change(caller, recipient_id, body);
+      expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([409, 'state_conflict', 'inactive']);
+    }
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+    ['the name', { name: 'Marcia Campbell' }, { name: 'Marcia Campbell' }],
+    ['the e-mail', { email: 'new@acme.example' }, { email: 'new@acme.example' }],
+    ['the e-mail away', { email: null }, { email: null }],
+    ['the phone away', { phone: null }, { phone: null }],
+    ['the bank details away', { bank_details: null }, { bank_details: null }],
+    ['the mobile details', { mobile_details: { ...MOBILE, provider: 'WiPay' } }, { mobile_details: { ...MOBILE, provider: 'WiPay' } }],
+    ['all the metadata, not single keys', { metadata: { b: '2' } }, { metadata: { b: '2' } }],
+    ['the metadata away', { metadata: null }, { metadata: {} }],
+  ])('200 changes %s and nothing else', async (_case, body, changed) => {
+    const caller = await api.createCaller('recipients');
+    const { updated_at: before, ...recipient } = await created(caller, {
+      email: 'a@acme.example',
+      phone: '+18765550123',
+      mobile_details: MOBILE,
+      metadata: { a: '1' },
+    });
+    const answer = await change(caller, recipient.recipient_id, body);
+    expect(answer.statusCode).toBe(200);
+    const { updated_at: after, ...rest } = jsonOf(answer);
+    expect(rest).toEqual({ ...recipient, ...changed });
+    expect(after >= before).toBe(true);
+    expect(jsonOf(await read(caller, recipient.recipient_id))).toEqual(jsonOf(answer));
+  });
+
+  test('200 for no field at all, and nothing is written', async () => {
+    const caller = await api.createCaller('recipients');
+    const recipient = await created(caller);
+    const before = await digestTables(api.connection.pool);
+    const answer = await change(caller, recipient.recipient_id, {});
+    expect([answer.statusCode, jsonOf(answer)]).toEqual([200, recipient]);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('new bank details replace the old ones whole, the sealed number too', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller, bank(FULL_BANK));
+    const answer = await change(caller, recipient_id, { bank_details: { bank_name: 'JN Bank', account_number: 'CANARY00007777', currency: 'JMD' } });
+    expect(jsonOf(answer).bank_details).toEqual({
+      bank_name: 'JN Bank',
+      account_number_last4: '7777',
+      account_type: null,
+      branch_code: null,
+      routing_number: null,
+      swift_bic: null,
+      currency: 'JMD',
+    });
+    const { rows } = await api.connection.pool.query<{ sealed: string }>('SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1', [
+      recipient_id,
+    ]);
+    expect(api.deps.sealer.open(rows[0]?.sealed ?? '', `recipient.account_number:${recipient_id}`)?.toString()).toBe('CANARY00007777');
+  });
+
+  test('cleared bank details take the sealed number with them', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller, { mobile_details: MOBILE });
+    await change(caller, recipient_id, { bank_details: null });
+    const { rows } = await api.connection.pool.query('SELECT bank_details, account_number_sealed FROM recipients WHERE recipient_id = $1', [recipient_id]);
+    expect(rows).toEqual([{ bank_details: null, account_number_sealed: null }]);
+  });
+
+  test('another name makes a verified recipient unverified; the same name and other fields do not', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id, name } = await created(caller);
+    await verify(recipient_id);
+    expect(jsonOf(await change(caller, recipient_id, { name, email: 'b@acme.example' })).verification_status).toBe('verified');
+    expect(jsonOf(await change(caller, recipient_id, { name: 'Marcia Campbell' })).verification_status).toBe('unverified');
+  });
+
+  test('of two changes that each clear one of the two details at once, one is refused', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller, { mobile_details: MOBILE });
+    const answers = await raceBehind(api.connection.pool, holding(recipient_id), [
+      () => change(caller, recipient_id, { bank_details: null }),
+      () => change(caller, recipient_id, { mobile_details: null }),
+    ]);
+    expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([200, 422]);
+  });
+
+  test('two changes of different fields at once are both kept', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller);
+    await raceBehind(api.connection.pool, holding(recipient_id), [
+      () => change(caller, recipient_id, { email: 'b@acme.example' }),
+      () => change(caller, recipient_id, { phone: '+18765550123' }),
+    ]);
+    expect(jsonOf(await read(caller, recipient_id))).toMatchObject({ email: 'b@acme.example', phone: '+18765550123' });
+  });
+});
+
+describe('DELETE /v1/recipients/{recipient_id}', () => {
+  test('200 with the inactive recipient, which stays readable and listed', async () => {
+    const caller = await api.createCaller('recipients');
+    const { updated_at: _before, ...recipient } = await created(caller);
+    const answer = await deactivate(caller, recipient.recipient_id);
+    expect(answer.statusCode).toBe(200);
+    expect(jsonOf(answer)).toEqual({ ...recipient, is_active: false, updated_at: expect.any(String) });
+    expect(jsonOf(await read(caller, recipient.recipient_id))).toEqual(jsonOf(answer));
+    expect(jsonOf(await api.call(caller, 'GET', '/v1/recipients'))).toEqual([jsonOf(answer)]);
+  });
+
+  test('tells of it in one event, committed with it: the resource as the API shows it, without the account number', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller, bank({}));
+    const nudges = api.nudges();
+    const answer = await deactivate(caller, recipient_id);
+    const events = await eventsOf(recipient_id);
+    expect(events).toEqual([
+      { id: expect.any(String), type: 'recipient.deactivated', timestamp: jsonOf(answer).updated_at, schema_version: '1', sequence: 1, data: jsonOf(answer) },
+    ]);
+    expect(JSON.stringify(events)).not.toContain('CANARY');
+    expect(api.nudges()).toBe(nudges + 1);
+  });
+
+  test('again is 200, unchanged, and tells nobody', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller);
+    const first = await deactivate(caller, recipient_id);
+    const before = await digestTables(api.connection.pool);
+    const again = await deactivate(caller, recipient_id);
+    expect([again.statusCode, jsonOf(again)]).toEqual([200, jsonOf(first)]);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('three at once deactivate once and tell once', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller);
+    const answers = await raceBehind(
+      api.connection.pool,
+      holding(recipient_id),
+      [1, 2, 3].map(() => () => deactivate(caller, recipient_id)),
+    );
+    expect(new Set(answers.map(({ statusCode, body }) => `${statusCode} ${body}`)).size).toBe(1);
+    expect(await eventsOf(recipient_id)).toHaveLength(1);
+  });
+
+  test('when the event cannot be written the recipient stays active', async () => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(caller);
+    const { pool } = api.connection;
+    await pool.query(`CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`);
+    await pool.query('CREATE TRIGGER refuse_event BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse_event()');
+    try {
+      expect((await deactivate(caller, recipient_id)).statusCode).toBe(500);
+    } finally {
+      await pool.query('DROP TRIGGER refuse_event ON events');
+    }
+    expect(jsonOf(await read(caller, recipient_id)).is_active).toBe(true);
+    expect((await deactivate(caller, recipient_id)).statusCode).toBe(200);
+  });
+});
+
+test('of a recipient nothing reaches the log but ids', async () => {
+  const lines: string[] = [];
+  const logger = pino({ serializers: { err: describeError } }, { write: (line) => void lines.push(line) });
+  const logged = await createTestApi({ logger });
+  const caller = await logged.createCaller('recipients');
+  const body = recipientBody({ name: 'CANARY Name', email: 'canary@acme.example', phone: '+18765550123', ...bank({}) });
+  const { recipient_id } = jsonOf(await logged.call(caller, 'POST', '/v1/recipients', body));
+  await logged.call(caller, 'PUT', `/v1/recipients/${recipient_id}`, { name: 'CANARY Other' });
+  await logged.call(caller, 'POST', '/v1/recipients', { ...body, name: 1 });
+  await logged.connection.pool.query('ALTER TABLE recipients RENAME TO away');
+  expect((await logged.call(caller, 'POST', '/v1/recipients', body)).statusCode).toBe(500);
+  await logged.close();
+  expect(lines.length).toBeGreaterThanOrEqual(4);
+  expect(lines.join('')).not.toMatch(/canary|8765550123/i);
+});

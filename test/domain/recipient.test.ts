@@ -1,0 +1,149 @@
+import { fc, test as property } from '@fast-check/vitest';
+import { describe, expect, test } from 'vitest';
+import { CORRIDORS } from '../../domain/corridor.ts';
+import {
+  changeFaults,
+  detailsFaults,
+  isAbaRoutingNumber,
+  isScreeningHit,
+  lastFour,
+  payoutFaults,
+  type Recipient,
+  verificationAfter,
+} from '../../domain/recipient.ts';
+import { recipientResource } from '../../domain/recipient-resource.ts';
+
+const BANK = { bank_name: 'National Commercial Bank', account_number_last4: '6789', currency: 'JMD' };
+const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };
+
+const recipient = (overrides: Partial<Recipient> = {}): Recipient => ({
+  recipientId: 'r-1',
+  orgId: 'o-1',
+  kind: 'vendor',
+  entityType: 'individual',
+  name: 'Marcia Brown',
+  country: 'JM',
+  email: null,
+  phone: null,
+  bankDetails: BANK,
+  mobileDetails: null,
+  metadata: {},
+  isActive: true,
+  verificationStatus: 'unverified',
+  createdAt: new Date(0),
+  updatedAt: new Date(0),
+  ...overrides,
+});
+
+describe('a routing number', () => {
+  test.each(['021000021', '011401533', '091000019', '111000025', '026009593'])('%s is an ABA number', (text) => expect(isAbaRoutingNumber(text)).toBe(true));
+
+  test.each(['', '000000000', '02100002', '0210000210', '021000022', '02100002a', ' 21000021', '０２１０００021'])('%j is none', (text) =>
+    expect(isAbaRoutingNumber(text)).toBe(false),
+  );
+
+  property.prop([fc.constantFrom('021000021', '011401533', '091000019'), fc.nat({ max: 8 }), fc.integer({ min: 1, max: 9 })])(
+    'one wrong digit is always found',
+    (text, position, by) => {
+      const wrong = (Number(text[position]) + by) % 10;
+      expect(isAbaRoutingNumber(`${text.slice(0, position)}${wrong}${text.slice(position + 1)}`)).toBe(false);
+    },
+  );
+});
+
+describe('the details of a recipient', () => {
+  test('refused when there are none, and for a wrong routing number in the US, together', () => {
+    expect(detailsFaults('JM', { bankDetails: null, mobileDetails: null })).toEqual([
+      { loc: ['body'], msg: expect.stringContaining('bank_details'), type: 'value_error' },
+    ]);
+    expect(detailsFaults('US', { bankDetails: { routing_number: '123456789' }, mobileDetails: null }).map(({ loc }) => loc)).toEqual([
+      ['body', 'bank_details', 'routing_number'],
+    ]);
+  });
+
+  test('accepted with either, with any routing number outside the US, and with none inside', () => {
+    for (const [country, bankDetails] of [
+      ['JM', { routing_number: '123456789' }],
+      ['US', {}],
+      ['US', { routing_number: '021000021' }],
+    ] as const) {
+      expect(detailsFaults(country, { bankDetails, mobileDetails: null })).toEqual([]);
+    }
+    expect(detailsFaults('JM', { bankDetails: null, mobileDetails: MOBILE })).toEqual([]);
+  });
+
+  test('a change is judged by what it would leave', () => {
+    const both = recipient({ mobileDetails: MOBILE });
+    expect(changeFaults(both, { bankDetails: null })).toEqual([]);
+    expect(changeFaults(both, { mobileDetails: null })).toEqual([]);
+    expect(changeFaults(both, { bankDetails: null, mobileDetails: null })).toHaveLength(1);
+    expect(changeFaults(recipient(), { bankDetails: null })).toHaveLength(1);
+    expect(changeFaults(recipient(), { bankDetails: null, mobileDetails: MOBILE })).toEqual([]);
+    expect(changeFaults(recipient(), {})).toEqual([]);
+  });
+});
+
+describe('the verification after a change', () => {
+  test('is void when a verified recipient gets another name', () => {
+    expect(verificationAfter(recipient({ verificationStatus: 'verified' }), { name: 'Marcia Campbell' })).toBe('unverified');
+  });
+
+  test('stays for the same name, for other fields and in every other status', () => {
+    const verified = recipient({ verificationStatus: 'verified' });
+    expect(verificationAfter(verified, { name: verified.name, email: 'new@acme.example' })).toBe('verified');
+    expect(verificationAfter(verified, { bankDetails: null })).toBe('verified');
+    for (const status of ['unverified', 'pending', 'rejected', 'expired'] as const) {
+      expect(verificationAfter(recipient({ verificationStatus: status }), { name: 'Another' })).toBe(status);
+    }
+  });
+});
+
+describe('a payout', () => {
+  test('refused for a recipient in another country than the destination', () => {
+    expect(payoutFaults(recipient({ country: 'TT' }), CORRIDORS['US-JM'], 'bank_transfer').map(({ loc }) => loc)).toEqual([['body', 'recipient_id']]);
+  });
+
+  test('refused over a rail that the recipient has no details for; cash needs none', () => {
+    expect(payoutFaults(recipient({ bankDetails: null, mobileDetails: MOBILE }), CORRIDORS['US-JM'], 'bank_transfer')).toHaveLength(1);
+    expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'mobile_money')).toHaveLength(1);
+    expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'cash_pickup')).toEqual([]);
+    expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'bank_transfer')).toEqual([]);
+  });
+});
+
+test('a name that contains SANCTIONED is a screening hit', () => {
+  expect([isScreeningHit('Marcia SANCTIONED Brown'), isScreeningHit('Marcia Brown')]).toEqual([true, false]);
+});
+
+describe('the resource', () => {
+  test('has every field, null where there is nothing, and of an account its last four characters', () => {
+    expect(recipientResource(recipient())).toEqual({
+      recipient_id: 'r-1',
+      org_id: 'o-1',
+      kind: 'vendor',
+      entity_type: 'individual',
+      name: 'Marcia Brown',
+      country: 'JM',
+      email: null,
+      phone: null,
+      bank_details: {
+        bank_name: 'National Commercial Bank',
+        account_number_last4: '6789',
+        account_type: null,
+        branch_code: null,
+        routing_number: null,
+        swift_bic: null,
+        currency: 'JMD',
+      },
+      mobile_details: null,
+      metadata: {},
+      is_active: true,
+      verification_status: 'unverified',
+      created_at: '1970-01-01T00:00:00.000Z',
+      updated_at: '1970-01-01T00:00:00.000Z',
+    });
+    expect(recipientResource(recipient({ bankDetails: null, mobileDetails: MOBILE }))).toMatchObject({ bank_details: null, mobile_details: MOBILE });
+  });
+
+  test('the last four characters of an account number', () => expect(lastFour('GB29NWBK60161331926819')).toBe('6819'));
+});
