@@ -378,7 +378,9 @@ describe('a tampered database', () => {
 test('the OpenAPI document describes the bytes, their headers and the 304', async () => {
   const { paths } = (await api.call(null, 'GET', '/openapi.json')).json();
   const { responses, parameters } = paths['/v1/caribbean/certificate/{cert_id}'].get;
-  expect(responses[200].headers).toMatchObject({ ETag: {}, 'Cache-Control': {}, 'Content-Disposition': {}, 'X-Certificate-Signature': {}, 'X-Request-ID': {} });
+  for (const name of ['ETag', 'Cache-Control', 'Content-Disposition', 'X-Certificate-Signature']) {
+    expect(responses[200].headers[name], name).toMatchObject({ schema: { type: 'string' } });
+  }
   expect(responses[200].content['application/json'].schema).toEqual({ $ref: '#/components/schemas/EvidenceCertificate' });
   expect(responses[304]).toBeDefined();
   expect(parameters.map(({ name }: { name: string }) => name).sort()).toEqual(['If-None-Match', 'cert_id']);
