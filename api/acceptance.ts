@@ -6,37 +6,36 @@
 
 import type { Tx } from '../db/client.ts';
 import { settlementIdOf } from '../db/id.ts';
-import { type BoundKey, bindIdempotencyKey, type CommandFingerprint, findIdempotencyKey, mismatchOf } from '../db/queries/idempotency-key.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { insertSettlement } from '../db/queries/settlement.ts';
 import { CORRIDORS } from '../domain/corridor.ts';
-import { DomainError, ValidationError } from '../domain/error.ts';
+import { bodyFault, DomainError, ValidationError, type ValidationFault } from '../domain/error.ts';
 import { type Pricing, type PricingInput, price } from '../domain/estimate.ts';
 import { settlementMessage } from '../domain/outbox.ts';
 import { payoutFaults, type Recipient } from '../domain/recipient.ts';
 import { environmentName } from '../domain/runtime.ts';
 import { acceptedSettlement, type Origin, type Purpose, type Settlement } from '../domain/settlement.ts';
+import { openAccessToken } from './banklink-token.ts';
 import type { ApiDeps } from './deps.ts';
+import { bindAnswer, type CommandAnswer, findAnswer, type KeyedCommand } from './idempotency.ts';
 
-export type SettlementCommand = PricingInput & {
-  readonly orgId: string;
-  readonly idempotencyKey: string;
-  readonly fingerprint: CommandFingerprint;
-  readonly requestId: string;
-  readonly origin: Origin;
-  readonly recipientId: string;
-  readonly purpose: Purpose | null;
-  readonly reference: string | null;
-  readonly metadata: Record<string, string>;
-  /** The payer's card or account token; sealed before it is stored. */
-  readonly paymentToken: string | null;
-};
+export type SettlementCommand = PricingInput &
+  KeyedCommand & {
+    readonly requestId: string;
+    readonly origin: Origin;
+    readonly recipientId: string;
+    readonly purpose: Purpose | null;
+    readonly reference: string | null;
+    readonly metadata: Record<string, string>;
+    /** The payer's card token, or for `ach` the access token of bank linking. */
+    readonly paymentToken: string | null;
+  };
 
 /** How the accepting route answers; kept with the key. */
 export type AcceptanceAnswer = { readonly status: number; present(settlement: Settlement): Readonly<Record<string, unknown>> };
 
-export type Accepted = { readonly settlementId: string; readonly status: number; readonly body: Buffer; readonly replayed: boolean };
+export type Accepted = Omit<CommandAnswer, 'resourceId'> & { readonly settlementId: string };
 
 /**
  * Accepts a settlement, or answers as the key's first use was answered.
@@ -44,13 +43,23 @@ export type Accepted = { readonly settlementId: string; readonly status: number;
  * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`; ValidationError. None binds the key.
  */
 export async function acceptSettlement(deps: ApiDeps, command: SettlementCommand, answer: AcceptanceAnswer): Promise<Accepted> {
-  const bound = await findIdempotencyKey(deps.db, command.orgId, command.idempotencyKey);
-  if (bound) return replay(bound, command.fingerprint);
+  const answered = await findAnswer(deps.db, command);
+  if (answered) return acceptedOf(answered);
   const priced = price(command);
-  if ('faults' in priced) throw new ValidationError(priced.faults);
-  const accepted = await deps.db.transaction((tx) => commit(deps, tx, command, priced.pricing, answer));
+  const payer = payerOf(deps, command);
+  if ('faults' in priced || 'faults' in payer) throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
+  const accepted = await deps.db.transaction((tx) => commit(deps, tx, { ...command, ...payer }, priced.pricing, answer));
   deps.dispatcher.nudge();
   return accepted;
+}
+
+/** The card, or the account behind a bank-link token, which only the organization that linked it can name (contract §10). */
+function payerOf(deps: ApiDeps, command: SettlementCommand): Pick<SettlementCommand, 'paymentToken'> | { readonly faults: readonly ValidationFault[] } {
+  if (command.paymentMethod !== 'ach' || command.paymentToken === null) return { paymentToken: command.paymentToken };
+  const account = openAccessToken(deps.sealer, command.orgId, command.paymentToken);
+  return account === undefined
+    ? { faults: [bodyFault('banklink_account_token', "must be an access token that bank linking gave to the caller's organization")] }
+    : { paymentToken: account };
 }
 
 async function commit(deps: ApiDeps, tx: Tx, command: SettlementCommand, pricing: Pricing, answer: AcceptanceAnswer): Promise<Accepted> {
@@ -59,30 +68,15 @@ async function commit(deps: ApiDeps, tx: Tx, command: SettlementCommand, pricing
   const settlement = settlementOf(deps, command, pricing);
   const body = Buffer.from(JSON.stringify(answer.present(settlement)));
   const { settlementId, createdAt } = settlement;
-  const first = await bindIdempotencyKey(tx, {
-    orgId: command.orgId,
-    key: command.idempotencyKey,
-    ...command.fingerprint,
-    resourceId: settlementId,
-    responseStatus: answer.status,
-    responseBody: body,
-    createdAt,
-  });
-  if (!first) {
-    const winner = await findIdempotencyKey(tx, command.orgId, command.idempotencyKey);
-    if (!winner) throw new Error(`idempotency key of ${settlementId} was neither bound nor found`);
-    return replay(winner, command.fingerprint);
-  }
+  const accepted = acceptedOf(await bindAnswer(tx, command, { resourceId: settlementId, status: answer.status, body }, createdAt));
+  if (accepted.replayed) return accepted;
   const sealed = command.paymentToken === null ? null : deps.sealer.seal(command.paymentToken, `settlement.payment_token:${settlementId}`);
   await insertSettlement(tx, settlement, sealed);
   await enqueue(tx, settlementMessage(settlement, null, command.requestId));
-  return { settlementId, status: answer.status, body, replayed: false };
+  return accepted;
 }
 
-function replay(bound: BoundKey, fingerprint: CommandFingerprint): Accepted {
-  if (!bound.requestHash.equals(fingerprint.requestHash)) throw new DomainError('idempotency_key_reused', { mismatch: mismatchOf(bound, fingerprint) });
-  return { settlementId: bound.resourceId, status: bound.responseStatus, body: bound.responseBody, replayed: true };
-}
+const acceptedOf = ({ resourceId, ...answer }: CommandAnswer): Accepted => ({ ...answer, settlementId: resourceId });
 
 function refuseUnpayable(recipient: Recipient, pricing: Pricing): void {
   if (!recipient.isActive) throw new DomainError('state_conflict', { current_state: 'inactive' }, 'The recipient is inactive and takes no new settlement.');

@@ -13,6 +13,8 @@ import { operationList } from './plugins/operation-list.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
 import { apiKeyRoutes } from './routes/api-key.ts';
+import { bankledgerEventRoutes } from './routes/bankledger-event.ts';
+import { banklinkRoutes } from './routes/banklink.ts';
 import { cardprocEventRoutes } from './routes/cardproc-event.ts';
 import { caribbeanRoutes } from './routes/caribbean.ts';
 import { certificateRoutes } from './routes/certificate.ts';
@@ -71,7 +73,9 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(async (signed) => {
     acceptSignedBodies(signed);
     await signed.register(cardprocEventRoutes(deps));
+    await signed.register(bankledgerEventRoutes(deps));
   });
+  await app.register(banklinkRoutes(deps));
   await app.register(estimateRoutes(deps));
   await app.register(paymentMethodRoutes(deps));
   await app.register(feeRoutes(deps));

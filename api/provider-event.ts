@@ -1,46 +1,62 @@
-/**
- * Receiving a provider's event (contract §9): once verified, the event and its evidence are committed together
- * before the 200, and the settlement's workflow is told from the same transaction's outbox.
- */
-import { createHash } from 'node:crypto';
+/** What a provider's event says about a settlement's money (contract §9): its evidence, committed with it. */
 import type { Tx } from '../db/client.ts';
-import { findProviderEvent, insertProviderEvent, lockEvidenceTarget, type NewEvidence, recordEvidenceAndRing } from '../db/queries/evidence.ts';
+import { lockEvidenceTarget, type NewEvidence, recordEvidenceAndRing } from '../db/queries/evidence.ts';
+import { ValidationError } from '../domain/error.ts';
+import type { PaymentMethod } from '../domain/payment-method.ts';
+import { type Settlement, settlementTime } from '../domain/settlement.ts';
 import type { ApiDeps } from './deps.ts';
+import { type EventReceipt, receiveEvent, type SignedEvent } from './event-receipt.ts';
 
 /** What a settlement's provider says, before it is known whether there is such a settlement. */
-export type EvidenceClaim = Omit<NewEvidence, 'sha256' | 'eventId' | 'provider'>;
-
-export type VerifiedEvent = {
-  readonly provider: 'cardproc' | 'bankledger';
-  readonly eventId: string;
-  readonly type: string;
-  readonly bytes: Buffer;
-  /** Undefined where the event says nothing that we apply: an unknown type, the wrong mode, no settlement named. */
-  readonly claim: EvidenceClaim | undefined;
-  readonly requestId: string;
+export type EvidenceClaim = {
+  readonly says: Omit<NewEvidence, 'sha256' | 'eventId' | 'provider'>;
+  /** How the settlement must have been paid; a settlement of another method is not this provider's to speak of. */
+  readonly methods: readonly PaymentMethod[];
 };
 
-export type EventReceipt = { readonly received: true; readonly event_id: string; readonly duplicate: boolean; readonly matched: boolean };
-
-/** @throws DomainError `provider_event_conflict` when the id was seen with other bytes */
-export async function receiveProviderEvent(deps: ApiDeps, event: VerifiedEvent): Promise<EventReceipt> {
-  const receipt = await deps.db.transaction((tx) => commitEvent(deps, tx, event));
-  deps.dispatcher.nudge();
-  return receipt;
+/**
+ * The money of an event that says that money moved; the provider's schema cannot require it, since other events have none.
+ *
+ * @param amountField integer minor units
+ * @param loc where `object` stands in the request
+ * @throws ValidationError naming each missing field
+ */
+export function movedMoney<Field extends string>(
+  object: { readonly [Key in Field]?: number | undefined } & { readonly currency?: string | undefined },
+  amountField: Field,
+  loc: readonly string[],
+): Pick<NewEvidence, 'amountMinor' | 'currency'> {
+  const amount = object[amountField];
+  const { currency } = object;
+  if (amount === undefined || currency === undefined) {
+    const missing = [amount === undefined ? [amountField] : [], currency === undefined ? ['currency'] : []].flat();
+    throw new ValidationError(missing.map((field) => ({ loc: [...loc, field], msg: 'Field required', type: 'missing' })));
+  }
+  return { amountMinor: BigInt(amount), currency: currency.toUpperCase() };
 }
 
-async function commitEvent(deps: ApiDeps, tx: Tx, event: VerifiedEvent): Promise<EventReceipt> {
-  const { provider, eventId, type, bytes, claim } = event;
-  const settlement = claim && (await lockEvidenceTarget(tx, claim.settlementId));
-  const matched = settlement !== undefined;
-  const sha256 = createHash('sha256').update(bytes).digest();
-  const now = deps.now();
-  const bodySealed = deps.sealer.seal(bytes, `provider_event.body:${provider}:${eventId}`);
-  const first = await insertProviderEvent(tx, { provider, eventId, type, bodySha256: sha256, bodySealed, matched, receivedAt: now });
-  if (!first) {
-    const stored = await findProviderEvent(tx, provider, eventId);
-    return { received: true, event_id: eventId, duplicate: true, matched: stored?.matched ?? false };
-  }
-  if (settlement) await recordEvidenceAndRing(tx, settlement, { ...claim, provider, eventId, sha256 }, now, event.requestId);
-  return { received: true, event_id: eventId, duplicate: false, matched };
+export type VerifiedEvent = SignedEvent & {
+  readonly provider: 'cardproc' | 'bankledger';
+  /** Undefined where the event says nothing that we apply: an unknown type, the wrong mode, no settlement named. */
+  readonly claim: EvidenceClaim | undefined;
+};
+
+/** @throws DomainError `provider_event_conflict` when the id was seen with other bytes */
+export async function receiveProviderEvent(deps: ApiDeps, { claim, ...event }: VerifiedEvent): Promise<EventReceipt> {
+  const { provider, eventId, requestId } = event;
+  return await receiveEvent(
+    deps,
+    event,
+    claim && {
+      lock: (tx) => lockTarget(tx, claim),
+      apply: (tx, settlement, { sha256, at }) =>
+        recordEvidenceAndRing(tx, settlement, { ...claim.says, provider, eventId, sha256 }, settlementTime(settlement, at), requestId),
+    },
+  );
+}
+
+/** Locks the settlement that a claim is about; undefined when there is none that this provider may speak of. */
+async function lockTarget(tx: Tx, { says, methods }: EvidenceClaim): Promise<Settlement | undefined> {
+  const settlement = await lockEvidenceTarget(tx, says.settlementId);
+  return settlement && methods.includes(settlement.paymentMethod) ? settlement : undefined;
 }

@@ -26,10 +26,12 @@ export function createSealer(keys: readonly [SealingKey, ...SealingKey[]]): Seal
       return `${active.id}.${Buffer.concat([nonce, body, cipher.getAuthTag()]).toString('base64url')}`;
     },
     open(sealed, binding) {
-      const [id, encoded = ''] = sealed.split('.');
+      const [id, encoded = '', ...more] = sealed.split('.');
       const found = keys.find((candidate) => candidate.id === id);
       const packed = Buffer.from(encoded, 'base64url');
-      if (!found || packed.length < NONCE_BYTES + TAG_BYTES) return undefined;
+      // Decoding skips what is no digit and drops spare bits: only the text that was given out may open.
+      const altered = more.length > 0 || packed.toString('base64url') !== encoded;
+      if (!found || altered || packed.length < NONCE_BYTES + TAG_BYTES) return undefined;
       const decipher = createDecipheriv('aes-256-gcm', found.key, packed.subarray(0, NONCE_BYTES))
         .setAAD(Buffer.from(`${found.id}\0${binding}`))
         .setAuthTag(packed.subarray(-TAG_BYTES));

@@ -1,11 +1,12 @@
 /** The card processor's webhook (contract §9). Stripe-shaped events; what they mean for a settlement is said here. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { DomainError, ValidationError } from '../../domain/error.ts';
+import type { NewEvidence } from '../../db/queries/evidence.ts';
+import { DomainError } from '../../domain/error.ts';
 import { isLiveMode, isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { closedGates } from '../gate.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { type EvidenceClaim, receiveProviderEvent } from '../provider-event.ts';
+import { type EvidenceClaim, movedMoney, receiveProviderEvent } from '../provider-event.ts';
 import { singleHeader, verifyTimestamped } from '../provider-signature.ts';
 import { CardprocEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
 
@@ -53,25 +54,22 @@ function claimOf(event: CardprocEvent): EvidenceClaim | undefined {
   const { object } = event.data;
   const settlementId = object.metadata?.settlement_id;
   if (settlementId === undefined) return undefined;
-  const claim = { settlementId, amountMinor: null, currency: null, failure: null };
+  const claim = (says: Pick<NewEvidence, 'kind'> & Partial<NewEvidence>): EvidenceClaim => ({
+    says: { settlementId, amountMinor: null, currency: null, failure: null, ...says },
+    methods: ['card'],
+  });
   switch (event.type) {
-    case 'payment_intent.succeeded': {
-      const faults = (['amount_received', 'currency'] as const)
-        .filter((field) => object[field] === undefined)
-        .map((field) => ({ loc: ['body', 'data', 'object', field], msg: 'Field required', type: 'missing' }));
-      if (object.amount_received === undefined || object.currency === undefined) throw new ValidationError(faults);
-      return { ...claim, kind: 'collection_succeeded', amountMinor: BigInt(object.amount_received), currency: object.currency.toUpperCase() };
-    }
+    case 'payment_intent.succeeded':
+      return claim({ kind: 'collection_succeeded', ...movedMoney(object, 'amount_received', ['body', 'data', 'object']) });
     case 'payment_intent.payment_failed':
-      return {
-        ...claim,
+      return claim({
         kind: 'collection_failed',
         failure: { code: failureCode(object.last_payment_error?.code), message: 'The card processor reported that the payment failed.' },
-      };
+      });
     case 'charge.dispute.created':
-      return { ...claim, kind: 'dispute_opened' };
+      return claim({ kind: 'dispute_opened' });
     case 'charge.dispute.closed':
-      return { ...claim, kind: 'dispute_closed' };
+      return claim({ kind: 'dispute_closed' });
     default:
       return undefined;
   }

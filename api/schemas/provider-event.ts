@@ -1,8 +1,9 @@
 /** Bodies of inbound provider events (contract §9). Providers add fields at will, so these objects are open. */
 import { z } from 'zod';
-import { text } from './common.ts';
+import { optional, text } from './common.ts';
 
 const EVENT_ID_LENGTH_MAX = 255;
+const EVENT_NAME_LENGTH_MAX = 100;
 const SETTLEMENT_ID_LENGTH_MAX = 64;
 const eventId = () => text(1, EVENT_ID_LENGTH_MAX);
 const minorUnits = () => z.int().min(0);
@@ -29,6 +30,26 @@ export const CardprocEvent = z
   })
   .meta({ id: 'CardprocEvent' });
 export type CardprocEvent = z.infer<typeof CardprocEvent>;
+
+/** Modern-Treasury-shaped. An event's `amount_reconciled` is what this event adds, in minor units; partial ones add up. */
+export const BankledgerEvent = z
+  .looseObject({
+    id: eventId(),
+    event: text(1, EVENT_NAME_LENGTH_MAX),
+    data: z.looseObject({
+      id: eventId(),
+      object: text(1, EVENT_NAME_LENGTH_MAX),
+      live_mode: z.boolean(),
+      status: z.string().nullish(),
+      amount_reconciled: optional(minorUnits()),
+      currency: optional(z.string().regex(/^[A-Za-z]{3}$/)),
+      type: optional(z.string()),
+      return_code: optional(z.string()),
+      metadata: optional(z.looseObject({ settlement_id: optional(text(1, SETTLEMENT_ID_LENGTH_MAX)) })),
+    }),
+  })
+  .meta({ id: 'BankledgerEvent' });
+export type BankledgerEvent = z.infer<typeof BankledgerEvent>;
 
 export const ProviderEventReceipt = z
   .object({ received: z.literal(true), event_id: z.string(), duplicate: z.boolean(), matched: z.boolean() })

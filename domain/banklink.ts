@@ -1,0 +1,23 @@
+/** Simulated bank linking (contract §10): which test account a public token stands for. */
+
+/** How long a link token and the public token beside it are good for. */
+export const LINK_TOKEN_LIFETIME_MS = 30 * 60_000;
+
+export const PUBLIC_TOKEN_PREFIX = 'public-sandbox-';
+export const PUBLIC_TOKEN_PATTERN = /^public-sandbox-[A-Za-z0-9-]{1,64}$/;
+
+/** Public tokens of the accounts that behave in a way of their own (contract §6); every other account pays. */
+export const SANDBOX_ACCOUNTS = { returned: 'public-sandbox-return', manual: 'public-sandbox-manual' } as const;
+
+export type LinkedAccount = { readonly mask: string; readonly type: 'checking'; readonly name: string };
+
+const MASK_FACTOR = 31;
+const MASK_VALUES = 10_000;
+const MASK_DIGITS = 4;
+
+/** What the payer's bank shows of the account; the same token always shows the same account. */
+export function linkedAccount(publicToken: string): LinkedAccount {
+  let digits = 0;
+  for (const character of publicToken) digits = (digits * MASK_FACTOR + (character.codePointAt(0) ?? 0)) % MASK_VALUES;
+  return { mask: String(digits).padStart(MASK_DIGITS, '0'), type: 'checking', name: 'Sandbox Checking (simulation)' };
+}
