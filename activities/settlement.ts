@@ -4,6 +4,7 @@
  * anywhere, changes nothing more. Time is the workflow's, plus the settlement's own offset.
  */
 import type { Tx } from '../db/client.ts';
+import { insertAuditEntry } from '../db/queries/audit.ts';
 import { foldCollections, listPendingEvidence, markFolded, receiveLeftovers, recordEvidence } from '../db/queries/evidence.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
@@ -11,6 +12,7 @@ import { lockSettlement, moveSettlement, recordException, setCertificate } from 
 import { DomainError } from '../domain/error.ts';
 import { foldPayout } from '../domain/evidence.ts';
 import { isScreeningHit } from '../domain/recipient.ts';
+import type { Resolution } from '../domain/review.ts';
 import { type Failure, type Settlement, type SettlementStatus, settlementTime, VERIFICATION_THRESHOLD_MINOR } from '../domain/settlement.ts';
 import { issueCertificate } from './certificate.ts';
 import type { ActivityDeps } from './deps.ts';
@@ -30,7 +32,8 @@ export type SettlementState = {
   readonly failureCode: string | null;
 };
 
-export type ReviewResolution = SettlementStep & { readonly outcome: 'paid' | 'refused'; readonly operator: string; readonly note: string };
+/** What an operator found out about a payout of unknown outcome; operator and note go to the audit entry alone. */
+export type ReviewResolution = SettlementStep & Resolution;
 
 const FAILURES = {
   recipientInactive: { code: 'recipient_inactive', message: 'The recipient is no longer active.' },
@@ -60,7 +63,7 @@ export function settlementActivities(deps: ActivityDeps) {
       if (sent.status !== 'paying_out') return sent;
       const answer = await payoutRail(deps).send(input);
       return await step(input, async (tx, settlement, at) => {
-        if (answer) await recordEvidence(tx, settlement, answer, new Date(input.nowMs), settlement.requestId);
+        if (answer) await recordEvidence(tx, settlement, answer, at, settlement.requestId);
         return await reviewPayout(deps, tx, settlement, at);
       });
     },
@@ -68,7 +71,7 @@ export function settlementActivities(deps: ActivityDeps) {
     /** paying_out → settled, failed or needs_review, by the evidence that was committed. */
     reviewPayout: (input: SettlementStep) => step(input, (tx, settlement, at) => reviewPayout(deps, tx, settlement, at)),
 
-    /** needs_review → settled or failed, as an operator found out. */
+    /** needs_review → settled or failed, as an operator found out; one that was resolved before stays as it is. */
     resolveReview: (input: ReviewResolution) => step(input, (tx, settlement, at) => resolveReview(deps, tx, settlement, at, input)),
   };
 }
@@ -185,10 +188,12 @@ async function reviewPayout(deps: ActivityDeps, tx: Tx, settlement: Settlement, 
 
 async function resolveReview(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date, input: ReviewResolution): Promise<Settlement> {
   if (settlement.status !== 'needs_review') return settlement;
-  const reason = `resolved by ${input.operator}: ${input.note}`;
-  return input.outcome === 'paid'
-    ? await settle(deps, tx, settlement, at, reason, null)
-    : await moveSettlement(tx, settlement, { to: 'failed', at, reason, failure: FAILURES.payoutRefused });
+  const { orgId, settlementId } = settlement;
+  const { outcome, operator, note } = input;
+  await insertAuditEntry(tx, orgId, { objectId: settlementId, action: `resolve_review_${outcome}`, operator, note, at });
+  return outcome === 'paid'
+    ? await settle(deps, tx, settlement, at, 'resolved_paid', null)
+    : await moveSettlement(tx, settlement, { to: 'failed', at, reason: 'resolved_refused', failure: FAILURES.payoutRefused });
 }
 
 /** Reaches settled and issues the certificate in the same transaction (contract §7). */

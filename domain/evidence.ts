@@ -3,7 +3,7 @@
  * most one piece of evidence; folding evidence is order-independent up to the first decision, and nothing is
  * applied twice.
  */
-import { type Failure, isTerminal, type Settlement, type SettlementStatus } from './settlement.ts';
+import { type Failure, isTerminal, type Settlement } from './settlement.ts';
 
 export const EVIDENCE_KINDS = ['collection_succeeded', 'collection_failed', 'dispute_opened', 'dispute_closed', 'payout_confirmed', 'payout_refused'] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
@@ -31,19 +31,20 @@ export type Reception = { readonly pending: boolean; readonly exception: Excepti
 
 const recorded = (exception: ExceptionType | null, surplus = false): Reception => ({ pending: false, exception, surplus });
 
-/** The states that only a funded settlement can be in. A bank may take its money back even after the settlement settled. */
-const FUNDED_STATUSES: readonly SettlementStatus[] = ['funded', 'paying_out', 'needs_review', 'settled'];
-
-/** Decides how evidence is received, under the settlement's row lock. */
-export function receive(settlement: Pick<Settlement, 'status' | 'sourceCurrency'>, evidence: Evidence): Reception {
+/**
+ * Decides how evidence is received, under the settlement's row lock. A bank may take its money back whatever became of
+ * the settlement that it funded. In review the rail's answer comes too late to decide: an operator does.
+ */
+export function receive(settlement: Pick<Settlement, 'status' | 'sourceCurrency' | 'amountMinor' | 'amountReceivedMinor'>, evidence: Evidence): Reception {
   const collected = evidence.kind === 'collection_succeeded';
   if (collected && evidence.currency !== settlement.sourceCurrency) return recorded('currency_mismatch');
   if (evidence.kind === 'dispute_opened') return recorded('disputed');
   if (evidence.kind === 'dispute_closed') return recorded(null);
-  const funded = FUNDED_STATUSES.includes(settlement.status);
+  const funded = settlement.amountReceivedMinor >= settlement.amountMinor;
   if (evidence.kind === 'collection_failed' && funded) return recorded('returned');
   if (isTerminal(settlement.status)) return recorded('late_evidence', collected);
-  return collected && funded ? recorded('overpaid', true) : { pending: true, exception: null, surplus: false };
+  if (collected && funded) return recorded('overpaid', true);
+  return settlement.status === 'needs_review' ? recorded('late_evidence') : { pending: true, exception: null, surplus: false };
 }
 
 /** Money folded so far and what follows: nothing yet, funded (perhaps with too much), or failed. */

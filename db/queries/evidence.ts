@@ -7,7 +7,7 @@ import { DomainError } from '../../domain/error.ts';
 import { type Evidence, type EvidenceKind, type EvidenceProvider, foldFunding, receive } from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { collectionPostings, surplusPostings } from '../../domain/posting.ts';
-import { type Failure, type Settlement, settlementTime } from '../../domain/settlement.ts';
+import type { Failure, Settlement } from '../../domain/settlement.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { evidence, providerEvents } from '../schema/evidence.ts';
@@ -70,11 +70,10 @@ export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<
 /**
  * Records evidence against a locked settlement. Evidence of one provider event is recorded once.
  *
- * @param now real time; the settlement's own clock is derived from it
+ * @param at on the settlement's own clock
  * @returns whether there is something to fold, for which the settlement's workflow is to be rung
  */
-export async function recordEvidence(tx: Tx, settlement: Settlement, given: NewEvidence, now: Date, requestId: string): Promise<boolean> {
-  const at = settlementTime(settlement, now);
+export async function recordEvidence(tx: Tx, settlement: Settlement, given: NewEvidence, at: Date, requestId: string): Promise<boolean> {
   const evidenceId = newId();
   const reception = receive(settlement, { evidenceId, ...given });
   const inserted = await tx
@@ -89,8 +88,8 @@ export async function recordEvidence(tx: Tx, settlement: Settlement, given: NewE
 }
 
 /** Records evidence and rings the settlement's workflow about it. */
-export async function recordEvidenceAndRing(tx: Tx, settlement: Settlement, given: NewEvidence, now: Date, requestId: string): Promise<void> {
-  const pending = await recordEvidence(tx, settlement, given, now, requestId);
+export async function recordEvidenceAndRing(tx: Tx, settlement: Settlement, given: NewEvidence, at: Date, requestId: string): Promise<void> {
+  const pending = await recordEvidence(tx, settlement, given, at, requestId);
   if (pending) await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', requestId));
 }
 

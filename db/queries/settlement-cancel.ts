@@ -7,7 +7,7 @@ import { foldFunding } from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { CANCELABLE_STATUSES, type Settlement, settlementTime } from '../../domain/settlement.ts';
 import type { Tx } from '../client.ts';
-import { foldCollections, listPendingEvidence } from './evidence.ts';
+import { foldCollections, listPendingEvidence, receiveLeftovers } from './evidence.ts';
 import { enqueue } from './outbox.ts';
 import { lockSettlement, moveSettlement } from './settlement.ts';
 
@@ -24,6 +24,7 @@ export async function cancelSettlement(tx: Tx, orgId: string, settlementId: stri
   const at = settlementTime(settlement, now);
   const { settlement: received } = await foldCollections(tx, settlement, at);
   const canceled = await moveSettlement(tx, received, { to: 'canceled', at, reason: 'canceled_by_partner', requestId });
+  await receiveLeftovers(tx, canceled, at);
   await enqueue(tx, settlementMessage(canceled, 'canceled', requestId));
   return canceled;
 }

@@ -22,10 +22,19 @@ const nothingYet = (amountMinor: bigint) => ({ amountMinor, amountReceivedMinor:
 const BEFORE_FUNDING = ['accepted', 'compliance_hold', 'awaiting_funds'];
 const FUNDED = ['funded', 'paying_out', 'needs_review', 'settled'];
 
+/** A settlement of 1.00 as far as its evidence is concerned. */
+const inState = (status: SettlementStatus, amountReceivedMinor = FUNDED.includes(status) ? 100n : 0n) => ({
+  status,
+  sourceCurrency: 'USD' as const,
+  amountMinor: 100n,
+  amountReceivedMinor,
+});
+
 function expected(status: SettlementStatus, kind: EvidenceKind) {
   if (kind === 'dispute_opened') return { pending: false, exception: 'disputed', surplus: false };
   if (kind === 'dispute_closed') return { pending: false, exception: null, surplus: false };
   if (kind === 'collection_failed' && FUNDED.includes(status)) return { pending: false, exception: 'returned', surplus: false };
+  if (status === 'needs_review' && kind.startsWith('payout_')) return { pending: false, exception: 'late_evidence', surplus: false };
   if (isTerminal(status)) return { pending: false, exception: 'late_evidence', surplus: kind === 'collection_succeeded' };
   if (kind === 'collection_succeeded' && !BEFORE_FUNDING.includes(status)) return { pending: false, exception: 'overpaid', surplus: true };
   return { pending: true, exception: null, surplus: false };
@@ -34,17 +43,27 @@ function expected(status: SettlementStatus, kind: EvidenceKind) {
 describe('receiving evidence', () => {
   test.each(SETTLEMENT_STATUSES)('money in another currency is recorded and never applied, in %s', (status) => {
     const reception = { pending: false, exception: 'currency_mismatch', surplus: false };
-    expect(receive({ status, sourceCurrency: 'USD' }, piece('collection_succeeded', { currency: 'CAD' }))).toEqual(reception);
-    expect(receive({ status, sourceCurrency: 'USD' }, piece('collection_succeeded', { currency: null }))).toEqual(reception);
+    expect(receive(inState(status), piece('collection_succeeded', { currency: 'CAD' }))).toEqual(reception);
+    expect(receive(inState(status), piece('collection_succeeded', { currency: null }))).toEqual(reception);
   });
 
   test.each(SETTLEMENT_STATUSES.filter(isTerminal))('nothing waits to be folded in %s', (status) => {
-    for (const kind of EVIDENCE_KINDS) expect(receive({ status, sourceCurrency: 'USD' }, piece(kind)).pending).toBe(false);
+    for (const kind of EVIDENCE_KINDS) expect(receive(inState(status), piece(kind)).pending).toBe(false);
   });
 
   const pairs = SETTLEMENT_STATUSES.flatMap((status) => EVIDENCE_KINDS.map((kind) => [status, kind, expected(status, kind)] as const));
   test.each(pairs)('%s: %s is %o', (status, kind, reception) => {
-    expect(receive({ status, sourceCurrency: 'USD' }, piece(kind))).toEqual(reception);
+    expect(receive(inState(status), piece(kind))).toEqual(reception);
+  });
+});
+
+describe('receiving a return', () => {
+  test.each(['failed', 'settled'] as const)('of what had funded the settlement is a return, though it has %s since', (status) => {
+    expect(receive(inState(status, 100n), piece('collection_failed')).exception).toBe('returned');
+  });
+
+  test.each(['failed', 'expired', 'canceled', 'rejected'] as const)('of a part that never funded it comes late, in %s', (status) => {
+    expect(receive(inState(status, 99n), piece('collection_failed')).exception).toBe('late_evidence');
   });
 });
 
@@ -105,7 +124,7 @@ describe('folding what was collected', () => {
   test('a failure after the amount was covered is left to be received as a return', () => {
     const funding = foldFunding(nothingYet(100n), [...collections([100n]), piece('collection_failed', { evidenceId: 'returned' })]);
     expect(funding.outcome).toMatchObject({ to: 'funded', evidenceId: 'evidence-0' });
-    expect(receive({ status: 'funded', sourceCurrency: 'USD' }, piece('collection_failed')).exception).toBe('returned');
+    expect(receive(inState('funded'), piece('collection_failed')).exception).toBe('returned');
   });
 
   test("the payout rail's evidence and disputes are no money", () => {
