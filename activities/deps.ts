@@ -13,6 +13,7 @@ export type ActivityDeps = {
   readonly apiBaseUrl: string;
   readonly cardprocWebhookSecret: string;
   readonly bankledgerWebhookSecret: string;
+  readonly idverifyWebhookSecret: string;
   /** Tells this process's dispatcher that something was committed. */
   readonly dispatcher: { nudge(): void };
   /** Real time, for what a provider stamps; the business gets the workflow's time as an argument. */

@@ -4,11 +4,15 @@ import { withFailures } from './failure.ts';
 import { inLocalSandboxOnly } from './gate.ts';
 import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
+import { verificationActivities, verificationSandboxActivities } from './verification.ts';
 
 export function createActivities(deps: ActivityDeps) {
-  return withFailures({ ...settlementActivities(deps), ...inLocalSandboxOnly(deps.runtime, sandboxActivities(deps)) }, (error, activity) =>
-    deps.log.warn({ err: error, activity }, 'an activity failed'),
-  );
+  const activities = {
+    ...settlementActivities(deps),
+    ...verificationActivities(deps),
+    ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
+  };
+  return withFailures(activities, (error, activity) => deps.log.warn({ err: error, activity }, 'an activity failed'));
 }
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -3,12 +3,13 @@
  * there. Each request names a workflow by its object, starts it where it does not run, and may tell it one fact.
  */
 import type { Settlement } from './settlement.ts';
+import type { Delivery } from './webhook.ts';
 
-export const OUTBOX_KINDS = ['settlement', 'sandbox_collection'] as const;
+export const OUTBOX_KINDS = ['settlement', 'sandbox_collection', 'verification', 'sandbox_verification', 'webhook_delivery'] as const;
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
 /** Facts, in the past tense. They carry nothing: the workflow reads what was committed (design: evidence by doorbell). */
-export const OUTBOX_SIGNALS = ['evidenceRecorded', 'canceled', 'clockAdvanced', 'verificationDecided'] as const;
+export const OUTBOX_SIGNALS = ['evidenceRecorded', 'canceled', 'clockAdvanced', 'verificationDecided', 'retryRequested', 'subscriptionChanged', 'placeFreed'] as const;
 export type OutboxSignal = (typeof OUTBOX_SIGNALS)[number];
 
 /** Ids, enums and money alone: it becomes search attributes, memo and workflow input, which operators can read. */
@@ -32,5 +33,18 @@ export const settlementMessage = (
   objectId: settlement.settlementId,
   signal,
   context: { orgId: settlement.orgId, corridor: settlement.corridor, paymentMethod: settlement.paymentMethod },
+  requestId,
+});
+
+/** What is to be known of a delivery to start or ring the workflow of its present generation. */
+export const deliveryMessage = (
+  delivery: Pick<Delivery, 'deliveryId' | 'webhookId' | 'orgId' | 'generation'>,
+  signal: OutboxSignal | null,
+  requestId: string,
+): OutboxMessage => ({
+  kind: 'webhook_delivery',
+  objectId: delivery.deliveryId,
+  signal,
+  context: { orgId: delivery.orgId, webhookId: delivery.webhookId, generation: String(delivery.generation) },
   requestId,
 });

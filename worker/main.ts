@@ -38,6 +38,7 @@ const activities = createActivities({
   apiBaseUrl: config.publicBaseUrl,
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
   bankledgerWebhookSecret: config.bankledgerWebhookSecrets[0] ?? '',
+  idverifyWebhookSecret: config.idverifyWebhookSecrets[0] ?? '',
   dispatcher,
   now: () => new Date(),
   log,

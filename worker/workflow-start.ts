@@ -4,7 +4,15 @@
  */
 import type { WorkflowStartOptions } from '@temporalio/client';
 import type { OutboxKind, OutboxMessage } from '../domain/outbox.ts';
-import { SEARCH_ATTRIBUTES, sandboxCollectionWorkflowId, settlementWorkflowId, TASK_QUEUE, type Workflows } from '../workflows/contract.ts';
+import {
+  SEARCH_ATTRIBUTES,
+  sandboxCollectionWorkflowId,
+  sandboxVerificationWorkflowId,
+  settlementWorkflowId,
+  TASK_QUEUE,
+  verificationWorkflowId,
+  type Workflows,
+} from '../workflows/contract.ts';
 
 export type WorkflowStart = {
   readonly workflowType: keyof Workflows;
@@ -52,6 +60,19 @@ const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
     workflowId: sandboxCollectionWorkflowId(objectId),
     args: [{ settlementId: objectId, orgId: context['orgId'] }],
     summary: `Simulated provider of ${objectId}`,
+  }),
+  verification: ({ objectId, context }) => ({
+    workflowType: 'verification',
+    workflowId: verificationWorkflowId(objectId),
+    args: [{ verificationId: objectId, orgId: context['orgId'] }],
+    summary: `${context['verificationType']} verification by ${context['provider']}`,
+    details: `Verification \`${objectId}\` of organization \`${context['orgId']}\`; open until it is decided or 30 days are over.`,
+  }),
+  sandbox_verification: ({ objectId, context }) => ({
+    workflowType: 'sandboxVerification',
+    workflowId: sandboxVerificationWorkflowId(objectId),
+    args: [{ verificationId: objectId, orgId: context['orgId'] }],
+    summary: `Simulated identity provider of ${objectId}`,
   }),
 };
 

@@ -10,9 +10,16 @@ import type * as workflows from './index.ts';
 export type Workflows = typeof workflows;
 
 export const TASK_QUEUE = 'settlement';
+/** Deliveries have workers of their own, so that subscribers that hang cost settlements nothing. */
+export const DELIVERY_TASK_QUEUE = 'webhook-delivery';
 
 export const settlementWorkflowId = (settlementId: string): string => `settlement:${settlementId}`;
+/** A redelivery is a workflow of its own: that of a finished delivery is closed for ever. */
+export const webhookDeliveryWorkflowId = (deliveryId: string, generation: number): string =>
+  generation === 1 ? `webhook-delivery:${deliveryId}` : `webhook-delivery:${deliveryId}:${generation}`;
 export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;
+export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
+export const sandboxVerificationWorkflowId = (verificationId: string): string => `sandbox-verification:${verificationId}`;
 
 /**
  * Facts that were committed. A signal carries nothing: whoever hears one reads the database, so that lost,
@@ -22,6 +29,9 @@ export const evidenceRecorded = defineSignal('evidenceRecorded' satisfies Outbox
 export const canceled = defineSignal('canceled' satisfies OutboxSignal);
 export const clockAdvanced = defineSignal('clockAdvanced' satisfies OutboxSignal);
 export const verificationDecided = defineSignal('verificationDecided' satisfies OutboxSignal);
+export const retryRequested = defineSignal('retryRequested' satisfies OutboxSignal);
+export const subscriptionChanged = defineSignal('subscriptionChanged' satisfies OutboxSignal);
+export const placeFreed = defineSignal('placeFreed' satisfies OutboxSignal);
 
 /** Registered at start and checked for type. Ids and enums only: these are never encrypted. */
 export const SEARCH_ATTRIBUTES = {
@@ -35,3 +45,15 @@ export const SEARCH_ATTRIBUTES = {
 
 /** The settlement workflow's input: ids alone. */
 export type SettlementInput = { readonly settlementId: string; readonly orgId: string };
+
+/** The verification workflows' input: ids alone. */
+export type VerificationInput = { readonly verificationId: string; readonly orgId: string };
+
+/** The delivery workflow's input; `attempt` only where a long one continues as a new run. */
+export type WebhookDeliveryInput = {
+  readonly deliveryId: string;
+  readonly webhookId: string;
+  readonly orgId: string;
+  readonly generation: number;
+  readonly attempt?: number;
+};

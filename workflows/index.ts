@@ -1,3 +1,6 @@
 /** The workflow types that exist, by their permanent names. */
 export { sandboxCollection } from './sandbox/collection.ts';
+export { sandboxVerification } from './sandbox/verification.ts';
 export { settlement } from './settlement.ts';
+export { verification } from './verification.ts';
+export { webhookDelivery } from './webhook-delivery.ts';

@@ -81,6 +81,7 @@ export const activityDeps = (api: TestApi, apiBaseUrl: string, dispatcher: Activ
   apiBaseUrl,
   cardprocWebhookSecret: TEST_SECRETS.cardproc,
   bankledgerWebhookSecret: TEST_SECRETS.bankledger,
+  idverifyWebhookSecret: TEST_SECRETS.idverify,
   dispatcher,
   now: () => new Date(),
   log: quiet,

@@ -1,0 +1,155 @@
+/**
+ * The identity-verification provider. Remotely real HTTP in the provider's own dialect, each request signed; in the
+ * local sandbox a simulation that reaches nobody. An applicant is made once per verification: the verification's id is
+ * the provider's external user id. Access tokens pass through and are neither kept nor logged.
+ */
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { request } from 'undici';
+import { z } from 'zod';
+import { DomainError } from '../../domain/error.ts';
+import type { Applicant, ApplicantOrder, IdentityProvider } from '../../domain/idverify.ts';
+import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
+
+export type IdverifySettings = { readonly baseUrl: string; readonly appToken: string; readonly secretKey: string };
+
+export type IdverifyDeps = {
+  readonly runtime: RuntimeEnvironment;
+  readonly settings: IdverifySettings | undefined;
+  readonly now: () => Date;
+  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+};
+
+/** Of all requests that make one applicant together. */
+const DEADLINE_MS = 8_000;
+const ANSWER_BYTES_MAX = 64 * 1024;
+const TOKEN_LIFE_SECONDS = 600;
+
+/** The provider of this runtime; undefined where it is not configured. The local sandbox never reaches the real one. */
+export function createIdverify({ runtime, settings, now, log }: IdverifyDeps): IdentityProvider | undefined {
+  if (!isRemote(runtime)) return simulatedIdverify(now);
+  return settings && remoteIdverify(settings, now, log);
+}
+
+const tokenExpiry = (now: Date): Date => new Date(now.getTime() + TOKEN_LIFE_SECONDS * 1_000);
+
+/** The simulation's applicant of a verification. */
+export const simulatedApplicantId = (verificationId: string): string =>
+  `sim_${createHash('sha256').update(`applicant\0${verificationId}`).digest('hex').slice(0, 24)}`;
+
+const simulatedIdverify = (now: () => Date): IdentityProvider => ({
+  simulation: true,
+  createApplicant: async ({ verificationId }) => ({
+    applicantId: simulatedApplicantId(verificationId),
+    sdkAccessToken: `sim-sdk-${randomBytes(32).toString('base64url')}`,
+    sdkAccessTokenExpiresAt: tokenExpiry(now()),
+  }),
+});
+
+const ApplicantAnswer = z.object({ id: z.string().min(1).max(255) });
+const TokenAnswer = z.object({ token: z.string().min(1).max(4_096) });
+
+type Call = { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: object; readonly signal: AbortSignal };
+type Answer = { readonly status: number; readonly body: unknown };
+type Send = (call: Call) => Promise<Answer>;
+
+const remoteIdverify = (settings: IdverifySettings, now: () => Date, log: IdverifyDeps['log']): IdentityProvider => {
+  const send: Send = (call) => sendSigned(settings, now(), call);
+  return {
+    simulation: false,
+    createApplicant: async (order) => {
+      try {
+        return await makeApplicant(send, order, now);
+      } catch (error) {
+        // The provider's text can quote the applicant, so only its kind is told.
+        log.warn(
+          { reason: error instanceof UnexpectedAnswer ? error.message : error instanceof Error ? error.name : 'unknown' },
+          'the identity provider failed',
+        );
+        throw new DomainError(
+          'temporarily_unavailable',
+          {},
+          'The identity provider did not answer as it should. Repeat the request: it goes on with the same verification.',
+        );
+      }
+    },
+  };
+};
+
+/** The provider's answer was none that the service can go on with; the message names step and status alone. */
+class UnexpectedAnswer extends Error {}
+
+async function makeApplicant(send: Send, order: ApplicantOrder, now: () => Date): Promise<Applicant> {
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  const applicantId = await ensureApplicant(send, order, signal);
+  const asked = now();
+  const answer = await send({
+    method: 'POST',
+    path: '/resources/accessTokens/sdk',
+    body: { userId: order.verificationId, levelName: order.levelName, ttlInSecs: TOKEN_LIFE_SECONDS },
+    signal,
+  });
+  const { token } = expected('access token', TokenAnswer, answer);
+  return { applicantId, sdkAccessToken: token, sdkAccessTokenExpiresAt: tokenExpiry(asked) };
+}
+
+/** Makes the applicant, or finds the one that an earlier attempt made. */
+async function ensureApplicant(send: Send, order: ApplicantOrder, signal: AbortSignal): Promise<string> {
+  const created = await send({
+    method: 'POST',
+    path: `/resources/applicants?levelName=${encodeURIComponent(order.levelName)}`,
+    body: {
+      externalUserId: order.verificationId,
+      type: order.verificationType === 'kyb' ? 'company' : 'individual',
+      ...(order.email === null ? {} : { email: order.email }),
+      ...(order.phone === null ? {} : { phone: order.phone }),
+    },
+    signal,
+  });
+  if (created.status !== 409) return expected('applicant', ApplicantAnswer, created).id;
+  const found = await send({ method: 'GET', path: `/resources/applicants/-;externalUserId=${encodeURIComponent(order.verificationId)}/one`, signal });
+  return expected('applicant that exists', ApplicantAnswer, found).id;
+}
+
+function expected<Shape extends z.ZodType>(step: string, shape: Shape, { status, body }: Answer): z.output<Shape> {
+  if (status < 200 || status > 299) throw new UnexpectedAnswer(`${step}: status ${status}`);
+  const parsed = shape.safeParse(body);
+  if (!parsed.success) throw new UnexpectedAnswer(`${step}: unreadable answer`);
+  return parsed.data;
+}
+
+/** Signed over time, method, path with query, and exact body. Redirects are not followed. */
+async function sendSigned({ baseUrl, appToken, secretKey }: IdverifySettings, now: Date, { method, path, body, signal }: Call): Promise<Answer> {
+  const url = new URL(baseUrl.replace(/\/+$/, '') + path);
+  const bytes = body === undefined ? '' : JSON.stringify(body);
+  const timestamp = String(Math.floor(now.getTime() / 1_000));
+  const signature = createHmac('sha256', secretKey).update(`${timestamp}${method}${url.pathname}${url.search}${bytes}`).digest('hex');
+  const answer = await request(url, {
+    method,
+    headers: {
+      accept: 'application/json',
+      'x-app-token': appToken,
+      'x-app-access-ts': timestamp,
+      'x-app-access-sig': signature,
+      ...(bytes === '' ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(bytes === '' ? {} : { body: bytes }),
+    signal,
+  });
+  return { status: answer.statusCode, body: await readJson(answer.body) };
+}
+
+/** Undefined for what is no JSON. */
+async function readJson(stream: AsyncIterable<Uint8Array>): Promise<unknown> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of stream) {
+    size += part.length;
+    if (size > ANSWER_BYTES_MAX) throw new UnexpectedAnswer('the answer is too large');
+    parts.push(part);
+  }
+  try {
+    return JSON.parse(Buffer.concat(parts).toString());
+  } catch {
+    return undefined;
+  }
+}

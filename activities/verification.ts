@@ -1,0 +1,59 @@
+/**
+ * The steps of a verification: expiry, and in the local sandbox what the simulated provider says. Running one twice,
+ * or after a crash anywhere, changes nothing more. Names are read here and go no further.
+ */
+import { getRecipient } from '../db/queries/recipient.ts';
+import { expireIfOver, findVerification, lockVerification } from '../db/queries/verification.ts';
+import { DomainError } from '../domain/error.ts';
+import { sandboxReview } from '../domain/idverify.ts';
+import { isOpen, type Verification, type VerificationStatus } from '../domain/verification.ts';
+import type { VerificationInput } from '../workflows/contract.ts';
+import type { ActivityDeps } from './deps.ts';
+import { type IdverifyMoment, idverifyEvent, postIdverifyEvent } from './providers/idverify-event.ts';
+
+/** `nowMs` is the workflow's time in epoch milliseconds. */
+export type VerificationStep = VerificationInput & { readonly nowMs: number };
+
+/** Where a verification stands; `waitMs` until it expires, null once it is decided. */
+export type VerificationState = { readonly status: VerificationStatus; readonly waitMs: number | null };
+
+/** One event that the simulated provider will send. */
+export type VerificationEventStep = { readonly step: number; readonly event: string };
+
+export function verificationActivities(deps: ActivityDeps) {
+  return {
+    /** pending, in_review → expired, when its time is over. */
+    reviewVerification: async ({ verificationId, orgId, nowMs }: VerificationStep): Promise<VerificationState> => {
+      const at = new Date(nowMs);
+      const verification = await deps.db.transaction(async (tx) => expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at));
+      deps.dispatcher.nudge();
+      return { status: verification.status, waitMs: isOpen(verification.status) ? Math.max(0, verification.expiresAt.getTime() - at.getTime()) : null };
+    },
+  };
+}
+
+/** The simulated identity provider; for the local sandbox alone. */
+export function verificationSandboxActivities(deps: ActivityDeps) {
+  const momentsFor = async ({ verificationId, orgId }: VerificationInput): Promise<{ verification: Verification; moments: IdverifyMoment[] }> => {
+    const verification = await findVerification(deps.db, orgId, verificationId);
+    if (!verification) throw new DomainError('not_found');
+    const { name } = await getRecipient(deps.db, orgId, verification.recipientId);
+    const answer = sandboxReview(name);
+    return { verification, moments: answer ? [{ type: 'applicantPending' }, { type: 'applicantReviewed', answer }] : [] };
+  };
+  return {
+    /** What the recipient's name stands for in the sandbox, as a list of events without the name. */
+    planVerification: async (input: VerificationInput): Promise<VerificationEventStep[]> => {
+      const { moments } = await momentsFor(input);
+      return moments.map(({ type }, step) => ({ step, event: type }));
+    },
+
+    /** Posts one event of the plan; the receiver's refusal is repeated, since it may be on its way up. */
+    postVerificationEvent: async (input: VerificationInput & { readonly step: number }): Promise<void> => {
+      const { verification, moments } = await momentsFor(input);
+      const moment = moments[input.step];
+      if (!moment) throw new DomainError('not_found');
+      await postIdverifyEvent(deps, idverifyEvent(verification, `sim_${verification.verificationId}_${input.step}`, moment));
+    },
+  };
+}

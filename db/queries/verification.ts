@@ -1,0 +1,237 @@
+/**
+ * Verifications. A move is one transaction of state row, recipient, event, and the bells of whoever waits for it. The
+ * recipient's row is locked first, then the verification's, then nothing else: a settlement reads the recipient FOR
+ * SHARE before it decides to hold, so that either its hold is seen here and rung, or it sees the decision itself.
+ */
+import { and, desc, eq, inArray, isNull, ne } from 'drizzle-orm';
+import { DomainError } from '../../domain/error.ts';
+import type { EventType } from '../../domain/event.ts';
+import { type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
+import type { Recipient, RecipientVerificationStatus } from '../../domain/recipient.ts';
+import {
+  canMoveVerification,
+  isOpen,
+  isSameDecision,
+  type NewVerification,
+  OPEN_VERIFICATION_STATUSES,
+  openedVerification,
+  recipientStatusAfter,
+  type Verification,
+  type VerificationDecision,
+  type VerificationStatus,
+  type VerificationType,
+  verificationMessage,
+} from '../../domain/verification.ts';
+import { verificationResource } from '../../domain/verification-resource.ts';
+import type { Database, Queryable, Tx } from '../client.ts';
+import { recipients } from '../schema/recipient.ts';
+import { settlements } from '../schema/settlement.ts';
+import { verifications } from '../schema/verification.ts';
+import { recordEvent } from './event.ts';
+import { enqueue } from './outbox.ts';
+import { getRecipient, lockRecipient } from './recipient.ts';
+
+/** Both rows are the caller's until its transaction ends. */
+export type LockedVerification = { readonly recipient: Recipient; readonly verification: Verification };
+
+export type VerificationMove = ({ readonly to: 'in_review' | 'expired' } | VerificationDecision) & { readonly at: Date; readonly requestId: string };
+
+/** What a decision came to: taken now, the same as taken before, or refused by the state that `verification` is in. */
+export type DecisionOutcome = { readonly result: 'decided' | 'repeated' | 'refused'; readonly verification: Verification };
+
+const LIST_MAX = 100;
+/** PostgreSQL takes 65 535 parameters a statement. */
+const RING_BATCH = 1_000;
+
+const EVENT_OF: Partial<Record<VerificationStatus, EventType>> = {
+  pending: 'verification.pending',
+  verified: 'verification.verified',
+  rejected: 'verification.rejected',
+  expired: 'verification.expired',
+};
+
+const owned = (orgId: string, verificationId: string) => and(eq(verifications.orgId, orgId), eq(verifications.verificationId, verificationId));
+
+/** Opens a verification of a recipient that the caller has locked; a unique index refuses a second open one of its type. */
+export async function insertVerification(tx: Tx, recipient: Recipient, opening: NewVerification): Promise<Verification> {
+  const verification = openedVerification(recipient, opening);
+  await tx.insert(verifications).values(verification);
+  await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, verification, false), opening.createdAt);
+  await tell(tx, verification, opening.createdAt, opening.requestId);
+  await enqueue(tx, verificationMessage(verification, null, opening.requestId));
+  return verification;
+}
+
+export async function findVerification(db: Queryable, orgId: string, verificationId: string): Promise<Verification | undefined> {
+  const [row] = await db.select().from(verifications).where(owned(orgId, verificationId)).limit(1);
+  return row;
+}
+
+/** The open verification of this type, of a recipient that the caller has locked. */
+export async function findOpenVerification(tx: Tx, recipient: Recipient, verificationType: VerificationType): Promise<Verification | undefined> {
+  const [row] = await tx
+    .select()
+    .from(verifications)
+    .where(
+      and(
+        eq(verifications.recipientId, recipient.recipientId),
+        eq(verifications.verificationType, verificationType),
+        inArray(verifications.status, [...OPEN_VERIFICATION_STATUSES]),
+      ),
+    )
+    .for('update');
+  return row;
+}
+
+/**
+ * Locks the recipient, then its verification.
+ *
+ * @throws DomainError `not_found`, for another organization's verification as well
+ */
+export async function lockVerification(tx: Tx, orgId: string, verificationId: string): Promise<LockedVerification> {
+  const found = await findVerification(tx, orgId, verificationId);
+  if (!found) throw new DomainError('not_found');
+  const recipient = await lockRecipient(tx, orgId, found.recipientId);
+  const [verification] = await tx.select().from(verifications).where(owned(orgId, verificationId)).for('update');
+  if (!verification) throw new DomainError('not_found');
+  return { recipient, verification };
+}
+
+/** As `lockVerification`, for the verification that a provider's event names; undefined when there is none. */
+export async function lockVerificationTarget(tx: Tx, verificationId: string): Promise<LockedVerification | undefined> {
+  const [row] = await tx.select({ orgId: verifications.orgId }).from(verifications).where(eq(verifications.verificationId, verificationId)).limit(1);
+  return row && lockVerification(tx, row.orgId, verificationId);
+}
+
+/** A recipient and its latest verifications, newest first, as they were at one moment. */
+export async function readVerifications(
+  db: Database,
+  orgId: string,
+  recipientId: string,
+): Promise<{ readonly recipient: Recipient; readonly verifications: Verification[] }> {
+  return await db.transaction(
+    async (tx) => ({
+      recipient: await getRecipient(tx, orgId, recipientId),
+      verifications: await tx
+        .select()
+        .from(verifications)
+        .where(and(eq(verifications.orgId, orgId), eq(verifications.recipientId, recipientId)))
+        .orderBy(desc(verifications.createdAt), desc(verifications.verificationId))
+        .limit(LIST_MAX),
+    }),
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+}
+
+/**
+ * Moves a verification that the caller has locked and read in this transaction.
+ *
+ * @returns the verification as it now stands
+ * @throws DomainError `state_conflict` when the table has no such transition
+ */
+export async function moveVerification(tx: Tx, { recipient, verification }: LockedVerification, move: VerificationMove): Promise<Verification> {
+  if (!canMoveVerification(verification.status, move.to)) throw new DomainError('state_conflict', { current_state: verification.status });
+  const decided = move.to === 'verified' || move.to === 'rejected';
+  const change = {
+    status: move.to,
+    decidedAt: decided ? move.at : null,
+    verifiedName: move.to === 'verified' ? move.verifiedName : null,
+    rejectionReason: move.to === 'rejected' ? move.rejectionReason : null,
+  };
+  const moved: Verification = { ...verification, ...change };
+  const updated = await tx
+    .update(verifications)
+    .set(change)
+    .where(and(owned(verification.orgId, verification.verificationId), eq(verifications.status, verification.status)))
+    .returning({ verificationId: verifications.verificationId });
+  if (updated.length !== 1) throw new Error(`verification ${verification.verificationId} was moved without its lock`);
+  const othersOpen = move.to === 'expired' && (await hasOtherOpen(tx, verification));
+  await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, moved, othersOpen), move.at);
+  await tell(tx, moved, move.at, move.requestId);
+  if (decided) await ring(tx, moved, move.requestId);
+  return moved;
+}
+
+/** What nobody decided in time is expired by whoever looks next; all else stays as it is. */
+export async function expireIfOver(tx: Tx, locked: LockedVerification, at: Date): Promise<Verification> {
+  const { verification } = locked;
+  if (!isOpen(verification.status) || at < verification.expiresAt) return verification;
+  return await moveVerification(tx, locked, { to: 'expired', at, requestId: verification.requestId });
+}
+
+/** Takes a decision about a verification that the caller has locked. Refusals may have expired it, so commit either way. */
+export async function decideVerification(
+  tx: Tx,
+  locked: LockedVerification,
+  decision: VerificationDecision,
+  context: { readonly at: Date; readonly requestId: string },
+): Promise<DecisionOutcome> {
+  const verification = await expireIfOver(tx, locked, context.at);
+  if (isOpen(verification.status)) return { result: 'decided', verification: await moveVerification(tx, locked, { ...decision, ...context }) };
+  return { result: isSameDecision(verification, decision) ? 'repeated' : 'refused', verification };
+}
+
+/** Names the provider's applicant, once; false when it was named before. */
+export async function setApplicant(tx: Tx, verification: Verification, applicantId: string): Promise<boolean> {
+  const updated = await tx
+    .update(verifications)
+    .set({ applicantId })
+    .where(and(owned(verification.orgId, verification.verificationId), isNull(verifications.applicantId)))
+    .returning({ verificationId: verifications.verificationId });
+  return updated.length === 1;
+}
+
+async function hasOtherOpen(tx: Tx, { verificationId, recipientId }: Verification): Promise<boolean> {
+  const [row] = await tx
+    .select({ verificationId: verifications.verificationId })
+    .from(verifications)
+    .where(
+      and(
+        eq(verifications.recipientId, recipientId),
+        ne(verifications.verificationId, verificationId),
+        inArray(verifications.status, [...OPEN_VERIFICATION_STATUSES]),
+      ),
+    )
+    .limit(1);
+  return row !== undefined;
+}
+
+async function setRecipientStatus(tx: Tx, recipient: Recipient, verificationStatus: RecipientVerificationStatus, at: Date): Promise<void> {
+  if (verificationStatus === recipient.verificationStatus) return;
+  await tx
+    .update(recipients)
+    .set({ verificationStatus, updatedAt: at })
+    .where(and(eq(recipients.orgId, recipient.orgId), eq(recipients.recipientId, recipient.recipientId)));
+}
+
+async function tell(tx: Tx, verification: Verification, at: Date, requestId: string): Promise<void> {
+  const type = EVENT_OF[verification.status];
+  if (type === undefined) return;
+  await recordEvent(tx, {
+    orgId: verification.orgId,
+    objectType: 'verification',
+    objectId: verification.verificationId,
+    type,
+    data: verificationResource(verification),
+    at,
+    requestId,
+  });
+}
+
+/** Rings the verification's own workflow and every settlement that the decision was held for. */
+async function ring(tx: Tx, verification: Verification, requestId: string): Promise<void> {
+  const held = await tx
+    .select({
+      settlementId: settlements.settlementId,
+      orgId: settlements.orgId,
+      corridor: settlements.corridor,
+      paymentMethod: settlements.paymentMethod,
+    })
+    .from(settlements)
+    .where(and(eq(settlements.recipientId, verification.recipientId), eq(settlements.status, 'compliance_hold')));
+  const messages: OutboxMessage[] = [
+    verificationMessage(verification, 'verificationDecided', requestId),
+    ...held.map((settlement) => settlementMessage(settlement, 'verificationDecided', requestId)),
+  ];
+  for (let start = 0; start < messages.length; start += RING_BATCH) await enqueue(tx, ...messages.slice(start, start + RING_BATCH));
+}
