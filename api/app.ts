@@ -15,6 +15,7 @@ import { acceptSignedBodies } from './plugins/signed-body.ts';
 import { apiKeyRoutes } from './routes/api-key.ts';
 import { bankledgerEventRoutes } from './routes/bankledger-event.ts';
 import { banklinkRoutes } from './routes/banklink.ts';
+import { capabilityRoutes } from './routes/capability.ts';
 import { cardprocEventRoutes } from './routes/cardproc-event.ts';
 import { caribbeanRoutes } from './routes/caribbean.ts';
 import { certificateRoutes } from './routes/certificate.ts';
@@ -23,6 +24,7 @@ import { estimateRoutes } from './routes/estimate.ts';
 import { feeRoutes } from './routes/fee.ts';
 import { healthRoutes } from './routes/health.ts';
 import { jwksRoutes } from './routes/jwks.ts';
+import { launchGateRoutes } from './routes/launch-gate.ts';
 import { organizationRoutes } from './routes/organization.ts';
 import { paymentMethodRoutes } from './routes/payment-method.ts';
 import { recipientRoutes } from './routes/recipient.ts';
@@ -85,6 +87,8 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(organizationRoutes(deps));
   await app.register(apiKeyRoutes(deps));
   await app.register(recipientRoutes(deps));
+  await app.register(capabilityRoutes());
+  await app.register(launchGateRoutes(deps));
   await app.register(healthRoutes(deps));
   app.get(
     '/openapi.json',

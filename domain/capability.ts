@@ -1,3 +1,154 @@
-/** The states of a capability (contract §14). Nothing here may be `live` or `maintenance`. */
+/**
+ * What the service can do, and how far (contract §14). No capability is live or in maintenance: code that exists, or
+ * an address that answers, makes none so. A catalog that says otherwise does not start.
+ */
+import { GATES, type Gate } from './gate.ts';
+import type { EnvironmentName } from './runtime.ts';
+
+/** The states of a capability. Nothing here may be `live` or `maintenance`. */
 export const CAPABILITY_STATES = ['live', 'local sandbox', 'gated', 'maintenance', 'unavailable'] as const;
 export type CapabilityState = (typeof CAPABILITY_STATES)[number];
+
+export const CAPABILITY_CATEGORIES = [
+  'developer',
+  'recipients',
+  'identity',
+  'quotes',
+  'payins',
+  'payouts',
+  'balances',
+  'compliance',
+  'evidence',
+  'events',
+  'reports',
+  'reconciliation',
+  'exceptions',
+  'batch',
+  'onchain',
+] as const;
+export type CapabilityCategory = (typeof CAPABILITY_CATEGORIES)[number];
+
+export const CAPABILITY_ENVIRONMENTS = ['public', 'local sandbox', 'remote sandbox', 'production'] as const satisfies readonly ('public' | EnvironmentName)[];
+export type CapabilityEnvironment = (typeof CAPABILITY_ENVIRONMENTS)[number];
+
+export const CAPABILITY_AUDIENCES = ['public', 'authenticated partner'] as const;
+export type CapabilityAudience = (typeof CAPABILITY_AUDIENCES)[number];
+
+export const EVIDENCE_LEVELS = ['locally tested', 'documented'] as const;
+export type EvidenceLevel = (typeof EVIDENCE_LEVELS)[number];
+
+export type Capability = {
+  readonly id: string;
+  readonly name: string;
+  readonly category: CapabilityCategory;
+  readonly description: string;
+  readonly state: CapabilityState;
+  /** Where it is offered; for what is not offered yet, where it would be first. */
+  readonly environment: CapabilityEnvironment;
+  readonly audience: CapabilityAudience;
+  /** Through what it is used: operations, or what stands in their place. */
+  readonly surface: string;
+  readonly evidenceLevel: EvidenceLevel;
+  /** Tests that prove it, each as `<file> › <name of the test>`; none for what is only documented. */
+  readonly evidence: readonly string[];
+  /** The launch gate that stands before its next state. */
+  readonly nextGate: Gate;
+  /** RFC 3339, UTC, milliseconds. */
+  readonly reviewedAt: string;
+};
+
+export type CapabilityCatalog = { readonly schemaVersion: string; readonly updatedAt: string; readonly services: readonly Capability[] };
+
+/** The specification's table of states. The catalog must agree with it, entry by entry. */
+export const SPECIFIED_STATES: Readonly<Record<Exclude<CapabilityState, 'live' | 'maintenance'>, readonly string[]>> = {
+  'local sandbox': [
+    'recipient-records',
+    'quote-estimates',
+    'payment-method-discovery',
+    'settlement-simulation',
+    'settlement-reads',
+    'caribbean-corridor-metadata',
+    'compliance-evidence',
+    'evidence-certificates',
+    'webhook-delivery-history',
+  ],
+  gated: [
+    'partner-api-catalog',
+    'sdk-packages',
+    'recipient-creation',
+    'kyb-kyc-orchestration',
+    'ach-card-wire-collection',
+    'public-certificate-verification',
+    'webhook-subscriptions',
+    'usage-reporting',
+    'onchain-settlement-execution',
+  ],
+  unavailable: [
+    'jmd-local-payout',
+    'partner-balances',
+    'three-way-reconciliation',
+    'returns-refunds-disputes',
+    'batch-payables',
+    'published-certificate-anchor',
+    'production-certification',
+  ],
+};
+
+const EVIDENCE = /^test\/[a-z0-9/-]+\.test\.ts › \S.*$/;
+const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+
+/** Everything that is wrong with a catalog, a sentence each; none when it may be served. */
+export function catalogFaults({ updatedAt, services }: CapabilityCatalog): string[] {
+  const specified = new Map(Object.entries(SPECIFIED_STATES).flatMap(([state, ids]) => ids.map((id) => [id, state] as const)));
+  const ids = services.map(({ id }) => id);
+  const latest = services
+    .map(({ reviewedAt }) => reviewedAt)
+    .sort()
+    .at(-1);
+  return [
+    ...[...specified.keys()].filter((id) => !ids.includes(id)).map((id) => `${id} is missing`),
+    ...ids.filter((id, index) => ids.indexOf(id) !== index).map((id) => `${id} is there twice`),
+    ...(updatedAt === latest ? [] : ['the catalog is not as old as its newest review']),
+    ...services.flatMap((entry) => entryFaults(entry, specified.get(entry.id)).map((fault) => `${entry.id} ${fault}`)),
+  ];
+}
+
+/** @throws Error naming every fault */
+export function requireSoundCatalog(catalog: CapabilityCatalog): void {
+  const faults = catalogFaults(catalog);
+  if (faults.length > 0) throw new Error(`The capability catalog must not be served: ${faults.join('; ')}.`);
+}
+
+function entryFaults(entry: Capability, specifiedState: string | undefined): string[] {
+  const isTested = entry.evidenceLevel === 'locally tested';
+  const checks: readonly (readonly [boolean, string])[] = [
+    [specifiedState !== undefined, 'is not in the specification'],
+    [entry.state === specifiedState, `is ${entry.state}, not ${specifiedState ?? 'anything'}`],
+    [CAPABILITY_CATEGORIES.includes(entry.category), 'has an unknown category'],
+    [CAPABILITY_ENVIRONMENTS.includes(entry.environment), 'has an unknown environment'],
+    [CAPABILITY_AUDIENCES.includes(entry.audience), 'has an unknown audience'],
+    [EVIDENCE_LEVELS.includes(entry.evidenceLevel), 'has an unknown evidence level'],
+    [GATES.includes(entry.nextGate), 'waits for an unknown gate'],
+    [[entry.name, entry.description, entry.surface].every((text) => text.trim() !== ''), 'has an empty text'],
+    [TIMESTAMP.test(entry.reviewedAt) && !Number.isNaN(Date.parse(entry.reviewedAt)), 'was reviewed at no time'],
+    [isTested === entry.evidence.length > 0, isTested ? 'is called tested but names no test' : 'names tests but is not called tested'],
+    [entry.evidence.every((test) => EVIDENCE.test(test)), 'names a test in another form than `<file> › <name>`'],
+  ];
+  return checks.filter(([sound]) => !sound).map(([, fault]) => fault);
+}
+
+/** The catalog as it is served: without a key, what is public; with one, everything. */
+export const catalogResource = ({ schemaVersion, updatedAt, services }: CapabilityCatalog, isPartner: boolean) => ({
+  schema_version: schemaVersion,
+  updated_at: updatedAt,
+  states: [...CAPABILITY_STATES],
+  services: services
+    .filter(({ audience }) => isPartner || audience === 'public')
+    .map(({ evidenceLevel, nextGate, reviewedAt, evidence, ...entry }) => ({
+      ...entry,
+      evidence_level: evidenceLevel,
+      evidence: [...evidence],
+      next_gate: nextGate,
+      reviewed_at: reviewedAt,
+    })),
+});

@@ -4,6 +4,7 @@ import { UNANCHORED } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { checkCertificate } from '../certificate-check.ts';
+import { namesTag } from '../conditional.ts';
 import type { ApiDeps } from '../deps.ts';
 import { principalOf } from '../route-config.ts';
 import { CertificateConditions, CertificatePath, CertificateVerification, CertificateVerifyQuery, EvidenceCertificate } from '../schemas/certificate.ts';
@@ -88,9 +89,3 @@ export const certificateRoutes =
       },
     );
   };
-
-/** Whether an If-None-Match names this tag (RFC 9110 §13.1.2: any of a list, weak or strong, or `*`). */
-function namesTag(ifNoneMatch: string | undefined, etag: string): boolean {
-  const tags = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim());
-  return tags.includes('*') || tags.some((tag) => tag.replace(/^W\//, '') === etag);
-}

@@ -47,8 +47,6 @@ export const NOT_YET: readonly string[] = [
   'POST /v2/test-helpers/settlements/{settlement_id}/events',
   'POST /v2/test-helpers/settlements/{settlement_id}/advance',
   'GET /v2/test-helpers/scenarios',
-  'GET /v2/capabilities',
-  'GET /v2/launch-gates',
 ];
 
 export const nameOf = ({ method, path: route }: { readonly method: string; readonly path: string }): string => `${method} ${route}`;
