@@ -53,7 +53,8 @@ export const openapi = fp(async (app: FastifyInstance) => {
       });
     }
   });
-  await app.register(fastifyZodOpenApiPlugin, { documentOpts: { override: tidySchema } });
+  // A default around what only its `override` describes is empty before that override.
+  await app.register(fastifyZodOpenApiPlugin, { documentOpts: { override: tidySchema, allowEmptySchema: { default: true } } });
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
