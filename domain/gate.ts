@@ -59,8 +59,6 @@ const NOT_NEEDED_TO_SIMULATE: readonly GateReason[] = ['no_evidence', 'no_live_a
 /** An operator's name, one spelling for each. */
 export const operatorName = (text: string): string => text.trim().toLowerCase();
 
-export const isGate = (name: string): name is Gate => GATES.some((gate) => gate === name);
-
 /** One verdict a gate. For several corridors a gate is open when it is open in each of them. */
 export function evaluateGates(evidence: readonly GateEvidence[], scope: GateScope, now: Date): readonly GateVerdict[] {
   return GATES.map((gate) => {
