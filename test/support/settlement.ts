@@ -31,7 +31,7 @@ const STEP_MS = 1_000;
 const PROVIDER_OF: Record<PaymentMethod, EvidenceProvider> = { card: 'cardproc', ach: 'bankledger', wire: 'bankledger', internal: 'internal' };
 
 /** An active, unverified recipient in Jamaica with bank details. */
-export async function insertRecipient(db: Database | Tx, orgId: string, values: SettledOptions['recipient'] = {}): Promise<string> {
+async function insertRecipient(db: Database | Tx, orgId: string, values: SettledOptions['recipient'] = {}): Promise<string> {
   const recipientId = newId();
   const at = new Date();
   await db.insert(recipients).values({
