@@ -7,11 +7,12 @@
  */
 import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { repositoryRoot } from './place.ts';
+import { layOut, shareClasses } from './test-server.ts';
 
 export type Acquisition = {
   /** The caller's environment, handed on to every program this starts: the explicit paths, PATH, JAVA_HOME, proxies. */
@@ -35,8 +36,6 @@ const run = promisify(execFile);
 
 const CLI_VERSION = 'v1.5.1';
 const TEST_SERVER_VERSION = 'v1.38.0';
-const LOGBACK_VERSION = '1.5.18';
-const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
 const DOWNLOAD_TIMEOUT_MS = 180_000;
 const BUILD_TIMEOUT_MS = 900_000;
 const INSTALLING = '.installing-';
@@ -149,17 +148,15 @@ function mavenAssembly(name: string): Branch {
     if (!env['JAVA_HOME'] && !findOnPath('java', env)) return { refusal: 'There is no Java on the PATH to run it with.' };
     onProgress?.('collecting the time-skipping server with Maven, once, which takes about a minute');
     const outcome = await install(binDirectory, path.dirname(name), 'mvn', async (directory) => {
-      const assembly = path.join(directory, 'assembly');
-      await mkdir(assembly);
-      await writeFile(path.join(directory, 'pom.xml'), POM);
-      const args = ['--batch-mode', '--quiet', MAVEN_COPY, '-DincludeScope=runtime', `-DoutputDirectory=${path.join(assembly, 'jars')}`];
+      const { pom, pluginGoal, jars } = await layOut(directory, TEST_SERVER_VERSION);
+      const args = ['--batch-mode', '--quiet', `--file=${pom}`, pluginGoal, '-DincludeScope=runtime', `-DoutputDirectory=${jars}`];
       await run(maven, args, { cwd: directory, env: { ...env }, timeout: BUILD_TIMEOUT_MS, signal });
-      await writeFile(path.join(assembly, 'logback.xml'), LOGBACK);
-      await writeFile(path.join(assembly, 'run'), LAUNCHER);
-      await chmod(path.join(assembly, 'run'), 0o755);
-      return assembly;
+      return path.dirname(jars);
     });
-    return 'path' in outcome ? { path: path.join(binDirectory, name) } : outcome;
+    if ('refusal' in outcome) return outcome;
+    const program = path.join(binDirectory, name);
+    await shareClasses(program, env, signal);
+    return { path: program };
   };
 }
 
@@ -213,32 +210,3 @@ function lastWords(error: unknown): string {
   const text = written.find((output) => output !== '') ?? error.message;
   return (text.split('\n').at(-1) ?? '').trim().replace(/\.$/, '').slice(0, 300);
 }
-
-const dependency = (group: string, artifact: string, version: string): string =>
-  `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`;
-
-const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>local</groupId><artifactId>test-server</artifactId><version>1</version>
-  <dependencies>
-    ${dependency('io.temporal', 'temporal-test-server', TEST_SERVER_VERSION.slice(1))}
-    ${dependency('ch.qos.logback', 'logback-classic', LOGBACK_VERSION)}
-  </dependencies>
-</project>
-`;
-
-/** Without it the server prints megabytes of debug lines. */
-const LOGBACK = `<configuration>
-  <appender name="stderr" class="ch.qos.logback.core.ConsoleAppender"><target>System.err</target><encoder><pattern>%msg%n</pattern></encoder></appender>
-  <root level="ERROR"><appender-ref ref="stderr"/></root>
-</configuration>
-`;
-
-/** \`exec\` keeps the pid, so that ending this program ends the server; the watcher ends it when the parent was killed. */
-const LAUNCHER = `#!/bin/sh
-here=$(cd "$(dirname "$0")" && pwd)
-parent=$PPID
-( while kill -0 "$parent" 2>/dev/null && kill -0 "$$" 2>/dev/null; do sleep 2; done; kill "$$" 2>/dev/null ) </dev/null >/dev/null 2>&1 &
-exec "\${JAVA_HOME:+$JAVA_HOME/bin/}java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \\
-  -Dlogback.configurationFile="$here/logback.xml" -cp "$here/jars/*" io.temporal.testserver.TestServer "$@"
-`;
