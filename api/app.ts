@@ -23,12 +23,14 @@ import { corridorRoutes } from './routes/corridor.ts';
 import { estimateRoutes } from './routes/estimate.ts';
 import { feeRoutes } from './routes/fee.ts';
 import { healthRoutes } from './routes/health.ts';
+import { idverifyEventRoutes } from './routes/idverify-event.ts';
 import { jwksRoutes } from './routes/jwks.ts';
 import { launchGateRoutes } from './routes/launch-gate.ts';
 import { organizationRoutes } from './routes/organization.ts';
 import { paymentMethodRoutes } from './routes/payment-method.ts';
 import { recipientRoutes } from './routes/recipient.ts';
 import { settlementRoutes } from './routes/settlement.ts';
+import { verificationRoutes } from './routes/verification.ts';
 
 export const LIMITS = {
   bodyBytes: 64 * 1024,
@@ -76,6 +78,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
     acceptSignedBodies(signed);
     await signed.register(cardprocEventRoutes(deps));
     await signed.register(bankledgerEventRoutes(deps));
+    await signed.register(idverifyEventRoutes(deps));
   });
   await app.register(banklinkRoutes(deps));
   await app.register(estimateRoutes(deps));
@@ -87,6 +90,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(organizationRoutes(deps));
   await app.register(apiKeyRoutes(deps));
   await app.register(recipientRoutes(deps));
+  await app.register(verificationRoutes(deps));
   await app.register(capabilityRoutes());
   await app.register(launchGateRoutes(deps));
   await app.register(healthRoutes(deps));

@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts';
 import type { Database } from '../db/client.ts';
 import type { Sealer } from '../db/seal.ts';
+import type { IdentityProvider } from '../domain/idverify.ts';
 import type { CertificateKeys } from './certificate-key.ts';
 
 export type ApiDeps = {
@@ -22,6 +23,8 @@ export type ApiDeps = {
   readonly db: Database;
   readonly sealer: Sealer;
   readonly certificateKeys: CertificateKeys;
+  /** Undefined in a remote runtime without the provider's credentials. */
+  readonly idverify: IdentityProvider | undefined;
   /** Tells this process's dispatcher that something was committed; never waits (design §1.2). */
   readonly dispatcher: { nudge(): void };
   /** Whether Temporal answers; reported by readiness, decides nothing. */

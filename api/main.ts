@@ -1,5 +1,7 @@
 /** The API's process: configuration, connections, dispatcher, listening, and an orderly end. */
 import closeWithGrace from 'close-with-grace';
+// biome-ignore lint/style/noRestrictedImports: the composition root brings the adapter that routes know as a domain type.
+import { createIdverify } from '../activities/providers/idverify.ts';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
@@ -27,6 +29,7 @@ const app = await buildApp(
     db: connection.db,
     sealer: createSealer(config.encryptionKeys),
     certificateKeys: certificateKeys(config.certificateSigningKeys),
+    idverify: createIdverify({ runtime: config.runtime, settings: config.idverify, now: () => new Date(), log }),
     dispatcher,
     temporalHealth: temporal.health,
     now: () => new Date(),

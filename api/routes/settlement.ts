@@ -104,7 +104,7 @@ export const commandFingerprint = (request: FastifyRequest) =>
   fingerprintOf({ method: request.method, route: request.routeOptions.url ?? '', bytes: request.rawBody, fields: Object(request.body) });
 
 /** Sends the stored bytes, so that every answer to one key is the same. */
-export function sendAccepted(reply: FastifyReply, accepted: Accepted, location: string): FastifyReply {
+export function sendAccepted(reply: FastifyReply, accepted: Pick<Accepted, 'status' | 'body' | 'replayed'>, location: string): FastifyReply {
   if (accepted.replayed) reply.header('Idempotency-Replayed', 'true');
   return reply.code(accepted.status).header('Location', location).type('application/json; charset=utf-8').send(accepted.body);
 }

@@ -26,8 +26,8 @@ const CONFIG: ApiDeps['config'] = {
   logLevel: 'silent',
 };
 
-/** The document that `/openapi.json` serves. */
-export async function openapiDocument() {
+/** The document that `/openapi.json` serves, and the operations that it should describe. */
+export async function describeApi() {
   const app = await buildApp(
     {
       config: CONFIG,
@@ -42,7 +42,7 @@ export async function openapiDocument() {
   );
   try {
     await app.ready();
-    return app.swagger();
+    return { document: app.swagger(), operations: app.operations };
   } finally {
     await app.close();
   }

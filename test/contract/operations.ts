@@ -17,7 +17,6 @@ export type OperationRow = {
 
 /** Entries leave this list when their operation is built; none is ever added. */
 export const NOT_YET: readonly string[] = [
-  'POST /v2/webhooks/idverify',
   'POST /consumer/auth/request-otp',
   'POST /consumer/auth/verify-otp',
   'POST /consumer/auth/logout',
@@ -28,10 +27,6 @@ export const NOT_YET: readonly string[] = [
   'POST /consumer/transfers',
   'GET /consumer/transfers',
   'GET /consumer/transfers/{transfer_id}',
-  'POST /v1/kyc/verify',
-  'POST /v1/kyc/{verification_id}/complete',
-  'GET /v1/kyc/status/{recipient_id}',
-  'POST /v1/kyc/idverify/applicant',
   'POST /v1/wallets',
   'GET /v1/wallets',
   'GET /v1/wallets/{wallet_id}',

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
+import { createIdverify } from '../../activities/providers/idverify.ts';
 import { issueApiKey } from '../../api/api-key.ts';
 import { buildApp } from '../../api/app.ts';
 import { certificateKeys } from '../../api/certificate-key.ts';
@@ -71,6 +72,7 @@ export async function createTestApi(
     db: connection.db,
     sealer: createSealer([TEST_SECRETS.encryption]),
     certificateKeys: certificateKeys([TEST_SECRETS.signing]),
+    idverify: createIdverify({ runtime, settings: undefined, now: () => new Date(), log: { warn: () => undefined } }),
     dispatcher: {
       nudge: () => {
         nudgeCount += 1;

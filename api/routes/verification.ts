@@ -1,0 +1,142 @@
+/**
+ * Verification of recipients (contract §8). By hand in the local sandbox; elsewhere by the identity provider, whose
+ * decisions come through its signed webhook alone.
+ */
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import type { z } from 'zod';
+import { decideVerification, lockVerification, readVerifications } from '../../db/queries/verification.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { VerificationDecision } from '../../domain/verification.ts';
+import { verificationDetail } from '../../domain/verification-resource.ts';
+import type { ApiDeps } from '../deps.ts';
+import { principalOf } from '../route-config.ts';
+import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
+import {
+  CompleteVerificationRequest,
+  CreateIdverifyApplicantRequest,
+  IdverifyApplicantResponse,
+  StartVerificationRequest,
+  VerificationPath,
+  VerificationRecipientPath,
+  VerificationResponse,
+  VerificationStatusResponse,
+} from '../schemas/verification.ts';
+import { openApplicant, openManualVerification } from '../verification-opening.ts';
+import { commandFingerprint, sendAccepted } from './settlement.ts';
+
+const TAGS = ['Verification'];
+
+export const verificationRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v1/kyc/verify',
+      {
+        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', conflicts: ['idempotency_key_reused', 'state_conflict'] } },
+        schema: {
+          tags: TAGS,
+          summary: 'Open a verification that is decided by hand',
+          description:
+            'Manual mock of the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. At most one is open per recipient and type; open for 30 days.',
+          headers: OptionalIdempotencyKey,
+          body: StartVerificationRequest,
+          response: { 201: VerificationResponse },
+        },
+      },
+      async (request, reply) => {
+        const { body } = request;
+        const { orgId } = principalOf(request);
+        const idempotencyKey = request.headers['idempotency-key'];
+        const answer = await openManualVerification(deps, {
+          orgId,
+          recipientId: body.recipient_id,
+          requestId: request.id,
+          verificationType: body.verification_type,
+          documentType: body.document_type ?? null,
+          documentCountry: body.document_country ?? null,
+          keyed: idempotencyKey === undefined ? undefined : { orgId, idempotencyKey, fingerprint: commandFingerprint(request) },
+        });
+        return sendAccepted(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
+      },
+    );
+
+    app.post(
+      '/v1/kyc/:verification_id/complete',
+      {
+        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', conflicts: ['state_conflict'] } },
+        schema: {
+          tags: TAGS,
+          summary: 'Decide a verification by hand',
+          description: 'Local sandbox only. The same decision again is answered alike; another one is a conflict.',
+          params: VerificationPath,
+          body: CompleteVerificationRequest,
+          response: { 200: VerificationResponse },
+        },
+      },
+      async (request) => {
+        const { orgId } = principalOf(request);
+        const { result, verification } = await deps.db.transaction(async (tx) => {
+          const locked = await lockVerification(tx, orgId, request.params.verification_id);
+          return await decideVerification(tx, locked, decisionOf(request.body), { at: deps.now(), requestId: request.id });
+        });
+        deps.dispatcher.nudge();
+        if (result === 'refused') throw new DomainError('state_conflict', { current_state: verification.status });
+        return verificationDetail(verification);
+      },
+    );
+
+    app.get(
+      '/v1/kyc/status/:recipient_id',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: { tags: TAGS, summary: "Read a recipient's verifications", params: VerificationRecipientPath, response: { 200: VerificationStatusResponse } },
+      },
+      async (request) => {
+        const { recipient, verifications } = await readVerifications(deps.db, principalOf(request).orgId, request.params.recipient_id);
+        const shown = verifications.map(verificationDetail);
+        return {
+          recipient_id: recipient.recipientId,
+          verification_status: recipient.verificationStatus,
+          latest: shown[0] ?? null,
+          verifications: shown,
+        };
+      },
+    );
+
+    app.post(
+      '/v1/kyc/idverify/applicant',
+      {
+        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'provider_not_configured', conflicts: ['state_conflict'] } },
+        schema: {
+          tags: TAGS,
+          summary: 'Have the identity provider verify a recipient',
+          description:
+            "Opens a verification, or goes on with the open one, and answers with a short-lived token for the provider's widget. Safe to repeat. The provider's confirmed name and document country are neither fetched nor reconciled.",
+          body: CreateIdverifyApplicantRequest,
+          response: { 201: IdverifyApplicantResponse },
+        },
+      },
+      async (request, reply) => {
+        const { body } = request;
+        const { verification, applicant, simulation } = await openApplicant(deps, {
+          orgId: principalOf(request).orgId,
+          recipientId: body.recipient_id,
+          requestId: request.id,
+          levelName: body.level_name,
+          givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
+        });
+        return reply.code(201).send({
+          verification_id: verification.verificationId,
+          applicant_id: applicant.applicantId,
+          sdk_access_token: applicant.sdkAccessToken,
+          sdk_access_token_expires_at: applicant.sdkAccessTokenExpiresAt.toISOString(),
+          provider: 'idverify' as const,
+          simulation,
+        });
+      },
+    );
+  };
+
+/** The schema holds that a rejection has its reason. */
+const decisionOf = (body: z.output<typeof CompleteVerificationRequest>): VerificationDecision =>
+  body.status === 'verified' ? { to: 'verified', verifiedName: body.verified_name ?? null } : { to: 'rejected', rejectionReason: body.rejection_reason ?? '' };

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
+import { DOCUMENT_TYPES, VERIFICATION_DECISIONS, VERIFICATION_PROVIDERS, VERIFICATION_STATUSES, VERIFICATION_TYPES } from '../../domain/verification.ts';
+import { country, email, id, optional, phone, text, timestamp } from './common.ts';
+
+const NAME_LENGTH_MAX = 140;
+const REASON_LENGTH_MAX = 500;
+const LEVEL_LENGTH_MAX = 100;
+
+const subject = { recipient_id: id().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41' }), org_id: id() };
+
+export const StartVerificationRequest = z
+  .strictObject({
+    ...subject,
+    verification_type: optional(z.enum(VERIFICATION_TYPES)).meta({
+      description: "By default the recipient's own: `kyc` for an individual, `kyb` for a business.",
+    }),
+    document_type: optional(z.enum(DOCUMENT_TYPES)),
+    document_country: optional(country()),
+  })
+  .meta({ id: 'StartVerificationRequest' });
+
+export const CompleteVerificationRequest = z
+  .strictObject({
+    status: z.enum(VERIFICATION_DECISIONS).meta({ example: 'verified' }),
+    verified_name: optional(text(1, NAME_LENGTH_MAX)).meta({ description: 'Only with `verified`.', example: 'Marcia Campbell' }),
+    rejection_reason: optional(text(1, REASON_LENGTH_MAX)).meta({ description: 'Exactly with `rejected`.' }),
+  })
+  .superRefine((body, context) => {
+    const fault = (field: string, message: string, type?: string) =>
+      context.addIssue({ code: 'custom', path: [field], message, ...(type === undefined ? {} : { params: { type } }) });
+    if (body.status === 'rejected' && body.rejection_reason === undefined) fault('rejection_reason', 'Field required', 'missing');
+    if (body.status === 'verified' && body.rejection_reason !== undefined) fault('rejection_reason', 'is allowed only when status is rejected');
+    if (body.status === 'rejected' && body.verified_name !== undefined) fault('verified_name', 'is allowed only when status is verified');
+  })
+  .meta({ id: 'CompleteVerificationRequest' });
+
+const COMPATIBILITY = 'Kept for compatibility and never used: contact data is that of the recipient.';
+
+export const CreateIdverifyApplicantRequest = z
+  .strictObject({
+    ...subject,
+    level_name: optional(text(1, LEVEL_LENGTH_MAX)).meta({ description: "The provider's name for what it is to check.", example: 'basic-kyc-level' }),
+    email: optional(email()).meta({ description: COMPATIBILITY }),
+    phone: optional(phone()).meta({ description: COMPATIBILITY }),
+    country: optional(country()).meta({ description: COMPATIBILITY }),
+  })
+  .meta({ id: 'CreateIdverifyApplicantRequest' });
+
+export const VerificationResponse = z
+  .object({
+    verification_id: z.string().meta({ example: '019ad3f1-02b4-7c55-8a10-6f3f1f9e7d20' }),
+    recipient_id: z.string(),
+    org_id: z.string(),
+    verification_type: z.enum(VERIFICATION_TYPES),
+    document_type: z.enum(DOCUMENT_TYPES).nullable(),
+    document_country: z.string().nullable(),
+    status: z.enum(VERIFICATION_STATUSES),
+    provider: z.enum(VERIFICATION_PROVIDERS),
+    applicant_id: z.string().nullable(),
+    verified_name: z.string().nullable(),
+    rejection_reason: z.string().nullable(),
+    created_at: timestamp(),
+    decided_at: timestamp().nullable(),
+    expires_at: timestamp(),
+    workflow_id: z.string(),
+  })
+  .meta({ id: 'VerificationResponse' });
+
+export const VerificationStatusResponse = z
+  .object({
+    recipient_id: z.string(),
+    verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES),
+    latest: VerificationResponse.nullable(),
+    verifications: z.array(VerificationResponse).meta({ description: 'The latest 100, newest first.' }),
+  })
+  .meta({ id: 'VerificationStatusResponse' });
+
+export const IdverifyApplicantResponse = z
+  .object({
+    verification_id: z.string(),
+    applicant_id: z.string(),
+    sdk_access_token: z.string().meta({ description: "For the provider's widget; stored nowhere. Ask again for a new one." }),
+    sdk_access_token_expires_at: timestamp(),
+    provider: z.literal('idverify'),
+    simulation: z.boolean(),
+  })
+  .meta({ id: 'IdverifyApplicantResponse' });
+
+export const VerificationPath = z.object({ verification_id: id() });
+export const VerificationRecipientPath = z.object({ recipient_id: id() });
