@@ -25,11 +25,17 @@ export function parseJsonBody(bytes: Buffer): unknown {
   try {
     value = JSON.parse(source);
   } catch (error) {
-    const position = /position (\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
-    throw invalid(Number(position ?? 0), 'JSON decode error');
+    throw invalid(faultPosition(error, source), 'JSON decode error');
   }
   checkStructure(source);
   return value;
+}
+
+/** From the parser's message, which is never passed on: it quotes what was sent. */
+function faultPosition(error: unknown, source: string): number {
+  const message = error instanceof Error ? error.message : '';
+  if (message.includes('end of JSON')) return source.length;
+  return Number(/position (\d+)/.exec(message)?.[1] ?? 0);
 }
 
 /** Walks the tokens of valid JSON, holding one set of names per open object. */

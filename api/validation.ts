@@ -2,15 +2,18 @@
  * Turns what zod finds into FastAPI's HTTPValidationError (contract §2): pydantic's types, every fault of every
  * part of the request, never a submitted value.
  */
+import { parse as parseQuery } from 'node:querystring';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ValidationFault } from '../domain/error.ts';
+import { parseJsonBody } from './json-body.ts';
 
+/** What was sent: Fastify has already put what the schemas made of it in the place of the parts that were right. */
 const PARTS = [
   { part: 'path', schemaKey: 'params', read: (request: FastifyRequest) => request.params },
-  { part: 'query', schemaKey: 'querystring', read: (request: FastifyRequest) => request.query },
-  { part: 'header', schemaKey: 'headers', read: (request: FastifyRequest) => request.headers },
-  { part: 'body', schemaKey: 'body', read: (request: FastifyRequest) => request.body },
+  { part: 'query', schemaKey: 'querystring', read: (request: FastifyRequest) => parseQuery(request.url.split('?', 2)[1] ?? '') },
+  { part: 'header', schemaKey: 'headers', read: (request: FastifyRequest) => request.raw.headers },
+  { part: 'body', schemaKey: 'body', read: (request: FastifyRequest) => (request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody)) },
 ] as const;
 
 /** Header names as the specification writes them. */
@@ -43,10 +46,12 @@ function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault[] {
   return [{ loc: at(issue.path), ...describe(issue) }];
 }
 
+const NAME_LENGTH_MAX = 64;
+
 /** The value of an unknown key is never echoed, and a key is cut before it could carry much. */
 function locate(key: PropertyKey, part: string): string | number {
   if (typeof key === 'number') return key;
-  const name = String(key).slice(0, 64);
+  const name = String(key).slice(0, NAME_LENGTH_MAX).toWellFormed();
   return part === 'header' ? (HEADER_NAMES[name] ?? name) : name;
 }
 
@@ -56,6 +61,9 @@ const TYPE_FAULTS: Record<string, { msg: string; type: string }> = {
   array: { msg: 'Input should be a valid list', type: 'list_type' },
   object: { msg: 'Input should be a valid object', type: 'dict_type' },
   record: { msg: 'Input should be a valid object', type: 'dict_type' },
+  // No number of the interface has a fraction: money is text.
+  number: { msg: 'Input should be a valid integer', type: 'int_type' },
+  int: { msg: 'Input should be a valid integer', type: 'int_type' },
 };
 
 function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
