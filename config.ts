@@ -4,7 +4,7 @@
  * and keeps them under `.local/`, so that the API and the worker, started apart, agree on them.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
@@ -49,11 +49,15 @@ export class ConfigError extends Error {
 
 const SECRET_LENGTH_MIN = 32;
 const KEY_BYTES = 32;
+/** A secret of fewer different characters or bytes was typed, not drawn. */
+const DISTINCT_MIN = 8;
+
+const required = (rule: string) => (issue: { readonly input?: unknown }) => (issue.input === undefined ? 'is required' : rule);
 
 const secret = z
   .string({ error: 'is required' })
   .min(SECRET_LENGTH_MIN, { error: `must have at least ${SECRET_LENGTH_MIN} characters` })
-  .refine((value) => new Set(value).size >= 8, { error: 'is too uniform to be a secret' });
+  .refine((value) => new Set(value).size >= DISTINCT_MIN, { error: 'is too uniform to be a secret' });
 
 const secretList = z
   .string({ error: 'is required' })
@@ -66,6 +70,8 @@ const namedKeys = z.string({ error: 'is required' }).transform((value, context):
     const key = Buffer.from(encoded, 'base64');
     if (!/^[A-Za-z0-9_-]{1,32}$/.test(id) || key.length !== KEY_BYTES) {
       context.addIssue({ code: 'custom', message: `must be a comma-separated list of <id>:<base64 of ${KEY_BYTES} bytes>` });
+    } else if (new Set(key).size < DISTINCT_MIN) {
+      context.addIssue({ code: 'custom', message: 'is too uniform to be a secret' });
     }
     return { id, key };
   });
@@ -73,7 +79,9 @@ const namedKeys = z.string({ error: 'is required' }).transform((value, context):
 });
 
 const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
-const url = (protocol: RegExp) => z.url({ protocol, error: 'must be a URL of the right kind' });
+const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
+/** As Temporal's own configuration reads it, which takes whatever else is written for false. */
+const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
 const Environment = z.object({
   RUNTIME_ENVIRONMENT: z.enum(RUNTIME_ENVIRONMENTS, { error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default` }),
@@ -82,6 +90,8 @@ const Environment = z.object({
   METRICS_PORT: port.optional(),
   PUBLIC_BASE_URL: url(/^https?$/).optional(),
   DATABASE_URL: url(/^postgres(ql)?$/),
+  TEMPORAL_TLS: temporalFlag,
+  TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag,
   API_KEY_PEPPER: secret,
   ENCRYPTION_KEYS: namedKeys,
   CERTIFICATE_SIGNING_KEY: namedKeys,
@@ -108,7 +118,8 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
   const parsed = Environment.safeParse(sandbox ? { ...sandboxSecrets(localDirectory), ...given } : given);
-  if (!parsed.success) throw new ConfigError(parsed.error.issues.map(describe));
+  const temporal = temporalConfig(given);
+  if (!parsed.success || 'fault' in temporal) throw new ConfigError([...faultsOf(parsed), ...('fault' in temporal ? [temporal.fault] : [])]);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -117,7 +128,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     metricsPort: value.METRICS_PORT,
     publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
     databaseUrl: value.DATABASE_URL,
-    temporal: temporalConfig(given),
+    temporal: temporal.connect,
     apiKeyPepper: value.API_KEY_PEPPER,
     encryptionKeys: value.ENCRYPTION_KEYS,
     certificateSigningKeys: value.CERTIFICATE_SIGNING_KEY,
@@ -135,17 +146,26 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
   });
 }
 
-function describe(issue: z.core.$ZodIssue): string {
-  return `${issue.path.join('.')} ${issue.message}`;
+/** A line for each variable and rule; a list that breaks one several times is told once. */
+function faultsOf(parsed: z.ZodSafeParseResult<unknown>): string[] {
+  return [...new Set(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`))];
 }
 
 /** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
-function temporalConfig(env: Record<string, string | undefined>): ClientConnectConfig {
+function temporalConfig(env: Record<string, string | undefined>): { readonly connect: ClientConnectConfig } | { readonly fault: string } {
   const present = Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
-  return loadClientConnectConfig({ disableFile: true, overrideEnvVars: present });
+  try {
+    return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: present }) };
+  } catch {
+    // What it says can quote a value.
+    return { fault: 'TEMPORAL_TLS_* cannot be used: a file cannot be read, or the same thing is given twice' };
+  }
 }
 
-/** Written once, readable by the owner alone; a second process that comes at the same moment reads the first one's. */
+/**
+ * Written once, readable by the owner alone. The file appears whole: it is linked to its name when it is written, so
+ * that a process that comes at the same moment reads the first one's and never half of it.
+ */
 function sandboxSecrets(directory: string): Record<string, string> {
   const file = path.join(directory, 'sandbox-secrets.json');
   mkdirSync(directory, { recursive: true });
@@ -159,11 +179,15 @@ function sandboxSecrets(directory: string): Record<string, string> {
     BANKLEDGER_WEBHOOK_SECRET: text(),
     IDVERIFY_WEBHOOK_SECRET: text(),
   };
+  const temporary = `${file}.${randomBytes(8).toString('hex')}`;
   try {
-    writeFileSync(file, JSON.stringify(fresh, null, 2), { flag: 'wx', mode: 0o600 });
+    writeFileSync(temporary, JSON.stringify(fresh, null, 2), { flag: 'wx', mode: 0o600 });
+    linkSync(temporary, file);
     return fresh;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(file, 'utf8')));
+  } finally {
+    rmSync(temporary, { force: true });
   }
 }
