@@ -5,13 +5,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { errorPage } from './generate/error.ts';
-import { openapiDocument } from './generate/openapi.ts';
+import { describeApi } from './generate/openapi.ts';
 import { stateMachinePage } from './generate/state-machine.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
 
+const { document } = await describeApi();
 const files: Record<string, string> = {
-  'docs/openapi.json': `${JSON.stringify(await openapiDocument(), null, 2)}\n`,
+  'docs/openapi.json': `${JSON.stringify(document, null, 2)}\n`,
   'docs/errors.md': errorPage(),
   'docs/state-machines.md': stateMachinePage(),
 };

@@ -103,6 +103,7 @@ function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: reado
     for (const [status, response] of Object.entries(responses)) if (!('$ref' in response)) describeAnswer(status, response);
     Object.assign(described, { responses });
     spellHeaders(described);
+    describeBody(described.requestBody);
   }
   return { ...document, components: { ...document.components, schemas: sortedByName(schemas), headers: HEADERS } };
 }
@@ -120,6 +121,20 @@ function spellHeaders(operation: OpenAPIV3_1.OperationObject): void {
     if ('in' in parameter && parameter.in === 'header') parameter.name = HEADER_NAMES[parameter.name] ?? capitalised(parameter.name);
   }
 }
+
+/** A body that may be left out is marked so on its schema, which then also takes null: that is no rule for clients to follow. */
+function describeBody(body: OpenAPIV3_1.OperationObject['requestBody']): void {
+  if (!body || '$ref' in body) return;
+  for (const media of Object.values(body.content)) {
+    const { schema } = media;
+    if (!schema || !(OPTIONAL_BODY in schema)) continue;
+    const [given] = 'anyOf' in schema ? (schema.anyOf ?? []) : [];
+    if (given) media.schema = given;
+    body.required = false;
+  }
+}
+
+const OPTIONAL_BODY = 'x-fastify-zod-openapi-optional';
 
 const capitalised = (header: string): string => header.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/estimate.ts';
 import { INPUT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
-import { corridor, currency, environment, id, money, rail, timestamp } from './common.ts';
+import { corridor, currency, environment, id, money, optional, rail, timestamp } from './common.ts';
 
 export const paymentMethod = () => z.enum(INPUT_METHODS).meta({ example: 'card' });
 
@@ -15,14 +15,14 @@ export function priced<Method extends PaymentMethod>(input: PricingInput<Method>
 }
 
 const EstimateForm = z
-  .strictObject({ corridor: corridor(), amount: money(), payment_method: paymentMethod(), payout_rail: rail().optional() })
+  .strictObject({ corridor: corridor(), amount: money(), payment_method: paymentMethod(), payout_rail: optional(rail()) })
   .meta({ id: 'EstimateRequestV2' });
 
 export const EstimateRequestV2 = EstimateForm.transform(({ payment_method, payout_rail, ...command }, context) =>
   priced({ ...command, paymentMethod: payment_method, payoutRail: payout_rail }, context),
 );
 
-const OfframpEstimateForm = z.strictObject({ corridor: corridor(), amount: money(), payout_rail: rail().optional() }).meta({ id: 'OfframpEstimateRequest' });
+const OfframpEstimateForm = z.strictObject({ corridor: corridor(), amount: money(), payout_rail: optional(rail()) }).meta({ id: 'OfframpEstimateRequest' });
 
 /** The off-ramp is funded internally: no input, no input fee. */
 export const OfframpEstimateRequest = OfframpEstimateForm.transform(({ payout_rail, ...command }, context) =>

@@ -69,6 +69,10 @@ describe.each(PATHS)('POST %s', (path) => {
     expect(local.nudges()).toBe(0);
   });
 
+  test('null for a rail is as good as none', async () => {
+    expect(jsonOf(await estimate(path, { ...bodyFor(path), payout_rail: null }))).toMatchObject({ payout_rail: 'bank_transfer' });
+  });
+
   test('every answer has an id of its own', async () => {
     const ids = await Promise.all([1, 2].map(async () => jsonOf(await estimate(path, bodyFor(path))).estimate_id));
     expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);

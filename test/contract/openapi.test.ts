@@ -1,0 +1,231 @@
+/** The document that clients are generated from: valid, complete, and in the specification's words. */
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Operation } from '../../api/plugins/operation-list.ts';
+import { HTTPValidationError } from '../../api/schemas/common.ts';
+import { ERROR_CODES } from '../../domain/error.ts';
+import { describeApi } from '../../scripts/generate/openapi.ts';
+
+const Content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
+const Answer = z.looseObject({ description: z.string(), content: Content.optional(), headers: z.record(z.string(), z.unknown()).optional() });
+const Parameter = z.looseObject({ in: z.enum(['path', 'query', 'header']), name: z.string(), required: z.boolean().optional(), schema: z.looseObject({}) });
+const Described = z.looseObject({
+  summary: z.string().optional(),
+  tags: z.array(z.string()).default([]),
+  parameters: z.array(Parameter).default([]),
+  requestBody: z.object({ content: Content, required: z.boolean().optional() }).optional(),
+  responses: z.record(z.string(), Answer),
+  security: z.array(z.record(z.string(), z.array(z.string()))).optional(),
+});
+const Document = z.looseObject({
+  openapi: z.string(),
+  info: z.looseObject({ version: z.string() }),
+  tags: z.array(z.looseObject({ name: z.string() })),
+  paths: z.record(z.string(), z.record(z.string(), Described)),
+  components: z.looseObject({ schemas: z.record(z.string(), z.looseObject({})) }),
+});
+type Named = { readonly name: string; readonly described: z.infer<typeof Described>; readonly operation: Operation | undefined };
+
+/** Requests and answers that the specification names; the consumer's recipients need another name than the partner's. */
+const SPECIFICATION: Record<string, readonly [request: string | null, answer: string | null]> = {
+  'POST /v2/settle': ['SettleRequestV2', 'SettleResponseV2'],
+  'POST /v2/estimate': ['EstimateRequestV2', 'EstimateResponseV2'],
+  'POST /v2/banklink/link-token': ['LinkTokenRequest', 'LinkTokenResponse'],
+  'POST /v2/banklink/exchange': ['ExchangeRequest', 'ExchangeResponse'],
+  'POST /consumer/auth/request-otp': ['RequestOTPBody', null],
+  'POST /consumer/auth/verify-otp': ['VerifyOTPBody', 'SessionResponse'],
+  'GET /consumer/me': [null, 'MeResponse'],
+  'POST /consumer/recipients': ['RecipientBody', null],
+  'POST /consumer/quote': ['QuoteBody', 'QuoteResponse'],
+  'POST /consumer/transfers': ['TransferBody', 'TransferResponse'],
+  'GET /consumer/transfers/{transfer_id}': [null, 'TransferResponse'],
+  'POST /v1/orgs': ['CreateOrganizationRequest', null],
+  'POST /v1/orgs/{org_id}/keys': ['CreateApiKeyRequest', null],
+  'POST /v1/recipients': ['CreateRecipientRequest', 'RecipientResponse'],
+  'GET /v1/recipients/{recipient_id}': [null, 'RecipientResponse'],
+  'PUT /v1/recipients/{recipient_id}': ['UpdateRecipientRequest', 'RecipientResponse'],
+  'DELETE /v1/recipients/{recipient_id}': [null, 'RecipientResponse'],
+  'POST /v1/kyc/verify': ['StartVerificationRequest', null],
+  'POST /v1/kyc/{verification_id}/complete': ['CompleteVerificationRequest', null],
+  'POST /v1/kyc/idverify/applicant': ['CreateIdverifyApplicantRequest', null],
+  'POST /v1/wallets': ['CreateWalletRequest', 'WalletResponse'],
+  'GET /v1/wallets/{wallet_id}': [null, 'WalletResponse'],
+  'POST /v1/fees/estimate': ['FeeEstimateRequest', 'FeeEstimateResponse'],
+  'POST /v1/caribbean/estimate': ['OfframpEstimateRequest', 'OfframpEstimateResponse'],
+  'POST /v1/caribbean/settle': ['CaribbeanOfframpRequest', 'CaribbeanOfframpResponse'],
+  'GET /v1/caribbean/settlements/{settlement_id}': [null, 'SettlementResponse'],
+};
+
+let raw: Awaited<ReturnType<typeof describeApi>>['document'];
+let document: z.infer<typeof Document>;
+let operations: readonly Operation[];
+let all: readonly Named[];
+
+beforeAll(async () => {
+  const described = await describeApi();
+  raw = described.document;
+  document = Document.parse(raw);
+  operations = described.operations.filter(({ schema }) => schema.hide !== true);
+  const nameOf = (method: string, path: string) => `${method.toUpperCase()} ${path}`;
+  const declared = new Map(operations.map((operation) => [nameOf(operation.method, operation.path), operation]));
+  all = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ name: nameOf(method, path), described: operation, operation: declared.get(nameOf(method, path)) })),
+  );
+});
+
+/** The names of the operations that break a rule; a test expects none. */
+const breaking = (rule: (named: Named) => boolean): string[] => all.filter((named) => !rule(named)).map(({ name }) => name);
+const componentOf = (content: z.infer<typeof Content> | undefined): string | undefined =>
+  content?.['application/json']?.schema?.$ref?.replace('#/components/schemas/', '');
+const successOf = ({ described }: Named) => Object.entries(described.responses).filter(([status]) => status.startsWith('2'));
+
+/** Every schema below this value, references followed. */
+function schemasUnder(value: unknown, seen = new Set<unknown>()): Record<string, unknown>[] {
+  if (typeof value !== 'object' || value === null || seen.has(value)) return [];
+  seen.add(value);
+  const { $ref } = z.looseObject({ $ref: z.string().optional() }).catch({}).parse(value);
+  const target = $ref === undefined ? undefined : document.components.schemas[$ref.replace('#/components/schemas/', '')];
+  return [{ ...value }, ...Object.values({ ...value, target }).flatMap((child) => schemasUnder(child, seen))];
+}
+
+describe('the document', () => {
+  test('is valid OpenAPI 3.1 whose references all lead somewhere', async () => {
+    const validator = new Validator();
+    const result = await validator.validate(structuredClone({ ...raw }));
+    expect(result).toMatchObject({ valid: true });
+    expect(validator.version).toBe('3.1');
+    expect(() => validator.resolveRefs()).not.toThrow();
+    expect(JSON.stringify(validator.resolveRefs())).not.toContain('#/components/');
+  });
+
+  test('carries version 2.0.0', () => {
+    expect([document.openapi, document.info.version]).toEqual(['3.1.0', '2.0.0']);
+  });
+
+  test('describes every route, and nothing that is none', () => {
+    expect(operations.length).toBeGreaterThan(0);
+    expect(new Set(all.map(({ name }) => name))).toEqual(new Set(operations.map(({ method, path }) => `${method} ${path}`)));
+  });
+
+  test('is the same each time it is made', async () => {
+    expect(JSON.stringify((await describeApi()).document)).toBe(JSON.stringify(raw));
+  });
+
+  test("has FastAPI's HTTPValidationError, exactly", () => {
+    expect(document.components.schemas['HTTPValidationError']).toEqual({
+      properties: { detail: { items: { $ref: '#/components/schemas/ValidationError' }, type: 'array', title: 'Detail' } },
+      type: 'object',
+      title: 'HTTPValidationError',
+    });
+    expect(document.components.schemas['ValidationError']).toEqual({
+      properties: {
+        loc: { items: { anyOf: [{ type: 'string' }, { type: 'integer' }] }, type: 'array', title: 'Location' },
+        msg: { type: 'string', title: 'Message' },
+        type: { type: 'string', title: 'Error Type' },
+      },
+      type: 'object',
+      required: ['loc', 'msg', 'type'],
+      title: 'ValidationError',
+    });
+    expect(HTTPValidationError.safeParse({ detail: [{ loc: ['body', 'signers', 0], msg: 'Field required', type: 'missing' }] }).success).toBe(true);
+  });
+
+  test('names every code of the closed list', () => {
+    expect(document.components.schemas['Problem']).toMatchObject({ properties: { code: { enum: ERROR_CODES } } });
+  });
+});
+
+describe('every operation', () => {
+  test('has a summary and tags that the document knows', () => {
+    const known = document.tags.map(({ name }) => name);
+    expect(breaking(({ described }) => Boolean(described.summary) && described.tags.length > 0)).toEqual([]);
+    expect(breaking(({ described }) => described.tags.every((tag) => known.includes(tag)))).toEqual([]);
+  });
+
+  test('has one success, described, with a schema where it has a body', () => {
+    expect(breaking((named) => successOf(named).length === 1)).toEqual([]);
+    const isDescribed = (named: Named) => successOf(named).every(([, answer]) => answer.description !== '' && answer.description !== 'Default Response');
+    expect(breaking(isDescribed)).toEqual([]);
+    const hasSchema = (named: Named) =>
+      successOf(named).every(([status, { content }]) => status === '204' || Object.values(content ?? {}).some(({ schema }) => schema !== undefined));
+    expect(breaking(hasSchema)).toEqual([]);
+  });
+
+  test('names the request and the answer as the specification does', () => {
+    const named = all.filter(({ name }) => name in SPECIFICATION);
+    expect(named.length).toBeGreaterThan(0);
+    for (const operation of named) {
+      const [request, answer] = SPECIFICATION[operation.name] ?? [];
+      if (request !== null) expect([operation.name, componentOf(operation.described.requestBody?.content)]).toEqual([operation.name, request]);
+      if (answer !== null) expect([operation.name, ...successOf(operation).map(([, { content }]) => componentOf(content))]).toEqual([operation.name, answer]);
+    }
+  });
+
+  test('has the parameters of its path, all required', () => {
+    const namesIn = (path: string) => [...path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name);
+    const documented = ({ described }: Named) => described.parameters.filter((parameter) => parameter.in === 'path');
+    expect(breaking((named) => documented(named).every(({ required }) => required === true))).toEqual([]);
+    expect(breaking((named) => namesIn(named.name).every((name) => documented(named).some((parameter) => parameter.name === name)))).toEqual([]);
+  });
+
+  test('has its query parameters and headers, in the spelling of the specification', () => {
+    const shapeOf = (schema: unknown) => (schema instanceof z.ZodObject ? Object.keys(schema.shape) : []);
+    const documented = ({ described }: Named, place: string) => described.parameters.filter((parameter) => parameter.in === place).map(({ name }) => name);
+    expect(breaking((named) => shapeOf(named.operation?.schema.querystring).every((name) => documented(named, 'query').includes(name)))).toEqual([]);
+    const headers = (named: Named) => documented(named, 'header').map((name) => name.toLowerCase());
+    expect(breaking((named) => shapeOf(named.operation?.schema.headers).every((name) => headers(named).includes(name)))).toEqual([]);
+    const spelled = new Set(all.flatMap((named) => documented(named, 'header')));
+    expect([...spelled].filter((name) => name !== 'authorization' && !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name))).toEqual([]);
+    expect(spelled).toContain('Idempotency-Key');
+  });
+
+  test('with input tells of 422, and of no other shape for it', () => {
+    const takesInput = ({ operation }: Named) =>
+      [operation?.schema.body, operation?.schema.params, operation?.schema.querystring, operation?.schema.headers].some((part) => part !== undefined);
+    const told = ({ described }: Named) => componentOf(described.responses['422']?.content);
+    expect(breaking((named) => told(named) === (takesInput(named) ? 'HTTPValidationError' : undefined))).toEqual([]);
+  });
+
+  test('tells of its other refusals as problems, by code', () => {
+    const refusals = ({ described }: Named) => Object.entries(described.responses).filter(([status]) => /^[45]/.test(status) && status !== '422');
+    const isProblem = (answer: z.infer<typeof Answer>) => answer.content?.['application/problem+json']?.schema?.$ref === '#/components/schemas/Problem';
+    expect(breaking((named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => isProblem(answer)))).toEqual([]);
+    const hasCode = (answer: z.infer<typeof Answer>) => ERROR_CODES.some((code) => answer.description.includes(`\`${code}\``));
+    expect(breaking((named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => hasCode(answer)))).toEqual([]);
+  });
+
+  test('tells of the credential that it declares, and how its absence is answered', () => {
+    const security = {
+      api_key: [{ ApiKey: [] }],
+      optional_api_key: [{}, { ApiKey: [] }],
+      session: [{ ConsumerSession: [] }],
+      signature: undefined,
+      none: undefined,
+    };
+    const declared = ({ operation }: Named) => operation && security[operation.access.auth];
+    expect(breaking((named) => JSON.stringify(named.described.security) === JSON.stringify(declared(named)))).toEqual([]);
+    expect(breaking((named) => named.operation?.access.auth === 'none' || named.described.responses['401'] !== undefined)).toEqual([]);
+  });
+
+  test('answers with X-Request-ID, whatever the answer is', () => {
+    expect(breaking(({ described }) => Object.values(described.responses).every((answer) => answer.headers?.['X-Request-ID'] !== undefined))).toEqual([]);
+  });
+
+  test('takes closed bodies and gives open ones', () => {
+    const bodies = ({ described }: Named) => Object.values(described.requestBody?.content ?? {});
+    const isClosed = (schema: Record<string, unknown>) => schema['type'] !== 'object' || 'propertyNames' in schema || schema['additionalProperties'] === false;
+    const fromPartner = (named: Named) => named.operation?.access.auth !== 'signature';
+    expect(
+      breaking(
+        (named) =>
+          !fromPartner(named) ||
+          bodies(named)
+            .flatMap((body) => schemasUnder(body.schema))
+            .every(isClosed),
+      ),
+    ).toEqual([]);
+    const answers = (named: Named) => successOf(named).flatMap(([, { content }]) => Object.values(content ?? {}).flatMap(({ schema }) => schemasUnder(schema)));
+    expect(breaking((named) => answers(named).every((schema) => schema['additionalProperties'] !== false))).toEqual([]);
+  });
+});
