@@ -3,6 +3,7 @@ import type { Database } from '../db/client.ts';
 import type { Sealer } from '../db/seal.ts';
 import type { RuntimeEnvironment } from '../domain/runtime.ts';
 import type { Certifier } from './certificate.ts';
+import type { GuardedHttp } from './providers/guarded-http.ts';
 
 export type ActivityDeps = {
   readonly runtime: RuntimeEnvironment;
@@ -14,6 +15,8 @@ export type ActivityDeps = {
   readonly cardprocWebhookSecret: string;
   readonly bankledgerWebhookSecret: string;
   readonly idverifyWebhookSecret: string;
+  /** Requests to addresses that partners chose. */
+  readonly guardedHttp: GuardedHttp;
   /** Tells this process's dispatcher that something was committed. */
   readonly dispatcher: { nudge(): void };
   /** Real time, for what a provider stamps; the business gets the workflow's time as an argument. */

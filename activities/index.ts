@@ -5,11 +5,13 @@ import { inLocalSandboxOnly } from './gate.ts';
 import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
 import { verificationActivities, verificationSandboxActivities } from './verification.ts';
+import { webhookDeliveryActivities } from './webhook-delivery.ts';
 
 export function createActivities(deps: ActivityDeps) {
   const activities = {
     ...settlementActivities(deps),
     ...verificationActivities(deps),
+    ...webhookDeliveryActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
   };
   return withFailures(activities, (error, activity) => deps.log.warn({ err: error, activity }, 'an activity failed'));

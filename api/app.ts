@@ -30,7 +30,9 @@ import { organizationRoutes } from './routes/organization.ts';
 import { paymentMethodRoutes } from './routes/payment-method.ts';
 import { recipientRoutes } from './routes/recipient.ts';
 import { settlementRoutes } from './routes/settlement.ts';
+import { testHelperRoutes } from './routes/test-helper.ts';
 import { verificationRoutes } from './routes/verification.ts';
+import { webhookRoutes } from './routes/webhook.ts';
 
 export const LIMITS = {
   bodyBytes: 64 * 1024,
@@ -81,6 +83,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
     await signed.register(idverifyEventRoutes(deps));
   });
   await app.register(banklinkRoutes(deps));
+  await app.register(testHelperRoutes(deps));
   await app.register(estimateRoutes(deps));
   await app.register(paymentMethodRoutes(deps));
   await app.register(feeRoutes(deps));
@@ -93,6 +96,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(verificationRoutes(deps));
   await app.register(capabilityRoutes());
   await app.register(launchGateRoutes(deps));
+  await app.register(webhookRoutes(deps));
   await app.register(healthRoutes(deps));
   app.get(
     '/openapi.json',

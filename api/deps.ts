@@ -29,5 +29,7 @@ export type ApiDeps = {
   readonly dispatcher: { nudge(): void };
   /** Whether Temporal answers; reported by readiness, decides nothing. */
   readonly temporalHealth: () => Promise<'up' | 'degraded'>;
+  /** All addresses of a name, by DNS; rejects when it has none. */
+  readonly resolveHost: (hostname: string) => Promise<readonly string[]>;
   readonly now: () => Date;
 };

@@ -6,6 +6,7 @@ import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
 import { startDispatcher } from '../worker/dispatcher.ts';
+import { createHostResolver } from '../worker/host-resolver.ts';
 import { connectTemporal } from '../worker/temporal.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './certificate-key.ts';
@@ -32,6 +33,7 @@ const app = await buildApp(
     idverify: createIdverify({ runtime: config.runtime, settings: config.idverify, now: () => new Date(), log }),
     dispatcher,
     temporalHealth: temporal.health,
+    resolveHost: createHostResolver(),
     now: () => new Date(),
   },
   log,

@@ -10,7 +10,7 @@ export function webhookResource(webhook: Webhook) {
     webhook_id: webhook.webhookId,
     org_id: webhook.orgId,
     url: webhook.url,
-    event_types: webhook.eventTypes,
+    event_types: [...webhook.eventTypes],
     description: webhook.description,
     status: webhook.status,
     disabled_reason: webhook.disabledReason,

@@ -45,7 +45,11 @@ export function admitsAddress(address: string, rules: TargetRules): boolean {
 }
 
 /** The host as it is resolved: no brackets, no trailing dot, lower case. */
-export const targetHost = (url: URL): string => url.hostname.toLowerCase().replace(/^\[|\]$/g, '').replace(/\.$/, '');
+export const targetHost = (url: URL): string =>
+  url.hostname
+    .toLowerCase()
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '');
 
 /** Whether the host is an address of this machine, or the name that every machine gives itself. */
 export const isLoopbackHost = (host: string): boolean => host === 'localhost' || addressKind(host) === 'loopback';

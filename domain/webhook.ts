@@ -97,13 +97,6 @@ export const FAILING_WINDOW_MS = 5 * 24 * HOUR_MS;
 /** Attempts under way to one subscription, in all processes together. */
 export const IN_FLIGHT_MAX = 4;
 
-/** What an attempt came to. `retryAfterMs` only where the subscriber asked for it on 429 or 503. */
-export type AttemptResult = {
-  readonly responseStatus: number | null;
-  readonly error: AttemptError | null;
-  readonly retryAfterMs: number | null;
-};
-
 /**
  * How long to wait after a failed attempt.
  *

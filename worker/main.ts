@@ -3,11 +3,13 @@ import { DefaultLogger, Runtime } from '@temporalio/worker';
 import closeWithGrace from 'close-with-grace';
 import { createCertifier } from '../activities/certificate.ts';
 import { createActivities } from '../activities/index.ts';
+import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createLogger } from '../api/logger.ts';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
 import { startDispatcher } from './dispatcher.ts';
+import { createHostResolver } from './host-resolver.ts';
 import { connectTemporal, ensureSearchAttributes } from './temporal.ts';
 import { createWorker } from './worker.ts';
 
@@ -39,21 +41,22 @@ const activities = createActivities({
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
   bankledgerWebhookSecret: config.bankledgerWebhookSecrets[0] ?? '',
   idverifyWebhookSecret: config.idverifyWebhookSecrets[0] ?? '',
+  guardedHttp: createGuardedHttp({ rules: { allowLocal: config.webhookAllowLocalTargets }, resolve: createHostResolver() }),
   dispatcher,
   now: () => new Date(),
   log,
 });
-const { worker, close } = await createWorker(config, activities);
+const worker = await createWorker(config, activities);
 
 const running = worker.run();
 log.info({ runtime: config.runtime }, 'worker ready');
 
 const grace = closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
   if (err) log.error({ err }, 'the worker stops after an error');
-  if (worker.getState() === 'RUNNING') worker.shutdown();
+  worker.shutdown();
   await running.catch(() => undefined);
   await dispatcher.stop();
-  await Promise.all([temporal.close(), close(), connection.close()]);
+  await Promise.all([temporal.close(), worker.close(), connection.close()]);
 });
 running.catch((error: unknown) => {
   log.error({ err: error }, 'the worker ended by itself');

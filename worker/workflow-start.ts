@@ -5,13 +5,16 @@
 import type { WorkflowStartOptions } from '@temporalio/client';
 import type { OutboxKind, OutboxMessage } from '../domain/outbox.ts';
 import {
+  DELIVERY_TASK_QUEUE,
   SEARCH_ATTRIBUTES,
   sandboxCollectionWorkflowId,
+  sandboxEventWorkflowId,
   sandboxVerificationWorkflowId,
   settlementWorkflowId,
   TASK_QUEUE,
   verificationWorkflowId,
   type Workflows,
+  webhookDeliveryWorkflowId,
 } from '../workflows/contract.ts';
 
 export type WorkflowStart = {
@@ -26,16 +29,17 @@ type Described = {
   readonly args: readonly [object];
   readonly summary: string;
   readonly details?: string;
+  readonly taskQueue?: string;
 };
 
 export function workflowStartOf(message: OutboxMessage): WorkflowStart {
-  const { workflowType, workflowId, args, summary, details } = DESCRIBE[message.kind](message);
+  const { workflowType, workflowId, args, summary, details, taskQueue = TASK_QUEUE } = DESCRIBE[message.kind](message);
   return {
     workflowType,
     signal: message.signal ?? undefined,
     options: {
       workflowId,
-      taskQueue: TASK_QUEUE,
+      taskQueue,
       args: [...args],
       workflowIdConflictPolicy: 'USE_EXISTING',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
@@ -61,6 +65,12 @@ const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
     args: [{ settlementId: objectId, orgId: context['orgId'] }],
     summary: `Simulated provider of ${objectId}`,
   }),
+  sandbox_event: ({ objectId, context }) => ({
+    workflowType: 'sandboxEvent',
+    workflowId: sandboxEventWorkflowId(objectId),
+    args: [{ ...context, commandId: objectId }],
+    summary: `${context['event']} for ${context['settlementId']}`,
+  }),
   verification: ({ objectId, context }) => ({
     workflowType: 'verification',
     workflowId: verificationWorkflowId(objectId),
@@ -73,6 +83,13 @@ const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
     workflowId: sandboxVerificationWorkflowId(objectId),
     args: [{ verificationId: objectId, orgId: context['orgId'] }],
     summary: `Simulated identity provider of ${objectId}`,
+  }),
+  webhook_delivery: ({ objectId, context }) => ({
+    workflowType: 'webhookDelivery',
+    workflowId: webhookDeliveryWorkflowId(objectId, Number(context['generation'])),
+    args: [{ deliveryId: objectId, webhookId: context['webhookId'], orgId: context['orgId'], generation: Number(context['generation']) }],
+    summary: `Delivery to webhook ${context['webhookId']}`,
+    taskQueue: DELIVERY_TASK_QUEUE,
   }),
 };
 

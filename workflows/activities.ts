@@ -17,3 +17,6 @@ export const record = local({ startToCloseTimeout: 10_000, retry: RETRY });
 
 /** Steps that operators should see as rows of their own, or that reach outside. */
 export const visible = (summary: string) => remote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
+
+/** One request to a subscriber, which has half this time to answer; what it answers is data, never a failure. */
+export const sending = (summary: string) => remote({ startToCloseTimeout: 30_000, retry: RETRY, summary });

@@ -3,8 +3,10 @@
  * name. The API and the worker's dispatcher import values from here and nothing else from this folder.
  */
 import { defineSearchAttributeKey } from '@temporalio/common';
-import { defineSignal } from '@temporalio/workflow';
+import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { OutboxSignal } from '../domain/outbox.ts';
+import type { Resolution } from '../domain/review.ts';
+import type { SettlementStatus } from '../domain/settlement.ts';
 import type * as workflows from './index.ts';
 
 export type Workflows = typeof workflows;
@@ -17,6 +19,7 @@ export const settlementWorkflowId = (settlementId: string): string => `settlemen
 /** A redelivery is a workflow of its own: that of a finished delivery is closed for ever. */
 export const webhookDeliveryWorkflowId = (deliveryId: string, generation: number): string =>
   generation === 1 ? `webhook-delivery:${deliveryId}` : `webhook-delivery:${deliveryId}:${generation}`;
+export const sandboxEventWorkflowId = (commandId: string): string => `sandbox-event:${commandId}`;
 export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;
 export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
 export const sandboxVerificationWorkflowId = (verificationId: string): string => `sandbox-verification:${verificationId}`;
@@ -32,6 +35,9 @@ export const verificationDecided = defineSignal('verificationDecided' satisfies 
 export const retryRequested = defineSignal('retryRequested' satisfies OutboxSignal);
 export const subscriptionChanged = defineSignal('subscriptionChanged' satisfies OutboxSignal);
 export const placeFreed = defineSignal('placeFreed' satisfies OutboxSignal);
+
+/** What an operator decides about a payout of unknown outcome (contract §6); answers with the settlement's status after it. */
+export const resolveReview = defineUpdate<{ status: SettlementStatus }, [Resolution]>('resolveReview');
 
 /** Registered at start and checked for type. Ids and enums only: these are never encrypted. */
 export const SEARCH_ATTRIBUTES = {

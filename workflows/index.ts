@@ -1,5 +1,6 @@
 /** The workflow types that exist, by their permanent names. */
 export { sandboxCollection } from './sandbox/collection.ts';
+export { sandboxEvent } from './sandbox/event.ts';
 export { sandboxVerification } from './sandbox/verification.ts';
 export { settlement } from './settlement.ts';
 export { verification } from './verification.ts';

@@ -1,12 +1,16 @@
 /**
  * Outbound events. An event is written in the transaction of the change it tells of, as the exact bytes that every
- * subscriber is sent (contract §11).
+ * subscriber is sent, together with its delivery to each subscription (contract §11): none can be missed.
  */
-import { eq, max } from 'drizzle-orm';
+import { eq, max, sql } from 'drizzle-orm';
 import { EVENT_SCHEMA_VERSION, type EventEnvelope, type EventType, type ObjectType } from '../../domain/event.ts';
+import { ALL_EVENTS, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { events } from '../schema/event.ts';
+import { outbox } from '../schema/outbox.ts';
+import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
+import { DELIVERY_KIND, deliveryContextSql } from './webhook-delivery.ts';
 
 export type NewEvent = {
   readonly orgId: string;
@@ -38,15 +42,36 @@ export async function recordEvent(tx: Tx, event: NewEvent): Promise<string> {
     sequence,
     data: event.data,
   };
-  await tx.insert(events).values({
-    eventId,
-    orgId: event.orgId,
-    type: event.type,
-    objectType: event.objectType,
-    objectId: event.objectId,
-    sequence,
-    body: Buffer.from(JSON.stringify(envelope)),
-    createdAt: event.at,
-  });
+  await insertEventAndDeliveries(tx, { ...event, eventId, sequence, body: Buffer.from(JSON.stringify(envelope)) });
   return eventId;
+}
+
+/**
+ * One statement: the event, a delivery for each subscription that wants it (a disabled one's is `skipped`, and can be
+ * redelivered), and the request to start each pending delivery. A ping goes to the subscription that it is about.
+ */
+async function insertEventAndDeliveries(
+  tx: Tx,
+  event: NewEvent & { readonly eventId: string; readonly sequence: number; readonly body: Buffer },
+): Promise<void> {
+  const { eventId, orgId, type, objectType, objectId, sequence, body, at, requestId } = event;
+  const isPing = type === 'webhook.ping';
+  const wanted = isPing ? sql`webhook_id = ${objectId}` : sql`event_types && ARRAY[${type}, ${ALL_EVENTS}]`;
+  const deliveryIds = Array.from({ length: isPing ? 1 : SUBSCRIPTIONS_MAX }, newId);
+  await tx.execute(sql`
+    WITH event AS (
+      INSERT INTO ${events} (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
+      VALUES (${eventId}, ${orgId}, ${type}, ${objectType}, ${objectId}, ${sequence}, ${body}, ${at.toISOString()}::timestamptz)
+    ), wanted AS (
+      SELECT webhook_id, ${isPing}::boolean OR status = 'enabled' AS pending, row_number() OVER (ORDER BY webhook_id) AS position
+      FROM ${webhooks} WHERE org_id = ${orgId} AND deleted_at IS NULL AND ${wanted}
+    ), delivery AS (
+      INSERT INTO ${webhookDeliveries} (delivery_id, org_id, webhook_id, event_id, event_type, status, generation, requested, prior_attempts, next_attempt_at, request_id, created_at)
+      SELECT (${sql.param(deliveryIds)}::text[])[position], ${orgId}, webhook_id, ${eventId}, ${type}, CASE WHEN pending THEN 'pending' ELSE 'skipped' END,
+        1, ${isPing}::boolean, 0, CASE WHEN pending THEN now() END, ${requestId}, now()
+      FROM wanted
+      RETURNING delivery_id, org_id, webhook_id, generation, status
+    )
+    INSERT INTO ${outbox} (kind, object_id, context, request_id)
+    SELECT ${DELIVERY_KIND}, delivery_id, ${deliveryContextSql}, ${requestId} FROM delivery WHERE status = 'pending'`);
 }

@@ -30,18 +30,6 @@ export const NOT_YET: readonly string[] = [
   'POST /v1/wallets',
   'GET /v1/wallets',
   'GET /v1/wallets/{wallet_id}',
-  'POST /v1/webhooks',
-  'GET /v1/webhooks',
-  'GET /v1/webhooks/{webhook_id}',
-  'PATCH /v1/webhooks/{webhook_id}',
-  'DELETE /v1/webhooks/{webhook_id}',
-  'POST /v1/webhooks/{webhook_id}/rotate-secret',
-  'POST /v1/webhooks/{webhook_id}/test',
-  'GET /v1/webhooks/{webhook_id}/deliveries',
-  'POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver',
-  'POST /v2/test-helpers/settlements/{settlement_id}/events',
-  'POST /v2/test-helpers/settlements/{settlement_id}/advance',
-  'GET /v2/test-helpers/scenarios',
 ];
 
 export const nameOf = ({ method, path: route }: { readonly method: string; readonly path: string }): string => `${method} ${route}`;

@@ -79,6 +79,9 @@ export async function createTestApi(
       },
     },
     temporalHealth: async () => 'up',
+    resolveHost: async () => {
+      throw new Error('tests ask no name server');
+    },
     now: () => new Date(),
     ...options.deps,
   };

@@ -5,10 +5,11 @@
 import type { Client } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { pino } from 'pino';
-import { buildApp } from '../../api/app.ts';
 import { createCertifier } from '../../activities/certificate.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
+import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
+import { buildApp } from '../../api/app.ts';
 import { type Dispatcher, startDispatcher } from '../../worker/dispatcher.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { createTestApi, TEST_SECRETS, type TestApi } from './api.ts';
@@ -82,6 +83,7 @@ export const activityDeps = (api: TestApi, apiBaseUrl: string, dispatcher: Activ
   cardprocWebhookSecret: TEST_SECRETS.cardproc,
   bankledgerWebhookSecret: TEST_SECRETS.bankledger,
   idverifyWebhookSecret: TEST_SECRETS.idverify,
+  guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
   dispatcher,
   now: () => new Date(),
   log: quiet,

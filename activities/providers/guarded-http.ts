@@ -1,0 +1,188 @@
+/**
+ * Requests to addresses that partners choose. A name is resolved here, every address it has must be public, the
+ * connection goes to one of those that were checked, and the address that was reached is checked once more: what a name
+ * means may change between any two of these steps. TLS is verified against the name. No redirect is followed, no proxy
+ * is used, no connection is shared, and an answer has a bounded size and time.
+ */
+import { createHash } from 'node:crypto';
+import net from 'node:net';
+import tls from 'node:tls';
+import { Client, errors } from 'undici';
+import type { AttemptError } from '../../domain/webhook.ts';
+import { isAddress, isSameAddress } from '../../domain/webhook-address.ts';
+import { admitsAddress, isLoopbackHost, type TargetRules, targetFault, targetHost } from '../../domain/webhook-target.ts';
+
+/** What came back. Of the answer's body only size and digest of what was read are kept. */
+export type GuardedAnswer = {
+  readonly status: number | null;
+  readonly error: AttemptError | null;
+  readonly bytes: number | null;
+  readonly sha256: Buffer | null;
+  readonly retryAfter: string | undefined;
+  readonly durationMs: number;
+};
+
+export type GuardedHttp = {
+  /** Never throws for what the target does. */
+  post(url: string, body: Buffer, headers: Readonly<Record<string, string>>): Promise<GuardedAnswer>;
+};
+
+export type GuardOptions = {
+  readonly rules: TargetRules;
+  /** All IPv4 and IPv6 addresses of a name; rejects when it has none. */
+  readonly resolve: (hostname: string) => Promise<readonly string[]>;
+  /** Opens a TCP connection; the operating system's unless a test says otherwise. */
+  readonly dial?: (address: string, port: number) => net.Socket;
+  readonly timeoutMs?: number;
+};
+
+const TOTAL_TIMEOUT_MS = 15_000;
+const DNS_TIMEOUT_MS = 2_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const RESPONSE_BYTES_MAX = 16 * 1024;
+const HTTPS_PORT = 443;
+const REDIRECTS = { min: 300, max: 399 } as const;
+
+/** Why there is no answer. */
+class AttemptFailure extends Error {
+  readonly kind: AttemptError;
+  constructor(kind: AttemptError) {
+    super(kind);
+    this.name = 'AttemptFailure';
+    this.kind = kind;
+  }
+}
+
+export function createGuardedHttp(options: GuardOptions): GuardedHttp {
+  return {
+    async post(url, body, headers) {
+      const startedAt = performance.now();
+      const signal = AbortSignal.timeout(options.timeoutMs ?? TOTAL_TIMEOUT_MS);
+      const done = (answer: Omit<GuardedAnswer, 'durationMs'>): GuardedAnswer => ({ ...answer, durationMs: Math.round(performance.now() - startedAt) });
+      try {
+        return done(await exchange(options, { url, body, headers, signal }));
+      } catch (error) {
+        return done({ status: null, error: signal.aborted ? 'timeout' : failureKind(error), bytes: null, sha256: null, retryAfter: undefined });
+      }
+    },
+  };
+}
+
+type Exchange = { readonly url: string; readonly body: Buffer; readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal };
+
+async function exchange(options: GuardOptions, { url: text, body, headers, signal }: Exchange): Promise<Omit<GuardedAnswer, 'durationMs'>> {
+  if (targetFault(text, options.rules) !== undefined) throw new AttemptFailure('blocked_target');
+  const url = new URL(text);
+  const socket = await connect(options, url, signal);
+  const client = new Client(url.origin, { connect: (_, callback) => callback(null, socket), pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
+  try {
+    const response = await client.request({ method: 'POST', path: `${url.pathname}${url.search}`, headers, body, signal });
+    const { statusCode: status } = response;
+    const read = await readBounded(response.body);
+    return { status, error: statusError(status), ...read, retryAfter: textOf(response.headers['retry-after']) };
+  } finally {
+    socket.destroy();
+    await client.destroy();
+  }
+}
+
+const textOf = (header: string | string[] | undefined): string | undefined => (typeof header === 'string' ? header : undefined);
+
+function statusError(status: number): AttemptError | null {
+  if (status >= 200 && status <= 299) return null;
+  return status >= REDIRECTS.min && status <= REDIRECTS.max ? 'redirect' : 'http_status';
+}
+
+/** Reads up to the limit and no further; the status has been told by then. */
+async function readBounded(body: AsyncIterable<Buffer>): Promise<{ bytes: number; sha256: Buffer }> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of body) {
+    const part = chunk.subarray(0, RESPONSE_BYTES_MAX - bytes);
+    hash.update(part);
+    bytes += part.length;
+    if (bytes >= RESPONSE_BYTES_MAX) break;
+  }
+  return { bytes, sha256: hash.digest() };
+}
+
+async function connect(options: GuardOptions, url: URL, signal: AbortSignal): Promise<net.Socket> {
+  const host = targetHost(url);
+  const addresses = await resolve(options, host, signal);
+  if (addresses.length === 0) throw new AttemptFailure('dns');
+  // One refused address refuses the name: who controls it would choose which one is dialled.
+  if (!addresses.every((address) => admitsAddress(address, options.rules))) throw new AttemptFailure('blocked_target');
+  const port = url.port === '' ? HTTPS_PORT : Number(url.port);
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
+  const socket = await dialFirst(options, addresses, port, deadline);
+  return url.protocol === 'https:' ? await secure(socket, host, deadline) : socket;
+}
+
+async function resolve({ rules, resolve: lookup }: GuardOptions, host: string, signal: AbortSignal): Promise<readonly string[]> {
+  if (isAddress(host)) return [host];
+  if (rules.allowLocal && isLoopbackHost(host)) return ['127.0.0.1', '::1'];
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(DNS_TIMEOUT_MS)]);
+  try {
+    return await Promise.race([lookup(host), rejection(deadline)]);
+  } catch {
+    throw new AttemptFailure('dns');
+  }
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('too late')), { once: true });
+  });
+}
+
+/** The first of the addresses that takes a connection. */
+async function dialFirst(options: GuardOptions, addresses: readonly string[], port: number, signal: AbortSignal): Promise<net.Socket> {
+  for (const address of addresses) {
+    const socket = (options.dial ?? dialAddress)(address, port);
+    const reached = await opened(socket, 'connect', signal).catch(() => undefined);
+    if (!reached) continue;
+    const { remoteAddress = '' } = socket;
+    if (admitsAddress(remoteAddress, options.rules) && isSameAddress(remoteAddress, address)) return socket;
+    socket.destroy();
+    throw new AttemptFailure('blocked_target');
+  }
+  throw new AttemptFailure('connect');
+}
+
+const dialAddress = (address: string, port: number): net.Socket => net.connect({ host: address, port, autoSelectFamily: false });
+
+async function secure(socket: net.Socket, host: string, signal: AbortSignal): Promise<net.Socket> {
+  const name = isAddress(host) ? { host } : { host, servername: host };
+  const secured = tls.connect({ socket, ...name, minVersion: 'TLSv1.2', rejectUnauthorized: true, ALPNProtocols: ['http/1.1'] });
+  try {
+    return await opened(secured, 'secureConnect', signal);
+  } catch {
+    throw new AttemptFailure('tls');
+  }
+}
+
+/** Waits for a socket; one that does not open in time, or at all, is destroyed. */
+function opened<Socket extends net.Socket>(socket: Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolveOpened, reject) => {
+    const fail = () => {
+      socket.destroy();
+      reject(new AttemptFailure('connect'));
+    };
+    if (signal.aborted) return fail();
+    signal.addEventListener('abort', fail, { once: true });
+    socket.once('close', fail);
+    // Stays on: a socket whose errors nobody hears ends the process.
+    socket.on('error', fail);
+    socket.once(event, () => {
+      signal.removeEventListener('abort', fail);
+      socket.off('close', fail);
+      resolveOpened(socket);
+    });
+  });
+}
+
+function failureKind(error: unknown): AttemptError {
+  if (error instanceof AttemptFailure) return error.kind;
+  if (error instanceof errors.HeadersOverflowError) return 'response_too_large';
+  return error instanceof errors.HTTPParserError ? 'invalid_response' : 'connection_lost';
+}

@@ -1,0 +1,18 @@
+/**
+ * Lets the transactions of one subscription take turns inside this process. They wait for the same row's lock anyway;
+ * waiting here instead, a busy subscription never holds more than one of the process's database connections.
+ */
+export type Turns = <T>(webhookId: string, run: () => Promise<T>) => Promise<T>;
+
+export function createTurns(): Turns {
+  const last = new Map<string, Promise<unknown>>();
+  return async (webhookId, run) => {
+    const turn = (last.get(webhookId) ?? Promise.resolve()).then(run, run);
+    last.set(webhookId, turn);
+    try {
+      return await turn;
+    } finally {
+      if (last.get(webhookId) === turn) last.delete(webhookId);
+    }
+  };
+}

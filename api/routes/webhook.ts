@@ -1,0 +1,255 @@
+/** Subscriptions to events (contract §11): who is told, where, and what became of each delivery. */
+import { randomBytes } from 'node:crypto';
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { z } from 'zod';
+import type { Tx } from '../../db/client.ts';
+import { recordEvent } from '../../db/queries/event.ts';
+import {
+  changeWebhook,
+  deleteWebhook,
+  getWebhook,
+  insertWebhook,
+  listWebhooks,
+  lockWebhook,
+  type Occasion,
+  rotateWebhookSecret,
+  type WebhookChange,
+} from '../../db/queries/webhook.ts';
+import { getDelivery, getDeliveryOfEvent, listAttempts, listDeliveries, redeliver } from '../../db/queries/webhook-delivery.ts';
+import type { Delivery, Webhook } from '../../domain/webhook.ts';
+import { deliveryResource, webhookResource } from '../../domain/webhook-resource.ts';
+import type { ApiDeps } from '../deps.ts';
+import { answerPage, pageOf } from '../pagination.ts';
+import { principalOf, type RouteConfig } from '../route-config.ts';
+import { PageQuery } from '../schemas/common.ts';
+import {
+  CreateWebhookRequest,
+  UpdateWebhookRequest,
+  WebhookCreatedResponse,
+  WebhookDeliveryPath,
+  WebhookDeliveryQuery,
+  WebhookDeliveryResponse,
+  WebhookPath,
+  WebhookResponse,
+  WebhookRotatedResponse,
+} from '../schemas/webhook.ts';
+import { requireTarget } from '../webhook-target.ts';
+
+const TAGS = ['Webhooks'];
+const READ = { auth: 'api_key', scope: 'read' } as const satisfies RouteConfig;
+const MANAGE = { auth: 'api_key', scope: 'full' } as const satisfies RouteConfig;
+const SECRET_BYTES = 32;
+
+export const webhookRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    await app.register(subscriptionRoutes(deps));
+    await app.register(subscriptionActionRoutes(deps));
+    await app.register(deliveryRoutes(deps));
+  };
+
+const subscriptionRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v1/webhooks',
+      {
+        config: { access: { ...MANAGE, conflicts: ['state_conflict'] } },
+        schema: { tags: TAGS, summary: 'Subscribe to events', body: CreateWebhookRequest, response: { 201: WebhookCreatedResponse } },
+      },
+      async (request, reply) => {
+        const { url, event_types: eventTypes, description } = request.body;
+        await requireTarget(deps, url);
+        const secret = randomBytes(SECRET_BYTES);
+        const options = { sealer: deps.sealer, secret, at: deps.now() };
+        const draft = { url, eventTypes, description: description ?? null };
+        const webhook = await deps.db.transaction((tx) => insertWebhook(tx, principalOf(request).orgId, draft, options));
+        return reply.code(201).send({ ...webhookResource(webhook), secret: shown(secret) });
+      },
+    );
+
+    app.get(
+      '/v1/webhooks',
+      {
+        config: { access: READ },
+        schema: {
+          tags: TAGS,
+          summary: 'List the subscriptions',
+          querystring: PageQuery,
+          response: { 200: pageOf(WebhookResponse, "The organization's subscriptions, newest first.") },
+        },
+      },
+      async (request, reply) => {
+        const { items, total } = await listWebhooks(deps.db, principalOf(request).orgId, request.query);
+        return answerPage(request, reply, request.query, { items: items.map(webhookResource), total });
+      },
+    );
+
+    app.get(
+      '/v1/webhooks/:webhook_id',
+      { config: { access: READ }, schema: { tags: TAGS, summary: 'Read a subscription', params: WebhookPath, response: { 200: WebhookResponse } } },
+      async (request) => webhookResource(await getWebhook(deps.db, principalOf(request).orgId, request.params.webhook_id)),
+    );
+
+    app.patch(
+      '/v1/webhooks/:webhook_id',
+      {
+        config: { access: MANAGE },
+        schema: {
+          tags: TAGS,
+          summary: 'Change, disable or enable a subscription',
+          description: 'Under the rules of creation. The next attempt of what is pending uses the new URL.',
+          params: WebhookPath,
+          body: UpdateWebhookRequest,
+          response: { 200: WebhookResponse },
+        },
+      },
+      async (request) => {
+        const change = changeOf(request.body);
+        if (change.url !== undefined) await requireTarget(deps, change.url);
+        const changed = await underLock(deps, request, (tx, webhook, occasion) => changeWebhook(tx, webhook, change, occasion));
+        return webhookResource(changed);
+      },
+    );
+
+    app.delete(
+      '/v1/webhooks/:webhook_id',
+      {
+        config: { access: MANAGE },
+        schema: {
+          tags: TAGS,
+          summary: 'Delete a subscription',
+          description: 'What is pending is canceled. The subscription, its deliveries and its secrets cannot be read any more.',
+          params: WebhookPath,
+          response: { 204: z.undefined() },
+        },
+      },
+      async (request, reply) => {
+        await underLock(deps, request, deleteWebhook);
+        return reply.code(204).send();
+      },
+    );
+  };
+
+const subscriptionActionRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v1/webhooks/:webhook_id/rotate-secret',
+      {
+        config: { access: MANAGE },
+        schema: {
+          tags: TAGS,
+          summary: "Replace a subscription's secret",
+          description: 'Both secrets sign for 24 hours. At most two are active: rotating again within them ends the oldest.',
+          params: WebhookPath,
+          response: { 200: WebhookRotatedResponse },
+        },
+      },
+      async (request) => {
+        const secret = randomBytes(SECRET_BYTES);
+        const rotated = await underLock(deps, request, (tx, webhook, { at }) => rotateWebhookSecret(tx, webhook, { sealer: deps.sealer, secret, at }));
+        return {
+          ...webhookResource(rotated.webhook),
+          secret: shown(secret),
+          previous_secret_expires_at: rotated.previousSecretExpiresAt.toISOString(),
+        };
+      },
+    );
+
+    app.post(
+      '/v1/webhooks/:webhook_id/test',
+      {
+        config: { access: MANAGE },
+        schema: {
+          tags: TAGS,
+          summary: 'Send a webhook.ping',
+          description: 'To this subscription alone, whatever its event types, even when it is disabled: so an endpoint can be tried before it is enabled.',
+          params: WebhookPath,
+          response: { 202: WebhookDeliveryResponse },
+        },
+      },
+      async (request, reply) => {
+        const delivery = await underLock(deps, request, ping);
+        return reply.code(202).send(deliveryResource(delivery, []));
+      },
+    );
+  };
+
+const deliveryRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.get(
+      '/v1/webhooks/:webhook_id/deliveries',
+      {
+        config: { access: READ },
+        schema: {
+          tags: TAGS,
+          summary: "List a subscription's deliveries",
+          params: WebhookPath,
+          querystring: WebhookDeliveryQuery,
+          response: { 200: pageOf(WebhookDeliveryResponse, 'Deliveries with their attempts, newest first.') },
+        },
+      },
+      async (request, reply) => {
+        const { status, ...page } = request.query;
+        const webhook = await getWebhook(deps.db, principalOf(request).orgId, request.params.webhook_id);
+        const { items, total } = await listDeliveries(deps.db, webhook.webhookId, { status, page });
+        return answerPage(request, reply, page, { items: items.map(({ delivery, attempts }) => deliveryResource(delivery, attempts)), total });
+      },
+    );
+
+    app.post(
+      '/v1/webhooks/:webhook_id/deliveries/:delivery_id/redeliver',
+      {
+        config: { access: MANAGE },
+        schema: {
+          tags: TAGS,
+          summary: 'Deliver an event again',
+          description: 'The same bytes under the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now.',
+          params: WebhookDeliveryPath,
+          response: { 202: WebhookDeliveryResponse },
+        },
+      },
+      async (request, reply) => {
+        const { delivery, attempts } = await underLock(deps, request, async (tx, webhook, occasion) => {
+          const found = await getDelivery(tx, webhook.webhookId, request.params.delivery_id);
+          const begun = await redeliver(tx, found, occasion);
+          return { delivery: begun, attempts: await listAttempts(tx, [begun.deliveryId]) };
+        });
+        return reply.code(202).send(deliveryResource(delivery, attempts.get(delivery.deliveryId) ?? []));
+      },
+    );
+  };
+
+type OwnRequest = { readonly id: string; readonly params: { readonly webhook_id: string } } & Parameters<typeof principalOf>[0];
+
+/** Runs a change under the subscription's lock and has what follows from it dispatched. */
+async function underLock<T>(deps: ApiDeps, request: OwnRequest, run: (tx: Tx, webhook: Webhook, occasion: Occasion) => Promise<T>): Promise<T> {
+  const { orgId } = principalOf(request);
+  const changed = await deps.db.transaction(async (tx) => {
+    const webhook = await lockWebhook(tx, orgId, request.params.webhook_id);
+    return await run(tx, webhook, { at: deps.now(), requestId: request.id });
+  });
+  deps.dispatcher.nudge();
+  return changed;
+}
+
+async function ping(tx: Tx, webhook: Webhook, { at, requestId }: Occasion): Promise<Delivery> {
+  const { orgId, webhookId } = webhook;
+  const data = webhookResource(webhook);
+  const eventId = await recordEvent(tx, { orgId, objectType: 'webhook', objectId: webhookId, type: 'webhook.ping', data, at, requestId });
+  return await getDeliveryOfEvent(tx, webhookId, eventId);
+}
+
+function changeOf(body: z.output<typeof UpdateWebhookRequest>): WebhookChange {
+  return {
+    ...(body.url === undefined ? {} : { url: body.url }),
+    ...(body.event_types === undefined ? {} : { eventTypes: body.event_types }),
+    ...(body.description === undefined ? {} : { description: body.description }),
+    ...(body.status === undefined ? {} : { status: body.status }),
+  };
+}
+
+/** A secret as the partner keeps it (Standard Webhooks). */
+const shown = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { EVENT_TYPES } from '../../domain/event.ts';
+import {
+  ALL_EVENTS,
+  ATTEMPT_ERRORS,
+  ATTEMPT_OUTCOMES,
+  DELIVERY_STATUSES,
+  DESCRIPTION_LENGTH_MAX,
+  DISABLED_REASONS,
+  WEBHOOK_STATUSES,
+} from '../../domain/webhook.ts';
+import { TARGET_LENGTH_MAX, targetFault } from '../../domain/webhook-target.ts';
+import { id, PageQuery, text, timestamp } from './common.ts';
+
+const FILTERS = [ALL_EVENTS, ...EVENT_TYPES] as const;
+
+/** What is wrong with a URL in every environment; what only the local sandbox admits is refused by the route. */
+const url = () =>
+  text(1, TARGET_LENGTH_MAX)
+    .superRefine((value, context) => {
+      const fault = value.length <= TARGET_LENGTH_MAX ? targetFault(value, { allowLocal: true }) : undefined;
+      if (fault) context.addIssue({ code: 'custom', message: fault });
+    })
+    .meta({
+      description: 'HTTPS, port 443 or at least 1024, a public host by name, without credentials or fragment. Checked again at each connection.',
+      example: 'https://hooks.partner.example/settlements',
+    });
+
+const eventTypes = () =>
+  z
+    .array(z.enum(FILTERS))
+    .min(1)
+    .max(FILTERS.length)
+    .transform((types) => [...new Set(types)])
+    .meta({ description: '`*` stands for every type, those of the future included.', example: ['settlement.settled', 'settlement.failed'] });
+
+const description = () => text(1, DESCRIPTION_LENGTH_MAX).meta({ example: 'Ledger of the payouts team' });
+
+export const CreateWebhookRequest = z
+  .strictObject({ url: url(), event_types: eventTypes(), description: description().nullish() })
+  .meta({ id: 'CreateWebhookRequest' });
+
+export const UpdateWebhookRequest = z
+  .strictObject({
+    url: url().optional(),
+    event_types: eventTypes().optional(),
+    description: description().nullish(),
+    status: z.enum(WEBHOOK_STATUSES).optional().meta({ description: '`disabled` skips what is pending; `enabled` starts again with a clean record.' }),
+  })
+  .meta({ id: 'UpdateWebhookRequest', description: 'Fields that are present replace, `null` clears the description.' });
+
+const webhook = {
+  webhook_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b42' }),
+  org_id: z.string(),
+  url: z.string(),
+  event_types: z.array(z.enum(FILTERS)),
+  description: z.string().nullable(),
+  status: z.enum(WEBHOOK_STATUSES),
+  disabled_reason: z
+    .enum(DISABLED_REASONS)
+    .nullable()
+    .meta({ description: '`requested` by you, `gone`: the endpoint answered 410, `failing`: nothing but failure for 5 days.' }),
+  created_at: timestamp(),
+  updated_at: timestamp(),
+};
+
+const secret = () =>
+  z.string().meta({ description: 'Signs the deliveries. It is shown this once; keep it server-side.', example: 'whsec_<base64 of 32 bytes>' });
+
+export const WebhookResponse = z.object(webhook).meta({ id: 'WebhookResponse' });
+export const WebhookCreatedResponse = z.object({ ...webhook, secret: secret() }).meta({ id: 'WebhookCreatedResponse' });
+export const WebhookRotatedResponse = z
+  .object({ ...webhook, secret: secret(), previous_secret_expires_at: timestamp().meta({ description: 'Until then the previous secret signs as well.' }) })
+  .meta({ id: 'WebhookRotatedResponse' });
+
+export const WebhookDeliveryResponse = z
+  .object({
+    delivery_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b43' }),
+    webhook_id: z.string(),
+    event_id: z.string().meta({ description: 'What the subscriber sees as `webhook-id`; the same at every attempt.' }),
+    event_type: z.enum(EVENT_TYPES),
+    status: z.enum(DELIVERY_STATUSES),
+    attempts: z.array(
+      z.object({
+        number: z.int(),
+        at: timestamp(),
+        outcome: z.enum(ATTEMPT_OUTCOMES),
+        response_status: z.int().nullable(),
+        duration_ms: z.int().nullable(),
+        error: z.enum(ATTEMPT_ERRORS).nullable().meta({ description: 'Why it failed, as a word; of the answer itself nothing is kept.' }),
+      }),
+    ),
+    next_attempt_at: timestamp().nullable(),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'WebhookDeliveryResponse' });
+
+export const WebhookPath = z.object({ webhook_id: id() });
+export const WebhookDeliveryPath = z.object({ webhook_id: id(), delivery_id: id() });
+export const WebhookDeliveryQuery = PageQuery.extend({ status: z.enum(DELIVERY_STATUSES).optional() });

@@ -1,0 +1,124 @@
+/**
+ * Attempts. A row is written before its request is sent and completed once after; while it is under way it holds one of
+ * the few places of its subscription, until its lease ends. The caller holds the subscription's lock throughout, so that
+ * counting places and taking one is one step.
+ */
+import { and, count, eq, isNotNull, sql } from 'drizzle-orm';
+import { DomainError } from '../../domain/error.ts';
+import type { OutboxSignal } from '../../domain/outbox.ts';
+import { type AttemptError, type AttemptOutcome, type DeliveryStatus, IN_FLIGHT_MAX } from '../../domain/webhook.ts';
+import type { Tx } from '../client.ts';
+import { events } from '../schema/event.ts';
+import { outbox } from '../schema/outbox.ts';
+import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
+import { DELIVERY_KIND, type DeliveryRow, deliveryContextSql } from './webhook-delivery.ts';
+
+/** Longer than any attempt takes; one that dies gives its place back after it. */
+const LEASE_SECONDS = 30;
+
+export type AttemptKey = { readonly deliveryId: string; readonly number: number };
+
+/** What an attempt came to, as it is kept. */
+export type AttemptRecord = {
+  readonly outcome: Exclude<AttemptOutcome, 'pending'>;
+  readonly responseStatus: number | null;
+  readonly responseBytes: number | null;
+  readonly responseSha256: Buffer | null;
+  readonly durationMs: number;
+  readonly error: AttemptError | null;
+};
+
+/** @throws DomainError `not_found` */
+export async function getDeliveryToSend(tx: Tx, orgId: string, deliveryId: string): Promise<{ readonly delivery: DeliveryRow; readonly body: Buffer }> {
+  const [row] = await tx
+    .select({ delivery: webhookDeliveries, body: events.body })
+    .from(webhookDeliveries)
+    .innerJoin(events, eq(events.eventId, webhookDeliveries.eventId))
+    .where(and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.deliveryId, deliveryId)));
+  if (!row) throw new DomainError('not_found');
+  return row;
+}
+
+export async function findAttemptOutcome(tx: Tx, { deliveryId, number }: AttemptKey): Promise<AttemptOutcome | undefined> {
+  const [row] = await tx
+    .select({ outcome: webhookAttempts.outcome })
+    .from(webhookAttempts)
+    .where(and(eq(webhookAttempts.deliveryId, deliveryId), eq(webhookAttempts.number, number)));
+  return row?.outcome;
+}
+
+/**
+ * Begins an attempt, or takes up one that a crash left under way.
+ *
+ * @returns false when the subscription has no free place
+ */
+export async function beginAttempt(tx: Tx, delivery: DeliveryRow, number: number, at: Date): Promise<boolean> {
+  const { deliveryId, webhookId } = delivery;
+  const begun = await tx.execute(sql`
+    INSERT INTO ${webhookAttempts} (delivery_id, number, webhook_id, at, outcome, lease_expires_at)
+    SELECT ${deliveryId}, ${number}::integer, ${webhookId}, ${at.toISOString()}::timestamptz, 'pending', now() + make_interval(secs => ${LEASE_SECONDS})
+    WHERE ${IN_FLIGHT_MAX} > (
+      SELECT count(*) FROM ${webhookAttempts}
+      WHERE webhook_id = ${webhookId} AND outcome = 'pending' AND lease_expires_at > now() AND NOT (delivery_id = ${deliveryId} AND number = ${number})
+    )
+    ON CONFLICT (delivery_id, number) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
+    RETURNING number`);
+  if (begun.rowCount !== 1) return false;
+  if (delivery.waitingSince !== null) await tx.update(webhookDeliveries).set({ waitingSince: null }).where(eq(webhookDeliveries.deliveryId, deliveryId));
+  return true;
+}
+
+/**
+ * Puts a delivery that found no place in the line.
+ *
+ * @returns how many stand in it now
+ */
+export async function waitForPlace(tx: Tx, { deliveryId, webhookId }: DeliveryRow): Promise<number> {
+  await tx
+    .update(webhookDeliveries)
+    .set({ waitingSince: sql`coalesce(${webhookDeliveries.waitingSince}, clock_timestamp())` })
+    .where(eq(webhookDeliveries.deliveryId, deliveryId));
+  const [line] = await tx
+    .select({ count: count() })
+    .from(webhookDeliveries)
+    .where(and(eq(webhookDeliveries.webhookId, webhookId), isNotNull(webhookDeliveries.waitingSince)));
+  return line?.count ?? 1;
+}
+
+/** Completes an attempt; false when that was done before. */
+export async function completeAttempt(tx: Tx, { deliveryId, number }: AttemptKey, record: AttemptRecord): Promise<boolean> {
+  const completed = await tx
+    .update(webhookAttempts)
+    .set(record)
+    .where(and(eq(webhookAttempts.deliveryId, deliveryId), eq(webhookAttempts.number, number), eq(webhookAttempts.outcome, 'pending')))
+    .returning({ number: webhookAttempts.number });
+  return completed.length === 1;
+}
+
+/** Moves a delivery; `nextAttemptAt` exactly while it is pending. */
+export async function moveDelivery(
+  tx: Tx,
+  delivery: DeliveryRow,
+  to: { readonly status: DeliveryStatus; readonly nextAttemptAt: Date | null },
+): Promise<DeliveryRow> {
+  await tx
+    .update(webhookDeliveries)
+    .set({ ...to, waitingSince: null })
+    .where(eq(webhookDeliveries.deliveryId, delivery.deliveryId));
+  return { ...delivery, ...to, waitingSince: null };
+}
+
+/** Tells the delivery that has waited longest for a place that one is free. */
+export async function wakeNextInLine(tx: Tx, webhookId: string): Promise<void> {
+  const signal: OutboxSignal = 'placeFreed';
+  await tx.execute(sql`
+    WITH next AS (
+      UPDATE ${webhookDeliveries} SET waiting_since = NULL
+      WHERE delivery_id = (
+        SELECT delivery_id FROM ${webhookDeliveries} WHERE webhook_id = ${webhookId} AND waiting_since IS NOT NULL ORDER BY waiting_since LIMIT 1
+      )
+      RETURNING delivery_id, org_id, webhook_id, generation, request_id
+    )
+    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id)
+    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}, ${deliveryContextSql}, request_id FROM next`);
+}

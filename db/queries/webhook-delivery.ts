@@ -1,0 +1,138 @@
+/**
+ * Deliveries: one row per event and subscription, however often it is delivered again. A delivery changes only under
+ * its subscription's lock, together with the request to tell its workflow.
+ */
+import { and, asc, count, desc, eq, inArray, max, sql } from 'drizzle-orm';
+import { DomainError } from '../../domain/error.ts';
+import { deliveryMessage, type OutboxKind, type OutboxSignal } from '../../domain/outbox.ts';
+import type { Page, Paged } from '../../domain/page.ts';
+import type { Attempt, Delivery, DeliveryStatus, Webhook } from '../../domain/webhook.ts';
+import type { Database, Queryable, Tx } from '../client.ts';
+import { outbox } from '../schema/outbox.ts';
+import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
+import { enqueue } from './outbox.ts';
+
+export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
+
+/** What the outbox is told of each delivery that a statement has changed. */
+export const DELIVERY_KIND = 'webhook_delivery' satisfies OutboxKind;
+export const deliveryContextSql = sql.raw(`jsonb_build_object('orgId', org_id, 'webhookId', webhook_id, 'generation', generation::text)`);
+
+/** Newest first, each with its attempts; two queries however many there are. */
+export async function listDeliveries(
+  db: Database,
+  webhookId: string,
+  filter: { readonly status?: DeliveryStatus | undefined; readonly page: Page },
+): Promise<Paged<{ delivery: Delivery; attempts: Attempt[] }>> {
+  const { status, page } = filter;
+  const wanted = and(eq(webhookDeliveries.webhookId, webhookId), status === undefined ? undefined : eq(webhookDeliveries.status, status));
+  const [rows, [total]] = await Promise.all([
+    db
+      .select()
+      .from(webhookDeliveries)
+      .where(wanted)
+      .orderBy(desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId))
+      .limit(page.limit)
+      .offset(page.offset),
+    db.select({ count: count() }).from(webhookDeliveries).where(wanted),
+  ]);
+  const attempts = await listAttempts(
+    db,
+    rows.map(({ deliveryId }) => deliveryId),
+  );
+  return { items: rows.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] })), total: total?.count ?? 0 };
+}
+
+/** The attempts of these deliveries, each in its order. */
+export async function listAttempts(db: Queryable, deliveryIds: readonly string[]): Promise<Map<string, Attempt[]>> {
+  const byDelivery = new Map<string, Attempt[]>(deliveryIds.map((deliveryId) => [deliveryId, []]));
+  if (deliveryIds.length === 0) return byDelivery;
+  const { deliveryId, number, at, outcome, responseStatus, durationMs, error } = webhookAttempts;
+  const rows = await db
+    .select({ deliveryId, number, at, outcome, responseStatus, durationMs, error })
+    .from(webhookAttempts)
+    .where(inArray(deliveryId, [...deliveryIds]))
+    .orderBy(asc(number));
+  for (const { deliveryId: of, ...attempt } of rows) byDelivery.get(of)?.push(attempt);
+  return byDelivery;
+}
+
+/** @throws DomainError `not_found`, for another subscription's delivery as well */
+export async function getDelivery(db: Queryable, webhookId: string, deliveryId: string): Promise<Delivery> {
+  const [row] = await db
+    .select()
+    .from(webhookDeliveries)
+    .where(and(eq(webhookDeliveries.webhookId, webhookId), eq(webhookDeliveries.deliveryId, deliveryId)))
+    .limit(1);
+  if (!row) throw new DomainError('not_found');
+  return row;
+}
+
+/** The one delivery of an event that was recorded for this subscription alone. */
+export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: string): Promise<Delivery> {
+  const [row] = await tx
+    .select()
+    .from(webhookDeliveries)
+    .where(and(eq(webhookDeliveries.eventId, eventId), eq(webhookDeliveries.webhookId, webhookId)))
+    .limit(1);
+  if (!row) throw new Error(`event ${eventId} was recorded without its delivery`);
+  return row;
+}
+
+/**
+ * Has an event sent again: a pending delivery makes its next attempt now; a finished one begins a new generation.
+ * The caller has locked the subscription.
+ */
+export async function redeliver(tx: Tx, delivery: Delivery, occasion: { readonly at: Date; readonly requestId: string }): Promise<Delivery> {
+  if (delivery.status === 'pending') {
+    await enqueue(tx, deliveryMessage(delivery, 'retryRequested', occasion.requestId));
+    return delivery;
+  }
+  const [last] = await tx
+    .select({ number: max(webhookAttempts.number) })
+    .from(webhookAttempts)
+    .where(eq(webhookAttempts.deliveryId, delivery.deliveryId));
+  const [begun] = await tx
+    .update(webhookDeliveries)
+    .set({
+      status: 'pending',
+      generation: delivery.generation + 1,
+      requested: true,
+      priorAttempts: last?.number ?? 0,
+      nextAttemptAt: occasion.at,
+      waitingSince: null,
+      requestId: occasion.requestId,
+    })
+    .where(eq(webhookDeliveries.deliveryId, delivery.deliveryId))
+    .returning();
+  if (!begun) throw new Error(`delivery ${delivery.deliveryId} is gone`);
+  await enqueue(tx, deliveryMessage(begun, null, occasion.requestId));
+  return begun;
+}
+
+/** Ends whatever is pending of a subscription that the caller has locked, and tells the workflows; one statement. */
+export async function endPendingDeliveries(tx: Tx, webhook: Webhook, to: 'skipped' | 'canceled'): Promise<void> {
+  const signal: OutboxSignal = 'subscriptionChanged';
+  await tx.execute(sql`
+    WITH ended AS (
+      UPDATE ${webhookDeliveries} SET status = ${to}, next_attempt_at = NULL, waiting_since = NULL
+      WHERE webhook_id = ${webhook.webhookId} AND status = 'pending'
+      RETURNING delivery_id, org_id, webhook_id, generation, request_id
+    )
+    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id)
+    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}, ${deliveryContextSql}, request_id FROM ended`);
+}
+
+/** Where a generation of a delivery stands; `skipped` when a later one has begun, since this one is over. */
+export async function getDeliveryStatus(
+  db: Queryable,
+  orgId: string,
+  generationOf: { readonly deliveryId: string; readonly generation: number },
+): Promise<DeliveryStatus> {
+  const [row] = await db
+    .select({ status: webhookDeliveries.status, generation: webhookDeliveries.generation })
+    .from(webhookDeliveries)
+    .where(and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.deliveryId, generationOf.deliveryId)));
+  if (!row) throw new DomainError('not_found');
+  return row.generation === generationOf.generation ? row.status : 'skipped';
+}

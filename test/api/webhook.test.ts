@@ -1,0 +1,261 @@
+/** Subscriptions over HTTP (contract §11): refusals first, then what they answer and what is kept. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { insertWebhook } from '../../db/queries/webhook.ts';
+import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { digestTables, dumpTables, raceBehindLock } from '../support/database.ts';
+import { jsonOf } from '../support/partner.ts';
+
+const ABSENT = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b42';
+const names: Record<string, readonly string[]> = {
+  'hooks.partner.example': ['93.184.216.34', '2606:4700::1111'],
+  'private.partner.example': ['10.0.0.7'],
+  'mixed.partner.example': ['93.184.216.34', '127.0.0.1'],
+  'mapped.partner.example': ['::ffff:169.254.169.254'],
+};
+
+let api: TestApi;
+let strict: TestApi;
+let caller: Caller;
+
+beforeAll(async () => {
+  const resolveHost = async (name: string) => {
+    const found = names[name];
+    if (!found) throw new Error('unknown name');
+    return found;
+  };
+  api = await createTestApi({ deps: { resolveHost } });
+  strict = await createTestApi({ deps: { resolveHost }, config: { webhookAllowLocalTargets: false } });
+  caller = await api.createCaller();
+});
+afterAll(() => Promise.all([api.close(), strict.close()]));
+
+const body = (overrides: Record<string, unknown> = {}) => ({
+  url: 'https://hooks.partner.example/in?token=s3cr3t',
+  event_types: ['settlement.settled'],
+  ...overrides,
+});
+const create = async (owner: Caller, overrides: Record<string, unknown> = {}) => {
+  const answer = await api.call(owner, 'POST', '/v1/webhooks', body(overrides));
+  expect(answer.statusCode, answer.body).toBe(201);
+  return jsonOf(answer);
+};
+const locs = (answer: { json(): { detail: { loc: unknown[]; type: string }[] } }) => answer.json().detail.map(({ loc, type }) => `${loc.join('.')} ${type}`);
+
+describe('creation refuses', () => {
+  test('403 for a key whose scope is not full, and nothing is written', async () => {
+    const settle = await api.createKey(caller.orgId, 'settle');
+    const before = await digestTables(api.connection.pool);
+    expect((await api.call(settle, 'POST', '/v1/webhooks', body())).statusCode).toBe(403);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('422 for every fault of the form at once', async () => {
+    const answer = await api.call(caller, 'POST', '/v1/webhooks', { url: 'ftp://x', event_types: [], extra: 1 });
+    expect(answer.statusCode).toBe(422);
+    expect(locs(answer)).toEqual(['body.url value_error', 'body.event_types too_short', 'body.extra extra_forbidden']);
+  });
+
+  test('422 for an event type that does not exist', async () => {
+    expect(locs(await api.call(caller, 'POST', '/v1/webhooks', body({ event_types: ['settlement.made_up'] })))).toEqual(['body.event_types.0 enum']);
+  });
+
+  test.each([
+    ['http', 'http://hooks.partner.example/'],
+    ['loopback by name', 'https://localhost:8443/'],
+    ['loopback by address', 'https://127.0.0.1:8443/'],
+    ['a name that means a private address', 'https://private.partner.example/'],
+    ['a name with one public and one private address', 'https://mixed.partner.example/'],
+    ['a name that means a metadata address in other clothes', 'https://mapped.partner.example/'],
+  ])('422 on url for %s outside the local sandbox, without an echo', async (_, url) => {
+    const owner = await strict.createCaller();
+    const answer = await strict.call(owner, 'POST', '/v1/webhooks', body({ url }));
+    expect(answer.statusCode).toBe(422);
+    expect(locs(answer)).toEqual(['body.url value_error']);
+    expect(answer.body).not.toContain('partner.example');
+  });
+
+  test('422 on url for a private address even where local targets are allowed', async () => {
+    for (const url of ['https://10.0.0.7/', 'http://private.partner.example:8080/', 'https://169.254.169.254/']) {
+      expect(locs(await api.call(caller, 'POST', '/v1/webhooks', body({ url })))).toEqual(['body.url value_error']);
+    }
+  });
+
+  test('409 for the twenty-first subscription, even when two race for the twentieth place', async () => {
+    const owner = await api.createCaller();
+    for (let n = 1; n < 20; n += 1) {
+      const options = { sealer: api.deps.sealer, secret: Buffer.alloc(32, n), at: new Date() };
+      await api.connection.db.transaction((tx) =>
+        insertWebhook(tx, owner.orgId, { url: `https://h${n}.example/`, eventTypes: ['*'], description: null }, options),
+      );
+    }
+    const post = () => api.call(owner, 'POST', '/v1/webhooks', body());
+    const answers = await raceBehindLock(api.connection.pool, 'SELECT 1 FROM organizations WHERE org_id = $1 FOR UPDATE', [owner.orgId], [post, post]);
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([201, 409]);
+    expect(answers.find(({ statusCode }) => statusCode === 409)?.json()).toMatchObject({ code: 'state_conflict', current_state: 'subscription_limit_reached' });
+  });
+});
+
+describe('creation', () => {
+  test('201 with the secret this once; no read, list or table shows it again', async () => {
+    const owner = await api.createCaller();
+    const created = await create(owner, { description: 'Ledger' });
+    expect(Object.keys(created)).toEqual(
+      expect.arrayContaining(['webhook_id', 'org_id', 'url', 'event_types', 'description', 'status', 'disabled_reason', 'created_at', 'updated_at', 'secret']),
+    );
+    expect(created).toMatchObject({ org_id: owner.orgId, status: 'enabled', disabled_reason: null, description: 'Ledger' });
+    expect(created.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    const read = await api.call(owner, 'GET', `/v1/webhooks/${created.webhook_id}`);
+    const { secret, ...shown } = created;
+    expect(read.json()).toEqual(shown);
+    expect((await api.call(owner, 'GET', '/v1/webhooks')).json()).toEqual([shown]);
+    const stored = await dumpTables(api.connection.pool);
+    expect(stored).not.toContain(secret.slice(6));
+    expect(stored).not.toContain(Buffer.from(secret.slice(6), 'base64').toString('hex'));
+  });
+
+  test('201 for a name that does not resolve', async () => {
+    await create(caller, { url: 'https://not-yet.partner.example/hook' });
+  });
+
+  test('201 for http and loopback where the local sandbox allows them', async () => {
+    await create(caller, { url: 'http://127.0.0.1:9999/hook' });
+    await create(caller, { url: 'http://localhost:9999/hook', event_types: ['*', '*'] });
+  });
+});
+
+describe("another organization's subscription", () => {
+  test('404 at every operation, the same as for one that never was', async () => {
+    const { webhook_id: own } = await create(caller);
+    const other = await api.createCaller();
+    const before = await digestTables(api.connection.pool);
+    for (const webhookId of [own, ABSENT]) {
+      const answers = await Promise.all([
+        api.call(other, 'GET', `/v1/webhooks/${webhookId}`),
+        api.call(other, 'PATCH', `/v1/webhooks/${webhookId}`, { status: 'disabled' }),
+        api.call(other, 'DELETE', `/v1/webhooks/${webhookId}`),
+        api.call(other, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`),
+        api.call(other, 'POST', `/v1/webhooks/${webhookId}/test`),
+        api.call(other, 'GET', `/v1/webhooks/${webhookId}/deliveries`),
+        api.call(other, 'POST', `/v1/webhooks/${webhookId}/deliveries/${ABSENT}/redeliver`),
+      ]);
+      expect(answers.map(({ statusCode }) => statusCode)).toEqual([404, 404, 404, 404, 404, 404, 404]);
+    }
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+});
+
+describe('change', () => {
+  test('422 under the rules of creation', async () => {
+    const { webhook_id } = await create(caller);
+    const patch = (change: unknown) => api.call(caller, 'PATCH', `/v1/webhooks/${webhook_id}`, change);
+    expect(locs(await patch({ url: 'https://private.partner.example/' }))).toEqual(['body.url value_error']);
+    expect(locs(await patch({ event_types: [], status: 'paused', secret: 'x' }))).toEqual([
+      'body.event_types too_short',
+      'body.status enum',
+      'body.secret extra_forbidden',
+    ]);
+  });
+
+  test('replaces what is present, clears the description by null, and knows who disabled it', async () => {
+    const { webhook_id } = await create(caller, { description: 'Old' });
+    const patch = (change: unknown) => api.call(caller, 'PATCH', `/v1/webhooks/${webhook_id}`, change).then(jsonOf);
+    expect(await patch({ description: null, event_types: ['*'] })).toMatchObject({ description: null, event_types: ['*'], status: 'enabled' });
+    expect(await patch({ status: 'disabled' })).toMatchObject({ status: 'disabled', disabled_reason: 'requested' });
+    expect(await patch({ status: 'enabled' })).toMatchObject({ status: 'enabled', disabled_reason: null });
+  });
+});
+
+describe('deletion', () => {
+  test('204, then 404 for the subscription and its deliveries, which are canceled; its place is free again', async () => {
+    const { webhook_id } = await create(caller);
+    const pinged = await api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/test`);
+    expect(pinged.statusCode, pinged.body).toBe(202);
+    const gone = await api.call(caller, 'DELETE', `/v1/webhooks/${webhook_id}`);
+    expect([gone.statusCode, gone.body]).toEqual([204, '']);
+    for (const path of ['', '/deliveries']) expect((await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}${path}`)).statusCode).toBe(404);
+    expect((await api.call(caller, 'DELETE', `/v1/webhooks/${webhook_id}`)).statusCode).toBe(404);
+    const { rows } = await api.connection.pool.query(
+      `SELECT d.status, w.secret_sealed FROM webhook_deliveries d JOIN webhooks w USING (webhook_id) WHERE webhook_id = $1`,
+      [webhook_id],
+    );
+    expect(rows).toEqual([{ status: 'canceled', secret_sealed: null }]);
+  });
+});
+
+describe('rotation', () => {
+  test('200 with a new secret; the table holds two sealed ones and never a third', async () => {
+    const { webhook_id, secret } = await create(caller);
+    const rotate = () => api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`).then(jsonOf);
+    const first = await rotate();
+    const second = await rotate();
+    expect(new Set([secret, first.secret, second.secret]).size).toBe(3);
+    expect(Date.parse(second.previous_secret_expires_at) - Date.parse(second.updated_at)).toBe(24 * 3_600_000);
+  });
+});
+
+describe('deliveries', () => {
+  test('422 for a status that does not exist', async () => {
+    const { webhook_id } = await create(caller);
+    expect(locs(await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`)).sort()).toEqual([
+      'query.limit greater_than_equal',
+      'query.status enum',
+    ]);
+  });
+
+  test('a ping is answered 202 with its pending delivery, for this subscription alone, and nothing of the URL', async () => {
+    const owner = await api.createCaller();
+    const { webhook_id } = await create(owner);
+    await create(owner, { event_types: ['*'] });
+    const nudges = api.nudges();
+    const delivery = jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`));
+    expect(api.nudges()).toBe(nudges + 1);
+    expect(Object.keys(delivery).sort()).toEqual(
+      ['attempts', 'created_at', 'delivery_id', 'event_id', 'event_type', 'next_attempt_at', 'status', 'webhook_id'].sort(),
+    );
+    expect(delivery).toMatchObject({ webhook_id, event_type: 'webhook.ping', status: 'pending', attempts: [] });
+    const list = await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?limit=1`);
+    expect(list.headers['x-total-count']).toBe('1');
+    expect(list.json()).toEqual([delivery]);
+    expect(list.body).not.toContain('s3cr3t');
+    const { rows } = await api.connection.pool.query('SELECT count(*)::int AS count FROM webhook_deliveries WHERE org_id = $1', [owner.orgId]);
+    expect(rows).toEqual([{ count: 1 }]);
+  });
+
+  test('pages and filters by status, newest first', async () => {
+    const owner = await api.createCaller();
+    const { webhook_id } = await create(owner);
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n += 1) ids.unshift(jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`)).delivery_id);
+    const page = await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=pending&limit=2`);
+    expect(page.json().map((delivery: { delivery_id: string }) => delivery.delivery_id)).toEqual(ids.slice(0, 2));
+    expect(page.headers['link']).toContain('status=pending');
+    expect(page.headers['link']).toContain('rel="next"');
+    expect((await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=exhausted`)).json()).toEqual([]);
+  });
+
+  test('404 for a delivery of another subscription of the same organization', async () => {
+    const [one, two] = [await create(caller), await create(caller)];
+    const { delivery_id } = jsonOf(await api.call(caller, 'POST', `/v1/webhooks/${one.webhook_id}/test`));
+    expect((await api.call(caller, 'POST', `/v1/webhooks/${two.webhook_id}/deliveries/${delivery_id}/redeliver`)).statusCode).toBe(404);
+  });
+
+  test('a pending delivery is asked for its next attempt; a finished one begins again, once, when two ask at the same moment', async () => {
+    const { webhook_id } = await create(caller);
+    const { delivery_id } = jsonOf(await api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/test`));
+    const redeliver = () => api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`);
+    const asked = () =>
+      api.connection.pool.query(`SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`, [delivery_id]);
+    expect(await redeliver().then(jsonOf)).toMatchObject({ delivery_id, status: 'pending' });
+    expect((await asked()).rows).toEqual([
+      { signal: null, generation: '1' },
+      { signal: 'retryRequested', generation: '1' },
+    ]);
+    await api.connection.pool.query(`UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL WHERE delivery_id = $1`, [delivery_id]);
+    const answers = await raceBehindLock(api.connection.pool, 'SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', [webhook_id], [redeliver, redeliver]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
+    expect((await asked()).rows.slice(2)).toEqual([
+      { signal: null, generation: '2' },
+      { signal: 'retryRequested', generation: '2' },
+    ]);
+  });
+});
