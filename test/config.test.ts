@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ConfigError, loadConfig } from '../config.ts';
+
+const { duringWrite } = vi.hoisted(() => ({ duringWrite: { run: undefined as (() => void) | undefined } }));
+
+/** Writes in two parts, with whatever a test wants to happen between them. */
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  return {
+    ...fs,
+    writeFileSync: (file: string, text: string, options: { flag: string; mode: number }) => {
+      const { run } = duringWrite;
+      if (run === undefined) return fs.writeFileSync(file, text, options);
+      duringWrite.run = undefined;
+      fs.writeFileSync(file, text.slice(0, 100), options);
+      run();
+      return fs.appendFileSync(file, text.slice(100));
+    },
+  };
+});
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(path.join(os.tmpdir(), 'config-'));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const text = () => randomBytes(32).toString('hex');
+const key = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
+
+/** Everything that a remote runtime needs. */
+const remoteEnvironment = (runtime: string, changes: Record<string, string | undefined> = {}): NodeJS.ProcessEnv => ({
+  RUNTIME_ENVIRONMENT: runtime,
+  DATABASE_URL: 'postgres://settlement@db.example/settlement',
+  API_KEY_PEPPER: text(),
+  ENCRYPTION_KEYS: `${key('b')},${key('a')}`,
+  CERTIFICATE_SIGNING_KEY: key('a'),
+  CARDPROC_WEBHOOK_SECRET: `${text()},${text()}`,
+  BANKLEDGER_WEBHOOK_SECRET: text(),
+  IDVERIFY_WEBHOOK_SECRET: text(),
+  ...changes,
+});
+
+const SECRETS = [
+  'API_KEY_PEPPER',
+  'ENCRYPTION_KEYS',
+  'CERTIFICATE_SIGNING_KEY',
+  'CARDPROC_WEBHOOK_SECRET',
+  'BANKLEDGER_WEBHOOK_SECRET',
+  'IDVERIFY_WEBHOOK_SECRET',
+] as const;
+
+const load = (env: NodeJS.ProcessEnv) => loadConfig(env, directory);
+
+function faultsOf(env: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    load(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+describe('is refused', () => {
+  test.each([undefined, '', 'local', 'LOCAL-SANDBOX', 'sandbox', 'prod', 'live'])('the runtime environment %j: there is no default', (runtime) => {
+    expect(faultsOf(remoteEnvironment('production', { RUNTIME_ENVIRONMENT: runtime }))).toEqual([
+      'RUNTIME_ENVIRONMENT must be one of local-sandbox, remote-sandbox, production; there is no default',
+    ]);
+  });
+
+  test.each(['remote-sandbox', 'production'])('%s without secrets, every one listed at once, and none is made', (runtime) => {
+    expect(faultsOf({ RUNTIME_ENVIRONMENT: runtime })).toEqual(['DATABASE_URL', ...SECRETS].map((name) => `${name} is required`));
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test.each(['remote-sandbox', 'production'])('%s with weak secrets, every one listed at once', (runtime) => {
+    const weak = {
+      API_KEY_PEPPER: 'short',
+      ENCRYPTION_KEYS: `a:${Buffer.alloc(32).toString('base64')}`,
+      CERTIFICATE_SIGNING_KEY: `a:${randomBytes(16).toString('base64')}`,
+      CARDPROC_WEBHOOK_SECRET: `${text()},weak`,
+      BANKLEDGER_WEBHOOK_SECRET: 'a'.repeat(64),
+      IDVERIFY_WEBHOOK_SECRET: `${text()},`,
+    };
+    const faults = faultsOf(remoteEnvironment(runtime, weak));
+    expect(SECRETS.filter((name) => !faults.some((fault) => fault.startsWith(`${name} `)))).toEqual([]);
+  });
+
+  test.each([
+    ['TEMPORAL_TLS', 'True'],
+    ['TEMPORAL_TLS_DISABLE_HOST_VERIFICATION', 'yes'],
+    ['TEMPORAL_TLS_CLIENT_CERT_PATH', '/nowhere/client.pem'],
+  ])('%s=%s, which would have been taken for something else', (name, value) => {
+    expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
+  });
+
+  test('every variable at once, without any of the values', () => {
+    const marker = 'do-not-print-me';
+    const wrong = Object.fromEntries(
+      [
+        ...SECRETS,
+        'DATABASE_URL',
+        'PORT',
+        'METRICS_PORT',
+        'PUBLIC_BASE_URL',
+        'IDVERIFY_BASE_URL',
+        'IDVERIFY_APP_TOKEN',
+        'IDVERIFY_SECRET_KEY',
+        'SMTP_URL',
+        'WEBHOOK_ALLOW_LOCAL_TARGETS',
+        'RATE_LIMIT_PER_MINUTE',
+        'LOG_LEVEL',
+        'TEMPORAL_TLS',
+        'RUNTIME_ENVIRONMENT',
+      ].map((name) => [name, marker]),
+    );
+    const faults = faultsOf(wrong);
+    expect(new Set(faults.map((fault) => fault.split(' ')[0]))).toEqual(new Set(Object.keys(wrong)));
+    expect(new ConfigError(faults).message).not.toContain(marker);
+    expect(String(new ConfigError(faults).stack)).not.toContain(marker);
+  });
+
+  test.each(['api/main.ts', 'worker/main.ts'])('at the start of %s: it ends with an error, and its output has no value', { timeout: 60_000 }, async (program) => {
+    const secret = 'not-long-enough-marker';
+    const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {
+      cwd: path.join(import.meta.dirname, '..'),
+      env: { RUNTIME_ENVIRONMENT: 'production', API_KEY_PEPPER: secret, DATABASE_URL: 'postgres://user:marker-password@127.0.0.1:1/none' },
+      reject: false,
+      all: true,
+    });
+    expect(exitCode).toBe(1);
+    expect(all).toContain('API_KEY_PEPPER must have at least 32 characters');
+    expect(all).toContain('CERTIFICATE_SIGNING_KEY is required');
+    expect(all).not.toContain(secret);
+    expect(all).not.toContain('marker-password');
+  });
+});
+
+describe('a remote runtime', () => {
+  test.each(['remote-sandbox', 'production'] as const)('%s starts with its own secrets, the first of each list the active one', (runtime) => {
+    const env = remoteEnvironment(runtime);
+    const config = load(env);
+    expect(config.runtime).toBe(runtime);
+    expect(config.encryptionKeys.map(({ id }) => id)).toEqual(['b', 'a']);
+    expect(config.cardprocWebhookSecrets).toEqual(env['CARDPROC_WEBHOOK_SECRET']?.split(','));
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test.each(['remote-sandbox', 'production'])('%s never sends webhooks to local targets, whatever is set', (runtime) => {
+    expect(load(remoteEnvironment(runtime, { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' })).webhookAllowLocalTargets).toBe(false);
+  });
+
+  test('has no identity provider unless all three of its settings are there', () => {
+    const idverify = { IDVERIFY_BASE_URL: 'https://idverify.example', IDVERIFY_APP_TOKEN: text(), IDVERIFY_SECRET_KEY: text() };
+    expect(load(remoteEnvironment('production', idverify)).idverify).toMatchObject({ baseUrl: 'https://idverify.example' });
+    for (const name of Object.keys(idverify)) expect(load(remoteEnvironment('production', { ...idverify, [name]: undefined })).idverify).toBeUndefined();
+  });
+});
+
+describe('the local sandbox', () => {
+  const sandbox = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
+
+  test('makes the secrets that it was not given, keeps them for its owner alone, and finds them again', () => {
+    const first = load(sandbox);
+    const [file = '', ...more] = readdirSync(directory);
+    expect(more).toEqual([]);
+    expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
+    expect(load(sandbox)).toEqual(first);
+    expect(first.apiKeyPepper).not.toBe(first.cardprocWebhookSecrets[0]);
+  });
+
+  test('a given secret wins over a made one', () => {
+    const given = text();
+    expect(load({ ...sandbox, API_KEY_PEPPER: given }).apiKeyPepper).toBe(given);
+  });
+
+  test('two that start at the same moment agree, though the second comes while the first is writing', () => {
+    const seen: { second?: ReturnType<typeof loadConfig> } = {};
+    duringWrite.run = () => {
+      seen.second = load(sandbox);
+    };
+    const first = load(sandbox);
+    expect(seen.second).toEqual(first);
+    expect(readdirSync(directory)).toHaveLength(1);
+    expect(JSON.parse(readFileSync(path.join(directory, 'sandbox-secrets.json'), 'utf8'))).toMatchObject({ API_KEY_PEPPER: first.apiKeyPepper });
+  });
+});

@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest';
+import { CORRIDOR_IDS } from '../../domain/corridor.ts';
+import { allClosed, evaluateGates, forbiddingGates, GATE_REASONS, GATES, type Gate, type GateEvidence, gatesResource } from '../../domain/gate.ts';
+import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
+
+const NOW = new Date('2026-11-21T08:00:00.000Z');
+const MINUTE_MS = 60_000;
+const at = (minutes: number): Date => new Date(NOW.getTime() + minutes * MINUTE_MS);
+const SCOPE = { environment: 'remote sandbox', corridors: ['US-JM'] } as const;
+
+/** Evidence that opens its gate; a test breaks one thing of it. */
+const sound = (changes: Partial<GateEvidence> = {}): GateEvidence => ({
+  evidenceId: '0193a5c0-0000-7000-8000-000000000001',
+  gate: 'compliance_program',
+  environment: 'remote sandbox',
+  corridor: 'US-JM',
+  reference: 'review.pdf',
+  sha256: 'ab'.repeat(32),
+  recordedBy: 'ana',
+  recordedAt: at(-60),
+  expiresAt: at(60),
+  revokedAt: null,
+  approvals: [
+    { operator: 'ana', approvedAt: at(-30) },
+    { operator: 'bo', approvedAt: at(-20) },
+  ],
+  ...changes,
+});
+
+const soundForAll = (changes: Partial<GateEvidence> = {}): GateEvidence[] => GATES.map((gate) => sound({ gate, ...changes }));
+const reasonOf = (gate: Gate, evidence: readonly GateEvidence[], now = NOW) =>
+  evaluateGates(evidence, SCOPE, now).find((verdict) => verdict.gate === gate)?.reason;
+
+const [ANA, BO] = sound().approvals;
+const REFUSALS: readonly (readonly [string, readonly GateEvidence[], string])[] = [
+  ['no evidence', [], 'no_evidence'],
+  ['evidence for another gate alone', [sound({ gate: 'dispute_accounting' })], 'no_evidence'],
+  ['evidence for a gate that nobody knows', [sound({ gate: 'compliance_programme' })], 'no_evidence'],
+  ['evidence for another environment', [sound({ environment: 'production' })], 'no_evidence'],
+  ['evidence for the local sandbox', [sound({ environment: 'local sandbox' })], 'no_evidence'],
+  ['evidence for another corridor', [sound({ corridor: 'CA-JM' })], 'no_evidence'],
+  ['evidence for a corridor by another spelling', [sound({ corridor: 'us-jm' })], 'no_evidence'],
+  ['evidence that expired a moment ago', [sound({ expiresAt: NOW })], 'expired'],
+  ['evidence that expired long ago', [sound({ recordedAt: at(-99), expiresAt: at(-1) })], 'expired'],
+  ['evidence without an expiry that can be read', [sound({ expiresAt: new Date(Number.NaN) })], 'expired'],
+  ['a clock behind the recording', [sound({ recordedAt: at(1) })], 'clock_behind'],
+  ['a recording at no time', [sound({ recordedAt: new Date(Number.NaN) })], 'clock_behind'],
+  [
+    'a clock behind an approval',
+    [
+      sound({
+        approvals: [
+          { operator: 'ana', approvedAt: at(-1) },
+          { operator: 'bo', approvedAt: at(1) },
+        ],
+      }),
+    ],
+    'clock_behind',
+  ],
+  ['nobody who approved', [sound({ approvals: [] })], 'not_approved'],
+  ['one who approved', [sound({ approvals: ANA ? [ANA] : [] })], 'not_approved'],
+  ['one who approved twice', [sound({ approvals: ANA ? [ANA, ANA] : [] })], 'not_approved'],
+  [
+    'one who approved under two spellings',
+    [sound({ approvals: [' Ana', 'ANA ', 'ana'].map((operator) => ({ operator, approvedAt: at(-1) })) })],
+    'not_approved',
+  ],
+  ['a nameless second one', [sound({ approvals: [...(BO ? [BO] : []), { operator: ' ', approvedAt: at(-1) }] })], 'not_approved'],
+  ['revoked evidence', [sound({ revokedAt: at(-1) })], 'revoked'],
+  ['evidence to be revoked in the future', [sound({ revokedAt: at(1) })], 'revoked'],
+  ['newer evidence that nobody approved', [sound(), sound({ recordedAt: at(-5), approvals: [] })], 'not_approved'],
+  ['newer evidence that was revoked', [sound({ recordedAt: at(-5), revokedAt: at(-1) }), sound()], 'revoked'],
+  ['newer evidence from a clock ahead', [sound(), sound({ recordedAt: at(5) })], 'clock_behind'],
+  ['two at one moment, of which the later id was revoked', [sound(), sound({ evidenceId: 'f', revokedAt: at(-1) })], 'revoked'],
+];
+
+describe('a gate is closed by', () => {
+  test.each(REFUSALS)('%s', (_what, evidence, reason) => {
+    expect(reasonOf('compliance_program', evidence)).toBe(reason);
+  });
+
+  test('one corridor of several, and by no corridor at all', () => {
+    const everywhere = CORRIDOR_IDS.map((corridor) => sound({ corridor }));
+    const reasons = (evidence: readonly GateEvidence[], corridors: readonly (typeof CORRIDOR_IDS)[number][]) =>
+      evaluateGates(evidence, { ...SCOPE, corridors }, NOW).find(({ gate }) => gate === 'compliance_program')?.reason;
+    expect(reasons(everywhere, CORRIDOR_IDS)).toBeNull();
+    for (const missing of CORRIDOR_IDS) {
+      const rest = everywhere.filter(({ corridor }) => corridor !== missing);
+      expect(reasons(rest, CORRIDOR_IDS)).toBe('no_evidence');
+    }
+    expect(reasons(everywhere, [])).toBe('no_evidence');
+  });
+
+  test('want of a live adapter, which no evidence replaces', () => {
+    expect(reasonOf('rail_admission', soundForAll())).toBe('no_live_adapter');
+  });
+});
+
+describe('in a remote runtime', () => {
+  test.each(['remote-sandbox', 'production'] as const)('%s: a value step is forbidden with every gate proven, in every corridor', (runtime) => {
+    const environment = runtime === 'production' ? 'production' : 'remote sandbox';
+    for (const corridor of CORRIDOR_IDS) {
+      const verdicts = evaluateGates(soundForAll({ environment, corridor }), { environment, corridors: [corridor] }, NOW);
+      expect(forbiddingGates(verdicts, runtime)).toEqual([{ gate: 'rail_admission', reason: 'no_live_adapter' }]);
+    }
+  });
+
+  test.each(['remote-sandbox', 'production'] as const)('%s: every reason forbids', (runtime) => {
+    for (const reason of GATE_REASONS) expect(forbiddingGates(allClosed(reason), runtime)).toEqual(GATES.map((gate) => ({ gate, reason })));
+  });
+});
+
+describe('in the local sandbox', () => {
+  test('a simulation is forbidden by every reason but want of evidence and of an adapter', () => {
+    const forgiven = GATE_REASONS.filter((reason) => forbiddingGates(allClosed(reason), 'local-sandbox').length === 0);
+    expect(forgiven).toEqual(['no_evidence', 'no_live_adapter']);
+  });
+
+  test('is the only runtime that forgives anything', () => {
+    expect(RUNTIME_ENVIRONMENTS.filter((runtime) => forbiddingGates(allClosed('no_evidence'), runtime).length === 0)).toEqual(['local-sandbox']);
+  });
+});
+
+describe('a gate is open', () => {
+  test.each(GATES.filter((gate) => gate !== 'rail_admission'))('%s: with evidence for here, unexpired, approved by two', (gate) => {
+    expect(reasonOf(gate, [sound({ gate })])).toBeNull();
+  });
+
+  test('from the moment of its second approval to the moment before it expires', () => {
+    const evidence = [sound()];
+    expect(reasonOf('compliance_program', evidence, at(-20))).toBeNull();
+    expect(reasonOf('compliance_program', evidence, new Date(at(60).getTime() - 1))).toBeNull();
+    expect(reasonOf('compliance_program', evidence, at(60))).toBe('expired');
+  });
+
+  test('by the newest evidence when an older one was revoked', () => {
+    expect(reasonOf('compliance_program', [sound({ recordedAt: at(-90), revokedAt: at(-80) }), sound()])).toBeNull();
+  });
+});
+
+test('the resource tells of each gate its digest and expiry, of nobody who approved, and is never open', () => {
+  const resource = gatesResource('remote sandbox', evaluateGates(soundForAll(), SCOPE, NOW));
+  expect(resource.open).toBe(false);
+  expect(resource.gates.map(({ gate }) => gate)).toEqual([...GATES]);
+  expect(resource.gates[0]).toEqual({
+    gate: 'compliance_program',
+    open: true,
+    reason: null,
+    evidence: `sha256:${'ab'.repeat(32)}`,
+    expires_at: '2026-11-21T09:00:00.000Z',
+  });
+  expect(JSON.stringify(resource)).not.toMatch(/ana|bo"|review\.pdf/);
+});
+
+test('for several corridors the gate shows the evidence that expires first', () => {
+  const evidence = [sound({ corridor: 'US-JM', expiresAt: at(90) }), sound({ corridor: 'CA-JM', expiresAt: at(30) })];
+  const [verdict] = evaluateGates(evidence, { ...SCOPE, corridors: ['US-JM', 'CA-JM'] }, NOW);
+  expect(verdict?.evidence?.expiresAt).toEqual(at(30));
+});
