@@ -1,65 +1,76 @@
 /**
- * The sandbox's providers (contract §6): what a card token stands for, and the posting of signed events to the
- * inbound webhooks. An event's id and bytes are determined by the settlement and the step, so that posting twice
- * is a duplicate to the receiver.
+ * The sandbox's providers (contract §6): what a payer's token stands for, and the sending of what a test helper asked
+ * for. An event's id and bytes are determined by the settlement and the step, or by the command, so that posting
+ * twice is a duplicate to the receiver.
  */
+import { lockEvidenceTarget, recordEvidenceAndRing } from '../db/queries/evidence.ts';
 import { findPaymentToken, findSettlement } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
-import type { Settlement } from '../domain/settlement.ts';
+import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox-event.ts';
+import { type Settlement, settlementTime } from '../domain/settlement.ts';
 import type { ActivityDeps } from './deps.ts';
-import { type CardprocMoment, cardprocEvent, postCardprocEvent } from './providers/cardproc.ts';
+import { COLLECTION_PROVIDERS, type CollectionProvider } from './providers/collection.ts';
+import { payoutAnswer } from './providers/payout-rail.ts';
 
 export type SandboxCollectionInput = { readonly settlementId: string; readonly orgId: string };
 
 /** One event that the simulated provider will send, `delayMs` after the one before. */
 export type CollectionStep = { readonly step: number; readonly event: string; readonly delayMs: number };
 
-type Moment = CardprocMoment & { readonly delayMs: number };
+/** What a test helper asked for; `amountMinor` as decimal digits. `commandId` makes it one event, however often it is sent. */
+export type SandboxEventInput = SandboxCollectionInput & { readonly commandId: string; readonly event: SandboxEvent; readonly amountMinor: string };
 
 /** A settlement of the sandbox is funded this long after it began to wait; the wait can be watched. */
 const PROVIDER_DELAY_MS = 250;
 
 export function sandboxActivities(deps: ActivityDeps) {
-  const momentsFor = async ({ settlementId, orgId }: SandboxCollectionInput): Promise<{ settlement: Settlement; moments: Moment[] }> => {
-    const settlement = await findSettlement(deps.db, orgId, settlementId);
-    if (!settlement) throw new DomainError('not_found');
-    const sealed = await findPaymentToken(deps.db, orgId, settlementId);
-    const token = sealed ? deps.sealer.open(sealed, `settlement.payment_token:${settlementId}`)?.toString() : undefined;
-    return { settlement, moments: settlement.paymentMethod === 'card' ? cardMoments(settlement, token) : [] };
-  };
   return {
     /** What the payer's token stands for, as a list of events without the token itself. */
     planCollection: async (input: SandboxCollectionInput): Promise<CollectionStep[]> => {
-      const { moments } = await momentsFor(input);
-      return moments.map(({ type, delayMs }, step) => ({ step, event: type, delayMs }));
+      const { settlement, provider } = await collecting(deps, input);
+      const moments = provider.plan(settlement, await payerToken(deps, input));
+      return moments.map(({ event }, step) => ({ step, event, delayMs: PROVIDER_DELAY_MS }));
     },
 
     /** Posts one event of the plan; the receiver's refusal is repeated, since it may be on its way up. */
     postCollectionEvent: async (input: SandboxCollectionInput & { readonly step: number }): Promise<void> => {
-      const { settlement, moments } = await momentsFor(input);
-      const moment = moments[input.step];
+      const { settlement, provider } = await collecting(deps, input);
+      const moment = provider.plan(settlement, await payerToken(deps, input))[input.step];
       if (!moment) throw new DomainError('not_found');
-      await postCardprocEvent(deps, cardprocEvent(settlement, `evt_${settlement.settlementId}_${input.step}`, moment));
+      await provider.post(deps, provider.event(settlement, `evt_${settlement.settlementId}_${input.step}`, moment));
+    },
+
+    /** Sends one event that a test helper asked for, from whoever would send it. */
+    sendSandboxEvent: async (input: SandboxEventInput): Promise<void> => {
+      const { event, commandId } = input;
+      if (isPayoutEvent(event)) return await answerPayout(deps, input.settlementId, event);
+      const { settlement, provider } = await collecting(deps, input);
+      await provider.post(deps, provider.event(settlement, `evt_${commandId}`, { event, amountMinor: BigInt(input.amountMinor) }));
     },
   };
 }
 
-/** What each card token of the sandbox does. An unknown token is declined, as a processor would. */
-function cardMoments(settlement: Settlement, token: string | undefined): Moment[] {
-  const paid = (amountMinor: bigint): Moment => ({ type: 'payment_intent.succeeded', amountMinor, delayMs: PROVIDER_DELAY_MS });
-  const full = paid(settlement.amountMinor);
-  switch (token) {
-    case 'tok_visa':
-      return [full];
-    case 'tok_partial': {
-      const half = settlement.amountMinor / 2n;
-      return [paid(half), paid(settlement.amountMinor - half)];
-    }
-    case 'tok_dispute':
-      return [full, { type: 'charge.dispute.created', amountMinor: settlement.amountMinor, delayMs: PROVIDER_DELAY_MS }];
-    case 'tok_manual':
-      return [];
-    default:
-      return [{ type: 'payment_intent.payment_failed', amountMinor: 0n, delayMs: PROVIDER_DELAY_MS }];
-  }
+async function collecting(
+  deps: ActivityDeps,
+  { settlementId, orgId }: SandboxCollectionInput,
+): Promise<{ settlement: Settlement; provider: CollectionProvider }> {
+  const settlement = await findSettlement(deps.db, orgId, settlementId);
+  const provider = settlement && COLLECTION_PROVIDERS[settlement.paymentMethod];
+  if (!provider) throw new DomainError('not_found');
+  return { settlement, provider };
+}
+
+async function payerToken(deps: ActivityDeps, { settlementId, orgId }: SandboxCollectionInput): Promise<string | undefined> {
+  const sealed = await findPaymentToken(deps.db, orgId, settlementId);
+  return sealed ? deps.sealer.open(sealed, `settlement.payment_token:${settlementId}`)?.toString() : undefined;
+}
+
+/** The payout rail has no webhook: its answer is evidence of ours, about which the settlement's workflow is rung. */
+async function answerPayout(deps: ActivityDeps, settlementId: string, event: PayoutEvent): Promise<void> {
+  await deps.db.transaction(async (tx) => {
+    const settlement = await lockEvidenceTarget(tx, settlementId);
+    if (!settlement) throw new DomainError('not_found');
+    await recordEvidenceAndRing(tx, settlement, payoutAnswer(settlementId, event), settlementTime(settlement, deps.now()), settlement.requestId);
+  });
+  deps.dispatcher.nudge();
 }

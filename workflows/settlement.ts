@@ -1,17 +1,19 @@
 /**
- * A settlement's life: admit, hold until compliance has decided, wait for the money, pay out, settle. PostgreSQL
- * holds what is true; this decides what is tried next and how long is waited. Started again on a settlement that is
+ * A settlement's life: admit, hold until compliance has decided, wait for the money, pay out, settle; an operator
+ * decides about a payout that nobody answered for. PostgreSQL holds what is true; this decides what is tried next and how long is waited. Started again on a settlement that is
  * half-way, it goes on from there.
  */
-import { condition, setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
+import { ApplicationFailure, allHandlersFinished, condition, setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
 import type { SettlementState, SettlementStep } from '../activities/settlement.ts';
+import { resolutionFault } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement.ts';
 import { record, visible } from './activities.ts';
-import { canceled, clockAdvanced, evidenceRecorded, SEARCH_ATTRIBUTES, type SettlementInput, verificationDecided } from './contract.ts';
+import { canceled, clockAdvanced, evidenceRecorded, resolveReview, SEARCH_ATTRIBUTES, type SettlementInput, verificationDecided } from './contract.ts';
 
 export async function settlement(input: SettlementInput): Promise<{ status: SettlementStatus; failure: string | null }> {
   const news = listen();
   const step = (): SettlementStep => ({ ...input, nowMs: Date.now() });
+  const untilResolved = openReviewDesk(step);
   const review = async (state: SettlementState, act: (step: SettlementStep) => Promise<SettlementState>) => {
     let latest = state;
     while (latest.status === state.status) {
@@ -26,6 +28,7 @@ export async function settlement(input: SettlementInput): Promise<{ status: Sett
   if (state.status === 'awaiting_funds') state = await review(state, record.reviewFunding);
   if (state.status === 'funded') state = told(await visible('Send the payout; settle and certify what the rail confirms').sendPayout(step()));
   if (state.status === 'paying_out') state = await review(state, record.reviewPayout);
+  if (state.status === 'needs_review') state = told(await untilResolved(state));
   return { status: state.status, failure: state.failureCode };
 }
 
@@ -40,6 +43,36 @@ function listen(): News {
     });
   }
   return news;
+}
+
+/**
+ * Where an operator says what became of a payout: refused before the settlement is in review, and answered with the
+ * settlement's state for as long as the workflow runs.
+ *
+ * @returns waits until it was said
+ */
+function openReviewDesk(step: () => SettlementStep): (inReview: SettlementState) => Promise<SettlementState> {
+  let latest: SettlementState | undefined;
+  setHandler(
+    resolveReview,
+    async ({ outcome, operator, note }) => {
+      const resolved = await record.resolveReview({ ...step(), outcome, operator, note });
+      latest = resolved;
+      return { status: resolved.status };
+    },
+    {
+      description: 'Decide about a payout of unknown outcome: {"outcome": "paid" | "refused", "operator": who, "note": how it is known}',
+      validator: (resolution) => {
+        const fault = latest === undefined ? 'The settlement is not in review.' : resolutionFault(resolution);
+        if (fault !== undefined) throw ApplicationFailure.nonRetryable(fault, latest === undefined ? 'state_conflict' : 'validation');
+      },
+    },
+  );
+  return async (inReview) => {
+    latest = inReview;
+    await condition(() => latest?.status !== inReview.status && allHandlersFinished());
+    return latest;
+  };
 }
 
 /** Until a fact is rung that was not read yet, or the state's wait is over. */

@@ -1,39 +1,63 @@
 /** The simulated card processor: its events, its signature, its delivery to our own webhook. */
 import { createHmac } from 'node:crypto';
+import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox-event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';
 
-export type CardprocMoment = {
-  readonly type:
-    | 'payment_intent.succeeded'
-    | 'payment_intent.processing'
-    | 'payment_intent.payment_failed'
-    | 'charge.dispute.created'
-    | 'charge.dispute.closed';
-  readonly amountMinor: bigint;
+const TYPES: Record<CollectionEvent, string> = {
+  collection_succeeded: 'payment_intent.succeeded',
+  collection_partial: 'payment_intent.succeeded',
+  collection_failed: 'payment_intent.payment_failed',
+  dispute_opened: 'charge.dispute.created',
 };
 
-/** The event's bytes; the same arguments always give the same bytes. */
-export function cardprocEvent(settlement: Settlement, eventId: string, moment: CardprocMoment): Buffer {
-  const dispute = moment.type.startsWith('charge.dispute');
+export const cardproc: CollectionProvider = {
+  plan: ({ amountMinor }, token) => cardMoments(amountMinor, token),
+  event: cardprocEvent,
+  post: (deps, bytes) =>
+    postSigned(deps, '/v2/webhooks/cardproc', bytes, { 'cardproc-signature': signCardproc(deps.cardprocWebhookSecret, bytes, deps.now()) }),
+};
+
+/** What each card token of the sandbox does. An unknown token is declined, as a processor would. */
+function cardMoments(amountMinor: bigint, token: string | undefined): CollectionMoment[] {
+  const paid: CollectionMoment = { event: 'collection_succeeded', amountMinor };
+  const halfMinor = amountMinor / 2n;
+  switch (token) {
+    case 'tok_visa':
+      return [paid];
+    case 'tok_partial':
+      return [
+        { event: 'collection_partial', amountMinor: halfMinor },
+        { event: 'collection_succeeded', amountMinor: amountMinor - halfMinor },
+      ];
+    case 'tok_dispute':
+      return [paid, { event: 'dispute_opened', amountMinor }];
+    case 'tok_manual':
+      return [];
+    default:
+      return [{ event: 'collection_failed', amountMinor: 0n }];
+  }
+}
+
+function cardprocEvent(settlement: Settlement, eventId: string, { event, amountMinor }: CollectionMoment): Buffer {
+  const type = TYPES[event];
+  const dispute = event === 'dispute_opened';
   const object = {
     id: `${dispute ? 'dp' : 'pi'}_${settlement.settlementId}`,
     object: dispute ? 'dispute' : 'payment_intent',
-    ...(dispute ? { amount: Number(moment.amountMinor) } : { amount: Number(settlement.amountMinor), amount_received: Number(moment.amountMinor) }),
+    amount: Number(settlement.amountMinor),
+    ...(dispute ? {} : { amount_received: Number(amountMinor) }),
     currency: settlement.sourceCurrency.toLowerCase(),
-    ...(moment.type === 'payment_intent.payment_failed' ? { last_payment_error: { code: 'card_declined' } } : {}),
+    ...(event === 'collection_failed' ? { last_payment_error: { code: 'card_declined' } } : {}),
     metadata: { settlement_id: settlement.settlementId },
   };
   const created = Math.floor(settlement.createdAt.getTime() / 1_000);
-  return Buffer.from(JSON.stringify({ id: eventId, object: 'event', type: moment.type, created, livemode: false, data: { object } }));
+  return Buffer.from(JSON.stringify({ id: eventId, object: 'event', type, created, livemode: false, data: { object } }));
 }
 
 /** `Cardproc-Signature` over exact bytes (contract §9). */
-export function signCardproc(secret: string, bytes: Buffer, at: Date): string {
+function signCardproc(secret: string, bytes: Buffer, at: Date): string {
   const timestamp = Math.floor(at.getTime() / 1_000);
   return `t=${timestamp},v1=${createHmac('sha256', secret).update(`${timestamp}.`).update(bytes).digest('hex')}`;
 }
-
-export const postCardprocEvent = (deps: ActivityDeps, bytes: Buffer): Promise<void> =>
-  postSigned(deps, '/v2/webhooks/cardproc', bytes, { 'cardproc-signature': signCardproc(deps.cardprocWebhookSecret, bytes, deps.now()) });

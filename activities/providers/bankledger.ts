@@ -1,0 +1,54 @@
+/** The simulated bank ledger, for ACH and wires: its events, its signature, its delivery to our own webhook. */
+import { createHmac } from 'node:crypto';
+import { SANDBOX_ACCOUNTS } from '../../domain/banklink.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox-event.ts';
+import type { Settlement } from '../../domain/settlement.ts';
+import type { CollectionProvider } from './collection.ts';
+import { postSigned } from './signed-post.ts';
+
+const EVENTS: Record<Exclude<CollectionEvent, 'dispute_opened'>, string> = {
+  collection_succeeded: 'reconciled',
+  collection_partial: 'partially_reconciled',
+  collection_failed: 'returned',
+};
+
+/** Insufficient funds. */
+const ACH_RETURN_CODE = 'R01';
+
+export const bankledger: CollectionProvider = {
+  plan: ({ paymentMethod, amountMinor }, account) => (paymentMethod === 'ach' ? accountMoments(amountMinor, account) : []),
+  event: bankledgerEvent,
+  post: (deps, bytes) =>
+    postSigned(deps, '/v2/webhooks/bankledger', bytes, { 'x-signature': createHmac('sha256', deps.bankledgerWebhookSecret).update(bytes).digest('hex') }),
+};
+
+/** What each linked account of the sandbox does. An account that cannot be known has its debit returned. */
+function accountMoments(amountMinor: bigint, account: string | undefined): CollectionMoment[] {
+  switch (account) {
+    case SANDBOX_ACCOUNTS.manual:
+      return [];
+    case SANDBOX_ACCOUNTS.returned:
+    case undefined:
+      return [{ event: 'collection_failed', amountMinor: 0n }];
+    default:
+      return [{ event: 'collection_succeeded', amountMinor }];
+  }
+}
+
+function bankledgerEvent(settlement: Settlement, eventId: string, moment: CollectionMoment): Buffer {
+  if (moment.event === 'dispute_opened') throw new DomainError('state_conflict', {}, 'A bank ledger knows no disputes.');
+  const event = EVENTS[moment.event];
+  const data = {
+    id: `ep_${settlement.settlementId}`,
+    object: 'expected_payment',
+    live_mode: false,
+    status: event,
+    amount_reconciled: Number(moment.amountMinor),
+    currency: settlement.sourceCurrency,
+    type: settlement.paymentMethod,
+    ...(event === 'returned' && settlement.paymentMethod === 'ach' ? { return_code: ACH_RETURN_CODE } : {}),
+    metadata: { settlement_id: settlement.settlementId },
+  };
+  return Buffer.from(JSON.stringify({ id: eventId, event, data }));
+}

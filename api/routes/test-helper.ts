@@ -1,0 +1,93 @@
+/** The local sandbox's test helpers (contract §6): make a provider speak, move one settlement's clock, list what to try. */
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { z } from 'zod';
+import { acceptSandboxEvent, advanceSettlement } from '../../db/queries/test-helper.ts';
+import { parseDuration } from '../../domain/duration.ts';
+import { formatMoney } from '../../domain/money.ts';
+import { SCENARIOS } from '../../domain/scenario.ts';
+import { settlementTime } from '../../domain/settlement.ts';
+import type { ApiDeps } from '../deps.ts';
+import { principalOf } from '../route-config.ts';
+import { Scenario } from '../schemas/scenario.ts';
+import { SettlementPath } from '../schemas/settlement.ts';
+import { AdvanceRequest, AdvanceResponse, SandboxEventRequest, SandboxEventResponse } from '../schemas/test-helper.ts';
+
+export const testHelperRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.post(
+      '/v2/test-helpers/settlements/:settlement_id/events',
+      {
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', conflicts: ['state_conflict'] } },
+        schema: {
+          tags: ['Sandbox'],
+          summary: "Have a settlement's provider send an event",
+          description: 'The simulator sends it, signed, to the inbound webhook, once for each accepted request; payout events answer for the payout rail.',
+          params: SettlementPath,
+          body: SandboxEventRequest,
+          response: { 202: SandboxEventResponse },
+        },
+      },
+      async (request, reply) => {
+        const asked = { ...request.body, requestId: request.id };
+        const { orgId } = principalOf(request);
+        const accepted = await deps.db.transaction((tx) => acceptSandboxEvent(tx, orgId, request.params.settlement_id, asked));
+        deps.dispatcher.nudge();
+        const { settlement, event, amountMinor, commandId } = accepted;
+        return reply.code(202).send({
+          command_id: commandId,
+          settlement_id: settlement.settlementId,
+          event,
+          amount: amountMinor === 0n ? null : formatMoney(amountMinor, settlement.sourceCurrency),
+          currency: settlement.sourceCurrency,
+          environment: settlement.environment,
+          simulation: true,
+        });
+      },
+    );
+
+    app.post(
+      '/v2/test-helpers/settlements/:settlement_id/advance',
+      {
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', conflicts: ['state_conflict'] } },
+        schema: {
+          tags: ['Sandbox'],
+          summary: "Move a settlement's own clock forward",
+          description: 'By default to the end of the current wait. No other settlement notices.',
+          params: SettlementPath,
+          body: AdvanceRequest,
+          response: { 202: AdvanceResponse },
+        },
+      },
+      async (request, reply) => {
+        const { orgId } = principalOf(request);
+        const by = request.body?.by;
+        const now = deps.now();
+        const move = { byMs: by === undefined ? undefined : parseDuration(by), now, requestId: request.id };
+        const settlement = await deps.db.transaction((tx) => advanceSettlement(tx, orgId, request.params.settlement_id, move));
+        deps.dispatcher.nudge();
+        return reply.code(202).send({
+          settlement_id: settlement.settlementId,
+          status: settlement.status,
+          now: settlementTime(settlement, now).toISOString(),
+          expires_at: settlement.expiresAt?.toISOString() ?? null,
+          environment: settlement.environment,
+          simulation: true,
+        });
+      },
+    );
+
+    app.get(
+      '/v2/test-helpers/scenarios',
+      {
+        config: { access: { auth: 'api_key', scope: 'read', remote: 'local_sandbox_only' } },
+        schema: {
+          tags: ['Sandbox'],
+          summary: 'List every sandbox input with the path of states it leads to',
+          description: "The service's own tests run each of them. A review is resolved by an operator, in Temporal UI or with `npm run sandbox -- resolve`.",
+          response: { 200: z.array(Scenario).readonly() },
+        },
+      },
+      async (_request, reply) => reply.send(SCENARIOS),
+    );
+  };

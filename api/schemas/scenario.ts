@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
+import { INPUT_METHODS } from '../../domain/payment-method.ts';
+import { RESOLUTION_OUTCOMES } from '../../domain/review.ts';
+import { SANDBOX_EVENTS } from '../../domain/sandbox-event.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+import { corridor, money, rail } from './common.ts';
+
+const status = () => z.enum(SETTLEMENT_STATUSES);
+
+const step = <Name extends string, Shape extends z.ZodRawShape>(name: Name, shape: Shape) =>
+  z.object({ when: status(), received: money().optional(), do: z.literal(name), ...shape });
+
+const ScenarioStep = z
+  .discriminatedUnion('do', [
+    step('send_event', { event: z.enum(SANDBOX_EVENTS), amount: money().optional() }),
+    step('advance_clock', { by: z.string().optional() }),
+    step('cancel', {}),
+    step('decide_verification', { decision: z.enum(['verified', 'rejected']) }),
+    step('resolve_review', { outcome: z.enum(RESOLUTION_OUTCOMES) }),
+    step('post_bankledger_event', { event: z.literal('reconciled'), amount_reconciled: z.int(), currency: z.string() }),
+  ])
+  .meta({ id: 'ScenarioStep', description: 'What to do once the settlement has this status, and has received this much where it says so.' });
+
+/** One input of the sandbox and the path of states that it leads to. */
+export const Scenario = z
+  .object({
+    name: z.string(),
+    summary: z.string(),
+    given: z.object({
+      recipient_name: z.string(),
+      corridor: corridor(),
+      amount: money(),
+      payment_method: z.enum(INPUT_METHODS),
+      payout_rail: rail(),
+      card_token: z.string().optional(),
+      public_token: z.string().optional(),
+    }),
+    steps: z.array(ScenarioStep).readonly(),
+    path: z.array(status()).readonly(),
+    exceptions: z.array(z.enum(EXCEPTION_TYPES)).readonly(),
+    failure_code: z.string().nullable(),
+  })
+  .meta({ id: 'Scenario' });

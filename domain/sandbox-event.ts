@@ -1,0 +1,71 @@
+/**
+ * What the sandbox's providers can be made to say (contract §6), in the service's own words; each provider's adapter
+ * says it in that provider's. The same words serve what a payer's token stands for and what a test helper asks for.
+ */
+import { bodyFault, DomainError, ValidationError } from './error.ts';
+import { type Currency, formatMoney, parseMoney } from './money.ts';
+import type { PaymentMethod } from './payment-method.ts';
+import type { Settlement, SettlementStatus } from './settlement.ts';
+
+export const COLLECTION_EVENTS = ['collection_succeeded', 'collection_partial', 'collection_failed', 'dispute_opened'] as const;
+export type CollectionEvent = (typeof COLLECTION_EVENTS)[number];
+
+export const PAYOUT_EVENTS = ['payout_confirmed', 'payout_refused'] as const;
+export type PayoutEvent = (typeof PAYOUT_EVENTS)[number];
+
+export const SANDBOX_EVENTS = [
+  'collection_succeeded',
+  'collection_partial',
+  'collection_failed',
+  'payout_confirmed',
+  'payout_refused',
+  'dispute_opened',
+] as const;
+export type SandboxEvent = CollectionEvent | PayoutEvent;
+
+export const isPayoutEvent = (event: SandboxEvent): event is PayoutEvent => PAYOUT_EVENTS.some((known) => known === event);
+
+/** What a collecting provider says next; `amountMinor` of the settlement's source currency, 0 where no money moves. */
+export type CollectionMoment = { readonly event: CollectionEvent; readonly amountMinor: bigint };
+
+/** As accepted: who sends it is decided by the settlement. */
+export type SandboxCommand = { readonly event: SandboxEvent; readonly amountMinor: bigint };
+
+/** More than any settlement takes, so that too much can be sent as well. */
+const AMOUNT_MINOR_MAX = 10_000_000n;
+
+/** The rail answers about a payout that was sent, until the settlement has its end. */
+const PAYOUT_STATUSES: readonly SettlementStatus[] = ['paying_out', 'needs_review'];
+
+const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
+
+/**
+ * The event that a test helper asks for.
+ *
+ * @param receivedMinor what evidence has brought so far, folded or not; without an amount the rest is sent
+ * @throws ValidationError on `event` or `amount`; DomainError `state_conflict` when no payout waits for an answer
+ */
+export function sandboxCommand(settlement: Settlement, asked: { event: SandboxEvent; amount?: string | undefined }, receivedMinor: bigint): SandboxCommand {
+  const { event, amount } = asked;
+  const { paymentMethod, sourceCurrency, status } = settlement;
+  const refuse = (field: string, rule: string) => new ValidationError([bodyFault(field, rule)]);
+  const collects = event === 'collection_succeeded' || event === 'collection_partial';
+  if (amount !== undefined && !collects) throw refuse('amount', 'is allowed only with collection_succeeded and collection_partial');
+  if (event === 'dispute_opened' && !DISPUTABLE_METHODS.includes(paymentMethod)) throw refuse('event', 'only card payments are disputed');
+  if (!isPayoutEvent(event) && paymentMethod === 'internal') throw refuse('event', 'no provider collects for a settlement that is funded internally');
+  if (isPayoutEvent(event) && !PAYOUT_STATUSES.includes(status)) throw new DomainError('state_conflict', { current_state: status });
+  if (amount !== undefined) return { event, amountMinor: givenAmount(amount, sourceCurrency) };
+  return { event, amountMinor: collects ? usualAmount(settlement, event, receivedMinor) : 0n };
+}
+
+function givenAmount(amount: string, currency: Currency): bigint {
+  const amountMinor = parseMoney(amount, currency);
+  if (amountMinor !== undefined && amountMinor > 0n && amountMinor <= AMOUNT_MINOR_MAX) return amountMinor;
+  throw new ValidationError([bodyFault('amount', `must be an amount in ${currency} from 0.01 to ${formatMoney(AMOUNT_MINOR_MAX, currency)}`)]);
+}
+
+/** What is still missing, or half of it; of a settlement that misses nothing, its amount again. */
+function usualAmount({ amountMinor }: Settlement, event: SandboxEvent, receivedMinor: bigint): bigint {
+  const missingMinor = receivedMinor < amountMinor ? amountMinor - receivedMinor : amountMinor;
+  return event === 'collection_partial' && missingMinor > 1n ? missingMinor / 2n : missingMinor;
+}
