@@ -32,7 +32,6 @@ const TAGS = [
   'Sandbox',
   'Service',
 ] as const;
-export type Tag = (typeof TAGS)[number];
 
 type Operation = { readonly method: string; readonly path: string; readonly access: RouteConfig; readonly hasInput: boolean; readonly hasBody: boolean };
 
