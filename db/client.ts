@@ -34,6 +34,9 @@ export function connect(databaseUrl: string, options: { poolSizeMax: number; nam
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
   });
   pool.on('error', options.onIdleError);
+  // A connection that breaks between two statements of a transaction has nobody else to tell, and an error that
+  // nobody hears ends the process; the next statement on it fails anyway.
+  pool.on('connect', (client) => client.on('error', options.onIdleError));
   return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
 }
 
