@@ -1,0 +1,61 @@
+/** Recipients, verifications and their provider's events for tests. */
+import { signIdverify } from '../../activities/providers/idverify-event.ts';
+import type { Recipient } from '../../domain/recipient.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
+import { type Json, jsonOf } from './partner.ts';
+
+export const recipientOf = (overrides: Partial<Recipient> = {}): Recipient => ({
+  recipientId: 'rec-1',
+  orgId: 'org-1',
+  kind: 'contractor',
+  entityType: 'individual',
+  name: 'Marcia Brown',
+  country: 'JM',
+  email: null,
+  phone: null,
+  bankDetails: null,
+  mobileDetails: null,
+  metadata: {},
+  isActive: true,
+  verificationStatus: 'unverified',
+  createdAt: new Date('2026-11-01T00:00:00.000Z'),
+  updatedAt: new Date('2026-11-01T00:00:00.000Z'),
+  ...overrides,
+});
+
+export const verifyBody = (caller: Caller, recipientId: string, overrides: Record<string, unknown> = {}) => ({
+  recipient_id: recipientId,
+  org_id: caller.orgId,
+  ...overrides,
+});
+
+/** Opens a verification by hand; gives the answer's object. */
+export async function openVerification(api: TestApi, caller: Caller, recipientId: string, overrides: Record<string, unknown> = {}): Promise<Json> {
+  const answer = await api.call(caller, 'POST', '/v1/kyc/verify', verifyBody(caller, recipientId, overrides));
+  if (answer.statusCode !== 201) throw new Error(`verification refused: ${answer.body}`);
+  return jsonOf(answer);
+}
+
+export const complete = (api: TestApi, caller: Caller, verificationId: string, body: Record<string, unknown>) =>
+  api.call(caller, 'POST', `/v1/kyc/${verificationId}/complete`, body);
+
+export const statusOf = async (api: TestApi, caller: Caller, recipientId: string): Promise<Json> =>
+  jsonOf(await api.call(caller, 'GET', `/v1/kyc/status/${recipientId}`));
+
+export const idverifyBody = (verificationId: string, overrides: Record<string, unknown> = {}) => ({
+  type: 'applicantReviewed',
+  applicantId: 'app-1',
+  externalUserId: verificationId,
+  correlationId: crypto.randomUUID(),
+  reviewStatus: 'completed',
+  reviewResult: { reviewAnswer: 'GREEN' },
+  ...overrides,
+});
+
+export const RED = { reviewResult: { reviewAnswer: 'RED', rejectLabels: ['FORGERY'] } } as const;
+
+/** Sends an event as the provider does; `headers` override the right signature. */
+export function sendIdverify(api: TestApi, event: object | Buffer, headers: Record<string, string> = {}) {
+  const bytes = Buffer.isBuffer(event) ? event : Buffer.from(JSON.stringify(event));
+  return api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { ...signIdverify(TEST_SECRETS.idverify, bytes), ...headers });
+}
