@@ -1,17 +1,18 @@
 /** What `npm start` shows when everything is ready: the posture first, then where things are and what to try. */
 import path from 'node:path';
 import { styleText } from 'node:util';
+import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { StackAddresses } from './state.ts';
 
 type Banner = StackAddresses & {
   readonly seconds: number;
-  readonly runtime: string;
+  readonly runtime: RuntimeEnvironment;
   /** Undefined when the database is not the embedded one. */
   readonly dataDirectory: string | undefined;
   readonly logDirectory: string;
 };
 
-const POSTURE: Readonly<Record<string, string>> = {
+const POSTURE: Readonly<Record<RuntimeEnvironment, string>> = {
   'local-sandbox': 'LOCAL SANDBOX: simulation only, no value moves, no rail is live',
   'remote-sandbox': 'REMOTE SANDBOX: every step that moves or simulates value is closed',
   production: 'PRODUCTION POSTURE: every step that moves value is closed, no rail is live',
@@ -21,7 +22,7 @@ const FIRST_REQUEST = '{"name":"Acme","country":"JM","contact_email":"dev@acme.e
 
 export function banner(shown: Banner): string {
   const ready = styleText('green', `Ready in ${shown.seconds.toFixed(1)} s`);
-  const posture = styleText('bold', POSTURE[shown.runtime] ?? shown.runtime);
+  const posture = styleText('bold', POSTURE[shown.runtime]);
   const rows: [string, string][] = [
     ['API', `${shown.apiUrl}   reference ${shown.apiUrl}/docs   status ${shown.apiUrl}/status`],
     ['Temporal', shown.temporalUiUrl ? `${shown.temporalUiUrl}   server ${shown.temporalAddress}` : `server ${shown.temporalAddress}`],

@@ -22,15 +22,18 @@ const STOP_TIMEOUT_MS = 35_000;
 const POLL_MS = 50;
 const TAIL_LINES = 12;
 
-/** Starts the process and hands it to `keep` at once, so that it is stopped whatever happens next. */
+/**
+ * Starts the process and hands it to `keep` at once, so that it is stopped whatever happens next.
+ *
+ * @throws Error in one sentence when it does not get ready, with its last lines as the cause
+ */
 export async function startService(options: ServiceOptions, keep: (member: Member) => Promise<void>): Promise<void> {
   const record = launch(options);
   await keep({ ...options, stage: 'service', record, stop: () => stopProcess(record, STOP_TIMEOUT_MS) });
   const deadline = Date.now() + READY_TIMEOUT_MS;
   while (!(await options.isReady(readFileSync(options.logFile, 'utf8')))) {
-    if (!isRunning(record)) throw new Error(`${options.name} ended before it was ready (${options.logFile}):\n${tail(options.logFile)}`);
-    if (Date.now() > deadline)
-      throw new Error(`${options.name} was not ready after ${READY_TIMEOUT_MS / 1_000} s (${options.logFile}):\n${tail(options.logFile)}`);
+    const fault = !isRunning(record) ? 'ended before it was ready' : Date.now() > deadline ? `was not ready after ${READY_TIMEOUT_MS / 1_000} s` : undefined;
+    if (fault) throw new Error(`${options.name} ${fault}; its log is ${options.logFile}.`, { cause: tail(options.logFile) });
     await sleep(POLL_MS);
   }
 }
@@ -63,6 +66,7 @@ const tail = (file: string): string =>
   readFileSync(file, 'utf8')
     .trim()
     .split('\n')
+    .filter((line) => line.trim() !== '')
     .slice(-TAIL_LINES)
     .map((line) => `    ${line.slice(0, 500)}`)
     .join('\n');

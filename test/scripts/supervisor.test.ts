@@ -109,6 +109,9 @@ test('a service that ends before it is ready is refused with its last lines and 
   const kept: Member[] = [];
   const keep = async (member: Member) => void kept.push(member);
   const service = { name: 'The API', script, env: process.env, logFile, isReady: () => false };
-  await expect(startService(service, keep)).rejects.toThrow(`The API ended before it was ready (${logFile}):\n    PORT must be a port number`);
+  await expect(startService(service, keep)).rejects.toMatchObject({
+    message: `The API ended before it was ready; its log is ${logFile}.`,
+    cause: '    PORT must be a port number',
+  });
   expect(kept.map(({ name, stage }) => ({ name, stage }))).toEqual([{ name: 'The API', stage: 'service' }]);
 });

@@ -1,0 +1,157 @@
+/** The steps of `npm start`, in the order in which each finds what it needs, with their times on the screen. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Listr, type ListrTask, PRESET_TIMER } from 'listr2';
+import type { Config } from '../../config.ts';
+import { migrate } from '../../db/migrate.ts';
+import { workflowBundle } from '../../worker/bundle.ts';
+import { logDirectory, startEmbeddedPostgres, startEmbeddedTemporal } from './embedded.ts';
+import { freePort } from './port.ts';
+import { type ServiceOptions, startService } from './service.ts';
+import type { Supervisor } from './supervisor.ts';
+
+/** What the steps find out for those after them. */
+type Findings = {
+  databaseUrl: string;
+  /** Undefined when the database is not the embedded one; the same holds for the user interface. */
+  dataDirectory: string | undefined;
+  temporalAddress: string;
+  temporalUiUrl: string | undefined;
+  apiPort: number;
+};
+
+type Start = { readonly env: NodeJS.ProcessEnv; readonly config: Config; readonly supervisor: Supervisor; readonly signal: AbortSignal };
+
+const SERVICE_ATTEMPTS = 3;
+const API_LOG = path.join(logDirectory, 'api.log');
+const WORKER_LOG = path.join(logDirectory, 'worker.log');
+const TIMED = { timer: PRESET_TIMER };
+const SIDE_BY_SIDE = { concurrent: true } as const;
+
+/** Starts everything that is not there yet; whatever it starts is in the supervisor's keeping, also when a step fails. */
+export async function startAll(start: Start): Promise<Findings> {
+  const findings: Findings = {
+    databaseUrl: '',
+    dataDirectory: undefined,
+    temporalAddress: '',
+    temporalUiUrl: undefined,
+    apiPort: 0,
+  };
+  const steps: ListrTask<Findings>[] = [
+    { title: 'Servers', task: (_, task) => task.newListr([postgresStep(start), temporalStep(start), bundleStep()], SIDE_BY_SIDE) },
+    { title: 'Migrations', task: ({ databaseUrl }) => migrate(databaseUrl) },
+    serviceStep(start),
+  ];
+  const rendererOptions = { ...TIMED, collapseSubtasks: false, showErrorMessage: false };
+  await new Listr(steps, { ctx: findings, registerSignalListeners: false, rendererOptions, fallbackRendererOptions: TIMED }).run();
+  return findings;
+}
+
+function postgresStep({ env, supervisor }: Start): ListrTask<Findings> {
+  return {
+    title: 'PostgreSQL',
+    task: async (findings, task) => {
+      const named = env['DATABASE_URL'];
+      if (named) {
+        task.title = 'PostgreSQL: the one DATABASE_URL names';
+        findings.databaseUrl = named;
+        return;
+      }
+      const { cluster, databaseUrl, directory } = await startEmbeddedPostgres(supervisor);
+      task.title = `PostgreSQL 18 on port ${cluster.port}${cluster.reused ? ', taken over from an earlier start' : ''}`;
+      findings.databaseUrl = databaseUrl;
+      findings.dataDirectory = directory;
+    },
+  };
+}
+
+function temporalStep({ env, supervisor, signal }: Start): ListrTask<Findings> {
+  return {
+    title: 'Temporal',
+    task: async (findings, task) => {
+      const named = env['TEMPORAL_ADDRESS'];
+      if (named) {
+        task.title = 'Temporal: the one TEMPORAL_ADDRESS names';
+        findings.temporalAddress = named;
+        return;
+      }
+      const onProgress = (text: string) => {
+        task.title = `Temporal: ${text}`;
+      };
+      const server = await startEmbeddedTemporal(supervisor, { env, onProgress, signal });
+      task.title = `Temporal on port ${server.port}`;
+      findings.temporalAddress = server.address;
+      findings.temporalUiUrl = server.uiUrl;
+    },
+  };
+}
+
+/** Built here once, so that the worker finds it ready. */
+function bundleStep(): ListrTask<Findings> {
+  return {
+    title: 'Workflow bundle',
+    task: async () => {
+      await workflowBundle();
+    },
+  };
+}
+
+/** Both at once. Both must know the API's port: the sandbox's providers, who live in the worker, send their events there. */
+function serviceStep(start: Start): ListrTask<Findings> {
+  return {
+    title: 'API and worker',
+    task: async (findings, task) => {
+      const { config, supervisor } = start;
+      for (let attempt = 1; ; attempt += 1) {
+        findings.apiPort = await freePort(config.port);
+        const elsewhere = config.port !== 0 && findings.apiPort !== config.port ? `, since ${config.port} is taken` : '';
+        task.title = `API on port ${findings.apiPort}${elsewhere}, and worker`;
+        const outcomes = await Promise.allSettled([api(start, findings), worker(start, findings)].map((service) => startService(service, supervisor.keep)));
+        const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+        if (!failed) return;
+        // Another stack may take the port between the probe and the start; nothing else is worth another try.
+        if (attempt === SERVICE_ATTEMPTS || !readFileSync(API_LOG, 'utf8').includes('EADDRINUSE')) throw failed.reason;
+        await supervisor.stopStage('service');
+      }
+    },
+  };
+}
+
+const api = ({ env, config }: Start, findings: Findings): ServiceOptions => ({
+  name: 'The API',
+  script: 'api/main.ts',
+  env: serviceEnv(env, findings),
+  logFile: API_LOG,
+  // The line proves that it is ours: another stack's API may be the one that answers.
+  isReady: async (log) => says(log, 'API ready', config) && (await answersReady(apiUrl(config, findings.apiPort))),
+});
+
+const worker = ({ env, config }: Start, findings: Findings): ServiceOptions => ({
+  name: 'The worker',
+  script: 'worker/main.ts',
+  env: serviceEnv(env, findings),
+  logFile: WORKER_LOG,
+  isReady: (log) => says(log, 'worker ready', config),
+});
+
+/** With a log level that hides the line there is nothing to wait for. */
+const says = (log: string, line: string, { logLevel }: Config): boolean => log.includes(line) || !['info', 'debug'].includes(logLevel);
+
+const serviceEnv = (env: NodeJS.ProcessEnv, { databaseUrl, temporalAddress, apiPort }: Findings): NodeJS.ProcessEnv => ({
+  ...env,
+  DATABASE_URL: databaseUrl,
+  TEMPORAL_ADDRESS: temporalAddress,
+  PORT: String(apiPort),
+});
+
+/** Where this machine reaches the API, even when it listens on every interface. */
+export const apiUrl = ({ host }: Config, port: number): string => `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`;
+
+async function answersReady(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(2_000) });
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
