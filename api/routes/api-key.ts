@@ -39,6 +39,7 @@ export const apiKeyRoutes =
         const { name, scope, expires_at: expiry } = request.body;
         const now = deps.now();
         const expiresAt = expiry === undefined ? null : new Date(expiry);
+        // Scope `full`, which the route asks for, covers all; the rule must not depend on that.
         requireScope(caller, scope);
         if (expiresAt !== null && expiresAt <= now) throw new ValidationError([bodyFault('expires_at', 'must be in the future')]);
         requireOwnOrganization(caller, request.params.org_id);
