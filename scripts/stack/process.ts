@@ -1,12 +1,12 @@
 /**
  * Processes that outlive their parent: who a pid is, whether it is still the one that was recorded, and a bounded stop.
- * A pid alone is never trusted, since the system hands it out again: its start time and command line must match too.
+ * A pid alone is never trusted, since the system hands it out again: the moment it started must match too.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A process as it was seen: enough to recognize it later. */
+/** A process as it was seen. Pid and start recognize it later; the command is for people, and changes when a program replaces itself. */
 export type ProcessRecord = { readonly pid: number; readonly startedAt: string; readonly command: string };
 
 const POLL_MS = 25;
@@ -16,10 +16,9 @@ export function findProcess(pid: number): ProcessRecord | undefined {
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
 }
 
-/** Whether the recorded process is still running: same pid, same start, same command line. */
+/** Whether the recorded process is still running: same pid, same start. */
 export function isRunning(record: ProcessRecord): boolean {
-  const now = findProcess(record.pid);
-  return now !== undefined && now.startedAt === record.startedAt && now.command === record.command;
+  return findProcess(record.pid)?.startedAt === record.startedAt;
 }
 
 /**
@@ -60,8 +59,10 @@ function fromProc(pid: number): ProcessRecord | undefined {
     // The second field is the program's name in parentheses and may hold spaces: count from the last parenthesis.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state] = fields;
-    const startedAt = fields[19];
-    if (state === 'Z' || startedAt === undefined) return undefined;
+    const ticks = fields[19];
+    if (state === 'Z' || ticks === undefined) return undefined;
+    // Counted since the machine booted, so the boot belongs to it.
+    const startedAt = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
     return { pid, startedAt, command };
   } catch {
