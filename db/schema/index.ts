@@ -8,6 +8,7 @@ export * from './gate.ts';
 export * from './idempotency-key.ts';
 export * from './organization.ts';
 export * from './outbox.ts';
+export * from './rate-limit.ts';
 export * from './recipient.ts';
 export * from './settlement.ts';
 export * from './verification.ts';
