@@ -1,4 +1,5 @@
 /** Recipients, verifications and their provider's events for tests. */
+import type pg from 'pg';
 import { signIdverify } from '../../activities/providers/idverify-event.ts';
 import type { Recipient } from '../../domain/recipient.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
@@ -59,3 +60,8 @@ export function sendIdverify(api: TestApi, event: object | Buffer, headers: Reco
   const bytes = Buffer.isBuffer(event) ? event : Buffer.from(JSON.stringify(event));
   return api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { ...signIdverify(TEST_SECRETS.idverify, bytes), ...headers });
 }
+
+/** The lock that a race over a recipient's verifications is held behind. */
+export const holdingRecipient = (recipientId: string) => ({
+  hold: (holder: pg.PoolClient) => holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),
+});

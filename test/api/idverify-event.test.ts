@@ -1,0 +1,170 @@
+import { createHmac } from 'node:crypto';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { events, outbox, providerEvents } from '../../db/schema/index.ts';
+import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { digestTables, raceBehind } from '../support/database.ts';
+import { createRecipient, jsonOf } from '../support/partner.ts';
+import { complete, holdingRecipient, idverifyBody, openVerification, RED, sendIdverify, statusOf } from '../support/verification.ts';
+
+let api: TestApi;
+let caller: Caller;
+
+beforeAll(async () => {
+  api = await createTestApi();
+  caller = await api.createCaller();
+});
+afterAll(() => api.close());
+
+const opened = async () => {
+  const recipientId = await createRecipient({ api }, caller);
+  const { verification_id: id } = await openVerification(api, caller, recipientId);
+  return { id, recipientId, read: async () => (await statusOf(api, caller, recipientId)).latest };
+};
+
+async function expectUnwritten(request: () => ReturnType<TestApi['call']>, status: number): Promise<void> {
+  const before = await digestTables(api.connection.pool);
+  const answer = await request();
+  expect(answer.statusCode, answer.body).toBe(status);
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+}
+
+describe('the signature', () => {
+  const digestOf = (bytes: Buffer, secret: string = TEST_SECRETS.idverify, algorithm = 'sha256') => createHmac(algorithm, secret).update(bytes).digest('hex');
+
+  test('401 for every wrong one, before anything is parsed or written', async () => {
+    const { id } = await opened();
+    const bytes = Buffer.from(JSON.stringify(idverifyBody(id)));
+    const right = digestOf(bytes);
+    const wrong: Record<string, string>[] = [
+      { 'x-payload-digest': '' },
+      { 'x-payload-digest': digestOf(bytes, TEST_SECRETS.cardproc) },
+      { 'x-payload-digest': digestOf(Buffer.from(`${bytes} `)) },
+      { 'x-payload-digest': digestOf(bytes, TEST_SECRETS.idverify, 'sha1') },
+      { 'x-payload-digest': right.slice(0, -1) },
+      { 'x-payload-digest': `${right},${right}` },
+      { 'x-payload-digest-alg': 'HMAC_SHA1_HEX' },
+      { 'x-payload-digest-alg': 'HMAC_SHA512_HEX' },
+      { 'x-payload-digest-alg': 'hmac_sha256_hex' },
+      { 'x-payload-digest-alg': '' },
+    ];
+    for (const headers of wrong) await expectUnwritten(() => sendIdverify(api, bytes, headers), 401);
+    await expectUnwritten(() => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest': right }), 401);
+    await expectUnwritten(() => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest-alg': 'HMAC_SHA256_HEX' }), 401);
+    await expectUnwritten(() => sendIdverify(api, Buffer.from('no json'), { 'x-payload-digest': right }), 401);
+  });
+
+  test('422 for what is signed and no event, or a review without an answer; nothing is stored', async () => {
+    const { id } = await opened();
+    for (const body of [Buffer.from('no json'), {}, idverifyBody(id, { correlationId: undefined }), idverifyBody(id, { reviewResult: undefined })]) {
+      await expectUnwritten(() => sendIdverify(api, body), 422);
+    }
+    await expectUnwritten(() => sendIdverify(api, idverifyBody(id, { reviewResult: { reviewAnswer: 'YELLOW' } })), 422);
+  });
+});
+
+describe('an event', () => {
+  test('of an unknown type, of nothing named, of a verification that is none: stored, and applied to nothing', async () => {
+    const { id, read } = await opened();
+    for (const event of [
+      idverifyBody(id, { type: 'applicantOnHold' }),
+      idverifyBody(id, { externalUserId: undefined }),
+      idverifyBody(id, { externalUserId: 'nobody' }),
+    ]) {
+      const answer = await sendIdverify(api, event);
+      expect([answer.statusCode, jsonOf(answer)]).toEqual([200, { received: true, event_id: event.correlationId, duplicate: false, matched: false }]);
+      expect(await api.connection.db.select().from(providerEvents).where(eq(providerEvents.eventId, event.correlationId))).toHaveLength(1);
+    }
+    expect((await read()).status).toBe('pending');
+  });
+
+  test('pending moves to in_review, GREEN to verified; each is told as the contract lists', async () => {
+    const { id, recipientId, read } = await opened();
+    const pending = idverifyBody(id, { type: 'applicantPending', reviewResult: undefined });
+    expect(jsonOf(await sendIdverify(api, pending))).toEqual({ received: true, event_id: pending.correlationId, duplicate: false, matched: true });
+    expect(await read()).toMatchObject({ status: 'in_review', decided_at: null });
+    await sendIdverify(api, idverifyBody(id));
+    expect(await read()).toMatchObject({ status: 'verified', verified_name: null, decided_at: expect.any(String) });
+    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('verified');
+    const told = await api.connection.db.select({ type: events.type }).from(events).where(eq(events.objectId, id)).orderBy(events.sequence);
+    expect(told.map(({ type }) => type)).toEqual(['verification.pending', 'verification.verified']);
+    const rung = await api.connection.db.select({ signal: outbox.signal }).from(outbox).where(eq(outbox.objectId, id));
+    expect(rung.map(({ signal }) => signal)).toEqual([null, 'verificationDecided']);
+  });
+
+  test('RED rejects, with labels alone as the reason', async () => {
+    const { id, read } = await opened();
+    await sendIdverify(
+      api,
+      idverifyBody(id, { reviewResult: { reviewAnswer: 'RED', rejectLabels: ['FORGERY', 'Mr. Brown <b>'], moderationComment: 'private' } }),
+    );
+    expect(await read()).toMatchObject({ status: 'rejected', rejection_reason: 'FORGERY' });
+  });
+
+  test('pending after the decision, as providers send it, undoes nothing', async () => {
+    const { id, read } = await opened();
+    await sendIdverify(api, idverifyBody(id));
+    const late = await sendIdverify(api, idverifyBody(id, { type: 'applicantPending', reviewResult: undefined }));
+    expect(jsonOf(late)).toMatchObject({ duplicate: false, matched: true });
+    expect((await read()).status).toBe('verified');
+  });
+
+  test('another decision after the first one is kept and changes nothing, also after one by hand', async () => {
+    const { id, read } = await opened();
+    await complete(api, caller, id, { status: 'verified', verified_name: 'Marcia Brown' });
+    const before = await read();
+    expect((await sendIdverify(api, idverifyBody(id, RED))).statusCode).toBe(200);
+    expect(await read()).toEqual(before);
+  });
+
+  test('again with the same bytes is a duplicate without effect; with other bytes 409', async () => {
+    const { id } = await opened();
+    const event = idverifyBody(id);
+    await sendIdverify(api, event);
+    const before = await digestTables(api.connection.pool);
+    expect(jsonOf(await sendIdverify(api, event))).toEqual({ received: true, event_id: event.correlationId, duplicate: true, matched: true });
+    const other = await sendIdverify(api, { ...event, ...RED });
+    expect([other.statusCode, jsonOf(other).code]).toEqual([409, 'provider_event_conflict']);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('GREEN and RED at once: one wins, both are stored', async () => {
+    const { id, recipientId, read } = await opened();
+    const both = [idverifyBody(id), idverifyBody(id, RED)];
+    const tasks = both.map((event) => () => sendIdverify(api, event));
+    const answers = await raceBehind(api.connection.pool, holdingRecipient(recipientId), tasks);
+    expect(answers.map((answer) => [answer.statusCode, jsonOf(answer).matched])).toEqual([
+      [200, true],
+      [200, true],
+    ]);
+    const told = await api.connection.db.select({ type: events.type }).from(events).where(eq(events.objectId, id)).orderBy(events.sequence);
+    expect(told.map(({ type }) => type)).toEqual(['verification.pending', `verification.${(await read()).status}`]);
+  });
+});
+
+describe('in production', () => {
+  test("what a provider's sandbox decided is applied to nothing; a live decision is", async () => {
+    const live = await createTestApi({
+      runtime: 'production',
+      deps: {
+        idverify: {
+          simulation: false,
+          createApplicant: async () => ({ applicantId: 'app-1', sdkAccessToken: 'token', sdkAccessTokenExpiresAt: new Date() }),
+        },
+      },
+    });
+    try {
+      const as = await live.createCaller();
+      const recipientId = await createRecipient({ api: live }, as);
+      const made = await live.call(as, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: recipientId, org_id: as.orgId });
+      const { verification_id: id } = jsonOf(made);
+      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: true })))).toMatchObject({ duplicate: false, matched: false });
+      expect((await statusOf(live, as, recipientId)).verification_status).toBe('pending');
+      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: false })))).toMatchObject({ matched: true });
+      expect((await statusOf(live, as, recipientId)).verification_status).toBe('verified');
+      expect(await live.connection.db.select({ kind: outbox.kind }).from(outbox)).not.toContainEqual({ kind: 'sandbox_verification' });
+    } finally {
+      await live.close();
+    }
+  });
+});
