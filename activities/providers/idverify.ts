@@ -16,18 +16,20 @@ export type IdverifyDeps = {
   readonly runtime: RuntimeEnvironment;
   readonly settings: IdverifySettings | undefined;
   readonly now: () => Date;
+  /** Of all requests that make one applicant together. */
+  readonly deadlineMs?: number;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
-/** Of all requests that make one applicant together. */
 const DEADLINE_MS = 8_000;
+const UNAVAILABLE = 'The identity provider did not answer as it should. Repeat the request: it goes on with the same verification.';
 const ANSWER_BYTES_MAX = 64 * 1024;
 const TOKEN_LIFE_SECONDS = 600;
 
 /** The provider of this runtime; undefined where it is not configured. The local sandbox never reaches the real one. */
-export function createIdverify({ runtime, settings, now, log }: IdverifyDeps): IdentityProvider | undefined {
-  if (!isRemote(runtime)) return simulatedIdverify(now);
-  return settings && remoteIdverify(settings, now, log);
+export function createIdverify(deps: IdverifyDeps): IdentityProvider | undefined {
+  if (!isRemote(deps.runtime)) return simulatedIdverify(deps.now);
+  return deps.settings && remoteIdverify(deps.settings, deps);
 }
 
 const tokenExpiry = (now: Date): Date => new Date(now.getTime() + TOKEN_LIFE_SECONDS * 1_000);
@@ -48,52 +50,42 @@ const simulatedIdverify = (now: () => Date): IdentityProvider => ({
 const ApplicantAnswer = z.object({ id: z.string().min(1).max(255) });
 const TokenAnswer = z.object({ token: z.string().min(1).max(4_096) });
 
-type Call = { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: object; readonly signal: AbortSignal };
+type Call = { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: object };
 type Answer = { readonly status: number; readonly body: unknown };
 type Send = (call: Call) => Promise<Answer>;
 
-const remoteIdverify = (settings: IdverifySettings, now: () => Date, log: IdverifyDeps['log']): IdentityProvider => {
-  const send: Send = (call) => sendSigned(settings, now(), call);
-  return {
-    simulation: false,
-    createApplicant: async (order) => {
-      try {
-        return await makeApplicant(send, order, now);
-      } catch (error) {
-        // The provider's text can quote the applicant, so only its kind is told.
-        log.warn(
-          { reason: error instanceof UnexpectedAnswer ? error.message : error instanceof Error ? error.name : 'unknown' },
-          'the identity provider failed',
-        );
-        throw new DomainError(
-          'temporarily_unavailable',
-          {},
-          'The identity provider did not answer as it should. Repeat the request: it goes on with the same verification.',
-        );
-      }
-    },
-  };
-};
+const remoteIdverify = (settings: IdverifySettings, { now, log, deadlineMs = DEADLINE_MS }: IdverifyDeps): IdentityProvider => ({
+  simulation: false,
+  createApplicant: async (order) => {
+    const signal = AbortSignal.timeout(deadlineMs);
+    try {
+      return await makeApplicant((call) => sendSigned(settings, now(), { ...call, signal }), order, now);
+    } catch (error) {
+      // The provider's text can quote the applicant, so only its kind is told.
+      const reason = error instanceof UnexpectedAnswer ? error.message : error instanceof Error ? error.name : 'unknown';
+      log.warn({ reason }, 'the identity provider failed');
+      throw new DomainError('temporarily_unavailable', {}, UNAVAILABLE);
+    }
+  },
+});
 
 /** The provider's answer was none that the service can go on with; the message names step and status alone. */
 class UnexpectedAnswer extends Error {}
 
 async function makeApplicant(send: Send, order: ApplicantOrder, now: () => Date): Promise<Applicant> {
-  const signal = AbortSignal.timeout(DEADLINE_MS);
-  const applicantId = await ensureApplicant(send, order, signal);
+  const applicantId = await ensureApplicant(send, order);
   const asked = now();
   const answer = await send({
     method: 'POST',
     path: '/resources/accessTokens/sdk',
     body: { userId: order.verificationId, levelName: order.levelName, ttlInSecs: TOKEN_LIFE_SECONDS },
-    signal,
   });
   const { token } = expected('access token', TokenAnswer, answer);
   return { applicantId, sdkAccessToken: token, sdkAccessTokenExpiresAt: tokenExpiry(asked) };
 }
 
 /** Makes the applicant, or finds the one that an earlier attempt made. */
-async function ensureApplicant(send: Send, order: ApplicantOrder, signal: AbortSignal): Promise<string> {
+async function ensureApplicant(send: Send, order: ApplicantOrder): Promise<string> {
   const created = await send({
     method: 'POST',
     path: `/resources/applicants?levelName=${encodeURIComponent(order.levelName)}`,
@@ -103,10 +95,9 @@ async function ensureApplicant(send: Send, order: ApplicantOrder, signal: AbortS
       ...(order.email === null ? {} : { email: order.email }),
       ...(order.phone === null ? {} : { phone: order.phone }),
     },
-    signal,
   });
   if (created.status !== 409) return expected('applicant', ApplicantAnswer, created).id;
-  const found = await send({ method: 'GET', path: `/resources/applicants/-;externalUserId=${encodeURIComponent(order.verificationId)}/one`, signal });
+  const found = await send({ method: 'GET', path: `/resources/applicants/-;externalUserId=${encodeURIComponent(order.verificationId)}/one` });
   return expected('applicant that exists', ApplicantAnswer, found).id;
 }
 
@@ -118,7 +109,11 @@ function expected<Shape extends z.ZodType>(step: string, shape: Shape, { status,
 }
 
 /** Signed over time, method, path with query, and exact body. Redirects are not followed. */
-async function sendSigned({ baseUrl, appToken, secretKey }: IdverifySettings, now: Date, { method, path, body, signal }: Call): Promise<Answer> {
+async function sendSigned(
+  { baseUrl, appToken, secretKey }: IdverifySettings,
+  now: Date,
+  { method, path, body, signal }: Call & { readonly signal: AbortSignal },
+): Promise<Answer> {
   const url = new URL(baseUrl.replace(/\/+$/, '') + path);
   const bytes = body === undefined ? '' : JSON.stringify(body);
   const timestamp = String(Math.floor(now.getTime() / 1_000));
