@@ -1,0 +1,57 @@
+/** A consumer (contract §12): a person who proved a contact, and a tenant of its own, so that ownership is one rule. */
+import type { Organization } from './organization.ts';
+import type { Contact } from './otp.ts';
+import type { EnvironmentName } from './runtime.ts';
+
+/** Exactly one of `email` and `phone` is there: the contact that was proved. */
+export type Consumer = {
+  /** Also the id of its organization. */
+  readonly consumerId: string;
+  readonly email: string | null;
+  readonly phone: string | null;
+  readonly environment: EnvironmentName;
+  readonly createdAt: Date;
+};
+
+export type ConsumerSession = {
+  readonly sessionId: string;
+  readonly consumerId: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+};
+
+export const SESSION_VALIDITY_MS = 12 * 60 * 60_000;
+
+/** How many objects a list of the consumer API has at most, newest first; it has no pages (specification). */
+export const CONSUMER_LIST_MAX = 200;
+
+export const newConsumer = (consumerId: string, contact: Contact, environment: EnvironmentName, createdAt: Date): Consumer => ({
+  consumerId,
+  email: contact.channel === 'email' ? contact.address : null,
+  phone: contact.channel === 'phone' ? contact.address : null,
+  environment,
+  createdAt,
+});
+
+/** ISO 3166-1 leaves it to its users; here, that nobody asked. */
+const NO_COUNTRY = 'ZZ';
+
+/** The consumer's tenant. Of the person it knows nothing: the contact stands in the consumer's own row alone. */
+export const consumerOrganization = ({ consumerId, environment, createdAt }: Consumer): Organization => ({
+  orgId: consumerId,
+  kind: 'consumer',
+  name: 'Consumer',
+  country: NO_COUNTRY,
+  contactEmail: '',
+  environment,
+  createdAt,
+});
+
+/** The fields of MeResponse. */
+export const consumerResource = (consumer: Consumer, session: Pick<ConsumerSession, 'expiresAt'>) => ({
+  consumer_id: consumer.consumerId,
+  email: consumer.email,
+  phone: consumer.phone,
+  created_at: consumer.createdAt.toISOString(),
+  session_expires_at: session.expiresAt.toISOString(),
+});

@@ -1,0 +1,46 @@
+/**
+ * A consumer's quote (contract §12): the inputs of an estimate under an id. A transfer that names it copies these
+ * inputs and nothing else: its rate and its fees are those of its acceptance, so that a quote is never executed.
+ */
+import { estimateResource, type Pricing, type PricingInput, RATE_LOCK_SECONDS } from './estimate.ts';
+import { formatMoney } from './money.ts';
+import type { InputMethod } from './payment-method.ts';
+import type { EnvironmentName } from './runtime.ts';
+
+/** Amount in minor units of the corridor's source currency. */
+export type Quote = Pick<Pricing<InputMethod>, 'corridor' | 'amountMinor' | 'sourceCurrency' | 'paymentMethod' | 'payoutRail'> & {
+  readonly quoteId: string;
+  readonly orgId: string;
+  readonly createdAt: Date;
+  /** Until then its figures may be shown. */
+  readonly expiresAt: Date;
+};
+
+export const newQuote = (quoteId: string, orgId: string, pricing: Pricing<InputMethod>, createdAt: Date): Quote => ({
+  quoteId,
+  orgId,
+  corridor: pricing.corridor,
+  amountMinor: pricing.amountMinor,
+  sourceCurrency: pricing.sourceCurrency,
+  paymentMethod: pricing.paymentMethod,
+  payoutRail: pricing.payoutRail,
+  createdAt,
+  expiresAt: new Date(createdAt.getTime() + RATE_LOCK_SECONDS * 1_000),
+});
+
+/** What a transfer copies. */
+export const quoteInputs = (quote: Quote): PricingInput<InputMethod> => ({
+  corridor: quote.corridor,
+  amount: formatMoney(quote.amountMinor, quote.sourceCurrency),
+  paymentMethod: quote.paymentMethod,
+  payoutRail: quote.payoutRail,
+});
+
+/** The fields of QuoteResponse. */
+export const quoteResource = (quote: Quote, pricing: Pricing<InputMethod>, environment: EnvironmentName) => ({
+  quote_id: quote.quoteId,
+  payment_method: quote.paymentMethod,
+  ...estimateResource(pricing, quote.createdAt),
+  expires_at: quote.expiresAt.toISOString(),
+  environment,
+});

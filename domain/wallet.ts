@@ -1,0 +1,36 @@
+/** Simulated multisig wallets (contract §13): what a chain would be told, and never is. */
+export const WALLET_NETWORKS = ['ethereum', 'polygon', 'base'] as const;
+export type WalletNetwork = (typeof WALLET_NETWORKS)[number];
+
+export const WALLET_LIMITS = { nameLengthMax: 80, signersMax: 10, labelLengthMax: 80 } as const;
+
+/** `address` is the signer's as it was given: right in its checksum, or without one. */
+export type WalletSigner = { readonly address: string; readonly label: string | null };
+
+export type Wallet = {
+  readonly walletId: string;
+  readonly orgId: string;
+  readonly name: string;
+  readonly network: WalletNetwork;
+  /** Determined by organization, signers, threshold, network and name. */
+  readonly address: string;
+  readonly signers: readonly WalletSigner[];
+  /** How many signers would have to agree. */
+  readonly threshold: number;
+  readonly createdAt: Date;
+};
+
+/** The fields of WalletResponse. */
+export const walletResource = (wallet: Wallet) => ({
+  wallet_id: wallet.walletId,
+  org_id: wallet.orgId,
+  name: wallet.name,
+  network: wallet.network,
+  address: wallet.address,
+  signers: wallet.signers,
+  threshold: wallet.threshold,
+  type: 'multisig' as const,
+  simulated: true as const,
+  deployed: false as const,
+  created_at: wallet.createdAt.toISOString(),
+});
