@@ -1,0 +1,93 @@
+import { fastify } from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { capabilityRoutes } from '../../api/routes/capability.ts';
+import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { jsonOf } from '../support/partner.ts';
+
+const URL = '/v2/capabilities';
+
+let api: TestApi;
+let caller: Caller;
+
+beforeAll(async () => {
+  api = await createTestApi();
+  caller = await api.createCaller('read');
+});
+afterAll(() => api.close());
+
+const read = (who: Caller | null, headers: Record<string, string> = {}) => api.call(who, 'GET', URL, undefined, headers);
+
+describe('GET /v2/capabilities', () => {
+  test('401 for a key that is not valid: it is no request without a key', async () => {
+    for (const key of ['', 'sk_local_nonsense', `${caller.apiKey},${caller.apiKey}`]) {
+      const answer = await read(null, { 'x-api-key': key });
+      expect(answer.statusCode).toBe(401);
+      expect(answer.body).not.toContain('settlement-simulation');
+    }
+  });
+
+  test('405 for a write', async () => {
+    expect((await api.call(caller, 'POST', URL, {})).statusCode).toBe(405);
+  });
+
+  test('200 without a key with the public entries alone', async () => {
+    const answer = await read(null);
+    expect(answer.statusCode).toBe(200);
+    const { services } = jsonOf(answer);
+    const expected = CAPABILITY_CATALOG.services.filter(({ audience }) => audience === 'public').map(({ id }) => id);
+    expect(services.map(({ id }: { id: string }) => id)).toEqual(expected);
+  });
+
+  test('200 with a key of the least scope with all 25, in the fields of the specification', async () => {
+    const answer = await read(caller);
+    expect(answer.statusCode).toBe(200);
+    const catalog = jsonOf(answer);
+    expect(new Set(Object.keys(catalog))).toEqual(new Set(['schema_version', 'services', 'states', 'updated_at']));
+    expect(catalog.states).toEqual(['live', 'local sandbox', 'gated', 'maintenance', 'unavailable']);
+    expect(catalog.services).toHaveLength(25);
+    for (const entry of catalog.services) {
+      expect(new Set(Object.keys(entry))).toEqual(
+        new Set([
+          'audience',
+          'category',
+          'description',
+          'environment',
+          'evidence',
+          'evidence_level',
+          'id',
+          'name',
+          'next_gate',
+          'reviewed_at',
+          'state',
+          'surface',
+        ]),
+      );
+      expect(['live', 'maintenance']).not.toContain(entry.state);
+    }
+  });
+
+  test('304 without a body for who has this answer, alone, weakly or in a list', async () => {
+    for (const who of [null, caller]) {
+      const { etag } = (await read(who)).headers;
+      for (const condition of [`${etag}`, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const answer = await read(who, { 'if-none-match': condition });
+        expect([answer.statusCode, answer.body, answer.headers.etag]).toEqual([304, '', etag]);
+        expect(answer.headers.vary).toBe('X-API-Key');
+      }
+    }
+  });
+
+  test('200 for who has the other answer: the two differ in their tags and say by which header', async () => {
+    const [everyone, partner] = [await read(null), await read(caller)];
+    expect(everyone.headers.etag).not.toBe(partner.headers.etag);
+    expect([everyone.headers.vary, partner.headers.vary]).toEqual(['X-API-Key', 'X-API-Key']);
+    expect((await read(caller, { 'if-none-match': `${everyone.headers.etag}` })).statusCode).toBe(200);
+    expect((await read(null, { 'if-none-match': `${partner.headers.etag}` })).statusCode).toBe(200);
+  });
+});
+
+test('an application with a broken catalog is not built', async () => {
+  const broken = { ...CAPABILITY_CATALOG, services: CAPABILITY_CATALOG.services.map((entry) => ({ ...entry, state: 'live' as const })) };
+  await expect(fastify().register(capabilityRoutes(broken))).rejects.toThrow('settlement-simulation is live');
+});

@@ -1,0 +1,131 @@
+/** The catalog claims what the specification allows and the tests prove, and nothing else starts (contract §14). */
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import {
+  CAPABILITY_AUDIENCES,
+  CAPABILITY_CATEGORIES,
+  CAPABILITY_ENVIRONMENTS,
+  CAPABILITY_STATES,
+  type Capability,
+  type CapabilityCatalog,
+  catalogFaults,
+  catalogResource,
+  EVIDENCE_LEVELS,
+  requireSoundCatalog,
+} from '../../domain/capability.ts';
+import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+
+const ROOT = path.join(import.meta.dirname, '..', '..');
+const { services } = CAPABILITY_CATALOG;
+
+/** The specification's table, written out a second time. */
+const SPECIFIED = readFileSync(path.join(ROOT, 'test', 'contract', 'capability-states.csv'), 'utf8')
+  .trim()
+  .split('\n')
+  .slice(1)
+  .map((line) => line.split(','));
+
+/** The catalog with one entry changed. */
+const withEntry = (id: string, changes: Readonly<Record<string, unknown>>): CapabilityCatalog => ({
+  ...CAPABILITY_CATALOG,
+  services: services.map((entry) => (entry.id === id ? { ...entry, ...changes } : entry)),
+});
+const ANY = 'settlement-simulation';
+
+describe('a catalog does not start', () => {
+  test.each(['live', 'maintenance'])('with an entry that is %s, whichever', (state) => {
+    for (const { id } of services) expect(() => requireSoundCatalog(withEntry(id, { state }))).toThrow(`${id} is ${state}`);
+  });
+
+  test('with an entry in any state but its own', () => {
+    for (const { id, state } of services) {
+      for (const other of CAPABILITY_STATES.filter((candidate) => candidate !== state)) {
+        expect(catalogFaults(withEntry(id, { state: other }))).toEqual([`${id} is ${other}, not ${state}`]);
+      }
+    }
+  });
+
+  test('without one of its entries, with one twice, or with one of its own invention', () => {
+    for (const { id } of services) {
+      expect(catalogFaults({ ...CAPABILITY_CATALOG, services: services.filter((entry) => entry.id !== id) })).toEqual([`${id} is missing`]);
+    }
+    expect(catalogFaults({ ...CAPABILITY_CATALOG, services: [...services, ...services.slice(0, 1)] })).toHaveLength(1);
+    expect(catalogFaults(withEntry(ANY, { id: 'instant-payouts' }))).toContain('instant-payouts is not in the specification');
+  });
+
+  test.each([
+    ['category', 'payments'],
+    ['environment', 'local-sandbox'],
+    ['audience', 'everyone'],
+    ['evidenceLevel', 'certified'],
+    ['nextGate', 'none'],
+    ['name', ''],
+    ['description', ' '],
+    ['surface', ''],
+    ['reviewedAt', '2026-02-30'],
+    ['reviewedAt', '2026-11-21'],
+    ['evidence', []],
+    ['evidence', ['all tests']],
+    ['evidence', ['domain/gate.ts › GATES']],
+    ['evidenceLevel', 'documented'],
+  ])('with %s %j', (field, value) => {
+    expect(() => requireSoundCatalog(withEntry(ANY, { [field]: value }))).toThrow(ANY);
+  });
+
+  test('older or younger than its newest review', () => {
+    expect(catalogFaults({ ...CAPABILITY_CATALOG, updatedAt: '2026-11-22T08:00:00.000Z' })).toHaveLength(1);
+    expect(catalogFaults(withEntry(ANY, { reviewedAt: '2026-11-22T08:00:00.000Z' }))).toHaveLength(1);
+  });
+});
+
+describe('the catalog', () => {
+  test("has the 25 entries of the specification's table, each in its state", () => {
+    expect(SPECIFIED).toHaveLength(25);
+    const sorted = (rows: readonly (readonly string[])[]) => rows.map((row) => row.join(': ')).sort((a, b) => a.localeCompare(b));
+    expect(sorted(services.map(({ state, id }) => [state, id]))).toEqual(sorted(SPECIFIED));
+  });
+
+  test('is served', () => {
+    expect(() => requireSoundCatalog(CAPABILITY_CATALOG)).not.toThrow();
+  });
+
+  test('uses every category, and no value that the specification does not list', () => {
+    expect(new Set(services.map(({ category }) => category))).toEqual(new Set(CAPABILITY_CATEGORIES));
+    expect(CAPABILITY_ENVIRONMENTS).toEqual(['public', 'local sandbox', 'remote sandbox', 'production']);
+    expect(CAPABILITY_AUDIENCES).toEqual(['public', 'authenticated partner']);
+    expect(EVIDENCE_LEVELS).toEqual(['locally tested', 'documented']);
+    expect(CAPABILITY_STATES).toEqual(['live', 'local sandbox', 'gated', 'maintenance', 'unavailable']);
+  });
+
+  test('shows everyone what is public and partners everything', () => {
+    const everyone = catalogResource(CAPABILITY_CATALOG, false).services;
+    expect(new Set(everyone.map(({ audience }) => audience))).toEqual(new Set(['public']));
+    expect(catalogResource(CAPABILITY_CATALOG, true).services).toHaveLength(25);
+    expect(everyone.length).toBeLessThan(25);
+  });
+});
+
+/** Whether a file has a test or a group of exactly this name. */
+function hasTest(file: string, name: string): boolean {
+  const source = path.join(ROOT, file);
+  if (!existsSync(source)) return false;
+  const code = readFileSync(source, 'utf8');
+  return [`'${name.replaceAll("'", "\\'")}'`, `"${name}"`, `\`${name}\``].some((literal) =>
+    [`(${literal},`, `(\n    ${literal},`, `(\n  ${literal},`].some((call) => code.includes(call)),
+  );
+}
+
+const proofs = services.flatMap(({ id, evidence }: Capability) => evidence.map((proof) => [id, ...proof.split(' › ')] as const));
+
+describe('what proves an entry exists', () => {
+  test('no test is found where there is none', () => {
+    expect(hasTest('test/domain/capability.test.ts', ['no such', 'test'].join(' '))).toBe(false);
+    expect(hasTest('test/domain/nothing.test.ts', 'is served')).toBe(false);
+    expect(hasTest('test/domain/capability.test.ts', 'is served')).toBe(true);
+  });
+
+  test.each(proofs)('%s: %s › %s', (_id, file = '', name = '') => {
+    expect(hasTest(file, name)).toBe(true);
+  });
+});

@@ -1,0 +1,49 @@
+/** Gate evidence as operators would have recorded it, written by hand. */
+import type { Database } from '../../db/client.ts';
+import { newId } from '../../db/id.ts';
+import { launchGateApprovals, launchGateEvidence } from '../../db/schema/index.ts';
+import { CORRIDOR_IDS } from '../../domain/corridor.ts';
+import { GATES } from '../../domain/gate.ts';
+import type { EnvironmentName } from '../../domain/runtime.ts';
+
+const DAY_MS = 86_400_000;
+
+type EvidenceRow = typeof launchGateEvidence.$inferInsert;
+
+/** Evidence for each gate and corridor that opens it, unless `changes` spoil it. */
+export async function insertGateEvidence(
+  db: Database,
+  environment: EnvironmentName,
+  options: { gates?: readonly string[]; corridors?: readonly string[]; operators?: readonly string[]; changes?: Partial<EvidenceRow> } = {},
+): Promise<string[]> {
+  const { gates = GATES, corridors = CORRIDOR_IDS, operators = ['ana', 'bo'], changes = {} } = options;
+  const recordedAt = new Date(Date.now() - DAY_MS);
+  const rows = gates.flatMap((gate) =>
+    corridors.map((corridor) => ({
+      evidenceId: newId(),
+      gate,
+      environment,
+      corridor,
+      reference: 'review.pdf',
+      sha256: Buffer.alloc(32, 7),
+      recordedBy: 'ana',
+      recordedAt,
+      expiresAt: new Date(Date.now() + DAY_MS),
+      ...changes,
+    })),
+  );
+  await db.insert(launchGateEvidence).values(rows);
+  const approvals = rows.flatMap(({ evidenceId }) => operators.map((operator) => ({ evidenceId, operator, approvedAt: recordedAt })));
+  if (approvals.length > 0) await db.insert(launchGateApprovals).values(approvals);
+  return rows.map(({ evidenceId }) => evidenceId);
+}
+
+/** Takes the store of the gates away while something runs. */
+export async function withoutGateStore<T>(db: Database, run: () => Promise<T>): Promise<T> {
+  await db.execute('ALTER TABLE launch_gate_evidence RENAME TO launch_gate_evidence_away');
+  try {
+    return await run();
+  } finally {
+    await db.execute('ALTER TABLE launch_gate_evidence_away RENAME TO launch_gate_evidence');
+  }
+}
