@@ -133,7 +133,7 @@ function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadReq
 async function goInstall({ env, binDirectory, onProgress, signal }: Acquisition): Promise<Outcome> {
   const go = findOnPath('go', env);
   if (!go) return { refusal: 'There is no Go on the PATH to build it with.' };
-  onProgress?.('building it with Go, once, which takes some minutes');
+  onProgress?.('building the Temporal development server with Go, once, which takes some minutes');
   return install(binDirectory, `temporal-${CLI_VERSION}`, 'go install', async (directory) => {
     const source = `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`;
     await run(go, ['install', source], { cwd: directory, env: { ...env, GOBIN: directory }, timeout: BUILD_TIMEOUT_MS, signal });

@@ -76,7 +76,7 @@ function temporalStep({ env, supervisor, signal }: Start): ListrTask<Findings> {
         return;
       }
       const onProgress = (text: string) => {
-        task.title = `Temporal: ${text}`;
+        task.output = text;
       };
       const server = await startEmbeddedTemporal(supervisor, { env, onProgress, signal });
       task.title = `Temporal on port ${server.port}`;
