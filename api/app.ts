@@ -4,12 +4,15 @@
  */
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
+import { handleAddressError, handleClientError } from './client-error.ts';
 import type { ApiDeps } from './deps.ts';
 import { authentication } from './plugins/authentication.ts';
 import { http, requestIdOf } from './plugins/http.ts';
+import { loadShedding } from './plugins/load-shedding.ts';
 import { collectMethods } from './plugins/method-fallback.ts';
 import { OpenApiDocument, openapi } from './plugins/openapi.ts';
 import { operationList } from './plugins/operation-list.ts';
+import { rateLimit } from './plugins/rate-limit.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
 import { apiKeyRoutes } from './routes/api-key.ts';
@@ -37,7 +40,8 @@ import { webhookRoutes } from './routes/webhook.ts';
 export const LIMITS = {
   bodyBytes: 64 * 1024,
   headerBytes: 16 * 1024,
-  pathParameterLength: 512,
+  /** No address is longer than its header, so that every id that is too long is a 422 and none a 414. */
+  pathParameterLength: 16 * 1024,
   requestTimeoutMs: 15_000,
   headersTimeoutMs: 5_000,
   connectionsCheckingIntervalMs: 1_000,
@@ -58,6 +62,8 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
     bodyLimit: LIMITS.bodyBytes,
     requestTimeout: LIMITS.requestTimeoutMs,
     keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
+    clientErrorHandler: handleClientError,
+    frameworkErrors: handleAddressError,
     routerOptions: { maxParamLength: LIMITS.pathParameterLength },
     http: { headersTimeout: LIMITS.headersTimeoutMs, connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs, maxHeaderSize: LIMITS.headerBytes },
   });
@@ -71,7 +77,9 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(http, { deps });
   await app.register(operationList);
   await app.register(openapi);
+  await app.register(loadShedding);
   await app.register(authentication, { deps });
+  await app.register(rateLimit, { deps });
   await app.register(remoteGate, { deps });
 
   await app.register(settlementRoutes(deps));

@@ -13,8 +13,12 @@ export type RouteAccess = { readonly auth: 'api_key'; readonly scope: Scope } | 
 export type RouteConfig = RouteAccess & {
   /** How the operation answers in a remote runtime; `same` where nothing is said. */
   readonly remote?: RemoteAnswer;
-  /** The conflicts (409) that the operation itself can answer with. */
-  readonly conflicts?: readonly ErrorCode[];
+  /** What the operation itself may refuse with, beside what its declaration implies. */
+  readonly refusals?: readonly ErrorCode[];
+  /** How many requests one of these counts as; 1 where nothing is said. */
+  readonly cost?: number;
+  /** Never rate-limited: what decides whether the process gets traffic at all. */
+  readonly uncounted?: boolean;
   /** Needed for routes that are no operation of the interface: the fallback answers. */
   readonly internal?: boolean;
 };

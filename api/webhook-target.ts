@@ -13,7 +13,7 @@ const LOOKUP_TIMEOUT_MS = 2_000;
 export async function requireTarget(deps: ApiDeps, url: string): Promise<void> {
   const rules = { allowLocal: deps.config.webhookAllowLocalTargets };
   const fault = targetFault(url, rules) ?? (await addressFault(deps, targetHost(new URL(url)), rules.allowLocal));
-  if (fault) throw new ValidationError([bodyFault('url', `Value error, ${fault}`)]);
+  if (fault) throw new ValidationError([bodyFault('url', fault)]);
 }
 
 async function addressFault(deps: ApiDeps, host: string, allowLocal: boolean): Promise<string | undefined> {

@@ -109,5 +109,9 @@ export class ValidationError extends Error {
   }
 }
 
-/** A `value_error` on one field of the body (contract §2). */
-export const bodyFault = (field: string, msg: string): ValidationFault => ({ loc: ['body', ...field.split('.')], msg, type: 'value_error' });
+/** A `value_error` on one field of the body (contract §2); the rule completes a sentence about the field. */
+export const bodyFault = (field: string, rule: string): ValidationFault => ({
+  loc: ['body', ...field.split('.')],
+  msg: `Value error, ${rule}`,
+  type: 'value_error',
+});

@@ -35,8 +35,8 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
 async function authenticate(deps: ApiDeps, request: FastifyRequest): Promise<Principal> {
   const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;
-  if (lines.length === 0 || raw === '') throw new DomainError('credential_missing', {}, 'Send your API key in one X-API-Key header.');
   if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');
+  if (raw === '') throw new DomainError('credential_missing', {}, 'Send your API key in one X-API-Key header.');
   const { runtime, apiKeyPepper } = deps.config;
   if (!isWellFormedApiKey(raw, runtime)) throw new DomainError('credential_invalid');
   const now = deps.now();

@@ -173,7 +173,7 @@ function sharedProblems({ access, hasBody, hasInput }: Operation): [string, Erro
   if (hasBody && access.auth === 'api_key') codes.push('organization_mismatch');
   if (hasInput && access.auth === 'api_key') codes.push('not_found');
   if (access.remote && access.remote !== 'same') codes.push(access.remote);
-  codes.push(...(access.conflicts ?? []));
+  codes.push(...(access.refusals ?? []));
   const byStatus = new Map<string, ErrorCode[]>();
   for (const code of ERROR_CODES.filter((candidate) => codes.includes(candidate))) {
     const status = String(STATUS_OF[code]);

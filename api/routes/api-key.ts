@@ -77,7 +77,7 @@ export const apiKeyRoutes =
     app.post(
       '/v1/orgs/keys/:key_id/rotate',
       {
-        config: { access: { auth: 'api_key', scope: 'read', conflicts: ['scope_insufficient', 'state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'read', refusals: ['scope_insufficient', 'state_conflict'] } },
         schema: {
           tags: TAGS,
           summary: 'Replace an API key',
@@ -100,7 +100,7 @@ export const apiKeyRoutes =
     app.delete(
       '/v1/orgs/keys/:key_id',
       {
-        config: { access: { auth: 'api_key', scope: 'full', conflicts: ['state_conflict', 'last_full_key'] } },
+        config: { access: { auth: 'api_key', scope: 'full', refusals: ['state_conflict', 'last_full_key'] } },
         schema: {
           tags: TAGS,
           summary: 'Revoke an API key',

@@ -16,7 +16,7 @@ export const bankledgerEventRoutes =
     app.post(
       '/v2/webhooks/bankledger',
       {
-        config: { access: { auth: 'signature', conflicts: ['provider_event_conflict'] } },
+        config: { access: { auth: 'signature', refusals: ['provider_event_conflict'] } },
         preValidation: verifyThenParse((request) => {
           verifyDigest(singleHeader(request.raw, 'x-signature'), request.rawBody, deps.config.bankledgerWebhookSecrets);
         }),

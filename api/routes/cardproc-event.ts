@@ -19,7 +19,7 @@ export const cardprocEventRoutes =
     app.post(
       '/v2/webhooks/cardproc',
       {
-        config: { access: { auth: 'signature', conflicts: ['provider_event_conflict', 'launch_gates_closed'] } },
+        config: { access: { auth: 'signature', refusals: ['provider_event_conflict', 'launch_gates_closed'] } },
         preValidation: verifyThenParse((request) => {
           verifyTimestamped(singleHeader(request.raw, 'cardproc-signature'), request.rawBody, deps.config.cardprocWebhookSecrets, deps.now());
         }),

@@ -18,7 +18,7 @@ export const caribbeanRoutes =
     app.post(
       '/v1/caribbean/settle',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', conflicts: ['idempotency_key_reused', 'state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', refusals: ['idempotency_key_reused', 'state_conflict'] } },
         schema: {
           tags: ['Caribbean off-ramp'],
           summary: 'Start a settlement (legacy)',

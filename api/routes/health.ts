@@ -11,14 +11,14 @@ export const healthRoutes =
     const expected = migrationCount();
     app.get(
       '/health/live',
-      { config: { access: { auth: 'none' } }, schema: { tags: ['Service'], summary: 'The process runs', response: { 200: Liveness } } },
+      { config: { access: { auth: 'none', uncounted: true } }, schema: { tags: ['Service'], summary: 'The process runs', response: { 200: Liveness } } },
       async () => ({ status: 'live' as const }),
     );
 
     app.get(
       '/health/ready',
       {
-        config: { access: { auth: 'none' } },
+        config: { access: { auth: 'none', uncounted: true } },
         schema: { tags: ['Service'], summary: 'The service can take requests', response: { 200: Readiness, 503: Readiness } },
       },
       async (request, reply) => {

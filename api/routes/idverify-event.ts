@@ -21,7 +21,7 @@ export const idverifyEventRoutes =
     app.post(
       '/v2/webhooks/idverify',
       {
-        config: { access: { auth: 'signature', conflicts: ['provider_event_conflict'] } },
+        config: { access: { auth: 'signature', refusals: ['provider_event_conflict'] } },
         preValidation: verifyThenParse((request) => {
           if (singleHeader(request.raw, 'x-payload-digest-alg') !== DIGEST_ALGORITHM) throw new DomainError('signature_invalid');
           verifyDigest(singleHeader(request.raw, 'x-payload-digest'), request.rawBody, deps.config.idverifyWebhookSecrets);

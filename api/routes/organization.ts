@@ -14,13 +14,16 @@ import { CreateOrganizationRequest, OrganizationCreatedResponse, OrganizationPat
 const TAGS = ['Organizations and keys'];
 
 /** Organizations (contract §3): anyone may make one, and from then on it is seen by its own keys alone. */
+/** Signing up needs no credential, so it weighs more against its address's limit. */
+const ORGANIZATION_COST = 10;
+
 export const organizationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     app.post(
       '/v1/orgs',
       {
-        config: { access: { auth: 'none' } },
+        config: { access: { auth: 'none', cost: ORGANIZATION_COST } },
         schema: {
           tags: TAGS,
           summary: 'Create an organization and its first API key',

@@ -59,7 +59,7 @@ export const recipientRoutes =
     app.put(
       '/v1/recipients/:recipient_id',
       {
-        config: { access: { auth: 'api_key', scope: 'recipients', conflicts: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'recipients', refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
           summary: 'Change a recipient',

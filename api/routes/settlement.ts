@@ -25,7 +25,7 @@ export const settlementRoutes =
     app.post(
       '/v2/settle',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', conflicts: ['idempotency_key_reused', 'state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', refusals: ['idempotency_key_reused', 'state_conflict'] } },
         schema: {
           tags: ['Settlement'],
           summary: 'Start a settlement',
@@ -87,7 +87,7 @@ export const settlementRoutes =
     app.post(
       '/v2/settle/:settlement_id/cancel',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', conflicts: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'settle', refusals: ['state_conflict'] } },
         schema: { tags: ['Settlement'], summary: 'Cancel a settlement that is not funded yet', params: SettlementPath, response: { 200: SettlementResponse } },
       },
       async (request, reply) => {

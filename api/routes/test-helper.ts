@@ -18,7 +18,7 @@ export const testHelperRoutes =
     app.post(
       '/v2/test-helpers/settlements/:settlement_id/events',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', conflicts: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
         schema: {
           tags: ['Sandbox'],
           summary: "Have a settlement's provider send an event",
@@ -49,7 +49,7 @@ export const testHelperRoutes =
     app.post(
       '/v2/test-helpers/settlements/:settlement_id/advance',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', conflicts: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
         schema: {
           tags: ['Sandbox'],
           summary: "Move a settlement's own clock forward",

@@ -32,7 +32,7 @@ export const verificationRoutes =
     app.post(
       '/v1/kyc/verify',
       {
-        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', conflicts: ['idempotency_key_reused', 'state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', refusals: ['idempotency_key_reused', 'state_conflict'] } },
         schema: {
           tags: TAGS,
           summary: 'Open a verification that is decided by hand',
@@ -63,7 +63,7 @@ export const verificationRoutes =
     app.post(
       '/v1/kyc/:verification_id/complete',
       {
-        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', conflicts: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
           summary: 'Decide a verification by hand',
@@ -106,7 +106,7 @@ export const verificationRoutes =
     app.post(
       '/v1/kyc/idverify/applicant',
       {
-        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'provider_not_configured', conflicts: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'provider_not_configured', refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
           summary: 'Have the identity provider verify a recipient',

@@ -54,7 +54,7 @@ const subscriptionRoutes =
     app.post(
       '/v1/webhooks',
       {
-        config: { access: { ...MANAGE, conflicts: ['state_conflict'] } },
+        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
         schema: { tags: TAGS, summary: 'Subscribe to events', body: CreateWebhookRequest, response: { 201: WebhookCreatedResponse } },
       },
       async (request, reply) => {
