@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { linkAccount } from '../support/bankledger.ts';
+import { digestTables, dumpTables } from '../support/database.ts';
+import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+
+const MINUTE_MS = 60_000;
+
+let api: TestApi;
+let caller: Caller;
+/** How far the API's clock runs ahead. */
+let aheadMs = 0;
+
+beforeAll(async () => {
+  api = await createTestApi({ deps: { now: () => new Date(Date.now() + aheadMs) } });
+  caller = await api.createCaller('settle');
+});
+afterAll(() => api.close());
+
+const link = async (by: Caller = caller, body?: unknown): Promise<Json> => jsonOf(await api.call(by, 'POST', '/v2/banklink/link-token', body));
+const exchange = (publicToken: unknown, by: Caller = caller) => api.call(by, 'POST', '/v2/banklink/exchange', { public_token: publicToken });
+const refusal = async (answer: ReturnType<typeof exchange>) => {
+  const { statusCode, body } = await answer;
+  return [statusCode, jsonOf(await answer).detail?.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`), body.includes('public-sandbox-')];
+};
+
+describe('in a remote runtime', () => {
+  test.each(['remote-sandbox', 'production'] as const)('502 remote_environment in %s, after the form was checked, and nothing is stored', async (runtime) => {
+    const remote = await createTestApi({ runtime });
+    const key = await remote.createCaller('settle');
+    const before = await digestTables(remote.connection.pool);
+    const answers = [
+      await remote.call(key, 'POST', '/v2/banklink/link-token', {}),
+      await remote.call(key, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-checking' }),
+    ];
+    for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 502, code: 'remote_environment' });
+    expect((await remote.call(key, 'POST', '/v2/banklink/exchange', {})).statusCode).toBe(422);
+    expect(await digestTables(remote.connection.pool)).toEqual(before);
+    await remote.close();
+  });
+});
+
+describe('a public token', () => {
+  test.each([
+    undefined,
+    null,
+    7,
+    '',
+    'public-sandbox-',
+    'public-production-1',
+    'access-sandbox-x',
+    `public-sandbox-${'x'.repeat(65)}`,
+    'public-sandbox-a b',
+    'public-sandbox-é',
+  ])('422 for %j', async (publicToken) => {
+    expect((await exchange(publicToken)).statusCode).toBe(422);
+  });
+
+  test('422 for an unknown field, and for a body that link-token does not know', async () => {
+    expect((await api.call(caller, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-a', account: 'b' })).statusCode).toBe(422);
+    expect((await api.call(caller, 'POST', '/v2/banklink/link-token', { user: 'b' })).statusCode).toBe(422);
+    expect((await api.call(caller, 'POST', '/v2/banklink/link-token', { user_reference: 'x'.repeat(129) })).statusCode).toBe(422);
+  });
+
+  test('that was issued: 422 on the second exchange, after 30 minutes, and for another organization', async () => {
+    const { sandbox_public_token: once } = await link();
+    expect((await exchange(once)).statusCode).toBe(200);
+    expect(await refusal(exchange(once))).toEqual([422, ['body.public_token value_error'], false]);
+
+    const { sandbox_public_token: late } = await link();
+    aheadMs = 30 * MINUTE_MS;
+    expect((await refusal(exchange(late)))[0]).toBe(422);
+    aheadMs = 0;
+
+    const { sandbox_public_token: own } = await link();
+    const stranger = await api.createCaller('settle');
+    expect((await refusal(exchange(own, stranger)))[0]).toBe(422);
+    expect((await exchange(own)).statusCode).toBe(200);
+  });
+
+  test('that was issued is exchanged by one of twenty who try at once', async () => {
+    const { sandbox_public_token: publicToken } = await link();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(publicToken)));
+    expect(answers.map((answer) => answer.statusCode).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 422)]);
+  });
+
+  test('that was not issued stands for a test account, again and again, and for the same account', async () => {
+    const first = jsonOf(await exchange('public-sandbox-checking'));
+    const second = jsonOf(await exchange('public-sandbox-checking'));
+    expect(second.account).toEqual(first.account);
+    expect(second.access_token).not.toBe(first.access_token);
+    expect(first).toEqual({
+      access_token: expect.any(String),
+      account: { mask: expect.stringMatching(/^[0-9]{4}$/), type: 'checking', name: 'Sandbox Checking (simulation)' },
+      simulation: true,
+    });
+  });
+});
+
+describe('a link token', () => {
+  test.each([undefined, {}, { user_reference: null }, { user_reference: 'payer-7' }])('200 with the body %j', async (body) => {
+    const before = Date.now();
+    const answer = await link(caller, body);
+    expect(answer).toEqual({
+      link_token: expect.stringMatching(/^link-sandbox-/),
+      sandbox_public_token: expect.stringMatching(/^public-sandbox-/),
+      expires_at: expect.any(String),
+      environment: 'local sandbox',
+      simulation: true,
+    });
+    const lifetimeMs = new Date(answer.expires_at).getTime() - before;
+    expect(lifetimeMs).toBeGreaterThanOrEqual(30 * MINUTE_MS);
+    expect(lifetimeMs).toBeLessThan(31 * MINUTE_MS);
+  });
+});
+
+describe('an access token', () => {
+  const settle = async (token: string, by: Caller = caller, overrides: Record<string, unknown> = {}, key: string = crypto.randomUUID()) => {
+    const owner = await api.createKey(by.orgId, 'full');
+    const recipientId = overrides['recipient_id'] ?? (await createRecipient({ api }, owner));
+    const body = settleBody(String(recipientId), { payment_method: 'ach', card_token: undefined, banklink_account_token: token, ...overrides });
+    return api.call(by, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+  };
+  const faultsOf = (answer: Awaited<ReturnType<typeof settle>>) => jsonOf(answer).detail.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`);
+
+  test('422 on the field for one of another organization, and nothing is stored', async () => {
+    const token = await linkAccount(api, caller);
+    const stranger = await api.createCaller();
+    const recipientId = await createRecipient({ api }, stranger);
+    const before = await digestTables(api.connection.pool);
+    const answer = await api.call(
+      stranger,
+      'POST',
+      '/v2/settle',
+      settleBody(recipientId, { payment_method: 'ach', card_token: undefined, banklink_account_token: token }),
+      { 'idempotency-key': crypto.randomUUID() },
+    );
+    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, ['body.banklink_account_token value_error']]);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('422 for every way to alter one, wherever it is altered', async () => {
+    const token = await linkAccount(api, caller);
+    const recipientId = await createRecipient({ api }, await api.createKey(caller.orgId, 'full'));
+    const flipped = Array.from(token, (character, index) => `${token.slice(0, index)}${character === 'A' ? 'B' : 'A'}${token.slice(index + 1)}`);
+    const others = [
+      `${token}A`,
+      `${token}=`,
+      `${token}.`,
+      `${token}.x`,
+      token.slice(0, -1),
+      token.slice(15),
+      `x${token}`,
+      token.toLowerCase(),
+      'public-sandbox-manual',
+      'tok_visa',
+    ];
+    for (const altered of [...flipped, ...others]) {
+      const answer = await settle(altered, caller, { recipient_id: recipientId });
+      expect([altered, answer.statusCode]).toEqual([altered, 422]);
+    }
+  });
+
+  test('422 comes before the 404 of an unknown recipient, together with what else is wrong', async () => {
+    const answer = await settle('access-sandbox-none', caller, { recipient_id: crypto.randomUUID(), amount: '0.01' });
+    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, ['body.amount value_error', 'body.banklink_account_token value_error']]);
+    const alone = await settle(await linkAccount(api, caller), caller, { recipient_id: crypto.randomUUID() });
+    expect(alone.statusCode).toBe(404);
+  });
+
+  test('202 for its own organization; the same bytes and key answer the same although the keys have changed since', async () => {
+    const token = await linkAccount(api, caller);
+    const recipientId = await createRecipient({ api }, await api.createKey(caller.orgId, 'full'));
+    const key = crypto.randomUUID();
+    const first = await settle(token, caller, { recipient_id: recipientId }, key);
+    expect(first.statusCode, first.body).toBe(202);
+    const open = api.deps.sealer.open;
+    Object.assign(api.deps.sealer, { open: () => undefined });
+    const again = await settle(token, caller, { recipient_id: recipientId }, key);
+    Object.assign(api.deps.sealer, { open });
+    expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
+  });
+
+  test('neither it, nor the public token, nor the account behind it is readable in the database', async () => {
+    const publicToken = `public-sandbox-${crypto.randomUUID()}`;
+    const token = await linkAccount(api, caller, publicToken);
+    const { sandbox_public_token: issued } = await link();
+    expect((await settle(token)).statusCode).toBe(202);
+    const dump = await dumpTables(api.connection.pool);
+    for (const secret of [publicToken, token, issued]) expect(dump).not.toContain(secret);
+  });
+});
