@@ -17,6 +17,8 @@ const FORGETFUL = {
   max_wal_senders: '0',
   max_connections: '200',
   autovacuum: 'off',
+  // Inside the data, so that nothing of a killed server stays behind.
+  dynamic_shared_memory_type: 'mmap',
 };
 
 /** Starts it under the run's folder; gives the address of the server and the template's name. */
