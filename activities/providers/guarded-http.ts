@@ -60,7 +60,7 @@ export function createGuardedHttp(options: GuardOptions): GuardedHttp {
       const signal = AbortSignal.timeout(options.timeoutMs ?? TOTAL_TIMEOUT_MS);
       const done = (answer: Omit<GuardedAnswer, 'durationMs'>): GuardedAnswer => ({ ...answer, durationMs: Math.round(performance.now() - startedAt) });
       try {
-        return done(await exchange(options, { url, body, headers, signal }));
+        return done(await Promise.race([exchange(options, { url, body, headers, signal }), rejection(signal)]));
       } catch (error) {
         return done({ status: null, error: signal.aborted ? 'timeout' : failureKind(error), bytes: null, sha256: null, retryAfter: undefined });
       }
@@ -74,7 +74,9 @@ async function exchange(options: GuardOptions, { url: text, body, headers, signa
   if (targetFault(text, options.rules) !== undefined) throw new AttemptFailure('blocked_target');
   const url = new URL(text);
   const socket = await connect(options, url, signal);
-  const client = new Client(url.origin, { connect: (_, callback) => callback(null, socket), pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
+  // Answered later, as a connector must: an answer within the call is lost.
+  const connector = (_: unknown, callback: (error: null, connected: net.Socket) => void) => queueMicrotask(() => callback(null, socket));
+  const client = new Client(url.origin, { connect: connector, pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
   try {
     const response = await client.request({ method: 'POST', path: `${url.pathname}${url.search}`, headers, body, signal });
     const { statusCode: status } = response;

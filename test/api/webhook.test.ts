@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { insertWebhook } from '../../db/queries/webhook.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
-import { digestTables, dumpTables, raceBehindLock } from '../support/database.ts';
+import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { jsonOf } from '../support/partner.ts';
 
 const ABSENT = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b42';
@@ -39,6 +39,9 @@ const create = async (owner: Caller, overrides: Record<string, unknown> = {}) =>
   expect(answer.statusCode, answer.body).toBe(201);
   return jsonOf(answer);
 };
+const holding = (statement: string, id: string) => ({
+  hold: (holder: { query(text: string, values: string[]): Promise<unknown> }) => holder.query(statement, [id]),
+});
 const locs = (answer: { json(): { detail: { loc: unknown[]; type: string }[] } }) => answer.json().detail.map(({ loc, type }) => `${loc.join('.')} ${type}`);
 
 describe('creation refuses', () => {
@@ -89,7 +92,10 @@ describe('creation refuses', () => {
       );
     }
     const post = () => api.call(owner, 'POST', '/v1/webhooks', body());
-    const answers = await raceBehindLock(api.connection.pool, 'SELECT 1 FROM organizations WHERE org_id = $1 FOR UPDATE', [owner.orgId], [post, post]);
+    const answers = await raceBehind(api.connection.pool, holding('SELECT 1 FROM organizations WHERE org_id = $1 FOR NO KEY UPDATE', owner.orgId), [
+      post,
+      post,
+    ]);
     expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([201, 409]);
     expect(answers.find(({ statusCode }) => statusCode === 409)?.json()).toMatchObject({ code: 'state_conflict', current_state: 'subscription_limit_reached' });
   });
@@ -251,7 +257,10 @@ describe('deliveries', () => {
       { signal: 'retryRequested', generation: '1' },
     ]);
     await api.connection.pool.query(`UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL WHERE delivery_id = $1`, [delivery_id]);
-    const answers = await raceBehindLock(api.connection.pool, 'SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', [webhook_id], [redeliver, redeliver]);
+    const answers = await raceBehind(api.connection.pool, holding('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', webhook_id), [
+      redeliver,
+      redeliver,
+    ]);
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
     expect((await asked()).rows.slice(2)).toEqual([
       { signal: null, generation: '2' },

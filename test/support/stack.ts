@@ -11,7 +11,7 @@ import { createActivities } from '../../activities/index.ts';
 import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { buildApp } from '../../api/app.ts';
 import { type Dispatcher, startDispatcher } from '../../worker/dispatcher.ts';
-import { TASK_QUEUE } from '../../workflows/contract.ts';
+import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import { createTestApi, TEST_SECRETS, type TestApi } from './api.ts';
 import { devServer, testWorkflowBundle } from './temporal.ts';
 
@@ -28,28 +28,34 @@ export type TestStack = {
   close(): Promise<void>;
 };
 
-export async function startStack(options: { worker?: boolean } = {}): Promise<TestStack> {
+export type StackOptions = {
+  readonly worker?: boolean;
+  /** Brings up the worker of deliveries too, which most tests do without. */
+  readonly deliveries?: boolean;
+  readonly activities?: Partial<ActivityDeps>;
+};
+
+export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const temporal = await devServer();
   let dispatcher: Dispatcher | undefined;
   const api = await createTestApi({ deps: { dispatcher: { nudge: () => dispatcher?.nudge() } } });
   dispatcher = startDispatcher({ db: api.connection.db, client: temporal.client, log: quiet });
   const app = await buildApp(api.deps, pino({ level: 'silent' }));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
-  let worker: { instance: Worker; running: Promise<void>; connection: NativeConnection } | undefined;
+  const queues = options.deliveries ? [TASK_QUEUE, DELIVERY_TASK_QUEUE] : [TASK_QUEUE];
+  let worker: { instances: Worker[]; running: Promise<unknown>; connection: NativeConnection } | undefined;
 
   const startWorker = async (): Promise<void> => {
     const connection = await NativeConnection.connect({ address: temporal.address });
-    const instance = await Worker.create({
-      connection,
-      namespace: temporal.namespace,
-      taskQueue: TASK_QUEUE,
-      workflowBundle: await testWorkflowBundle(),
-      activities: createActivities(activityDeps(api, baseUrl, dispatcher)),
-    });
-    worker = { instance, running: instance.run(), connection };
+    const activities = createActivities({ ...activityDeps(api, baseUrl, dispatcher), ...options.activities });
+    const workflowBundle = await testWorkflowBundle();
+    const instances = await Promise.all(
+      queues.map((taskQueue) => Worker.create({ connection, namespace: temporal.namespace, taskQueue, workflowBundle, activities })),
+    );
+    worker = { instances, running: Promise.all(instances.map((instance) => instance.run())), connection };
   };
   const stopWorker = async (): Promise<void> => {
-    worker?.instance.shutdown();
+    for (const instance of worker?.instances ?? []) instance.shutdown();
     await worker?.running;
     await worker?.connection.close();
     worker = undefined;
