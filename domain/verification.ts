@@ -11,7 +11,6 @@ export type VerificationStatus = (typeof VERIFICATION_STATUSES)[number];
 export const OPEN_VERIFICATION_STATUSES = ['pending', 'in_review'] as const satisfies readonly VerificationStatus[];
 
 export const VERIFICATION_DECISIONS = ['verified', 'rejected'] as const satisfies readonly VerificationStatus[];
-export type VerificationDecisionStatus = (typeof VERIFICATION_DECISIONS)[number];
 
 export const isOpen = (status: VerificationStatus): boolean => (OPEN_VERIFICATION_STATUSES as readonly VerificationStatus[]).includes(status);
 
