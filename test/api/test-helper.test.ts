@@ -1,0 +1,187 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { outbox } from '../../db/schema/index.ts';
+import { workflowStartOf } from '../../worker/workflow-start.ts';
+import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { digestTables } from '../support/database.ts';
+import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+import { BY_HAND, BY_WIRE, createSteps, type Steps } from '../support/step.ts';
+
+const DAY_MS = 86_400_000;
+
+let api: TestApi;
+let caller: Caller;
+let steps: Steps;
+
+beforeAll(async () => {
+  api = await createTestApi();
+  caller = await api.createCaller();
+  steps = createSteps(api, caller);
+});
+afterAll(() => api.close());
+
+const helper = (id: string, verb: 'events' | 'advance', body?: unknown, by: Caller = caller) =>
+  api.call(by, 'POST', `/v2/test-helpers/settlements/${id}/${verb}`, body);
+
+async function expectRefused(request: () => ReturnType<TestApi['call']>, status: number): Promise<Json> {
+  const before = await digestTables(api.connection.pool);
+  const answer = await request();
+  expect(answer.statusCode, answer.body).toBe(status);
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+  return jsonOf(answer);
+}
+
+const internal = async (): Promise<string> => {
+  const { payment_method: _method, card_token: _token, ...body } = settleBody(await createRecipient({ api }, caller));
+  return jsonOf(await api.call(caller, 'POST', '/v1/caribbean/settle', body)).settlement_id;
+};
+
+describe('in a remote runtime', () => {
+  test.each(['remote-sandbox', 'production'] as const)('503 local_sandbox_only for all of them in %s', async (runtime) => {
+    const remote = await createTestApi({ runtime });
+    const key = await remote.createCaller('settle');
+    const path = '/v2/test-helpers/settlements/stl_1';
+    const answers = [
+      await remote.call(key, 'POST', `${path}/events`, { event: 'collection_succeeded' }),
+      await remote.call(key, 'POST', `${path}/advance`),
+      await remote.call(key, 'GET', '/v2/test-helpers/scenarios'),
+    ];
+    for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
+    expect((await remote.call(key, 'POST', `${path}/events`, {})).statusCode).toBe(422);
+    await remote.close();
+  });
+});
+
+describe('sending an event', () => {
+  test('422 for what is no event, and nothing is stored', async () => {
+    const id = await steps.waiting(BY_HAND);
+    const wrong = [undefined, {}, { event: 'paid' }, { event: 'collection_succeeded', amount: 5 }, { event: 'collection_succeeded', amount: '0.00' }];
+    for (const body of [...wrong, { event: 'collection_failed', amount: '1.00' }, { event: 'collection_succeeded', currency: 'CAD' }]) {
+      await expectRefused(() => helper(id, 'events', body), 422);
+    }
+  });
+
+  test('422 on the event that its provider cannot send', async () => {
+    const wire = await steps.waiting(BY_WIRE);
+    const problem = await expectRefused(() => helper(wire, 'events', { event: 'dispute_opened' }), 422);
+    expect(problem.detail).toMatchObject([{ loc: ['body', 'event'], type: 'value_error' }]);
+    const funded = await internal();
+    await expectRefused(() => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
+  });
+
+  test('404 for an unknown settlement and for one of another organization', async () => {
+    const id = await steps.waiting(BY_HAND);
+    const stranger = await api.createCaller();
+    await expectRefused(() => helper('stl_none', 'events', { event: 'collection_succeeded' }), 404);
+    await expectRefused(() => helper(id, 'events', { event: 'collection_succeeded' }, stranger), 404);
+    await expectRefused(() => helper(id, 'advance', undefined, stranger), 404);
+  });
+
+  test('409 for a payout answer before a payout was sent', async () => {
+    const id = await steps.waiting(BY_HAND);
+    const problem = await expectRefused(() => helper(id, 'events', { event: 'payout_confirmed' }), 409);
+    expect(problem).toMatchObject({ code: 'state_conflict', current_state: 'awaiting_funds' });
+  });
+
+  test('202: each accepted request is one command and one workflow of its own, with ids and money alone', async () => {
+    const id = await steps.waiting(BY_WIRE);
+    const answers = [
+      await helper(id, 'events', { event: 'collection_partial', amount: '100' }),
+      await helper(id, 'events', { event: 'collection_partial', amount: '100' }),
+    ];
+    const commands = answers.map((answer) => jsonOf(answer));
+    expect(commands[0]).toEqual({
+      command_id: expect.any(String),
+      settlement_id: id,
+      event: 'collection_partial',
+      amount: '100.00',
+      currency: 'USD',
+      environment: 'local sandbox',
+      simulation: true,
+    });
+    const rows = await api.connection.db.select().from(outbox).where(eq(outbox.kind, 'sandbox_event'));
+    const starts = rows.filter((row) => row.context['settlementId'] === id).map(workflowStartOf);
+    expect(starts.map((start) => start.options.workflowId)).toEqual(commands.map(({ command_id }) => `sandbox-event:${command_id}`));
+    expect(starts[0]?.options.args).toEqual([
+      { commandId: commands[0].command_id, orgId: caller.orgId, settlementId: id, event: 'collection_partial', amountMinor: '10000' },
+    ]);
+  });
+
+  test('without an amount sends what is missing, counting what was not applied yet', async () => {
+    const id = await steps.waiting(BY_WIRE);
+    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 5_000 }, 'partially_reconciled'));
+    expect(jsonOf(await helper(id, 'events', { event: 'collection_succeeded' })).amount).toBe('200.00');
+    expect(jsonOf(await helper(id, 'events', { event: 'collection_partial' })).amount).toBe('100.00');
+    expect(jsonOf(await helper(id, 'events', { event: 'collection_failed' })).amount).toBeNull();
+  });
+});
+
+describe('advancing the clock', () => {
+  test.each(['', 'P', 'PT0S', '5 days', 'P1M', 'P1Y', 'P367D', 'P1D;', '-P1D', 5])('422 for %j, and nothing is stored', async (by) => {
+    const id = await steps.waiting(BY_HAND);
+    await expectRefused(() => helper(id, 'advance', { by }), 422);
+  });
+
+  test('409 when nothing is waited for and nothing is said, and once it has ended', async () => {
+    const accepted = await steps.accept(BY_HAND);
+    expect(await expectRefused(() => helper(accepted, 'advance'), 409)).toMatchObject({ code: 'state_conflict', current_state: 'accepted' });
+    const reviewed = await steps.inReview();
+    await expectRefused(() => helper(reviewed, 'advance', {}), 409);
+    const canceled = await steps.waiting(BY_HAND);
+    await api.call(caller, 'POST', `/v2/settle/${canceled}/cancel`);
+    for (const body of [undefined, { by: 'P1D' }]) await expectRefused(() => helper(canceled, 'advance', body), 409);
+  });
+
+  test('202: to the end of the wait by default, and rings the workflow', async () => {
+    const id = await steps.waiting(BY_HAND);
+    const answer = await helper(id, 'advance');
+    const { expiresAt } = await steps.stored(id);
+    expect([answer.statusCode, jsonOf(answer)]).toEqual([
+      202,
+      {
+        settlement_id: id,
+        status: 'awaiting_funds',
+        now: expiresAt?.toISOString(),
+        expires_at: expiresAt?.toISOString(),
+        environment: 'local sandbox',
+        simulation: true,
+      },
+    ]);
+    const rung = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
+    expect(rung.map((row) => row.signal)).toContain('clockAdvanced');
+    expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('expired');
+  });
+
+  test('moves this settlement alone, adds up, and never goes back', async () => {
+    const [id, other] = [await steps.waiting(BY_WIRE), await steps.waiting(BY_WIRE)];
+    for (const by of ['P9DT23H', 'PT59M']) expect((await helper(id, 'advance', { by })).statusCode).toBe(202);
+    expect((await steps.stored(id)).clockOffsetMs).toBe(10 * DAY_MS - 60_000);
+    expect((await steps.stored(other)).clockOffsetMs).toBe(0);
+    const { expiresAt } = await steps.stored(id);
+    const leftMs = (expiresAt?.getTime() ?? 0) - Date.now() - (10 * DAY_MS - 60_000);
+    expect(leftMs).toBeGreaterThan(0);
+    expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('awaiting_funds');
+    // A review at its end finds the wait over; another advance has nothing left to add.
+    for (const _again of [1, 2]) expect((await helper(id, 'advance')).statusCode).toBe(202);
+    expect((await steps.stored(id)).clockOffsetMs).toBeLessThanOrEqual(10 * DAY_MS);
+    expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('expired');
+    expect((await steps.activities.reviewFunding(steps.step(other))).status).toBe('awaiting_funds');
+  });
+
+  test('is what evidence and cancellation are dated by', async () => {
+    const id = await steps.waiting(BY_WIRE);
+    await helper(id, 'advance', { by: 'P3D' });
+    await sendBankledger(api, bankledgerBody(id, { currency: 'CAD' }));
+    await api.call(caller, 'POST', `/v2/settle/${id}/cancel`);
+    const { exceptions, timeline } = await steps.read(id);
+    for (const { at } of [...exceptions, timeline.at(-1)]) expect(new Date(at).getTime() - Date.now()).toBeGreaterThan(2.9 * DAY_MS);
+  });
+
+  test('fifty at once: none is lost', async () => {
+    const id = await steps.waiting(BY_WIRE);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => helper(id, 'advance', { by: 'PT1M' })));
+    expect(new Set(answers.map((answer) => answer.statusCode))).toEqual(new Set([202]));
+    expect((await steps.stored(id)).clockOffsetMs).toBe(50 * 60_000);
+  });
+});
