@@ -1,7 +1,9 @@
 /** All activities; the worker registers them, workflows see their types. */
+import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
 import { withFailures } from './failure.ts';
 import { inLocalSandboxOnly } from './gate.ts';
+import { otpActivities } from './otp.ts';
 import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
 import { verificationActivities, verificationSandboxActivities } from './verification.ts';
@@ -12,9 +14,16 @@ export function createActivities(deps: ActivityDeps) {
     ...settlementActivities(deps),
     ...verificationActivities(deps),
     ...webhookDeliveryActivities(deps),
+    ...otpActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
   };
-  return withFailures(activities, (error, activity) => deps.log.warn({ err: error, activity }, 'an activity failed'));
+  return withFailures(activities, (error, activity) => deps.log.warn({ err: error, activity, ...placeInTemporal() }, 'an activity failed'));
+}
+
+/** Which run a failure belongs to; nothing where an activity is called outside of Temporal, as tests do. */
+function placeInTemporal(): Record<string, unknown> {
+  const info = asyncLocalStorage.getStore()?.info;
+  return info === undefined ? {} : { workflow_id: info.workflowExecution?.workflowId, run_id: info.workflowExecution?.runId, attempt: info.attempt };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -1,0 +1,25 @@
+import path from 'node:path';
+import { execa } from 'execa';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startStack, type TestStack } from '../support/stack.ts';
+
+const DEMO = path.resolve(import.meta.dirname, '../../scripts/demo.ts');
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await startStack();
+});
+afterAll(() => stack.close());
+
+const demo = (url: string) => execa('node', ['--import', 'tsx', DEMO, '--url', url], { reject: false, all: true });
+
+test('the demo finds every answer as promised, and prints no key', async () => {
+  const { exitCode, all } = await demo(stack.baseUrl);
+  expect(exitCode, all).toBe(0);
+  expect(all).toContain('Everything is as promised.');
+  expect(all).not.toMatch(/sk_local_[0-9A-Za-z]{20}/);
+}, 60_000);
+
+test('it exits with 1 where there is no service', async () => {
+  expect((await demo('http://127.0.0.1:9')).exitCode).toBe(1);
+});
