@@ -5,7 +5,7 @@ import { workflowStartOf } from '../../worker/workflow-start.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables } from '../support/database.ts';
-import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
 import { BY_HAND, BY_WIRE, createSteps, type Steps } from '../support/step.ts';
 
 const DAY_MS = 86_400_000;
@@ -31,11 +31,6 @@ async function expectRefused(request: () => ReturnType<TestApi['call']>, status:
   expect(await digestTables(api.connection.pool)).toEqual(before);
   return jsonOf(answer);
 }
-
-const internal = async (): Promise<string> => {
-  const { payment_method: _method, card_token: _token, ...body } = settleBody(await createRecipient({ api }, caller));
-  return jsonOf(await api.call(caller, 'POST', '/v1/caribbean/settle', body)).settlement_id;
-};
 
 describe('in a remote runtime', () => {
   test.each(['remote-sandbox', 'production'] as const)('503 local_sandbox_only for all of them in %s', async (runtime) => {
@@ -66,7 +61,7 @@ describe('sending an event', () => {
     const wire = await steps.waiting(BY_WIRE);
     const problem = await expectRefused(() => helper(wire, 'events', { event: 'dispute_opened' }), 422);
     expect(problem.detail).toMatchObject([{ loc: ['body', 'event'], type: 'value_error' }]);
-    const funded = await internal();
+    const funded = await steps.acceptInternal();
     await expectRefused(() => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
   });
 
