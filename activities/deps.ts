@@ -4,6 +4,7 @@ import type { Sealer } from '../db/seal.ts';
 import type { RuntimeEnvironment } from '../domain/runtime.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
+import type { Mailer } from './providers/mailer.ts';
 
 export type ActivityDeps = {
   readonly runtime: RuntimeEnvironment;
@@ -17,6 +18,8 @@ export type ActivityDeps = {
   readonly idverifyWebhookSecret: string;
   /** Requests to addresses that partners chose. */
   readonly guardedHttp: GuardedHttp;
+  /** Undefined where no mail server is configured. */
+  readonly mailer: Mailer | undefined;
   /** Tells this process's dispatcher that something was committed. */
   readonly dispatcher: { nudge(): void };
   /** Real time, for what a provider stamps; the business gets the workflow's time as an argument. */

@@ -1,4 +1,6 @@
 /** One-time codes (contract §12): what a code proves, for how long, and how often it may be asked for and tried. */
+import type { OutboxMessage } from './outbox.ts';
+
 export const CHANNELS = ['email', 'phone'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
@@ -31,3 +33,15 @@ export type OtpChallenge = {
 
 /** Mail systems tell capital letters apart in theory alone; whoever types one is the same person. */
 export const contactOf = (channel: Channel, address: string): Contact => ({ channel, address: channel === 'email' ? address.toLowerCase() : address });
+
+/** What a challenge's sealed parts are bound to; they open for no other one. */
+export const otpBinding = (part: 'contact' | 'code', challengeId: string): string => `otp.${part}:${challengeId}`;
+
+/** Has the code sent. */
+export const otpMessage = (challengeId: string, requestId: string): OutboxMessage => ({
+  kind: 'otp',
+  objectId: challengeId,
+  signal: null,
+  context: {},
+  requestId,
+});

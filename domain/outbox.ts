@@ -5,11 +5,19 @@
 import type { Settlement } from './settlement.ts';
 import type { Delivery } from './webhook.ts';
 
-export const OUTBOX_KINDS = ['settlement', 'sandbox_collection', 'sandbox_event', 'verification', 'sandbox_verification', 'webhook_delivery'] as const;
+export const OUTBOX_KINDS = ['settlement', 'sandbox_collection', 'sandbox_event', 'verification', 'sandbox_verification', 'webhook_delivery', 'otp'] as const;
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
 /** Facts, in the past tense. They carry nothing: the workflow reads what was committed (design: evidence by doorbell). */
-export const OUTBOX_SIGNALS = ['evidenceRecorded', 'canceled', 'clockAdvanced', 'verificationDecided', 'retryRequested', 'subscriptionChanged', 'placeFreed'] as const;
+export const OUTBOX_SIGNALS = [
+  'evidenceRecorded',
+  'canceled',
+  'clockAdvanced',
+  'verificationDecided',
+  'retryRequested',
+  'subscriptionChanged',
+  'placeFreed',
+] as const;
 export type OutboxSignal = (typeof OUTBOX_SIGNALS)[number];
 
 /** Ids, enums and money alone: it becomes search attributes, memo and workflow input, which operators can read. */

@@ -4,6 +4,7 @@ import closeWithGrace from 'close-with-grace';
 import { createCertifier } from '../activities/certificate.ts';
 import { createActivities } from '../activities/index.ts';
 import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
+import { createMailer } from '../activities/providers/mailer.ts';
 import { createLogger } from '../api/logger.ts';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
@@ -42,6 +43,7 @@ const activities = createActivities({
   bankledgerWebhookSecret: config.bankledgerWebhookSecrets[0] ?? '',
   idverifyWebhookSecret: config.idverifyWebhookSecrets[0] ?? '',
   guardedHttp: createGuardedHttp({ rules: { allowLocal: config.webhookAllowLocalTargets }, resolve: createHostResolver() }),
+  mailer: createMailer(config),
   dispatcher,
   now: () => new Date(),
   log,

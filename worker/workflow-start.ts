@@ -6,6 +6,7 @@ import type { WorkflowStartOptions } from '@temporalio/client';
 import type { OutboxKind, OutboxMessage } from '../domain/outbox.ts';
 import {
   DELIVERY_TASK_QUEUE,
+  otpWorkflowId,
   SEARCH_ATTRIBUTES,
   sandboxCollectionWorkflowId,
   sandboxEventWorkflowId,
@@ -91,6 +92,7 @@ const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
     summary: `Delivery to webhook ${context['webhookId']}`,
     taskQueue: DELIVERY_TASK_QUEUE,
   }),
+  otp: ({ objectId }) => ({ workflowType: 'otp', workflowId: otpWorkflowId(objectId), args: [{ challengeId: objectId }], summary: 'One-time code' }),
 };
 
 function searchAttributesOf({ kind, objectId, context }: OutboxMessage) {

@@ -23,6 +23,7 @@ export const sandboxEventWorkflowId = (commandId: string): string => `sandbox-ev
 export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;
 export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
 export const sandboxVerificationWorkflowId = (verificationId: string): string => `sandbox-verification:${verificationId}`;
+export const otpWorkflowId = (challengeId: string): string => `otp:${challengeId}`;
 
 /**
  * Facts that were committed. A signal carries nothing: whoever hears one reads the database, so that lost,
@@ -54,6 +55,9 @@ export type SettlementInput = { readonly settlementId: string; readonly orgId: s
 
 /** The verification workflows' input: ids alone. */
 export type VerificationInput = { readonly verificationId: string; readonly orgId: string };
+
+/** The one-time code workflow's input: an id alone. */
+export type OtpInput = { readonly challengeId: string };
 
 /** The delivery workflow's input; `attempt` only where a long one continues as a new run. */
 export type WebhookDeliveryInput = {

@@ -1,4 +1,5 @@
 /** The workflow types that exist, by their permanent names. */
+export { otp } from './otp.ts';
 export { sandboxCollection } from './sandbox/collection.ts';
 export { sandboxEvent } from './sandbox/event.ts';
 export { sandboxVerification } from './sandbox/verification.ts';

@@ -9,6 +9,7 @@ import { createCertifier } from '../../activities/certificate.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
+import { createMailer } from '../../activities/providers/mailer.ts';
 import { buildApp } from '../../api/app.ts';
 import { type Dispatcher, startDispatcher } from '../../worker/dispatcher.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
@@ -90,6 +91,7 @@ export const activityDeps = (api: TestApi, apiBaseUrl: string, dispatcher: Activ
   bankledgerWebhookSecret: TEST_SECRETS.bankledger,
   idverifyWebhookSecret: TEST_SECRETS.idverify,
   guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
+  mailer: createMailer(api.deps.config),
   dispatcher,
   now: () => new Date(),
   log: quiet,
