@@ -18,6 +18,7 @@ import { environmentName } from '../domain/runtime.ts';
 import { acceptedSettlement, type Origin, type Purpose, type Settlement } from '../domain/settlement.ts';
 import { openAccessToken } from './banklink-token.ts';
 import type { ApiDeps } from './deps.ts';
+import { requireOpenGates } from './gate.ts';
 import { bindAnswer, type CommandAnswer, findAnswer, type KeyedCommand } from './idempotency.ts';
 
 export type SettlementCommand = PricingInput &
@@ -40,7 +41,7 @@ export type Accepted = Omit<CommandAnswer, 'resourceId'> & { readonly settlement
 /**
  * Accepts a settlement, or answers as the key's first use was answered.
  *
- * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`; ValidationError. None binds the key.
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `launch_gates_closed`; ValidationError. None binds the key.
  */
 export async function acceptSettlement(deps: ApiDeps, command: SettlementCommand, answer: AcceptanceAnswer): Promise<Accepted> {
   const answered = await findAnswer(deps.db, command);
@@ -65,6 +66,7 @@ function payerOf(deps: ApiDeps, command: SettlementCommand): Pick<SettlementComm
 async function commit(deps: ApiDeps, tx: Tx, command: SettlementCommand, pricing: Pricing, answer: AcceptanceAnswer): Promise<Accepted> {
   const recipient = await getRecipientForShare(tx, command.orgId, command.recipientId);
   refuseUnpayable(recipient, pricing);
+  await requireOpenGates(deps, tx, pricing.corridor);
   const settlement = settlementOf(deps, command, pricing);
   const body = Buffer.from(JSON.stringify(answer.present(settlement)));
   const { settlementId, createdAt } = settlement;

@@ -1,6 +1,8 @@
 /** The launch gates at the edge (contract §14). A store that cannot be read closes every gate. */
+import type { Tx } from '../db/client.ts';
 import { listGateEvidence } from '../db/queries/gate.ts';
 import { CORRIDOR_IDS, type CorridorId } from '../domain/corridor.ts';
+import { DomainError } from '../domain/error.ts';
 import { allClosed, type ClosedGate, evaluateGates, forbiddingGates, type GateVerdict } from '../domain/gate.ts';
 import { environmentName } from '../domain/runtime.ts';
 import type { ApiDeps } from './deps.ts';
@@ -24,6 +26,18 @@ export async function judgeGates(deps: ApiDeps, log: { error(fields: object, mes
 /** The gates that forbid a value operation here. In a remote runtime there always are some. */
 export async function closedGates(deps: ApiDeps, log: { error(fields: object, message: string): void }, corridor?: CorridorId): Promise<readonly ClosedGate[]> {
   return forbiddingGates(await judgeGates(deps, log, corridor), deps.config.runtime);
+}
+
+/**
+ * Refuses a value command in the transaction that would accept it. A replay is answered before, as it was the first time.
+ *
+ * @throws DomainError `launch_gates_closed`; whatever the database throws, and then nothing is accepted either
+ */
+export async function requireOpenGates(deps: ApiDeps, tx: Tx, corridor: CorridorId): Promise<void> {
+  const environment = environmentName(deps.config.runtime);
+  const evidence = await listGateEvidence(tx, environment, corridor);
+  const gates = forbiddingGates(evaluateGates(evidence, { environment, corridors: [corridor] }, deps.now()), deps.config.runtime);
+  if (gates.length > 0) throw new DomainError('launch_gates_closed', { gates });
 }
 
 /** The corridor that a body names, where it names one. */

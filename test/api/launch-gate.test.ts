@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GATES } from '../../domain/gate.ts';
 import { environmentName, RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { digestTables } from '../support/database.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
-import { jsonOf } from '../support/partner.ts';
+import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 
 describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
   let api: TestApi;
@@ -62,5 +63,45 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
     });
     const { gates } = await read();
     expect(gates.find(({ gate }: { gate: string }) => gate === 'operator_approval')).toMatchObject({ open: false, reason: 'not_approved' });
+  });
+});
+
+describe('acceptance in the local sandbox', () => {
+  let api: TestApi;
+  let caller: Caller;
+  let recipientId: string;
+
+  beforeAll(async () => {
+    api = await createTestApi();
+    caller = await api.createCaller();
+    recipientId = await createRecipient({ api }, caller);
+  });
+  afterAll(() => api.close());
+
+  const settle = (key: string) => api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': key });
+
+  test('503 once a gate of the corridor was closed by hand, and nothing is written; a replay answers as the first time', async () => {
+    const [before, after] = [crypto.randomUUID(), crypto.randomUUID()];
+    const first = await settle(before);
+    expect(first.statusCode, first.body).toBe(202);
+    const revoked = { revokedAt: new Date(), revokedBy: 'ana' };
+    await insertGateEvidence(api.connection.db, 'local sandbox', { gates: ['provider_evidence'], corridors: ['US-JM'], changes: revoked });
+    const digest = await digestTables(api.connection.pool);
+    const refused = await settle(after);
+    expect([refused.statusCode, jsonOf(refused).code, jsonOf(refused).gates]).toEqual([
+      503,
+      'launch_gates_closed',
+      [{ gate: 'provider_evidence', reason: 'revoked' }],
+    ]);
+    const replayed = await settle(before);
+    expect([replayed.statusCode, replayed.body]).toEqual([202, first.body]);
+    expect(await digestTables(api.connection.pool)).toEqual(digest);
+    const newer = { recordedAt: new Date(Date.now() - 1_000) };
+    await insertGateEvidence(api.connection.db, 'local sandbox', { gates: ['provider_evidence'], corridors: ['US-JM'], changes: newer });
+    expect((await settle(after)).statusCode).toBe(202);
+  });
+
+  test('nothing is accepted while the store cannot be read', async () => {
+    await withoutGateStore(api.connection.db, async () => expect((await settle(crypto.randomUUID())).statusCode).toBe(500));
   });
 });

@@ -1,0 +1,242 @@
+/**
+ * What a remote runtime answers, operation by operation (`operations.csv`, column `remote`): after the credential and
+ * the form, before anything is stored.
+ */
+import { createHmac, randomUUID } from 'node:crypto';
+import type { LightMyRequestResponse } from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertifier } from '../../activities/certificate.ts';
+import { GATES } from '../../domain/gate.ts';
+import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import { SCOPES, scopeCovers } from '../../domain/scope.ts';
+import { BUILT, nameOf, type OperationRow } from '../contract/operations.ts';
+import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { digestTables } from '../support/database.ts';
+import { insertGateEvidence } from '../support/gate.ts';
+import { jsonOf, recipientBody, settleBody } from '../support/partner.ts';
+import { insertCertifiedSettlement } from '../support/settlement.ts';
+
+const REMOTE: readonly RuntimeEnvironment[] = ['remote-sandbox', 'production'];
+const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
+const IDEMPOTENT = () => ({ 'idempotency-key': randomUUID() });
+
+/** What requests may name, in one runtime. */
+type World = { readonly api: TestApi; readonly caller: Caller; readonly recipientId: string; readonly settlementId: string; readonly certId: string };
+
+type Request = {
+  /** Values of the path's identifiers; an id that nobody has where nothing is said. */
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: string;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+};
+
+/** A valid request for each operation that takes more than ids that nobody has. */
+const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
+  'POST /v2/settle': ({ recipientId }) => ({ body: settleBody(recipientId), headers: IDEMPOTENT() }),
+  'GET /v2/settle/{settlement_id}': ({ settlementId }) => ({ path: { settlement_id: settlementId } }),
+  'POST /v2/settle/{settlement_id}/cancel': ({ settlementId }) => ({ path: { settlement_id: settlementId } }),
+  'POST /v2/estimate': () => ({ body: { corridor: 'US-JM', amount: '250.00', payment_method: 'card' } }),
+  'POST /v2/webhooks/cardproc': ({ settlementId }) => cardproc(cardprocBody(settlementId, false)),
+  'POST /v2/webhooks/bankledger': ({ settlementId }) => {
+    const data = { id: 'ep_1', object: 'expected_payment', live_mode: false, status: 'reconciled', amount_reconciled: 100, currency: 'USD', type: 'ach' };
+    return signed(
+      { id: randomUUID(), event: 'reconciled', data: { ...data, metadata: { settlement_id: settlementId } } },
+      TEST_SECRETS.bankledger,
+      'x-signature',
+    );
+  },
+  'POST /v2/webhooks/idverify': () => {
+    const event = { type: 'applicantPending', applicantId: 'a1', externalUserId: NOBODY, correlationId: randomUUID() };
+    const { body, headers } = signed(event, TEST_SECRETS.idverify, 'x-payload-digest');
+    return { body, headers: { ...headers, 'x-payload-digest-alg': 'HMAC_SHA256_HEX' } };
+  },
+  'POST /v2/banklink/link-token': () => ({ body: {} }),
+  'POST /v2/banklink/exchange': () => ({ body: { public_token: 'public-sandbox-checking' } }),
+  'POST /consumer/auth/request-otp': () => ({ body: { email: 'ana@example.com' } }),
+  'POST /consumer/auth/verify-otp': () => ({ body: { challenge_id: NOBODY, code: '000000' } }),
+  'POST /v1/orgs': () => ({ body: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' } }),
+  'GET /v1/orgs/{org_id}': ({ caller }) => ({ path: { org_id: caller.orgId } }),
+  'POST /v1/orgs/{org_id}/keys': ({ caller }) => ({ path: { org_id: caller.orgId }, body: { name: 'ci', scope: 'read' } }),
+  'GET /v1/orgs/{org_id}/keys': ({ caller }) => ({ path: { org_id: caller.orgId } }),
+  'POST /v1/recipients': () => ({ body: recipientBody() }),
+  'GET /v1/recipients/{recipient_id}': ({ recipientId }) => ({ path: { recipient_id: recipientId } }),
+  'PUT /v1/recipients/{recipient_id}': ({ recipientId }) => ({ path: { recipient_id: recipientId }, body: { email: 'm@example.com' } }),
+  'POST /v1/kyc/verify': ({ recipientId, caller }) => ({ body: { recipient_id: recipientId, org_id: caller.orgId } }),
+  'POST /v1/kyc/{verification_id}/complete': () => ({ body: { status: 'verified' } }),
+  'GET /v1/kyc/status/{recipient_id}': ({ recipientId }) => ({ path: { recipient_id: recipientId } }),
+  'POST /v1/kyc/idverify/applicant': ({ recipientId, caller }) => ({ body: { recipient_id: recipientId, org_id: caller.orgId } }),
+  'POST /v1/wallets': () => ({ body: { name: 'Treasury', signers: [{ address: `0x${'1'.repeat(40)}` }], threshold: 1 } }),
+  'POST /v1/fees/estimate': () => ({ body: { corridor: 'US-JM', amount: '250.00', payment_method: 'card' } }),
+  'POST /v1/caribbean/estimate': () => ({ body: { corridor: 'US-JM', amount: '250.00' } }),
+  'POST /v1/caribbean/settle': ({ recipientId }) => ({
+    body: { corridor: 'US-JM', amount: '250.00', recipient_id: recipientId, payout_rail: 'bank_transfer' },
+    headers: IDEMPOTENT(),
+  }),
+  'GET /v1/caribbean/certificate/{cert_id}': ({ certId }) => ({ path: { cert_id: certId } }),
+  'GET /v1/caribbean/certificate/{cert_id}/verify': ({ certId, settlementId }) => ({ path: { cert_id: certId }, query: `settlement_id=${settlementId}` }),
+  'GET /v1/caribbean/settlements/{settlement_id}': ({ settlementId }) => ({ path: { settlement_id: settlementId } }),
+  'POST /v1/webhooks': () => ({ body: { url: 'https://hooks.partner.example/in', event_types: ['*'] } }),
+  'PATCH /v1/webhooks/{webhook_id}': () => ({ body: { description: 'other' } }),
+  'POST /v2/test-helpers/settlements/{settlement_id}/events': ({ settlementId }) => ({
+    path: { settlement_id: settlementId },
+    body: { event: 'dispute_opened' },
+  }),
+  'POST /v2/test-helpers/settlements/{settlement_id}/advance': ({ settlementId }) => ({ path: { settlement_id: settlementId }, body: {} }),
+};
+
+function signed(event: object, secret: string, header: string): { body: Buffer; headers: Record<string, string> } {
+  const body = Buffer.from(JSON.stringify(event));
+  return { body, headers: { [header]: createHmac('sha256', secret).update(body).digest('hex') } };
+}
+
+const cardprocBody = (settlementId: string, livemode: boolean, type = 'payment_intent.succeeded') =>
+  Buffer.from(
+    JSON.stringify({
+      id: `evt_${randomUUID()}`,
+      object: 'event',
+      type,
+      created: 1_795_000_000,
+      livemode,
+      data: { object: { amount_received: 100, currency: 'usd', metadata: { settlement_id: settlementId } } },
+    }),
+  );
+const cardproc = (body: Buffer, secret: string = TEST_SECRETS.cardproc) => {
+  const timestamp = Math.floor(Date.now() / 1_000);
+  const signature = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex');
+  return { body, headers: { 'cardproc-signature': `t=${timestamp},v1=${signature}` } };
+};
+
+async function createWorld(runtime: RuntimeEnvironment): Promise<World> {
+  const api = await createTestApi({ runtime });
+  const caller = await api.createCaller();
+  const recipient = await api.call(caller, 'POST', '/v1/recipients', recipientBody());
+  const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), caller.orgId);
+  return { api, caller, recipientId: jsonOf(recipient).recipient_id, settlementId: settlement.settlementId, certId };
+}
+
+/** Calls an operation with its valid request, or with what `changes` make of it. */
+function call(world: World, row: OperationRow, changes: { caller?: Caller | null; body?: unknown } = {}): Promise<LightMyRequestResponse> {
+  const { path = {}, query, body, headers } = REQUESTS[nameOf(row)]?.(world) ?? {};
+  const url = row.path.replace(/\{([a-z_]+)\}/g, (_all, name: string) => path[name] ?? (name === 'cert_id' ? `CERT-${'0'.repeat(32)}` : NOBODY));
+  const usesKey = row.auth === 'api_key' || row.auth === 'optional_api_key';
+  const caller = changes.caller === undefined ? (usesKey ? world.caller : null) : changes.caller;
+  return world.api.call(caller, row.method, query === undefined ? url : `${url}?${query}`, 'body' in changes ? changes.body : body, headers);
+}
+
+const answerOf = (answer: LightMyRequestResponse) => ({
+  status: answer.statusCode,
+  code: `${answer.headers['content-type']}`.includes('problem') ? jsonOf(answer).code : undefined,
+});
+
+const refused = BUILT.filter(({ remote }) => /^50\d [a-z_]+$/.test(remote)).map((row) => [nameOf(row), row] as const);
+/** Those of them that answer without a consumer's session. */
+const answering = refused.filter(([, { auth }]) => auth !== 'session');
+const theSame = BUILT.filter(({ remote }) => !/^50\d [a-z_]+$/.test(remote)).map((row) => [nameOf(row), row] as const);
+
+let local: World;
+beforeAll(async () => {
+  local = await createWorld('local-sandbox');
+});
+afterAll(() => local.api.close());
+
+test('every remote answer of the interface is one that is known here', () => {
+  expect(new Set(BUILT.map(({ remote }) => remote))).toEqual(
+    new Set([
+      'same',
+      '503 launch_gates_closed',
+      '503 launch_gates_closed for disputes',
+      '503 local_sandbox_only',
+      '503 provider_not_configured',
+      '502 remote_environment',
+    ]),
+  );
+});
+
+describe.each(REMOTE)('in %s', (runtime) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await createWorld(runtime);
+  });
+  afterAll(() => world.api.close());
+
+  /** Runs a request and proves that nothing was written, not even to the outbox, and nobody was rung. */
+  async function withoutTrace<T>(run: () => Promise<T>): Promise<T> {
+    const [before, nudges] = [await digestTables(world.api.connection.pool), world.api.nudges()];
+    const result = await run();
+    expect(await digestTables(world.api.connection.pool)).toEqual(before);
+    expect(world.api.nudges()).toBe(nudges);
+    return result;
+  }
+
+  test.each(refused.filter(([, { auth }]) => auth === 'api_key'))('401 without a key and 403 with too little scope come first: %s', async (_name, row) => {
+    expect(answerOf(await withoutTrace(() => call(world, row, { caller: null })))).toEqual({ status: 401, code: 'credential_missing' });
+    for (const scope of SCOPES.filter((held) => row.scope !== undefined && !scopeCovers(held, row.scope))) {
+      const caller = await world.api.createKey(world.caller.orgId, scope);
+      expect(answerOf(await withoutTrace(() => call(world, row, { caller })))).toEqual({ status: 403, code: 'scope_insufficient' });
+    }
+  });
+
+  test.each(refused.filter(([, { auth }]) => auth === 'session'))('401 without a session comes first: %s', async (_name, row) => {
+    expect((await withoutTrace(() => call(world, row))).statusCode).toBe(401);
+  });
+
+  test.each(answering.filter(([, { method }]) => method === 'POST'))(
+    '422 for a body that breaks the form comes before the closed door: %s',
+    async (_name, row) => {
+      const answer = await withoutTrace(() => call(world, row, { body: { no_such_field: true } }));
+      expect(answer.statusCode).toBe(422);
+      expect(JSON.stringify(jsonOf(answer).detail)).toContain('no_such_field');
+    },
+  );
+
+  test.each(answering)('%s answers as the interface says, and nothing is written', async (_name, row) => {
+    const [status = '', code = ''] = row.remote.split(' ');
+    const answer = await withoutTrace(() => call(world, row));
+    expect(answerOf(answer)).toEqual({ status: Number(status), code });
+    expect(answer.headers['retry-after']).toBeUndefined();
+    const gates = GATES.map((gate) => ({ gate, reason: 'no_evidence' }));
+    expect(jsonOf(answer).gates).toEqual(code === 'launch_gates_closed' ? gates : undefined);
+  });
+
+  test.each(theSame)('%s answers as in the local sandbox', async (_name, row) => {
+    const remote = answerOf(await call(world, row));
+    expect(remote).toEqual(answerOf(await call(local, row)));
+    expect(remote.status).toBeLessThan(500);
+  });
+
+  test('503 for a dispute event after its signature was verified, and nothing is stored', async () => {
+    for (const type of ['charge.dispute.created', 'charge.dispute.closed']) {
+      for (const livemode of [true, false]) {
+        const body = cardprocBody(world.settlementId, livemode, type);
+        const forged = cardproc(body, 'another-secret-0123456789abcdefghij').headers;
+        const post = (headers: Record<string, string>) => withoutTrace(() => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
+        expect(answerOf(await post({}))).toEqual({ status: 401, code: 'signature_invalid' });
+        expect(answerOf(await post(forged))).toEqual({ status: 401, code: 'signature_invalid' });
+        expect(answerOf(await post(cardproc(body).headers))).toEqual({ status: 503, code: 'launch_gates_closed' });
+      }
+    }
+  });
+
+  test('an event of the other mode is stored and applied to nothing; one of its own is matched', async () => {
+    for (const livemode of [true, false]) {
+      const { body, headers } = cardproc(cardprocBody(world.settlementId, livemode));
+      const answer = await world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
+      expect(answer.statusCode, answer.body).toBe(200);
+      expect(jsonOf(answer)).toMatchObject({ duplicate: false, matched: livemode === (runtime === 'production') });
+    }
+  });
+
+  test('with every gate opened by hand in every corridor, value operations and disputes still answer 503', async () => {
+    await insertGateEvidence(world.api.connection.db, environmentName(runtime));
+    const onlyTheAdapter = [{ gate: 'rail_admission', reason: 'no_live_adapter' }];
+    for (const row of BUILT.filter(({ remote, auth }) => remote === '503 launch_gates_closed' && auth === 'api_key')) {
+      const answer = await withoutTrace(() => call(world, row));
+      expect(answerOf(answer)).toEqual({ status: 503, code: 'launch_gates_closed' });
+      expect(jsonOf(answer).gates).toEqual(onlyTheAdapter);
+    }
+    const { body, headers } = cardproc(cardprocBody(world.settlementId, runtime === 'production', 'charge.dispute.created'));
+    const dispute = await withoutTrace(() => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
+    expect(jsonOf(dispute).gates).toEqual(onlyTheAdapter);
+  });
+});
