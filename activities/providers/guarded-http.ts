@@ -33,6 +33,8 @@ export type GuardOptions = {
   readonly resolve: (hostname: string) => Promise<readonly string[]>;
   /** Opens a TCP connection; the operating system's unless a test says otherwise. */
   readonly dial?: (address: string, port: number) => net.Socket;
+  /** Trusted in place of the well-known authorities; for tests. */
+  readonly ca?: string;
   readonly timeoutMs?: number;
 };
 
@@ -117,7 +119,7 @@ async function connect(options: GuardOptions, url: URL, signal: AbortSignal): Pr
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
   const socket = await dialFirst(options, addresses, port, deadline);
-  return url.protocol === 'https:' ? await secure(socket, host, deadline) : socket;
+  return url.protocol === 'https:' ? await secure(socket, host, options.ca, deadline) : socket;
 }
 
 async function resolve({ rules, resolve: lookup }: GuardOptions, host: string, signal: AbortSignal): Promise<readonly string[]> {
@@ -153,9 +155,10 @@ async function dialFirst(options: GuardOptions, addresses: readonly string[], po
 
 const dialAddress = (address: string, port: number): net.Socket => net.connect({ host: address, port, autoSelectFamily: false });
 
-async function secure(socket: net.Socket, host: string, signal: AbortSignal): Promise<net.Socket> {
+async function secure(socket: net.Socket, host: string, ca: string | undefined, signal: AbortSignal): Promise<net.Socket> {
   const name = isAddress(host) ? { host } : { host, servername: host };
-  const secured = tls.connect({ socket, ...name, minVersion: 'TLSv1.2', rejectUnauthorized: true, ALPNProtocols: ['http/1.1'] });
+  const trusted = ca === undefined ? {} : { ca };
+  const secured = tls.connect({ socket, ...name, ...trusted, minVersion: 'TLSv1.2', rejectUnauthorized: true, ALPNProtocols: ['http/1.1'] });
   try {
     return await opened(secured, 'secureConnect', signal);
   } catch {

@@ -39,7 +39,7 @@ export type TimeSkipping<Activities extends object> = {
  *
  * @param base the activities a test meets unless it overrides them
  */
-export async function startTimeSkipping<Activities extends object>(base: Activities): Promise<TimeSkipping<Activities>> {
+export async function startTimeSkipping<Activities extends object>(base: Activities, taskQueue = TASK_QUEUE): Promise<TimeSkipping<Activities>> {
   installQuietRuntime();
   const [{ program }, workflowBundle] = await Promise.all([
     sharedResource('test-server', z.object({ program: z.string() })),
@@ -52,7 +52,7 @@ export async function startTimeSkipping<Activities extends object>(base: Activit
   const worker = await Worker.create({
     connection: environment.nativeConnection,
     namespace,
-    taskQueue: TASK_QUEUE,
+    taskQueue,
     workflowBundle,
     activities: swappable(base, override),
     workflowFailureErrorTypes: { '*': ['Error'] },

@@ -1,0 +1,345 @@
+/** The guard against requests to private addresses (contract §11), with a canary on this machine that must stay silent. */
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
+import net, { type AddressInfo } from 'node:net';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createGuardedHttp, type GuardOptions } from '../../activities/providers/guarded-http.ts';
+
+const PUBLIC_ADDRESS = '93.184.216.34';
+const fixture = (name: string) => readFileSync(path.join(import.meta.dirname, '..', 'fixtures', name), 'utf8');
+const CERTIFICATE = fixture('partner.crt.pem');
+
+let connections: number;
+let requests: number;
+let dialled: string[];
+let canary: http.Server;
+let secured: https.Server;
+let port: number;
+let securePort: number;
+let answer: http.RequestListener;
+
+beforeAll(async () => {
+  const listener: http.RequestListener = (request, response) => {
+    requests += 1;
+    answer(request, response);
+  };
+  canary = http.createServer(listener);
+  secured = https.createServer({ key: fixture('partner.key.pem'), cert: CERTIFICATE }, listener);
+  for (const server of [canary, secured]) {
+    server.on('connection', () => {
+      connections += 1;
+    });
+    // Both families, so that no spelling misses it.
+    await new Promise<void>((resolve) => server.listen(0, '::', resolve));
+  }
+  port = (canary.address() as AddressInfo).port;
+  securePort = (secured.address() as AddressInfo).port;
+});
+beforeEach(() => {
+  connections = 0;
+  requests = 0;
+  dialled = [];
+  answer = (_, response) => response.end('ok');
+});
+afterAll(async () => {
+  for (const server of [canary, secured]) {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+const resolveTo =
+  (...addresses: string[]): GuardOptions['resolve'] =>
+  async () =>
+    addresses;
+/** A connection that claims to have reached the address it was told to dial, and did reach the canary. */
+const dialCanary =
+  (claimed?: string): NonNullable<GuardOptions['dial']> =>
+  (address, asked) => {
+    dialled.push(`${address}:${asked}`);
+    const socket = net.connect(asked === 443 || asked === securePort ? securePort : port, '127.0.0.1');
+    Object.defineProperty(socket, 'remoteAddress', { get: () => claimed ?? address });
+    return socket;
+  };
+const guard = (options: Partial<GuardOptions> = {}) => createGuardedHttp({ rules: { allowLocal: false }, resolve: resolveTo(PUBLIC_ADDRESS), ...options });
+const post = (url: string, options: Partial<GuardOptions> = {}) => guard(options).post(url, Buffer.from('{"id":1}'), { 'webhook-id': '1' });
+
+/** Spellings of this machine, of private networks and of metadata services. */
+const HOSTS = [
+  ...[
+    '127.0.0.1',
+    '127.1',
+    '127.0.1',
+    '127.0.0.1.',
+    '0',
+    '0.0.0.0',
+    '2130706433',
+    '017700000001',
+    '0x7f000001',
+    '0x7f.1',
+    '0x7f.0.0.1',
+    '0177.0.0.1',
+    '0177.1',
+    '127.00.00.01',
+    '0x7F.0X0.0x0.0x1',
+  ],
+  ...[
+    '①②⑦.⓪.⓪.①',
+    '127。0。0。1',
+    '127．0．0．1',
+    '%31%32%37.0.0.1',
+    '127.0.0.1%2e',
+    '127.255.255.254',
+    '[::]',
+    '[::1]',
+    '[0:0:0:0:0:0:0:1]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[::FFFF:7F00:1]',
+  ],
+  ...[
+    '[::127.0.0.1]',
+    '[::7f00:1]',
+    '[0:0:0:0:0:ffff:127.0.0.1]',
+    '[::ffff:0:127.0.0.1]',
+    '[64:ff9b::7f00:1]',
+    '[64:ff9b::127.0.0.1]',
+    '[64:ff9b:1::7f00:1]',
+    '[2002:7f00:1::]',
+    '[2001:0:7f00:1::]',
+    '[100::1]',
+  ],
+  ...['localhost', 'LOCALHOST', 'LocalHost', 'localhost.', 'a.localhost', 'localhost.localdomain', 'ip6-localhost', 'loopback', 'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ'],
+  ...[
+    '169.254.169.254',
+    '0xa9fea9fe',
+    '2852039166',
+    '025177524776',
+    '0251.0376.0251.0376',
+    '169.254.43518',
+    '[::ffff:169.254.169.254]',
+    '[::ffff:a9fe:a9fe]',
+    '[fd00:ec2::254]',
+    '169.254.170.2',
+    '169.254.170.23',
+  ],
+  ...[
+    'metadata',
+    'metadata.google.internal',
+    'METADATA.GOOGLE.INTERNAL.',
+    'metadata.goog',
+    'metadata.amazonaws.com',
+    'instance-data',
+    '100.100.100.200',
+    '192.0.0.192',
+    '168.63.129.16',
+  ],
+  ...[
+    '10.0.0.1',
+    '10.1',
+    '0xa000001',
+    '172.16.0.1',
+    '172.31.255.254',
+    '192.168.0.1',
+    '0300.0250.0.1',
+    '192.168.1',
+    '100.64.0.1',
+    '198.18.0.1',
+    '224.0.0.1',
+    '255.255.255.255',
+    '[fc00::1]',
+    '[fd12:3456::1]',
+  ],
+  ...[
+    '[fe80::1]',
+    '[fe80::1%25lo]',
+    '[fec0::1]',
+    '[ff02::1]',
+    '[2001:db8::1]',
+    '[3fff::1]',
+    'db.internal',
+    'printer.local',
+    'router.lan',
+    'nas.home.arpa',
+    'api.svc.cluster.local',
+    'kubernetes.default.svc',
+  ],
+  ...[
+    'ok.example@127.0.0.1',
+    'ok.example%2f@127.0.0.1',
+    'ok.example\\@127.0.0.1',
+    'ok.example#@127.0.0.1',
+    '127.0.0.1\t',
+    '127.0.0.1\\@ok.example',
+    '127.1.1.1:80\\@127.2.2.2',
+    'user:pass@localhost',
+  ],
+];
+
+describe('no connection is made', () => {
+  test('for any of 100 spellings of a private target, whether http or https', async () => {
+    expect(new Set(HOSTS).size).toBeGreaterThanOrEqual(100);
+    const outcomes: string[] = [];
+    for (const host of HOSTS) {
+      for (const url of [`https://${host}:${securePort}/`, `http://${host}:${port}/`]) {
+        // Even a resolver that hands the host back, as the system's may, must not help.
+        const { error, status } = await post(url, { resolve: async (name) => [name] });
+        if (error !== 'blocked_target' || status !== null) outcomes.push(`${url} ${error}`);
+      }
+    }
+    expect(outcomes).toEqual([]);
+    expect([connections, requests]).toEqual([0, 0]);
+  });
+
+  test.each([
+    ['a private address', ['10.0.0.7']],
+    ['loopback', ['127.0.0.1']],
+    ['loopback of IPv6', ['::1']],
+    ['loopback as IPv4 in IPv6', ['::ffff:127.0.0.1']],
+    ['one public and one private address', [PUBLIC_ADDRESS, '127.0.0.1']],
+    ['a private address behind many public ones', [PUBLIC_ADDRESS, '2606:4700::1111', '1.1.1.1', '169.254.169.254']],
+    ['something that is no address', ['not-an-address']],
+  ])('to a name that means %s', async (_, addresses) => {
+    const outcome = await post('https://hooks.partner.example/', { resolve: resolveTo(...addresses), dial: dialCanary() });
+    expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
+    expect([connections, dialled]).toEqual([0, []]);
+  });
+
+  test.each([
+    ['does not resolve', () => Promise.reject(new Error('NXDOMAIN'))],
+    ['has no address', async () => []],
+  ])('to a name that %s', async (_, resolve) => {
+    expect(await post('https://hooks.partner.example/', { resolve, dial: dialCanary() })).toMatchObject({ status: null, error: 'dns' });
+    expect(connections).toBe(0);
+  });
+
+  test('to a name server that says nothing for two seconds', async () => {
+    const outcome = await post('https://hooks.partner.example/', { resolve: () => new Promise(() => undefined), dial: dialCanary() });
+    expect(outcome.error).toBe('dns');
+    expect(outcome.durationMs).toBeLessThan(4_000);
+    expect(connections).toBe(0);
+  });
+
+  test('to loopback under a public name, where the local sandbox allows loopback only', async () => {
+    expect(await post(`http://private.partner.example:${port}/`, { rules: { allowLocal: true }, resolve: resolveTo('10.0.0.7') })).toMatchObject({
+      error: 'blocked_target',
+    });
+    expect(connections).toBe(0);
+  });
+});
+
+describe('nothing is sent', () => {
+  test.each([
+    ['loopback', '127.0.0.1'],
+    ['another public address', '93.184.216.35'],
+    ['nowhere', ''],
+  ])('over a connection that reached %s instead of the address that was checked', async (_, reached) => {
+    const outcome = await post('https://hooks.partner.example/', { dial: dialCanary(reached), ca: CERTIFICATE });
+    expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
+    expect(requests).toBe(0);
+  });
+
+  test('when the name means something private at the next attempt', async () => {
+    const meanings = [[PUBLIC_ADDRESS], ['127.0.0.1']];
+    const http = guard({ resolve: async () => meanings.shift() ?? [], dial: dialCanary(), ca: CERTIFICATE });
+    const outcomes = [
+      await http.post('https://hooks.partner.example/', Buffer.from('{}'), {}),
+      await http.post('https://hooks.partner.example/', Buffer.from('{}'), {}),
+    ];
+    expect(outcomes).toMatchObject([{ status: 200 }, { status: null, error: 'blocked_target' }]);
+    expect([connections, requests]).toEqual([1, 1]);
+  });
+
+  test('over TLS to a certificate that nobody vouches for, or of another name', async () => {
+    expect(await post('https://hooks.partner.example/', { dial: dialCanary() })).toMatchObject({ status: null, error: 'tls' });
+    expect(await post('https://other.partner.example/', { dial: dialCanary(), ca: CERTIFICATE })).toMatchObject({ status: null, error: 'tls' });
+    expect(requests).toBe(0);
+  });
+});
+
+describe('an answer has its bounds', () => {
+  const local = { rules: { allowLocal: true }, timeoutMs: 700 };
+  const url = () => `http://127.0.0.1:${port}/`;
+
+  test.each([301, 302, 303, 307, 308])('%i is a failure and is not followed', async (status) => {
+    answer = (_, response) => response.writeHead(status, { location: 'http://169.254.169.254/' }).end();
+    expect(await post(url(), local)).toMatchObject({ status, error: 'redirect' });
+    expect([connections, requests]).toEqual([1, 1]);
+  });
+
+  test('an endless body is read up to 16 KiB and cut', async () => {
+    answer = (_, response) => {
+      const timer = setInterval(() => response.write(Buffer.alloc(8_192)), 1);
+      response.once('close', () => clearInterval(timer));
+    };
+    expect(await post(url(), local)).toMatchObject({ status: 200, error: null, bytes: 16_384 });
+  });
+
+  test.each([
+    ['drips', (response: http.ServerResponse) => void setInterval(() => response.write('.'), 20).unref()],
+    ['never begins', () => undefined],
+    ['begins and stops', (response: http.ServerResponse) => void response.write('.')],
+    ['is only 1xx', (response: http.ServerResponse) => void setInterval(() => response.writeProcessing(), 5).unref()],
+  ])('one that %s ends with the time', async (_, begin) => {
+    answer = (_request, response) => begin(response);
+    const outcome = await post(url(), local);
+    expect(outcome.error).toBe('timeout');
+    expect(outcome.durationMs).toBeLessThan(2_000);
+  });
+
+  test('headers without end are too large', async () => {
+    answer = (_, response) => {
+      response.socket?.write('HTTP/1.1 200 OK\r\n');
+      response.socket?.write(`x: ${'a'.repeat(9_000)}\r\n`.repeat(4));
+    };
+    expect(await post(url(), local)).toMatchObject({ status: null, error: 'response_too_large' });
+  });
+
+  test('what is no HTTP is invalid, and a connection that breaks is lost', async () => {
+    answer = (_, response) => void response.socket?.end('SSH-2.0-OpenSSH_9.6\r\n');
+    expect(await post(url(), local)).toMatchObject({ status: null, error: 'invalid_response' });
+    answer = (_, response) => void response.socket?.destroy();
+    expect(await post(url(), local)).toMatchObject({ status: null, error: 'connection_lost' });
+  });
+
+  test('a port where nobody listens refuses the connection', async () => {
+    const unused = net.createServer();
+    await new Promise<void>((resolve) => unused.listen(0, '127.0.0.1', resolve));
+    const { port: free } = unused.address() as AddressInfo;
+    await new Promise((resolve) => unused.close(resolve));
+    expect(await post(`http://127.0.0.1:${free}/`, local)).toMatchObject({ status: null, error: 'connect' });
+  });
+});
+
+describe('a public target', () => {
+  test('is reached once, over TLS verified against its name, with the bytes and headers as they were given', async () => {
+    let seen: { headers: http.IncomingHttpHeaders; url: string | undefined; body: string } | undefined;
+    answer = (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        seen = { headers: request.headers, url: request.url, body: Buffer.concat(chunks).toString() };
+        response.writeHead(204, { 'set-cookie': 'a=b' }).end();
+      });
+    };
+    process.env['https_proxy'] = `http://127.0.0.1:${port}`;
+    const outcome = await post('https://hooks.partner.example/in?key=1', { dial: dialCanary(), ca: CERTIFICATE });
+    delete process.env['https_proxy'];
+    expect(outcome).toMatchObject({ status: 204, error: null, bytes: 0 });
+    expect(dialled).toEqual([`${PUBLIC_ADDRESS}:443`]);
+    expect([connections, requests]).toEqual([1, 1]);
+    expect(seen).toMatchObject({ url: '/in?key=1', body: '{"id":1}' });
+    expect(seen?.headers).toEqual({ host: 'hooks.partner.example', connection: 'close', 'content-length': '8', 'webhook-id': '1' });
+  });
+
+  test('is reached at its second address when the first does not answer', async () => {
+    const refused: NonNullable<GuardOptions['dial']> = (address, asked) =>
+      address === PUBLIC_ADDRESS ? net.connect(1, '127.0.0.1') : dialCanary()(address, asked);
+    expect(await post('https://hooks.partner.example/', { resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'), dial: refused, ca: CERTIFICATE })).toMatchObject({
+      status: 200,
+    });
+    expect(dialled).toEqual(['1.1.1.1:443']);
+  });
+});
