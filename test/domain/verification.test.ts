@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { rejectionReasonOf, sandboxReview } from '../../domain/idverify.ts';
+import type { Recipient } from '../../domain/recipient.ts';
 import {
   canMoveVerification,
   defaultVerificationType,
@@ -12,7 +13,25 @@ import {
   VERIFICATION_TRANSITIONS,
 } from '../../domain/verification.ts';
 import { verificationDetail, verificationResource } from '../../domain/verification-resource.ts';
-import { recipientOf } from '../support/verification.ts';
+
+const recipientOf = (overrides: Partial<Recipient> = {}): Recipient => ({
+  recipientId: 'rec-1',
+  orgId: 'org-1',
+  kind: 'contractor',
+  entityType: 'individual',
+  name: 'Marcia Brown',
+  country: 'JM',
+  email: null,
+  phone: null,
+  bankDetails: null,
+  mobileDetails: null,
+  metadata: {},
+  isActive: true,
+  verificationStatus: 'unverified',
+  createdAt: new Date('2026-11-01T00:00:00.000Z'),
+  updatedAt: new Date('2026-11-01T00:00:00.000Z'),
+  ...overrides,
+});
 
 const opened = (name = 'Marcia Brown') =>
   openedVerification(recipientOf({ name }), {

@@ -1,28 +1,8 @@
-/** Recipients, verifications and their provider's events for tests. */
+/** Verifications and their provider's events for tests. */
 import type pg from 'pg';
 import { signIdverify } from '../../activities/providers/idverify-event.ts';
-import type { Recipient } from '../../domain/recipient.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
 import { type Json, jsonOf } from './partner.ts';
-
-export const recipientOf = (overrides: Partial<Recipient> = {}): Recipient => ({
-  recipientId: 'rec-1',
-  orgId: 'org-1',
-  kind: 'contractor',
-  entityType: 'individual',
-  name: 'Marcia Brown',
-  country: 'JM',
-  email: null,
-  phone: null,
-  bankDetails: null,
-  mobileDetails: null,
-  metadata: {},
-  isActive: true,
-  verificationStatus: 'unverified',
-  createdAt: new Date('2026-11-01T00:00:00.000Z'),
-  updatedAt: new Date('2026-11-01T00:00:00.000Z'),
-  ...overrides,
-});
 
 export const verifyBody = (caller: Caller, recipientId: string, overrides: Record<string, unknown> = {}) => ({
   recipient_id: recipientId,
