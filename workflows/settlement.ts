@@ -56,7 +56,7 @@ function openReviewDesk(step: () => SettlementStep): (inReview: SettlementState)
   setHandler(
     resolveReview,
     async ({ outcome, operator, note }) => {
-      const resolved = await record.resolveReview({ ...step(), outcome, operator, note });
+      const resolved = await visible(`Resolve the review: ${outcome}`).resolveReview({ ...step(), outcome, operator, note });
       latest = resolved;
       return { status: resolved.status };
     },
