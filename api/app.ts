@@ -22,6 +22,7 @@ import { capabilityRoutes } from './routes/capability.ts';
 import { cardprocEventRoutes } from './routes/cardproc-event.ts';
 import { caribbeanRoutes } from './routes/caribbean.ts';
 import { certificateRoutes } from './routes/certificate.ts';
+import { consumerRoutes } from './routes/consumer.ts';
 import { corridorRoutes } from './routes/corridor.ts';
 import { estimateRoutes } from './routes/estimate.ts';
 import { feeRoutes } from './routes/fee.ts';
@@ -30,11 +31,15 @@ import { idverifyEventRoutes } from './routes/idverify-event.ts';
 import { jwksRoutes } from './routes/jwks.ts';
 import { launchGateRoutes } from './routes/launch-gate.ts';
 import { organizationRoutes } from './routes/organization.ts';
+import { pageRoutes } from './routes/page.ts';
 import { paymentMethodRoutes } from './routes/payment-method.ts';
 import { recipientRoutes } from './routes/recipient.ts';
+import { sessionRoutes } from './routes/session.ts';
 import { settlementRoutes } from './routes/settlement.ts';
 import { testHelperRoutes } from './routes/test-helper.ts';
+import { transferRoutes } from './routes/transfer.ts';
 import { verificationRoutes } from './routes/verification.ts';
+import { walletRoutes } from './routes/wallet.ts';
 import { webhookRoutes } from './routes/webhook.ts';
 
 export const LIMITS = {
@@ -102,10 +107,15 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(apiKeyRoutes(deps));
   await app.register(recipientRoutes(deps));
   await app.register(verificationRoutes(deps));
+  await app.register(walletRoutes(deps));
+  await app.register(sessionRoutes(deps));
+  await app.register(consumerRoutes(deps));
+  await app.register(transferRoutes(deps));
   await app.register(capabilityRoutes());
   await app.register(launchGateRoutes(deps));
   await app.register(webhookRoutes(deps));
   await app.register(healthRoutes(deps));
+  await app.register(pageRoutes(deps));
   app.get(
     '/openapi.json',
     { config: { access: { auth: 'none' } }, schema: { tags: ['Service'], summary: 'This document', response: { 200: OpenApiDocument } } },

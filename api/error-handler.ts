@@ -86,7 +86,8 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
 
 function challenge(request: FastifyRequest): string {
   const auth = request.routeOptions.config.access?.auth;
-  if (auth === 'session') return 'Bearer realm="settlement"';
+  // The one open operation that refuses a credential is the consumer's sign-in.
+  if (auth === 'session' || auth === 'none') return 'Bearer realm="settlement"';
   return auth === 'signature' ? 'Signature realm="settlement"' : 'ApiKey realm="settlement", header="X-API-Key"';
 }
 

@@ -3,6 +3,7 @@
  * and the tests compare the declarations with `operations.csv`.
  */
 import type { FastifyRequest } from 'fastify';
+import type { Consumer, ConsumerSession } from '../domain/consumer.ts';
 import type { ErrorCode } from '../domain/error.ts';
 import type { RemoteAnswer } from '../domain/runtime.ts';
 import type { Scope } from '../domain/scope.ts';
@@ -26,6 +27,14 @@ export type RouteConfig = RouteAccess & {
 /** The authenticated caller. */
 export type Principal = { readonly orgId: string; readonly keyId: string; readonly scope: Scope };
 
+/** The authenticated consumer; a type of its own, since no route takes both kinds of caller. */
+export type ConsumerPrincipal = {
+  /** The consumer's own organization. */
+  readonly orgId: string;
+  readonly consumer: Consumer;
+  readonly session: ConsumerSession;
+};
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: RouteConfig;
@@ -33,6 +42,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by authentication; null on routes without. Read it by `principalOf`. */
     principal: Principal | null;
+    /** As `principal`, on routes that declare a session. Read it by `consumerOf`. */
+    consumer: ConsumerPrincipal | null;
     /** The exact bytes of the body, for signatures and idempotency. */
     rawBody: Buffer;
   }
@@ -42,4 +53,10 @@ declare module 'fastify' {
 export function principalOf(request: FastifyRequest): Principal {
   if (request.principal === null) throw new Error(`route ${request.routeOptions.url} read a principal without declaring a credential`);
   return request.principal;
+}
+
+/** The caller of a route that declares a session. */
+export function consumerOf(request: FastifyRequest): ConsumerPrincipal {
+  if (request.consumer === null) throw new Error(`route ${request.routeOptions.url} read a consumer without declaring a session`);
+  return request.consumer;
 }

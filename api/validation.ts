@@ -37,7 +37,8 @@ export function requestFaults(request: FastifyRequest): ValidationFault[] {
   });
 }
 
-function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault[] {
+/** @param part where the value stood: `body`, `path`, `query` or `header` */
+export function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault[] {
   const at = (path: readonly PropertyKey[]) => [part, ...path.map((key) => locate(key, part))];
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ loc: at([...issue.path, key]), msg: 'Extra inputs are not permitted', type: 'extra_forbidden' }));

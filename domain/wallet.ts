@@ -27,7 +27,7 @@ export const walletResource = (wallet: Wallet) => ({
   name: wallet.name,
   network: wallet.network,
   address: wallet.address,
-  signers: wallet.signers,
+  signers: [...wallet.signers],
   threshold: wallet.threshold,
   type: 'multisig' as const,
   simulated: true as const,

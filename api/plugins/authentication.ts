@@ -12,12 +12,14 @@ import { hashApiKey, isWellFormedApiKey } from '../credential.ts';
 import type { ApiDeps } from '../deps.ts';
 import { headerLines } from '../header-lines.ts';
 import type { Principal } from '../route-config.ts';
+import { authenticateSession } from '../session.ts';
 
 /** A key's `last_used_at` is at most this much behind. */
 const TOUCH_INTERVAL_MS = 60_000;
 
 export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   app.decorateRequest('principal', null);
+  app.decorateRequest('consumer', null);
   app.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.access;
     if (access?.auth === 'api_key') {
@@ -26,6 +28,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
       request.principal = principal;
     }
     if (access?.auth === 'optional_api_key' && headerLines(request.raw, 'x-api-key').length > 0) request.principal = await authenticate(deps, request);
+    if (access?.auth === 'session') request.consumer = await authenticateSession(deps, request);
   });
   app.addHook('preValidation', async (request) => {
     if (request.principal && namesOtherOrganization(request.body, request.principal.orgId)) throw new DomainError('organization_mismatch');

@@ -56,7 +56,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
         route: request.routeOptions.url ?? 'none',
         status: reply.statusCode,
         duration_ms: Math.round(reply.elapsedTime),
-        org_id: request.principal?.orgId,
+        org_id: request.principal?.orgId ?? request.consumer?.orgId,
       },
       'request',
     );

@@ -106,7 +106,7 @@ export const recipientRoutes =
     );
   };
 
-function draftOf(body: z.output<typeof CreateRecipientRequest>): RecipientDraft {
+export function draftOf(body: z.output<typeof CreateRecipientRequest>): RecipientDraft {
   return {
     kind: body.kind,
     entityType: body.entity_type,
@@ -131,7 +131,8 @@ function changeOf(body: z.output<typeof UpdateRecipientRequest>): RecipientChang
   };
 }
 
-function refuseFaults(faults: readonly ValidationFault[]): void {
+/** @throws ValidationError when there is a fault */
+export function refuseFaults(faults: readonly ValidationFault[]): void {
   if (faults.length > 0) throw new ValidationError(faults);
 }
 

@@ -5,7 +5,7 @@ import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import { corridor, currency, environment, id, metadata, money, rail, settlementId, text, timestamp } from './common.ts';
 
 const TOKEN_LENGTH_MAX = 1024;
-const token = () => text(1, TOKEN_LENGTH_MAX);
+export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
 
 /** What the settlement routes accept alike. */
 const command = {
@@ -36,8 +36,8 @@ export const SettleRequestV2 = z
   .strictObject({
     ...command,
     payment_method: z.enum(INPUT_METHODS).meta({ example: 'card' }),
-    card_token: token().optional().meta({ example: 'tok_visa', description: 'Exactly when payment_method is card.' }),
-    banklink_account_token: token().optional().meta({ description: 'Exactly when payment_method is ach; from /v2/banklink/exchange.' }),
+    card_token: paymentToken().optional().meta({ example: 'tok_visa', description: 'Exactly when payment_method is card.' }),
+    banklink_account_token: paymentToken().optional().meta({ description: 'Exactly when payment_method is ach; from /v2/banklink/exchange.' }),
   })
   .superRefine(checkPaymentTokens)
   .meta({ id: 'SettleRequestV2' });

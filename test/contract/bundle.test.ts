@@ -34,7 +34,9 @@ test('activities are proxied in one file alone, which waits for canceled ones to
 });
 
 test('workflow types keep their names: running executions are found by them', () => {
-  expect(new Set(Object.keys(workflows))).toEqual(new Set(['sandboxCollection', 'settlement', 'sandboxVerification', 'verification']));
+  expect(new Set(Object.keys(workflows))).toEqual(
+    new Set(['otp', 'sandboxCollection', 'sandboxEvent', 'sandboxVerification', 'settlement', 'verification', 'webhookDelivery']),
+  );
 });
 
 const versionOf = (folder: string): string => JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')).version;

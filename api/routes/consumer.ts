@@ -1,0 +1,81 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { newId } from '../../db/id.ts';
+import { insertQuote } from '../../db/queries/quote.ts';
+import { insertRecipient, listRecipients } from '../../db/queries/recipient.ts';
+import { CONSUMER_LIST_MAX, consumerResource } from '../../domain/consumer.ts';
+import { newQuote, quoteResource } from '../../domain/quote.ts';
+import { detailsFaults, type Recipient } from '../../domain/recipient.ts';
+import { recipientResource } from '../../domain/recipient-resource.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import { answerList, listOf } from '../consumer-list.ts';
+import type { ApiDeps } from '../deps.ts';
+import { consumerOf } from '../route-config.ts';
+import { ConsumerRecipientResponse, MeResponse, QuoteBody, QuoteResponse, RecipientBody } from '../schemas/consumer.ts';
+import { SessionHeader } from '../schemas/session.ts';
+import { draftOf, refuseFaults } from './recipient.ts';
+
+const TAGS = ['Consumer'];
+
+/** Partners tell two kinds of recipients apart; nothing depends on it, and consumers are not asked. */
+const KIND = 'contractor';
+
+/** What a consumer has and is shown (contract §12). A consumer is an organization, so that ownership is one rule. */
+export const consumerRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.get(
+      '/consumer/me',
+      {
+        config: { access: { auth: 'session' } },
+        schema: { tags: TAGS, summary: 'Read who is signed in', headers: SessionHeader, response: { 200: MeResponse } },
+      },
+      async (request) => {
+        const { consumer, session } = consumerOf(request);
+        return consumerResource(consumer, session);
+      },
+    );
+
+    app.get(
+      '/consumer/recipients',
+      {
+        config: { access: { auth: 'session' } },
+        schema: { tags: TAGS, summary: 'List the recipients', headers: SessionHeader, response: { 200: listOf(ConsumerRecipientResponse) } },
+      },
+      async (request, reply) => {
+        const { items, total } = await listRecipients(deps.db, consumerOf(request).orgId, { limit: CONSUMER_LIST_MAX, offset: 0 });
+        return answerList(reply, { items: items.map(consumerRecipientResource), total });
+      },
+    );
+
+    app.post(
+      '/consumer/recipients',
+      {
+        config: { access: { auth: 'session' } },
+        schema: { tags: TAGS, summary: 'Register a recipient', headers: SessionHeader, body: RecipientBody, response: { 201: ConsumerRecipientResponse } },
+      },
+      async (request, reply) => {
+        const draft = draftOf({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
+        refuseFaults(detailsFaults(draft.country, draft));
+        const recipient = await insertRecipient(deps.db, consumerOf(request).orgId, draft, { sealer: deps.sealer, at: deps.now() });
+        return reply.code(201).send(consumerRecipientResource(recipient));
+      },
+    );
+
+    app.post(
+      '/consumer/quote',
+      {
+        config: { access: { auth: 'session', remote: 'local_sandbox_only' } },
+        schema: { tags: TAGS, summary: 'Quote a transfer, for display only', headers: SessionHeader, body: QuoteBody, response: { 200: QuoteResponse } },
+      },
+      async (request) => {
+        const quote = newQuote(newId(), consumerOf(request).orgId, request.body, deps.now());
+        await insertQuote(deps.db, quote);
+        return quoteResource(quote, request.body, environmentName(deps.config.runtime));
+      },
+    );
+  };
+
+function consumerRecipientResource(recipient: Recipient) {
+  const { org_id: _orgId, kind: _kind, metadata: _metadata, ...resource } = recipientResource(recipient);
+  return resource;
+}

@@ -1,0 +1,77 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { z } from 'zod';
+import { endSession } from '../../db/queries/consumer.ts';
+import { DomainError } from '../../domain/error.ts';
+import { OTP_LIMITS } from '../../domain/otp.ts';
+import { isRemote } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { requestOtp, verifyOtp } from '../otp.ts';
+import { consumerOf } from '../route-config.ts';
+import { OTPChallengeResponse, RequestOTPBody, requestedContact, SessionHeader, SessionResponse, VerifyOTPBody } from '../schemas/session.ts';
+
+const TAGS = ['Consumer'];
+const WINDOW_SECONDS = OTP_LIMITS.requestWindowMs / 1_000;
+
+/** How consumers sign in and out (contract §12). */
+export const sessionRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    const showsCode = !isRemote(deps.config.runtime);
+
+    app.post(
+      '/consumer/auth/request-otp',
+      {
+        config: { access: { auth: 'none', remote: 'provider_not_configured' } },
+        schema: {
+          tags: TAGS,
+          summary: 'Ask for a one-time code',
+          description: `Answers alike for every contact. A contact is sent ${OTP_LIMITS.requestsMax} codes an hour at most.`,
+          body: RequestOTPBody,
+          response: { 200: OTPChallengeResponse },
+        },
+      },
+      async (request, reply) => {
+        const answer = await requestOtp(deps, requestedContact(request.body), request.id);
+        if ('retryAfterSeconds' in answer) {
+          const { retryAfterSeconds } = answer;
+          reply.header('RateLimit-Policy', `"otp";q=${OTP_LIMITS.requestsMax};w=${WINDOW_SECONDS}`);
+          reply.header('RateLimit', `"otp";r=0;t=${retryAfterSeconds}`);
+          reply.header('Retry-After', String(retryAfterSeconds));
+          throw new DomainError('rate_limited', {}, 'This contact was sent as many codes as it may be for now.');
+        }
+        const { challengeId, expiresAt, code } = answer;
+        return { challenge_id: challengeId, expires_at: expiresAt.toISOString(), ...(showsCode ? { sandbox_code: code } : {}) };
+      },
+    );
+
+    app.post(
+      '/consumer/auth/verify-otp',
+      {
+        config: { access: { auth: 'none', refusals: ['credential_invalid'] } },
+        schema: {
+          tags: TAGS,
+          summary: 'Open a session with a one-time code',
+          description: `A code is valid for ${OTP_LIMITS.validityMs / 60_000} minutes, ${OTP_LIMITS.triesMax} tries and one use; it answers alike for every code that does not fit.`,
+          body: VerifyOTPBody,
+          response: { 200: SessionResponse },
+        },
+      },
+      async ({ body }) => {
+        const { token, session } = await verifyOtp(deps, body.challenge_id, body.code);
+        return { access_token: token, token_type: 'Bearer' as const, expires_at: session.expiresAt.toISOString(), consumer_id: session.consumerId };
+      },
+    );
+
+    app.post(
+      '/consumer/auth/logout',
+      {
+        config: { access: { auth: 'session' } },
+        schema: { tags: TAGS, summary: 'End the session', headers: SessionHeader, response: { 204: z.undefined() } },
+      },
+      async (request, reply) => {
+        const { orgId, session } = consumerOf(request);
+        await endSession(deps.db, orgId, session.sessionId, deps.now());
+        return reply.code(204).send();
+      },
+    );
+  };

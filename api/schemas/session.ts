@@ -1,0 +1,50 @@
+/** The consumer's sign-in (contract §12). */
+import { z } from 'zod';
+import { contactOf, OTP_LIMITS } from '../../domain/otp.ts';
+import { email, id, optional, pattern, phone, timestamp } from './common.ts';
+
+/** Specification, Limits. */
+export const AUTHORIZATION_LENGTH_MAX = 256;
+
+/** Optional in its form, as the specification has it; without it the answer is 401. */
+export const SessionHeader = z.object({
+  authorization: z
+    .string()
+    .max(AUTHORIZATION_LENGTH_MAX)
+    .nullish()
+    .meta({ description: '`Bearer <access_token>`, from /consumer/auth/verify-otp.', example: 'Bearer <access_token>' }),
+});
+
+export const RequestOTPBody = z
+  .strictObject({ email: optional(email()), phone: optional(phone()) })
+  .superRefine((body, context) => {
+    if ((body.email === undefined) === (body.phone === undefined)) context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });
+  })
+  .meta({ id: 'RequestOTPBody', description: 'Either `email` or `phone`.' });
+
+/** The contact that a valid body names. */
+export const requestedContact = (body: z.output<typeof RequestOTPBody>) =>
+  body.email === undefined ? contactOf('phone', body.phone ?? '') : contactOf('email', body.email);
+
+export const OTPChallengeResponse = z
+  .object({
+    challenge_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b42' }),
+    expires_at: timestamp(),
+    sandbox_code: z.string().optional().meta({ description: 'The code itself; in the local sandbox alone.', example: '042917' }),
+  })
+  .meta({ id: 'OTPChallengeResponse' });
+
+const CODE = new RegExp(`^[0-9]{${OTP_LIMITS.codeDigits}}$`);
+
+export const VerifyOTPBody = z
+  .strictObject({ challenge_id: id(), code: pattern(CODE, OTP_LIMITS.codeDigits, OTP_LIMITS.codeDigits).meta({ example: '042917' }) })
+  .meta({ id: 'VerifyOTPBody' });
+
+export const SessionResponse = z
+  .object({
+    access_token: z.string().meta({ description: 'Opaque; shown this once.', example: '<access_token>' }),
+    token_type: z.literal('Bearer'),
+    expires_at: timestamp(),
+    consumer_id: z.string(),
+  })
+  .meta({ id: 'SessionResponse' });

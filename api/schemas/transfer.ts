@@ -1,0 +1,50 @@
+/** Transfers of consumers (contract §12). */
+import { z } from 'zod';
+import { corridor, id, money, optional, rail, text } from './common.ts';
+import { paymentMethod } from './estimate.ts';
+import { RequiredIdempotencyKey } from './idempotency.ts';
+import { SessionHeader } from './session.ts';
+import { checkPaymentTokens, paymentToken, SettlementResponse } from './settlement.ts';
+
+export const TransferHeaders = RequiredIdempotencyKey.extend(SessionHeader.shape);
+
+const REFERENCE_LENGTH_MAX = 140;
+const QUOTED_FIELDS = ['corridor', 'amount', 'payment_method', 'payout_rail'] as const;
+const NEEDED_FIELDS = ['corridor', 'amount', 'payment_method'] as const;
+
+export const TransferBody = z
+  .strictObject({
+    quote_id: optional(id()).meta({ description: 'Copies the inputs of a quote, also of one whose figures are out of date.' }),
+    corridor: optional(corridor()),
+    amount: optional(money()),
+    payment_method: optional(paymentMethod()),
+    payout_rail: optional(rail()),
+    recipient_id: id(),
+    card_token: optional(paymentToken()).meta({ example: 'tok_visa', description: 'Exactly when the payment method is card.' }),
+    banklink_account_token: optional(paymentToken()).meta({ description: 'Exactly when the payment method is ach.' }),
+    reference: optional(text(1, REFERENCE_LENGTH_MAX)),
+  })
+  .superRefine((body, context) => {
+    if (body.quote_id !== undefined) {
+      for (const field of QUOTED_FIELDS) {
+        if (body[field] !== undefined) context.addIssue({ code: 'custom', path: [field], message: 'is allowed only without quote_id' });
+      }
+      return;
+    }
+    for (const field of NEEDED_FIELDS) {
+      if (body[field] === undefined) context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
+    }
+    if (body.payment_method !== undefined) checkPaymentTokens({ ...body, payment_method: body.payment_method }, context);
+  })
+  .meta({ id: 'TransferBody', description: 'Either `quote_id`, or `corridor`, `amount` and `payment_method`.' });
+
+/** The payer's token for the method that a quote turned out to have. */
+export const QuotedPayment = z
+  .object({ payment_method: z.string(), card_token: z.string().optional(), banklink_account_token: z.string().optional() })
+  .superRefine(checkPaymentTokens);
+
+export const TransferResponse = SettlementResponse.extend({
+  transfer_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b44' }),
+}).meta({ id: 'TransferResponse' });
+
+export const TransferPath = z.object({ transfer_id: id() });

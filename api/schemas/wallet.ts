@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
+import { ADDRESS_PATTERN, hasRightChecksum, isZeroAddress } from '../wallet-address.ts';
+import { id, optional, pattern, text, timestamp } from './common.ts';
+
+const ADDRESS_LENGTH = 42;
+const EXAMPLE = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+
+const address = () =>
+  pattern(ADDRESS_PATTERN, ADDRESS_LENGTH, ADDRESS_LENGTH)
+    .refine((value) => !isZeroAddress(value), { error: 'must not be the zero address', abort: true })
+    .refine(hasRightChecksum, { error: 'must have a right EIP-55 checksum, or be in one case' })
+    .meta({ example: EXAMPLE });
+
+const Signer = z.strictObject({ address: address(), label: optional(text(1, WALLET_LIMITS.labelLengthMax)).meta({ example: 'Treasury' }) });
+
+export const CreateWalletRequest = z
+  .strictObject({
+    name: text(1, WALLET_LIMITS.nameLengthMax).meta({ example: 'Payout treasury' }),
+    signers: z.array(Signer).min(1).max(WALLET_LIMITS.signersMax).meta({ description: 'Distinct addresses.' }),
+    threshold: z.int().min(1).max(WALLET_LIMITS.signersMax).meta({ description: 'How many signers have to agree; at most all of them.', example: 1 }),
+    network: optional(z.enum(WALLET_NETWORKS)).meta({ description: '`ethereum` when not given.' }),
+  })
+  .superRefine(({ signers, threshold }, context) => {
+    const places = new Map<string, number>();
+    for (const [place, signer] of signers.entries()) {
+      const key = signer.address.toLowerCase();
+      if (places.has(key)) context.addIssue({ code: 'custom', path: ['signers', place, 'address'], message: 'must be no other signer of this wallet' });
+      places.set(key, place);
+    }
+    if (threshold > signers.length) context.addIssue({ code: 'custom', path: ['threshold'], message: 'must be at most the number of signers' });
+  })
+  .meta({ id: 'CreateWalletRequest' });
+
+export const WalletResponse = z
+  .object({
+    wallet_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b45' }),
+    org_id: z.string(),
+    name: z.string(),
+    network: z.enum(WALLET_NETWORKS),
+    address: z.string().meta({ description: 'Determined by organization, signers, threshold, network and name. Nothing is deployed there.', example: EXAMPLE }),
+    signers: z.array(z.object({ address: z.string(), label: z.string().nullable() })),
+    threshold: z.int(),
+    type: z.literal('multisig'),
+    simulated: z.literal(true),
+    deployed: z.literal(false),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'WalletResponse' });
+
+export const WalletPath = z.object({ wallet_id: id() });
