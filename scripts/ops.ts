@@ -24,9 +24,9 @@ export async function runOps(deps: OpsDeps, [noun = '', ...args]: readonly strin
     await command.run(deps, args);
     return 0;
   } catch (error) {
-    if (error instanceof UsageError) [...error.faults, 'Usage:', ...USAGE].forEach(deps.print);
-    else if (error instanceof DomainError) deps.print(`Refused, ${error.code}: ${error.detail}`);
-    else throw error;
+    if (!(error instanceof UsageError || error instanceof DomainError)) throw error;
+    const lines = error instanceof UsageError ? [...error.faults, 'Usage:', ...USAGE] : [`Refused, ${error.code}: ${error.detail}`];
+    for (const line of lines) deps.print(line);
     return 1;
   }
 }

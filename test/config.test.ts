@@ -126,20 +126,24 @@ describe('is refused', () => {
     expect(String(new ConfigError(faults).stack)).not.toContain(marker);
   });
 
-  test.each(['api/main.ts', 'worker/main.ts'])('at the start of %s: it ends with an error, and its output has no value', { timeout: 60_000 }, async (program) => {
-    const secret = 'not-long-enough-marker';
-    const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {
-      cwd: path.join(import.meta.dirname, '..'),
-      env: { RUNTIME_ENVIRONMENT: 'production', API_KEY_PEPPER: secret, DATABASE_URL: 'postgres://user:marker-password@127.0.0.1:1/none' },
-      reject: false,
-      all: true,
-    });
-    expect(exitCode).toBe(1);
-    expect(all).toContain('API_KEY_PEPPER must have at least 32 characters');
-    expect(all).toContain('CERTIFICATE_SIGNING_KEY is required');
-    expect(all).not.toContain(secret);
-    expect(all).not.toContain('marker-password');
-  });
+  test.each(['api/main.ts', 'worker/main.ts'])(
+    'at the start of %s: it ends with an error, and its output has no value',
+    { timeout: 60_000 },
+    async (program) => {
+      const secret = 'not-long-enough-marker';
+      const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {
+        cwd: path.join(import.meta.dirname, '..'),
+        env: { RUNTIME_ENVIRONMENT: 'production', API_KEY_PEPPER: secret, DATABASE_URL: 'postgres://user:marker-password@127.0.0.1:1/none' },
+        reject: false,
+        all: true,
+      });
+      expect(exitCode).toBe(1);
+      expect(all).toContain('API_KEY_PEPPER must have at least 32 characters');
+      expect(all).toContain('CERTIFICATE_SIGNING_KEY is required');
+      expect(all).not.toContain(secret);
+      expect(all).not.toContain('marker-password');
+    },
+  );
 });
 
 describe('a remote runtime', () => {
