@@ -18,7 +18,7 @@ export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 export const DELIVERY_KIND = 'webhook_delivery' satisfies OutboxKind;
 export const deliveryContextSql = sql.raw(`jsonb_build_object('orgId', org_id, 'webhookId', webhook_id, 'generation', generation::text)`);
 
-/** Newest first, each with its attempts; two queries however many there are. */
+/** Newest first, each with its attempts as they were at one moment; a fixed number of queries however many there are. */
 export async function listDeliveries(
   db: Database,
   webhookId: string,
@@ -26,21 +26,22 @@ export async function listDeliveries(
 ): Promise<Paged<{ delivery: Delivery; attempts: Attempt[] }>> {
   const { status, page } = filter;
   const wanted = and(eq(webhookDeliveries.webhookId, webhookId), status === undefined ? undefined : eq(webhookDeliveries.status, status));
-  const [rows, [total]] = await Promise.all([
-    db
+  const newestFirst = [desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId)];
+  const read = async (tx: Tx) => {
+    const [total] = await tx.select({ count: count() }).from(webhookDeliveries).where(wanted);
+    const query = tx
       .select()
       .from(webhookDeliveries)
       .where(wanted)
-      .orderBy(desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ count: count() }).from(webhookDeliveries).where(wanted),
-  ]);
-  const attempts = await listAttempts(
-    db,
-    rows.map(({ deliveryId }) => deliveryId),
-  );
-  return { items: rows.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] })), total: total?.count ?? 0 };
+      .orderBy(...newestFirst);
+    const rows = await query.limit(page.limit).offset(page.offset);
+    const attempts = await listAttempts(
+      tx,
+      rows.map(({ deliveryId }) => deliveryId),
+    );
+    return { items: rows.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] })), total: total?.count ?? 0 };
+  };
+  return await db.transaction(read, { isolationLevel: 'repeatable read', accessMode: 'read only' });
 }
 
 /** The attempts of these deliveries, each in its order. */
