@@ -1,6 +1,7 @@
 /** What `npm start` shows when everything is ready: the posture first, then where things are and what to try. */
 import path from 'node:path';
 import { styleText } from 'node:util';
+import { firstRequest, POSTURE } from '../../domain/posture.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { StackAddresses } from './state.ts';
 
@@ -12,14 +13,6 @@ type Banner = StackAddresses & {
   readonly logDirectory: string;
 };
 
-const POSTURE: Readonly<Record<RuntimeEnvironment, string>> = {
-  'local-sandbox': 'LOCAL SANDBOX: simulation only, no value moves, no rail is live',
-  'remote-sandbox': 'REMOTE SANDBOX: every step that moves or simulates value is closed',
-  production: 'PRODUCTION POSTURE: every step that moves value is closed, no rail is live',
-};
-
-const FIRST_REQUEST = '{"name":"Acme","country":"JM","contact_email":"dev@acme.example"}';
-
 export function banner(shown: Banner): string {
   const ready = styleText('green', `Ready in ${shown.seconds.toFixed(1)} s`);
   const posture = styleText('bold', POSTURE[shown.runtime]);
@@ -28,7 +21,7 @@ export function banner(shown: Banner): string {
     ['Temporal', shown.temporalUiUrl ? `${shown.temporalUiUrl}   server ${shown.temporalAddress}` : `server ${shown.temporalAddress}`],
     ['Data', shown.dataDirectory ? shorten(shown.dataDirectory) : 'in the database that DATABASE_URL names'],
     ['Logs', shorten(shown.logDirectory)],
-    ['Try', `curl -sS -X POST ${shown.apiUrl}/v1/orgs -H 'content-type: application/json' -d '${FIRST_REQUEST}'`],
+    ['Try', firstRequest(shown.apiUrl)],
     ['Or', 'npm run demo'],
     ['Stop', 'Ctrl-C'],
   ];

@@ -1,0 +1,30 @@
+/** The first page: the posture, where everything is, and the same first request that the terminal shows. */
+import { html } from 'ghtml';
+import { firstRequest } from '../../domain/posture.ts';
+import { document, type Frame, SERVICE_NAME } from './layout.ts';
+
+const PLACES = [
+  { path: '/docs', text: 'API reference', what: 'every operation, field and refusal, each with a curl to copy' },
+  { path: '/status', text: 'Status', what: 'what works and how far, and the gates that stand before real value' },
+  { path: '/openapi.json', text: 'OpenAPI document', what: 'version 3.1, for generated clients' },
+  { path: '/v2/capabilities', text: 'Capability catalog', what: 'the status page as JSON' },
+  { path: '/.well-known/jwks.json', text: 'Certificate keys', what: 'the public keys that verify evidence certificates' },
+  { path: '/health/ready', text: 'Readiness', what: 'whether the service takes requests' },
+] as const;
+
+/** @param publicBaseUrl without a slash at its end */
+export const homePage = (frame: Frame, publicBaseUrl: string): string =>
+  document(frame, {
+    title: SERVICE_NAME,
+    path: '/',
+    main: html`<h1>${SERVICE_NAME}</h1>
+<p class="lead">Settlement and payout API for Caribbean corridors: a partner starts a settlement, the service carries it through collection, payout and an evidence certificate.</p>
+<p>No corridor is live. Settlements are simulations that exist in the local sandbox only; elsewhere every value operation answers 503 before anything is collected. No estimate is an executable quote, and no certificate is anchored.</p>
+<h2>First request</h2>
+<p>It needs no key: it makes an organization and shows its first key, once. Send that key as <code>X-API-Key</code> from your server.</p>
+<pre><code>${firstRequest(publicBaseUrl)}</code></pre>
+<h2>Where things are</h2>
+<dl class="places">
+!${PLACES.map(({ path, text, what }) => html`<div><dt><a href="${path}">${text}</a></dt><dd>${what}</dd></div>`)}
+</dl>`,
+  });

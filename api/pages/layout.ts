@@ -1,0 +1,62 @@
+/**
+ * What every page has: one heading, landmarks, the posture in words before anything else, and nothing inline.
+ * `html` escapes whatever is not marked with `!`; what is marked is made by `html` itself.
+ */
+import { html } from 'ghtml';
+import { POSTURE } from '../../domain/posture.ts';
+import type { RuntimeEnvironment } from '../../domain/runtime.ts';
+import { type Assets, addressOf } from './asset.ts';
+
+/** What a page is shown in. */
+export type Frame = { readonly runtime: RuntimeEnvironment; readonly assets: Assets };
+
+export type Page = {
+  readonly title: string;
+  /** Its address, which the navigation marks. */
+  readonly path: string;
+  /** HTML, made by `html`. */
+  readonly main: string;
+};
+
+const LINKS = [
+  { path: '/', text: 'Overview' },
+  { path: '/docs', text: 'API reference' },
+  { path: '/status', text: 'Status' },
+] as const;
+
+export const SERVICE_NAME = 'Settlement service';
+
+/** The whole document around a page's own part. */
+export const document = (frame: Frame, page: Page): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+!${head(frame.assets, page.title)}
+</head>
+<body>
+<a class="skip" href="#main">Skip to content</a>
+<header>
+<p class="name"><a href="/">${SERVICE_NAME}</a></p>
+<nav aria-label="Pages">
+<ul>!${LINKS.map(({ path, text }) => html`<li><a href="${path}"!${path === page.path ? ' aria-current="page"' : ''}>${text}</a></li>`)}</ul>
+</nav>
+</header>
+<p class="posture" role="note">${POSTURE[frame.runtime]}</p>
+<main id="main">
+!${page.main}
+</main>
+<footer>
+<p>Controlled infrastructure under hardening. No corridor is live. Keys belong on a server: no page here asks for one.</p>
+</footer>
+</body>
+</html>
+`;
+
+/** What a page's `head` holds, be it in the common frame or not. */
+export const head = (assets: Assets, title: string): string =>
+  html`<meta charset="utf-8">
+<title>${title === SERVICE_NAME ? title : `${title} · ${SERVICE_NAME}`}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="stylesheet" href="${addressOf(assets.style)}">
+<link rel="icon" type="image/svg+xml" href="${addressOf(assets.icon)}">`;

@@ -1,0 +1,54 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { catalogResource } from '../../domain/capability.ts';
+import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+import { DomainError } from '../../domain/error.ts';
+import { gatesResource } from '../../domain/gate.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { judgeGates } from '../gate.ts';
+import { REFERENCE_POLICY, sendAsset, sendPage } from '../pages/answer.ts';
+import { ASSETS_PATH, loadAssets } from '../pages/asset.ts';
+import { homePage } from '../pages/home.ts';
+import type { Frame } from '../pages/layout.ts';
+import { problemPage } from '../pages/problem.ts';
+import { referencePage } from '../pages/reference.ts';
+import { statusPage } from '../pages/status.ts';
+
+/** Open to everyone, and no operation of the interface: the document leaves them out. */
+const PAGE = { config: { access: { auth: 'none' } }, schema: { hide: true } } as const;
+
+/** From memory: to count such a request would cost more than to answer it. */
+const ASSET = { config: { access: { auth: 'none', uncounted: true } }, schema: { hide: true } } as const;
+
+type ByName<Params> = { readonly Params: Params };
+
+/** The pages of the service, for people (contract §15). */
+export const pageRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    const { runtime, publicBaseUrl } = deps.config;
+    const assets = await loadAssets();
+    const assetOf = new Map(Object.values(assets).map((asset) => [asset.name, asset]));
+    const frame: Frame = { runtime, assets };
+
+    app.get('/', PAGE, async (_request, reply) => sendPage(reply, homePage(frame, publicBaseUrl)));
+
+    app.get('/docs', PAGE, async (_request, reply) => sendPage(reply, referencePage(frame, app.operations), REFERENCE_POLICY));
+
+    app.get('/status', PAGE, async (request, reply) => {
+      const gates = gatesResource(environmentName(runtime), await judgeGates(deps, request.log));
+      return sendPage(reply, statusPage(frame, catalogResource(CAPABILITY_CATALOG, false), gates));
+    });
+
+    app.get<ByName<{ code: string }>>('/problems/:code', PAGE, async (request, reply) => {
+      const page = problemPage(frame, request.params.code);
+      if (page === undefined) throw new DomainError('not_found', {}, 'There is no such problem.');
+      return sendPage(reply, page);
+    });
+
+    app.get<ByName<{ name: string }>>(`${ASSETS_PATH}/:name`, ASSET, async (request, reply) => {
+      const asset = assetOf.get(request.params.name);
+      if (!asset) throw new DomainError('not_found', {}, 'There is no such file.');
+      return sendAsset(request, reply, asset);
+    });
+  };

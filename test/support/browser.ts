@@ -1,0 +1,41 @@
+/**
+ * Debian's Chromium, driven by playwright-core. It can reach this machine alone. Where it is not installed and this
+ * process may install it, it is installed once.
+ */
+import { existsSync } from 'node:fs';
+import { execa } from 'execa';
+import { type Browser, chromium } from 'playwright-core';
+
+/** Time to install it, where that is needed. */
+export const BROWSER_TIMEOUT_MS = 240_000;
+
+const PROGRAM = '/usr/bin/chromium';
+
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  // Whatever else is asked for, by a page or by the browser itself, is not found.
+  '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
+];
+
+/** @throws Error that says in one sentence what is missing */
+export async function startBrowser(): Promise<Browser> {
+  if (!existsSync(PROGRAM)) await installBrowser();
+  return chromium.launch({ executablePath: PROGRAM, headless: true, args: ARGUMENTS });
+}
+
+async function installBrowser(): Promise<void> {
+  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) {
+    throw new Error(`The tests of the pages need Chromium at ${PROGRAM}: install Debian's package chromium.`);
+  }
+  process.stdout.write(`  Chromium for the tests: it is not at ${PROGRAM}, so apt-get installs Debian's package once (about a minute)\n`);
+  const apt = execa({ env: { DEBIAN_FRONTEND: 'noninteractive' }, timeout: BROWSER_TIMEOUT_MS, reject: false, all: true });
+  await apt`apt-get update`;
+  const { failed, all } = await apt`apt-get install -y --no-install-recommends chromium`;
+  if (failed) throw new Error(`The tests of the pages need Chromium at ${PROGRAM}, and apt-get could not install it: ${all.trim().split('\n').at(-1)}`);
+}
