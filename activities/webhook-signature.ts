@@ -16,5 +16,8 @@ export const signWebhook = (secrets: readonly Buffer[], content: SignedContent):
 /** Whether one of the space-separated signatures is this secret's. */
 export function isSignedBy(secret: Buffer, header: string, content: SignedContent): boolean {
   const expected = Buffer.from(signature(secret, content));
-  return header.split(' ').some((given) => given.length === expected.length && timingSafeEqual(Buffer.from(given), expected));
+  return header
+    .split(' ')
+    .map((given) => Buffer.from(given))
+    .some((given) => given.length === expected.length && timingSafeEqual(given, expected));
 }

@@ -1,0 +1,93 @@
+/** The receivers that the page on webhooks shows are run as they stand there. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import net, { type AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { signWebhook } from '../../activities/webhook-signature.ts';
+import { until } from '../support/webhook.ts';
+
+const PAGE = path.join(import.meta.dirname, '..', '..', 'docs', 'webhooks.md');
+const KEY = Buffer.alloc(32, 7);
+const ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40';
+const BODY = Buffer.from(JSON.stringify({ id: ID, type: 'webhook.ping', data: {} }));
+const LINES_MAX = 20;
+
+const codeOf = async (language: string): Promise<string> => {
+  const blocks = [...(await readFile(PAGE, 'utf8')).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(([, tag]) => tag === language);
+  expect(blocks).toHaveLength(1);
+  return blocks[0]?.[2] ?? '';
+};
+
+async function freePort(): Promise<number> {
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+describe.each([
+  ['js', process.execPath, 'receiver.mjs'],
+  ['python', 'python3', 'receiver.py'],
+])('the receiver in %s', (language, program, file) => {
+  let folder: string;
+  let receiver: ChildProcess;
+  let url: string;
+  let printed = '';
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'webhook-page-'));
+    await writeFile(path.join(folder, file), await codeOf(language));
+    const port = await freePort();
+    url = `http://127.0.0.1:${port}/`;
+    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], WEBHOOK_SECRET: `whsec_${KEY.toString('base64')}`, PORT: String(port) };
+    receiver = spawn(program, [path.join(folder, file)], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+    receiver.stdout?.on('data', (chunk: Buffer) => {
+      printed += chunk.toString();
+    });
+    await until(
+      () =>
+        fetch(url, { method: 'POST' }).then(
+          () => true,
+          () => false,
+        ),
+      (up) => up,
+    );
+  });
+  afterAll(async () => {
+    receiver.kill();
+    await once(receiver, 'exit');
+    await rm(folder, { recursive: true });
+  });
+
+  const deliver = async (options: { seconds?: number; keys?: Buffer[]; body?: Buffer } = {}): Promise<number> => {
+    const timestamp = Math.floor(Date.now() / 1_000) + (options.seconds ?? 0);
+    const signature = signWebhook(options.keys ?? [KEY], { id: ID, timestamp, body: BODY });
+    const headers = { 'webhook-id': ID, 'webhook-timestamp': String(timestamp), 'webhook-signature': signature };
+    return (await fetch(url, { method: 'POST', headers, body: options.body ?? BODY })).status;
+  };
+
+  test('refuses a changed body, another secret, and a time long past or far ahead', async () => {
+    expect(await deliver({ body: Buffer.concat([BODY, Buffer.from(' ')]) })).toBe(400);
+    expect(await deliver({ keys: [Buffer.alloc(32, 8)] })).toBe(400);
+    expect(await deliver({ seconds: -400 })).toBe(400);
+    expect(await deliver({ seconds: 400 })).toBe(400);
+    expect(printed).toBe('');
+  });
+
+  test('takes a delivery of ours, also while two secrets sign', async () => {
+    expect(await deliver()).toBe(204);
+    expect(await deliver({ keys: [Buffer.alloc(32, 8), KEY] })).toBe(204);
+    await until(
+      () => printed,
+      (text) => text === `${ID} webhook.ping\n`.repeat(2),
+    );
+  });
+
+  test('is short', async () => {
+    expect((await codeOf(language)).trim().split('\n').length).toBeLessThanOrEqual(LINES_MAX);
+  });
+});
