@@ -1,0 +1,13 @@
+/** `npm run bench -- <name> …`: measures the stack that `npm start` runs beside something bare, in the same run, as a ratio. */
+import type { Bench } from './bench/bench.ts';
+import { webhooks } from './bench/webhooks.ts';
+
+const BENCHES: Readonly<Record<string, Bench>> = { webhooks };
+
+const [name = '', ...args] = process.argv.slice(2);
+const bench = Object.hasOwn(BENCHES, name) ? BENCHES[name] : undefined;
+if (bench) process.exitCode = await bench.run(args);
+else {
+  console.error(['Usage:', ...Object.values(BENCHES).map(({ usage }) => `  npm run bench -- ${usage}`)].join('\n'));
+  process.exitCode = 1;
+}
