@@ -109,7 +109,8 @@ async function admit(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Dat
   if (isScreeningHit(recipient.name))
     return await moveSettlement(tx, settlement, { to: 'rejected', at, reason: 'screening_hit', failure: FAILURES.screeningHit });
   if (settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR && recipient.verificationStatus !== 'verified') {
-    return await moveSettlement(tx, settlement, { to: 'compliance_hold', at, reason: 'verification_required' });
+    // Reviewed at once, so that a decision before the hold counts as much as one after it.
+    return await reviewCompliance(deps, tx, await moveSettlement(tx, settlement, { to: 'compliance_hold', at, reason: 'verification_required' }), at);
   }
   return await beginCollection(deps, tx, settlement, at);
 }

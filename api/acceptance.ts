@@ -64,14 +64,14 @@ function payerOf(deps: ApiDeps, command: SettlementCommand): Pick<SettlementComm
 }
 
 async function commit(deps: ApiDeps, tx: Tx, command: SettlementCommand, pricing: Pricing, answer: AcceptanceAnswer): Promise<Accepted> {
-  const recipient = await getRecipientForShare(tx, command.orgId, command.recipientId);
-  refuseUnpayable(recipient, pricing);
-  await requireOpenGates(deps, tx, pricing.corridor);
   const settlement = settlementOf(deps, command, pricing);
   const body = Buffer.from(JSON.stringify(answer.present(settlement)));
   const { settlementId, createdAt } = settlement;
   const accepted = acceptedOf(await bindAnswer(tx, command, { resourceId: settlementId, status: answer.status, body }, createdAt));
   if (accepted.replayed) return accepted;
+  // Judged once the key is ours: a replay stays a replay whatever became of the recipient, and a refusal unbinds it.
+  refuseUnpayable(await getRecipientForShare(tx, command.orgId, command.recipientId), pricing);
+  await requireOpenGates(deps, tx, pricing.corridor);
   const sealed = command.paymentToken === null ? null : deps.sealer.seal(command.paymentToken, `settlement.payment_token:${settlementId}`);
   await insertSettlement(tx, settlement, sealed);
   await enqueue(tx, settlementMessage(settlement, null, command.requestId));

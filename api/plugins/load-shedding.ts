@@ -12,9 +12,10 @@ export const loadShedding = fp(async (app: FastifyInstance) => {
   await app.register(underPressure, {
     maxEventLoopDelay: EVENT_LOOP_DELAY_MAX_MS,
     sampleInterval: SAMPLE_INTERVAL_MS,
-    pressureHandler: (request) => {
-      // Whoever asks whether the process lives must not be told that it is dead because it is busy.
-      if (request.url === '/health/live') return;
+    pressureHandler: (request, _reply, _type, value) => {
+      // Whoever asks whether the process lives must not be told that it is dead because it is busy; and a sampler
+      // that saw no tick at all reports an infinite delay, which after one long pause says nothing about now.
+      if (request.url === '/health/live' || value === Number.POSITIVE_INFINITY) return;
       throw new DomainError(
         'temporarily_unavailable',
         {},
