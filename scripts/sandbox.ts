@@ -8,8 +8,16 @@ const COMMANDS: Readonly<Record<string, SandboxCommand>> = { event, listen, reso
 
 const [name = '', ...args] = process.argv.slice(2);
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-if (command) process.exitCode = await command.run(args);
-else {
+const isUsageError = (error: unknown): error is Error => error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
+
+try {
+  if (command) process.exitCode = await command.run(args);
+} catch (error) {
+  if (!isUsageError(error)) throw error;
+  console.error(`${error.message}\nUsage: npm run sandbox -- ${command?.usage}`);
+  process.exitCode = 1;
+}
+if (!command) {
   console.error(['Usage:', ...Object.values(COMMANDS).map(({ usage }) => `  npm run sandbox -- ${usage}`)].join('\n'));
   process.exitCode = 1;
 }
