@@ -11,11 +11,16 @@ import type { Scope } from '../domain/scope.ts';
 /** Who may call. `scope` is the least capability that the route accepts (contract §3). */
 export type RouteAccess = { readonly auth: 'api_key'; readonly scope: Scope } | { readonly auth: 'optional_api_key' | 'none' | 'signature' | 'session' };
 
+/** Described once for all operations, in `plugins/openapi.ts`. */
+export type AnswerHeader = 'Location' | 'Idempotency-Replayed' | 'Preference-Applied' | 'Retry-After';
+
 export type RouteConfig = RouteAccess & {
   /** How the operation answers in a remote runtime; `same` where nothing is said. */
   readonly remote?: RemoteAnswer;
   /** What the operation itself may refuse with, beside what its declaration implies. */
   readonly refusals?: readonly ErrorCode[];
+  /** Headers of the success, beside those of every answer. */
+  readonly headers?: readonly AnswerHeader[];
   /** How many requests one of these counts as; 1 where nothing is said. */
   readonly cost?: number;
   /** Never rate-limited: what decides whether the process gets traffic at all. */

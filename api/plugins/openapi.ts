@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../error-handler.ts';
-import type { RouteConfig } from '../route-config.ts';
+import type { AnswerHeader, RouteConfig } from '../route-config.ts';
 import { Problem } from '../schemas/common.ts';
 import { HEADER_NAMES } from '../validation.ts';
 
@@ -99,7 +99,9 @@ function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: reado
     for (const [status, codes] of sharedProblems(operation)) responses[status] = problemResponse(codes);
     if (operation.hasInput) responses['422'] = { ...VALIDATION_RESPONSE };
     Object.assign(responses, described.responses);
-    for (const [status, response] of Object.entries(responses)) if (!('$ref' in response)) describeAnswer(status, response);
+    for (const [status, response] of Object.entries(responses)) {
+      if (!('$ref' in response)) describeAnswer(status, response, status.startsWith('2') ? operation.access.headers : []);
+    }
     Object.assign(described, { responses });
     spellHeaders(described);
     describeBody(described.requestBody);
@@ -107,11 +109,13 @@ function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: reado
   return { ...document, components: { ...document.components, schemas: sortedByName(schemas), headers: HEADERS } };
 }
 
-function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject): void {
-  const names = ['X-Request-ID', ...(STATUS_HEADERS[status] ?? [])];
+function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, own: readonly AnswerHeader[] = []): void {
+  const names = ['X-Request-ID', ...(STATUS_HEADERS[status] ?? []), ...own];
   const shared = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
   Object.assign(response, { headers: { ...shared, ...response.headers } });
   if (response.description === 'Default Response') response.description = SUCCESS_TEXT[status] ?? 'Success.';
+  // Routes must give every answer a schema; the answer that has no body has none to describe.
+  if (status === NO_CONTENT) delete response.content;
 }
 
 /** Fastify knows headers in lower case; the document spells them as the specification does. */
@@ -146,11 +150,19 @@ const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirem
   session: [{ ConsumerSession: [] }],
 };
 
-const HEADERS: Record<string, OpenAPIV3_1.HeaderObject> = {
+const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate', OpenAPIV3_1.HeaderObject> = {
   'X-Request-ID': { description: "The request's id: the caller's own when it was well-formed.", schema: { type: 'string' } },
   'WWW-Authenticate': { description: 'The credential that the operation takes.', schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds after which the request is worth repeating; absent when it never is.', schema: { type: 'integer', minimum: 1 } },
+  Location: { description: 'Where the object is read.', schema: { type: 'string' } },
+  'Idempotency-Replayed': {
+    description: "`true` when this is the answer to the key's first use, and nothing was done now; absent otherwise.",
+    schema: { type: 'string', enum: ['true'] },
+  },
+  'Preference-Applied': { description: 'The wait that was granted (RFC 7240); absent when none was asked for.', schema: { type: 'string' } },
 };
+
+const NO_CONTENT = '204';
 
 /** Headers that an answer of this status has beside those of every answer. */
 const STATUS_HEADERS: Record<string, readonly string[]> = { '401': ['WWW-Authenticate'], '429': ['Retry-After'], '503': ['Retry-After'] };

@@ -10,7 +10,7 @@ import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { CaribbeanOfframpRequest, CaribbeanOfframpResponse, SettlementPath, SettlementResponse } from '../schemas/settlement.ts';
-import { commandFingerprint, ownSettlement, sendAccepted, sendSettlement } from './settlement.ts';
+import { ACCEPTED_HEADERS, commandFingerprint, ownSettlement, READ_HEADERS, sendAccepted, sendSettlement } from './settlement.ts';
 
 export const caribbeanRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -18,7 +18,15 @@ export const caribbeanRoutes =
     app.post(
       '/v1/caribbean/settle',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', refusals: ['idempotency_key_reused', 'state_conflict'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'settle',
+            remote: 'launch_gates_closed',
+            refusals: ['idempotency_key_reused', 'state_conflict'],
+            headers: ACCEPTED_HEADERS,
+          },
+        },
         schema: {
           tags: ['Caribbean off-ramp'],
           summary: 'Start a settlement (legacy)',
@@ -75,7 +83,7 @@ export const caribbeanRoutes =
     app.get(
       '/v1/caribbean/settlements/:settlement_id',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', headers: READ_HEADERS } },
         schema: { tags: ['Caribbean off-ramp'], summary: 'Read a settlement', params: SettlementPath, response: { 200: SettlementResponse } },
       },
       async (request, reply) => sendSettlement(deps, reply, await ownSettlement(deps, principalOf(request).orgId, request.params.settlement_id)),

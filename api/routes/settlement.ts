@@ -17,6 +17,11 @@ import { SettlementPath, SettlementResponse, SettleRequestV2, SettleResponseV2 }
 /** Seconds after which a settlement that is still under way is worth reading again. */
 const POLL_SECONDS = 1;
 
+/** Of what `sendAccepted` sends. */
+export const ACCEPTED_HEADERS = ['Location', 'Idempotency-Replayed'] as const;
+/** Of what is read and may still be under way. */
+export const READ_HEADERS = ['Retry-After'] as const;
+
 export const settlementRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -25,7 +30,15 @@ export const settlementRoutes =
     app.post(
       '/v2/settle',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'launch_gates_closed', refusals: ['idempotency_key_reused', 'state_conflict'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'settle',
+            remote: 'launch_gates_closed',
+            refusals: ['idempotency_key_reused', 'state_conflict'],
+            headers: ACCEPTED_HEADERS,
+          },
+        },
         schema: {
           tags: ['Settlement'],
           summary: 'Start a settlement',
@@ -65,7 +78,7 @@ export const settlementRoutes =
     app.get(
       '/v2/settle/:settlement_id',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', headers: [...READ_HEADERS, 'Preference-Applied'] } },
         schema: {
           tags: ['Settlement'],
           summary: 'Read a settlement',
@@ -87,7 +100,7 @@ export const settlementRoutes =
     app.post(
       '/v2/settle/:settlement_id/cancel',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', refusals: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'settle', refusals: ['state_conflict'], headers: READ_HEADERS } },
         schema: { tags: ['Settlement'], summary: 'Cancel a settlement that is not funded yet', params: SettlementPath, response: { 200: SettlementResponse } },
       },
       async (request, reply) => {

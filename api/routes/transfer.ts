@@ -20,7 +20,7 @@ import { consumerOf } from '../route-config.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';
 import { faultsOf } from '../validation.ts';
-import { commandFingerprint, sendAccepted } from './settlement.ts';
+import { ACCEPTED_HEADERS, commandFingerprint, READ_HEADERS, sendAccepted } from './settlement.ts';
 
 const TAGS = ['Consumer'];
 /** Seconds after which a transfer that is still under way is worth reading again. */
@@ -32,7 +32,14 @@ export const transferRoutes =
     app.post(
       '/consumer/transfers',
       {
-        config: { access: { auth: 'session', remote: 'launch_gates_closed', refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'] } },
+        config: {
+          access: {
+            auth: 'session',
+            remote: 'launch_gates_closed',
+            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
+            headers: ACCEPTED_HEADERS,
+          },
+        },
         schema: {
           tags: TAGS,
           summary: 'Send money',
@@ -83,7 +90,7 @@ export const transferRoutes =
     app.get(
       '/consumer/transfers/:transfer_id',
       {
-        config: { access: { auth: 'session', refusals: ['not_found'] } },
+        config: { access: { auth: 'session', refusals: ['not_found'], headers: READ_HEADERS } },
         schema: { tags: TAGS, summary: 'Read a transfer', headers: SessionHeader, params: TransferPath, response: { 200: TransferResponse } },
       },
       async (request, reply) => sendTransfer(deps, reply, await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id)),

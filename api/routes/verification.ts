@@ -22,7 +22,7 @@ import {
   VerificationStatusResponse,
 } from '../schemas/verification.ts';
 import { openApplicant, openManualVerification } from '../verification-opening.ts';
-import { commandFingerprint, sendAccepted } from './settlement.ts';
+import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from './settlement.ts';
 
 const TAGS = ['Verification'];
 
@@ -32,7 +32,15 @@ export const verificationRoutes =
     app.post(
       '/v1/kyc/verify',
       {
-        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', refusals: ['idempotency_key_reused', 'state_conflict'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'compliance',
+            remote: 'local_sandbox_only',
+            refusals: ['idempotency_key_reused', 'state_conflict'],
+            headers: ACCEPTED_HEADERS,
+          },
+        },
         schema: {
           tags: TAGS,
           summary: 'Open a verification that is decided by hand',

@@ -18,7 +18,7 @@ export const walletRoutes =
     app.post(
       '/v1/wallets',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only' } },
+        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', headers: ['Location'] } },
         schema: {
           tags: TAGS,
           summary: 'Create a simulated multisig wallet',

@@ -1,0 +1,143 @@
+/**
+ * The operations as the OpenAPI document describes them, and a valid request for each, made of its own examples: an
+ * operation that joins the document joins every attack.
+ */
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { RouteConfig } from '../../api/route-config.ts';
+
+export type Schema = {
+  readonly type?: unknown;
+  readonly $ref?: string;
+  readonly anyOf?: readonly Schema[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly additionalProperties?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly example?: unknown;
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maxLength?: number;
+};
+
+const SchemaObject: z.ZodType<Schema> = z.lazy(() =>
+  z.looseObject({
+    $ref: z.string().optional(),
+    anyOf: z.array(SchemaObject).optional(),
+    properties: z.record(z.string(), SchemaObject).optional(),
+    required: z.array(z.string()).optional(),
+    items: SchemaObject.optional(),
+    additionalProperties: z.unknown().optional(),
+    enum: z.array(z.unknown()).optional(),
+    example: z.unknown().optional(),
+    format: z.string().optional(),
+    pattern: z.string().optional(),
+    minimum: z.number().optional(),
+    maxLength: z.number().optional(),
+  }),
+) as z.ZodType<Schema>;
+
+const Parameter = z.looseObject({ in: z.string(), name: z.string(), required: z.boolean().default(false), schema: SchemaObject });
+export type Parameter = z.infer<typeof Parameter>;
+
+const Described = z.looseObject({
+  parameters: z.array(Parameter).default([]),
+  requestBody: z.looseObject({ content: z.record(z.string(), z.looseObject({ schema: SchemaObject })) }).optional(),
+});
+const Document = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), Described)),
+  components: z.looseObject({ schemas: z.record(z.string(), SchemaObject) }),
+});
+
+export type DescribedOperation = {
+  /** `POST /v2/settle`. */
+  readonly name: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly access: RouteConfig;
+  readonly parameters: readonly Parameter[];
+  /** Of the JSON body; references are followed. Undefined where the operation takes none. */
+  readonly body: Schema | undefined;
+};
+
+const Method = z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Every operation of the document, in its order. */
+export function describedOperations(app: FastifyInstance): DescribedOperation[] {
+  const { paths, components } = Document.parse(app.swagger());
+  const resolve = (schema: Schema): Schema => {
+    const { $ref, ...own } = schema;
+    const target = $ref === undefined ? undefined : components.schemas[$ref.replace('#/components/schemas/', '')];
+    const merged = target === undefined ? schema : { ...resolve(target), ...own };
+    return {
+      ...merged,
+      ...(merged.anyOf && { anyOf: merged.anyOf.map(resolve) }),
+      ...(merged.items && { items: resolve(merged.items) }),
+      ...(merged.properties && { properties: Object.fromEntries(Object.entries(merged.properties).map(([name, property]) => [name, resolve(property)])) }),
+    };
+  };
+  return app.operations
+    .filter(({ schema }) => schema.hide !== true)
+    .map(({ method, path, access }) => {
+      const described = paths[path]?.[method.toLowerCase()];
+      if (!described) throw new Error(`${method} ${path} is not in the document`);
+      const schema = described.requestBody?.content['application/json']?.schema;
+      return {
+        name: `${method} ${path}`,
+        method: Method.parse(method),
+        path,
+        access,
+        parameters: described.parameters,
+        body: schema && bare(resolve(schema)),
+      };
+    });
+}
+
+/** What a nullable or optional schema is when it has a value. */
+export function bare(schema: Schema): Schema {
+  const given = schema.anyOf?.find((option) => option.type !== 'null');
+  return given ? bare({ ...given, ...(schema.example === undefined ? {} : { example: schema.example }) }) : schema;
+}
+
+/** A valid value, from the schema's own example where it has one. `known` are values of fields by their names. */
+export function sampleOf(schema: Schema, known: Readonly<Record<string, unknown>>, wanted: readonly string[] = []): unknown {
+  const bared = bare(schema);
+  const { type, properties, required = [], items } = bared;
+  if (type === 'object' && properties) {
+    const names = Object.keys(properties).filter((name) => required.includes(name) || wanted.includes(name));
+    return Object.fromEntries(names.map((name) => [name, known[name] ?? sampleOf(properties[name] ?? {}, known)]));
+  }
+  if (bared.example !== undefined) return bared.example;
+  if (bared.const !== undefined) return bared.const;
+  if (bared.enum) return bared.enum[0];
+  if (type === 'array' && items) return [sampleOf(items, known)];
+  if (type === 'boolean') return true;
+  if (type === 'integer' || type === 'number') return bared.minimum ?? 1;
+  if (type === 'string') return 'x';
+  return {};
+}
+
+/** Every place in a body schema, the outermost object first: `[]`, `['bank_details']`, `['signers', 0, 'label']`. */
+export function placesIn(schema: Schema, at: readonly (string | number)[] = []): { readonly at: readonly (string | number)[]; readonly schema: Schema }[] {
+  const bared = bare(schema);
+  const below = Object.entries(bared.properties ?? {}).flatMap(([name, property]) => placesIn(property, [...at, name]));
+  return [{ at, schema: bared }, ...below, ...(bared.items ? placesIn(bared.items, [...at, 0]) : [])];
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A copy of the body with another value at this place; objects on the way that are not there yet are made by `fill`. */
+export function withValue(body: unknown, at: readonly (string | number)[], value: unknown, fill: (at: readonly (string | number)[]) => unknown): unknown {
+  const set = (current: unknown, depth: number): unknown => {
+    const key = at[depth];
+    if (key === undefined) return value;
+    const holder = current ?? fill(at.slice(0, depth));
+    if (Array.isArray(holder)) return holder.map((item: unknown, index) => (index === key ? set(item, depth + 1) : item));
+    const record = isRecord(holder) ? holder : {};
+    return { ...record, [key]: set(record[key], depth + 1) };
+  };
+  return set(body, 0);
+}

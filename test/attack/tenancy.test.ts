@@ -1,0 +1,152 @@
+/**
+ * Another tenant's object does not exist, for any operation that takes an id, wherever it takes it. The operations are
+ * those of the document: one that takes an id which this file does not know fails here until it is known.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newId } from '../../db/id.ts';
+import { BUILT, nameOf } from '../contract/operations.ts';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import type { SeenAnswer } from '../support/conformance.ts';
+import { digestTables } from '../support/database.ts';
+import type { DescribedOperation } from './document.ts';
+import { bodyOf, headersOf, type Ids, urlOf } from './sample.ts';
+import { type Attack, createAttack, type Tenant } from './world.ts';
+
+let api: TestApi;
+let attack: Attack;
+let attacker: Tenant;
+
+beforeAll(async () => {
+  api = await createTestApi();
+  attack = createAttack(api);
+  attacker = await attack.createTenant();
+});
+afterAll(() => api.close());
+
+const operationOf = (name: string): DescribedOperation =>
+  attack.operations.find((operation) => operation.name === name) ?? expect.fail(`${name} is not described`);
+const idsOf = ({ access }: DescribedOperation, tenant: Tenant): Ids => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
+
+/** What an answer tells: everything but the request's own id and address, and the passing of time. */
+function told({ statusCode, headers, body }: SeenAnswer) {
+  const { 'x-request-id': _id, date: _date, ratelimit: _limit, ...same } = headers;
+  const { request_id: _request, instance: _instance, ...problem } = JSON.parse(body);
+  return { statusCode, headers: same, problem };
+}
+
+const withIdInPath = BUILT.filter(({ path, auth }) => path.includes('{') && auth !== 'none').map(nameOf);
+
+describe.each(withIdInPath)('%s', (name) => {
+  test("answers for another tenant's id as for an unknown one, headers included, and nothing is written", async () => {
+    const operation = operationOf(name);
+    const victim = await attack.createTenant();
+    const parameters = [...operation.path.matchAll(/\{([a-z_]+)\}/g)].map(([, parameter = '']) => parameter);
+    const [own, foreign] = [idsOf(operation, attacker), idsOf(operation, victim)];
+    const before = await digestTables(api.connection.pool);
+    const call = (ids: Ids, tenant = attacker) =>
+      attack.send(operation, tenant, { url: urlOf(operation, { ...own, ...ids }), body: bodyOf(operation, own), headers: headersOf(operation) });
+    // Each id alone is the other tenant's, and then all of them are.
+    const stolen = [...parameters.map((parameter) => [parameter]), parameters];
+    for (const names of stolen) {
+      const pick = (ids: (parameter: string) => string) => Object.fromEntries(names.map((parameter) => [parameter, ids(parameter)]));
+      const theirs = await call(pick((parameter) => foreign[parameter] ?? expect.fail(`no ${parameter} is known`)));
+      const nobodys = await call(pick((parameter) => (parameter === 'cert_id' ? `CERT-${'0'.repeat(32)}` : sameLength(foreign[parameter]))));
+      expect(theirs.statusCode).toBe(404);
+      expect(told(theirs)).toEqual(told(nobodys));
+    }
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+    expect([401, 403, 404]).not.toContain((await call(foreign, victim)).statusCode);
+  });
+});
+
+/** An id that names nothing, as long as the given one: lengths are told by the headers. */
+const sameLength = (id = ''): string => (id.startsWith('stl_') ? `stl_${'a'.repeat(id.length - 4)}` : newId());
+
+/** How a body looks that names an object by this field, where it takes more than the field itself. */
+const NAMING: Readonly<Record<string, (body: Record<string, unknown>) => Record<string, unknown>>> = {
+  banklink_account_token: ({ card_token: _card, ...body }) => ({ ...body, payment_method: 'ach' }),
+  quote_id: ({ corridor: _corridor, amount: _amount, payment_method: _method, payout_rail: _rail, ...body }) => body,
+};
+
+/** Fields that look like references and are none to a tenant's object: whoever knows the random value may use it. */
+const NO_REFERENCE = ['challenge_id', 'card_token', 'public_token'];
+const isReference = (field: string): boolean => /_(id|token)$/.test(field) && !NO_REFERENCE.includes(field);
+
+test("every id in a body is its tenant's alone: another tenant's is answered as an unknown one, and nothing is written", async () => {
+  const victim = await attack.createTenant();
+  const seen: string[] = [];
+  for (const operation of attack.operations.filter(({ body, access }) => body && access.auth !== 'signature')) {
+    for (const field of Object.keys(operation.body?.properties ?? {}).filter(isReference)) {
+      const [own, foreign] = [idsOf(operation, attacker), idsOf(operation, victim)];
+      const theirs = foreign[field] ?? victim.partnerIds[field] ?? expect.fail(`no ${field} is known`);
+      const send = (value: unknown) => {
+        const body = NAMING[field]?.(Object(bodyOf(operation, own))) ?? Object(bodyOf(operation, own));
+        return attack.send(operation, attacker, { url: urlOf(operation, own), body: { ...body, [field]: value }, headers: headersOf(operation) });
+      };
+      const before = await digestTables(api.connection.pool);
+      const [refused, unknown] = [await send(theirs), await send(field.endsWith('_token') ? `${theirs.slice(0, -2)}AA` : newId())];
+      expect([operation.name, field, refused.statusCode >= 400, told(refused)]).toEqual([operation.name, field, true, told(unknown)]);
+      expect(await digestTables(api.connection.pool)).toEqual(before);
+      const allowed = own[field] === undefined ? undefined : await send(own[field]);
+      if (allowed) expect([operation.name, field, told(allowed)]).not.toEqual([operation.name, field, told(refused)]);
+      seen.push(`${operation.name} ${field}`);
+    }
+  }
+  expect(seen).toEqual(expect.arrayContaining(['POST /v2/settle recipient_id', 'POST /v2/settle banklink_account_token', 'POST /v1/recipients org_id']));
+});
+
+test("a consumer's objects are no partner's, and a partner's are no consumer's", async () => {
+  const victim = await attack.createTenant();
+  const settlements = [operationOf('GET /v2/settle/{settlement_id}'), operationOf('GET /v1/caribbean/settlements/{settlement_id}')];
+  for (const operation of settlements) {
+    const url = urlOf(operation, victim.consumerIds);
+    expect((await attack.send(operation, victim, { url })).statusCode).toBe(404);
+  }
+  const transfer = operationOf('POST /consumer/transfers');
+  const sent = { ...victim.consumerIds, recipient_id: victim.partnerIds['recipient_id'] ?? '' };
+  expect((await attack.send(transfer, victim, { url: urlOf(transfer), body: bodyOf(transfer, sent), headers: headersOf(transfer) })).statusCode).toBe(404);
+});
+
+test("a certificate says no more of a settlement that is another tenant's than of one that is none", async () => {
+  const victim = await attack.createTenant();
+  const operation = operationOf('GET /v1/caribbean/certificate/{cert_id}/verify');
+  const ask = async (settlementId: string) => {
+    const answer = await attack.send(operation, attacker, { url: urlOf(operation, { ...attacker.partnerIds, settlement_id: settlementId }) });
+    const { settlement_id: asked, ...verdict } = JSON.parse(answer.body);
+    expect(asked).toBe(settlementId);
+    return verdict;
+  };
+  const verdict = await ask(victim.partnerIds['settlement_id'] ?? '');
+  expect(verdict).toMatchObject({ valid: false, checks: { settlement_matches: false } });
+  expect(verdict).toEqual(await ask(sameLength(victim.partnerIds['settlement_id'])));
+});
+
+test("no list shows anything of another tenant's, and each shows the tenant's own", async () => {
+  const victim = await attack.createTenant();
+  const everyId = [victim.partnerIds, victim.consumerIds].flatMap((ids) => Object.values(ids));
+  for (const operation of attack.operations.filter(({ method, path }) => method === 'GET' && !path.includes('{'))) {
+    const read = async (tenant: Tenant) => (await attack.send(operation, tenant, { url: operation.path })).body;
+    const [theirs, own] = [await read(attacker), await read(victim)];
+    expect([operation.name, ...everyId.filter((id) => theirs.includes(id))]).toEqual([operation.name]);
+    if (theirs.startsWith('[{') && operation.name !== 'GET /v2/test-helpers/scenarios') {
+      expect([operation.name, everyId.some((id) => own.includes(id))]).toEqual([operation.name, true]);
+    }
+  }
+});
+
+test('an API key opens no consumer operation, and a session no partner operation', async () => {
+  const { partner, sessionToken } = attacker;
+  for (const operation of attack.operations.filter(({ access }) => access.auth === 'session' || access.auth === 'api_key')) {
+    const own = idsOf(operation, attacker);
+    const swapped: Record<string, string> =
+      operation.access.auth === 'session'
+        ? { authorization: `Bearer ${partner.apiKey}` }
+        : { 'x-api-key': sessionToken, authorization: `Bearer ${sessionToken}` };
+    const answer = await attack.send(operation, null, {
+      url: urlOf(operation, own),
+      body: bodyOf(operation, own),
+      headers: { ...headersOf(operation), ...swapped },
+    });
+    expect([operation.name, answer.statusCode, JSON.parse(answer.body).code]).toEqual([operation.name, 401, 'credential_invalid']);
+  }
+});

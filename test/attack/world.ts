@@ -1,0 +1,111 @@
+/** Tenants with one of everything, and calls whose every answer is held against the OpenAPI document. */
+import { createCertifier } from '../../activities/certificate.ts';
+import { newId } from '../../db/id.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { createConformance, type SeenAnswer } from '../support/conformance.ts';
+import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+import { insertCertifiedSettlement } from '../support/settlement.ts';
+import { openVerification } from '../support/verification.ts';
+import { ping, subscribe } from '../support/webhook.ts';
+import { type DescribedOperation, describedOperations } from './document.ts';
+import type { Ids } from './sample.ts';
+
+/** Who calls: a partner and a consumer, each with everything that it can own. */
+export type Tenant = { readonly partner: Caller; readonly sessionToken: string; readonly partnerIds: Ids; readonly consumerIds: Ids };
+
+export type Sent = { readonly method?: string; readonly url: string; readonly body?: unknown; readonly headers?: Record<string, string> };
+
+export type Attack = {
+  readonly api: TestApi;
+  readonly operations: readonly DescribedOperation[];
+  createTenant(): Promise<Tenant>;
+  /** Calls with the credential that the operation takes; throws when the document does not promise the answer. */
+  send(operation: DescribedOperation, tenant: Tenant | null, sent: Sent): Promise<SeenAnswer>;
+};
+
+export function createAttack(api: TestApi): Attack {
+  const { faults } = createConformance(api.app);
+  const operations = describedOperations(api.app);
+  return {
+    api,
+    operations,
+    createTenant: () => createTenant(api),
+    async send({ method: own, access }, tenant, { method = own, url, body, headers = {} }) {
+      const answer = await api.app.inject({
+        // Some attacks use methods that the type does not know.
+        method: method as 'GET',
+        url,
+        headers: { ...(tenant ? credentialOf(access.auth, tenant) : {}), ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+        ...(body === undefined ? {} : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
+      });
+      const found = faults(method, url, answer);
+      if (found.length > 0) throw new Error(`${found.join('; ')}: ${answer.body.slice(0, 500)}`);
+      return answer;
+    },
+  };
+}
+
+function credentialOf(auth: DescribedOperation['access']['auth'], { partner, sessionToken }: Tenant): Record<string, string> {
+  if (auth === 'api_key' || auth === 'optional_api_key') return { 'x-api-key': partner.apiKey };
+  return auth === 'session' ? { authorization: `Bearer ${sessionToken}` } : {};
+}
+
+async function createTenant(api: TestApi): Promise<Tenant> {
+  const partner = await api.createCaller('full');
+  const consumer = await createConsumer(api);
+  return { partner, sessionToken: consumer.token, partnerIds: await partnerIds(api, partner), consumerIds: consumer.ids };
+}
+
+async function partnerIds(api: TestApi, partner: Caller): Promise<Ids> {
+  const recipientId = await createRecipient({ api }, partner);
+  const settled = await accepted(api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': newId() }));
+  const verification = await openVerification(api, partner, recipientId);
+  const certified = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), partner.orgId);
+  const webhook = await subscribe(api, partner, 'https://hooks.partner.example/settlements');
+  const delivery = await ping(api, partner, webhook.webhook_id);
+  const wallet = await accepted(api.call(partner, 'POST', '/v1/wallets', { name: 'Treasury', signers: [{ address: WALLET_SIGNER }], threshold: 1 }));
+  const linked = await accepted(api.call(partner, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-checking' }));
+  return {
+    org_id: partner.orgId,
+    key_id: partner.keyId,
+    recipient_id: recipientId,
+    settlement_id: settled.settlement_id,
+    verification_id: verification.verification_id,
+    cert_id: certified.certId,
+    webhook_id: webhook.webhook_id,
+    delivery_id: delivery.delivery_id,
+    wallet_id: wallet.wallet_id,
+    banklink_account_token: linked.access_token,
+  };
+}
+
+const WALLET_SIGNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+
+/** Signs a new consumer in, who then makes one of everything. */
+async function createConsumer(api: TestApi): Promise<{ token: string; ids: Ids }> {
+  const challenge = await accepted(api.call(null, 'POST', '/consumer/auth/request-otp', { email: `${newId()}@consumer.example` }));
+  const session = await accepted(api.call(null, 'POST', '/consumer/auth/verify-otp', { challenge_id: challenge.challenge_id, code: challenge.sandbox_code }));
+  const token: string = session.access_token;
+  const post = async (url: string, body: unknown): Promise<Json> =>
+    await accepted(api.call(null, 'POST', url, body, { authorization: `Bearer ${token}`, 'idempotency-key': newId() }));
+  const bankDetails = { bank_name: 'National Commercial Bank', account_number: '123456789', currency: 'JMD' };
+  const recipient = await post('/consumer/recipients', { entity_type: 'individual', name: 'Marcia Brown', country: 'JM', bank_details: bankDetails });
+  const quote = await post('/consumer/quote', { corridor: 'US-JM', amount: '250.00', payment_method: 'card', payout_rail: 'bank_transfer' });
+  const transfer = await post('/consumer/transfers', { quote_id: quote.quote_id, recipient_id: recipient.recipient_id, card_token: 'tok_visa' });
+  return {
+    token,
+    ids: {
+      org_id: session.consumer_id,
+      recipient_id: recipient.recipient_id,
+      quote_id: quote.quote_id,
+      transfer_id: transfer.transfer_id,
+      settlement_id: transfer.settlement_id,
+    },
+  };
+}
+
+async function accepted(call: ReturnType<TestApi['call']>): Promise<Json> {
+  const answer = await call;
+  if (answer.statusCode >= 300) throw new Error(`refused: ${answer.body}`);
+  return jsonOf(answer);
+}
