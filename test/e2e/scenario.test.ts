@@ -8,7 +8,7 @@ import { type Caller, TEST_SECRETS } from '../support/api.ts';
 import { type Json, recipientBody } from '../support/partner.ts';
 import { startStack, type TestStack } from '../support/stack.ts';
 
-const WAIT_MS = 15_000;
+const WAIT_MS = 45_000;
 const POLL_MS = 40;
 
 let stack: TestStack;
@@ -114,6 +114,6 @@ describe.concurrent('leads where the list says', () => {
       const arrived = await until(settlementId, (settlement) => JSON.stringify(shown(settlement)) === JSON.stringify({ path, exceptions, failure_code }));
       expect(shown(arrived)).toEqual({ path, exceptions, failure_code });
     },
-    60_000,
+    120_000,
   );
 });
