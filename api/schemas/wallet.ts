@@ -17,7 +17,7 @@ const Signer = z.strictObject({ address: address(), label: optional(text(1, WALL
 export const CreateWalletRequest = z
   .strictObject({
     name: text(1, WALLET_LIMITS.nameLengthMax).meta({ example: 'Payout treasury' }),
-    signers: z.array(Signer).min(1).max(WALLET_LIMITS.signersMax).meta({ description: 'Distinct addresses.' }),
+    signers: z.array(Signer).min(1, { abort: true }).max(WALLET_LIMITS.signersMax).meta({ description: 'Distinct addresses.' }),
     threshold: z.int().min(1).max(WALLET_LIMITS.signersMax).meta({ description: 'How many signers have to agree; at most all of them.', example: 1 }),
     network: optional(z.enum(WALLET_NETWORKS)).meta({ description: '`ethereum` when not given.' }),
   })

@@ -34,12 +34,14 @@ export type StackOptions = {
   /** Brings up the worker of deliveries too, which most tests do without. */
   readonly deliveries?: boolean;
   readonly activities?: Partial<ActivityDeps>;
+  /** The runtime and the configuration of all of it. */
+  readonly api?: Pick<NonNullable<Parameters<typeof createTestApi>[0]>, 'runtime' | 'config'>;
 };
 
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const temporal = await devServer();
   let dispatcher: Dispatcher | undefined;
-  const api = await createTestApi({ deps: { dispatcher: { nudge: () => dispatcher?.nudge() } } });
+  const api = await createTestApi({ ...options.api, deps: { dispatcher: { nudge: () => dispatcher?.nudge() } } });
   dispatcher = startDispatcher({ db: api.connection.db, client: temporal.client, log: quiet });
   const app = await buildApp(api.deps, pino({ level: 'silent' }));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });

@@ -1,0 +1,154 @@
+/** What a consumer has and is shown (contract §12). */
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newId } from '../../db/id.ts';
+import { quotes, recipients } from '../../db/schema/index.ts';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import { type ConsumerCaller, callAs, consumerRecipientBody, createConsumerRecipient, newEmail, quoteBody, signIn } from '../support/consumer.ts';
+import { digestTables, dumpTables } from '../support/database.ts';
+import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+
+const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+let api: TestApi;
+let consumer: ConsumerCaller;
+beforeAll(async () => {
+  api = await createTestApi();
+  consumer = await signIn(api);
+});
+afterAll(() => api.close());
+
+const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
+  jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
+
+describe('GET /consumer/me', () => {
+  test('200 with the proved contact, in the spelling by which it is known', async () => {
+    const email = newEmail();
+    const caller = await signIn(api, { email: email.toUpperCase() });
+    expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/me'))).toEqual({
+      consumer_id: caller.consumerId,
+      email,
+      phone: null,
+      created_at: expect.stringMatching(MOMENT),
+      session_expires_at: expect.stringMatching(MOMENT),
+    });
+  });
+
+  test('200 with a phone for who proved a phone: another contact is another consumer', async () => {
+    const caller = await signIn(api, { phone: '+18765550199' });
+    expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/me'))).toMatchObject({ email: null, phone: '+18765550199' });
+  });
+});
+
+describe('the recipients', () => {
+  test.each([
+    ['no body', undefined, [['body', 'missing']]],
+    ['no details', { bank_details: undefined }, [['body', 'value_error']]],
+    [
+      'an account number with blanks',
+      { bank_details: { bank_name: 'NCB', account_number: '123 456', currency: 'JMD' } },
+      [['body.bank_details.account_number', 'string_pattern_mismatch']],
+    ],
+    ['a kind, which consumers are not asked', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
+    ['metadata', { metadata: {} }, [['body.metadata', 'extra_forbidden']]],
+    ['an organization, even another one', { org_id: newId() }, [['body.org_id', 'extra_forbidden']]],
+  ])('422 for %s, and nothing is written', async (_case, overrides, faults) => {
+    const before = await digestTables(api.connection.pool);
+    const answer = await callAs(api, consumer, 'POST', '/consumer/recipients', overrides && consumerRecipientBody(overrides));
+    expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test("201 with the partner's fields, less organization, kind and metadata; the account number is sealed", async () => {
+    const accountNumber = 'CONSUMER998877';
+    const body = consumerRecipientBody({ bank_details: { bank_name: 'NCB', account_number: accountNumber, currency: 'JMD' } });
+    const answer = await callAs(api, consumer, 'POST', '/consumer/recipients', body);
+    expect(answer.statusCode).toBe(201);
+    expect(jsonOf(answer)).toEqual({
+      recipient_id: expect.stringMatching(UUID_V7),
+      entity_type: 'individual',
+      name: 'Marcia Brown',
+      country: 'JM',
+      email: null,
+      phone: null,
+      bank_details: {
+        bank_name: 'NCB',
+        account_number_last4: '8877',
+        account_type: null,
+        branch_code: null,
+        routing_number: null,
+        swift_bic: null,
+        currency: 'JMD',
+      },
+      mobile_details: null,
+      is_active: true,
+      verification_status: 'unverified',
+      created_at: expect.stringMatching(MOMENT),
+      updated_at: expect.stringMatching(MOMENT),
+    });
+    expect(await dumpTables(api.connection.pool)).not.toContain(accountNumber);
+  });
+
+  test("the list has the consumer's own, newest first, and nobody else's", async () => {
+    const [mine, other, partner] = [await signIn(api), await signIn(api), await api.createCaller()];
+    const ids = [await createConsumerRecipient(api, mine), await createConsumerRecipient(api, mine)];
+    const foreign = [await createConsumerRecipient(api, other), await createRecipient({ api }, partner)];
+    const answer = await callAs(api, mine, 'GET', '/consumer/recipients');
+    expect([answer.statusCode, answer.headers['x-total-count'], answer.headers['link']]).toEqual([200, '2', undefined]);
+    expect(jsonOf(answer).map((recipient: { recipient_id: string }) => recipient.recipient_id)).toEqual(ids.reverse());
+    for (const id of ids) expect((await api.call(partner, 'GET', `/v1/recipients/${id}`)).statusCode).toBe(404);
+    const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(ids[0] ?? ''), { 'idempotency-key': crypto.randomUUID() });
+    expect(settled.statusCode).toBe(404);
+    expect(foreign).toHaveLength(2);
+  });
+
+  test('the list has 200 at most, and says how many there are', async () => {
+    const caller = await signIn(api);
+    const id = await createConsumerRecipient(api, caller);
+    const [row] = await api.connection.db.select().from(recipients).where(eq(recipients.recipientId, id));
+    const more = Array.from({ length: 200 }, () => ({ ...(row ?? expect.fail('no recipient')), recipientId: newId() }));
+    await api.connection.db.insert(recipients).values(more);
+    const answer = await callAs(api, caller, 'GET', '/consumer/recipients');
+    expect([jsonOf(answer).length, answer.headers['x-total-count']]).toEqual([200, '201']);
+  });
+});
+
+describe('POST /consumer/quote', () => {
+  test.each([
+    ['no body', undefined, [['body', 'missing']]],
+    ['a corridor that there is not', quoteBody({ corridor: 'US-XX' }), [['body.corridor', 'enum']]],
+    ['a JSON number', quoteBody({ amount: 250 }), [['body.amount', 'string_type']]],
+    ['an amount below the bounds', quoteBody({ amount: '0.99' }), [['body.amount', 'value_error']]],
+    ['a rail that the corridor lacks', quoteBody({ corridor: 'US-TT', payout_rail: 'cash_pickup' }), [['body.payout_rail', 'value_error']]],
+    ['the method that no caller may name', quoteBody({ payment_method: 'internal' }), [['body.payment_method', 'enum']]],
+  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+    const before = await digestTables(api.connection.pool);
+    const answer = await callAs(api, consumer, 'POST', '/consumer/quote', body);
+    expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test("200 with the estimate's figures under an id, for thirty seconds, never executable", async () => {
+    const answer = await callAs(api, consumer, 'POST', '/consumer/quote', quoteBody());
+    expect(answer.statusCode).toBe(200);
+    const quote = jsonOf(answer);
+    const partner = await api.createCaller('read');
+    const { estimate_id: _id, rate_locked_until: _until, ...estimate } = jsonOf(await api.call(partner, 'POST', '/v2/estimate', quoteBody()));
+    expect(quote).toEqual({
+      quote_id: expect.stringMatching(UUID_V7),
+      ...estimate,
+      rate_locked_until: quote.expires_at,
+      expires_at: expect.stringMatching(MOMENT),
+    });
+    expect(quote).toMatchObject({ executable: false, display_only: true, destination_amount: '37829.63', total_fees: '9.43' });
+    const [row] = await api.connection.db.select().from(quotes).where(eq(quotes.quoteId, quote.quote_id));
+    expect((row?.expiresAt.getTime() ?? 0) - (row?.createdAt.getTime() ?? 0)).toBe(30_000);
+  });
+
+  test('a quote is never changed', async () => {
+    await callAs(api, consumer, 'POST', '/consumer/quote', quoteBody());
+    await expect(api.connection.pool.query('UPDATE quotes SET amount_minor = 1')).rejects.toThrow();
+    await expect(api.connection.pool.query('DELETE FROM quotes')).rejects.toThrow();
+  });
+});

@@ -1,0 +1,416 @@
+/** How consumers sign in and out (contract §12): what a code proves, how often it may be tried, and what a session opens. */
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { count, eq } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { countTry } from '../../db/queries/otp.ts';
+import { consumerSessions, consumers, organizations, otpChallenges, outbox } from '../../db/schema/index.ts';
+import { BUILT, nameOf, type OperationRow } from '../contract/operations.ts';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import { type ConsumerCaller, callAs, challenge, newEmail, otherThan, requestOtp, signIn, verifyOtp } from '../support/consumer.ts';
+import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { jsonOf } from '../support/partner.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+/** As many as the pool of the tests can have at the line. */
+const RACERS = 8;
+const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
+
+let api: TestApi;
+let origin: URL;
+let aheadMs = 0;
+beforeAll(async () => {
+  api = await createTestApi({ deps: { now: () => new Date(Date.now() + aheadMs) } });
+  origin = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+});
+afterEach(() => {
+  aheadMs = 0;
+});
+afterAll(() => api.close());
+
+const challengeRow = async (id: string) => (await api.connection.db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, id)))[0];
+const sessionsOf = async (consumerId: string) =>
+  (await api.connection.db.select({ n: count() }).from(consumerSessions).where(eq(consumerSessions.consumerId, consumerId)))[0]?.n;
+const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
+  jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
+
+describe('POST /consumer/auth/request-otp', () => {
+  test.each([
+    ['no body', undefined, [['body', 'missing']]],
+    ['no contact', {}, [['body', 'value_error']]],
+    ['two contacts', { email: 'ana@example.com', phone: '+18765550123' }, [['body', 'value_error']]],
+    ['an e-mail that is none', { email: 'ana' }, [['body.email', 'value_error']]],
+    ['two e-mails in one', { email: 'ana@example.com,eve@example.com' }, [['body.email', 'value_error']]],
+    ['an e-mail with a line break', { email: 'ana@example.com\r\nBcc: eve@example.com' }, [['body.email', 'value_error']]],
+    ['a phone without a plus', { phone: '18765550123' }, [['body.phone', 'string_pattern_mismatch']]],
+    ['a field that it does not have', { email: 'ana@example.com', code: '000000' }, [['body.code', 'extra_forbidden']]],
+  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+    const before = await digestTables(api.connection.pool);
+    const answer = await api.call(null, 'POST', '/consumer/auth/request-otp', body);
+    expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
+    expect(answer.body).not.toContain('eve@example.com');
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('429 for the sixth within an hour, however the contact is spelled, telling when the next may come', async () => {
+    const email = newEmail();
+    for (let request = 0; request < 5; request += 1) expect((await requestOtp(api, { email })).statusCode).toBe(200);
+    const before = await digestTables(api.connection.pool);
+    const refused = await requestOtp(api, { email: email.toUpperCase() });
+    expect(jsonOf(refused)).toMatchObject({ status: 429, code: 'rate_limited' });
+    expect(refused.body).not.toContain(email);
+    const seconds = Number(refused.headers['retry-after']);
+    expect(seconds).toBeGreaterThan(3_500);
+    expect(seconds).toBeLessThanOrEqual(3_600);
+    expect(refused.headers).toMatchObject({ 'ratelimit-policy': '"otp";q=5;w=3600', ratelimit: `"otp";r=0;t=${seconds}` });
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+    aheadMs = seconds * 1_000;
+    expect((await requestOtp(api, { email })).statusCode).toBe(200);
+  });
+
+  test(`${RACERS} at once for one contact: five codes and no more`, async () => {
+    const email = newEmail();
+    const answers = await raceBehind(
+      api.connection.pool,
+      { hold: (holder) => holder.query('LOCK TABLE otp_challenges IN ACCESS EXCLUSIVE MODE') },
+      Array.from({ length: RACERS }, () => () => requestOtp(api, { email })),
+    );
+    const statuses = answers.map(({ statusCode }) => statusCode);
+    expect([200, 429].map((status) => statuses.filter((given) => given === status).length)).toEqual([5, RACERS - 5]);
+  });
+
+  test('one contact at its limit costs another nothing', async () => {
+    const email = newEmail();
+    for (let request = 0; request < 6; request += 1) await requestOtp(api, { email });
+    expect((await requestOtp(api, { email: newEmail() })).statusCode).toBe(200);
+  });
+
+  test('a known contact and an unknown one are answered with the same headers and the same form, and leave the same rows', async () => {
+    const known = newEmail();
+    await signIn(api, { email: known });
+    const counted = async (body: Record<string, unknown>) => {
+      const rows = async () => (await api.connection.db.select({ n: count() }).from(otpChallenges))[0]?.n ?? 0;
+      const tenants = async () => (await api.connection.db.select({ n: count() }).from(organizations))[0]?.n;
+      const [before, tenantsBefore] = [await rows(), await tenants()];
+      const answer = await requestOtp(api, body);
+      expect(await tenants()).toBe(tenantsBefore);
+      return {
+        status: answer.statusCode,
+        headers: new Set(Object.keys(answer.headers)),
+        fields: Object.keys(jsonOf(answer)),
+        length: answer.body.length,
+        rows: (await rows()) - before,
+      };
+    };
+    expect(await counted({ email: known })).toEqual(await counted({ email: newEmail() }));
+  });
+
+  test('200 with a challenge of five minutes, and the code itself, since this is the local sandbox', async () => {
+    const before = Date.now();
+    const answer = await requestOtp(api, { phone: '+18765550123' });
+    expect(answer.statusCode).toBe(200);
+    const { expires_at: expiresAt, ...shown } = jsonOf(answer);
+    expect(shown).toEqual({ challenge_id: expect.stringMatching(/^[0-9a-f-]{36}$/), sandbox_code: expect.stringMatching(/^[0-9]{6}$/) });
+    expect(expiresAt).toMatch(MOMENT);
+    expect(new Date(expiresAt).getTime()).toBeGreaterThanOrEqual(before + 5 * MINUTE_MS);
+    expect(new Date(expiresAt).getTime()).toBeLessThanOrEqual(Date.now() + 5 * MINUTE_MS);
+  });
+
+  test('neither the code nor the contact can be read in the database', async () => {
+    const email = newEmail();
+    const { id, code } = await challenge(api, { email });
+    const row = (await challengeRow(id)) ?? expect.fail('no challenge');
+    expect(row.codeSealed).toBeNull();
+    expect(row.codeHash.toString('latin1')).not.toContain(code);
+    expect(await dumpTables(api.connection.pool)).not.toContain(email);
+  });
+
+  test('what was asked for more than an hour ago is forgotten as new codes are asked for', async () => {
+    const { id } = await challenge(api);
+    aheadMs = HOUR_MS + MINUTE_MS;
+    // Each request takes some old rows away, and this file has made more than some.
+    await expect.poll(async () => (await challenge(api)) && (await challengeRow(id)), { timeout: 20_000 }).toBeUndefined();
+  });
+});
+
+describe('where codes are sent from', () => {
+  test.each(['remote-sandbox', 'production'] as const)(
+    '%s: 503 provider_not_configured for what there is no sender for, and nothing is written',
+    async (runtime) => {
+      const without = await createTestApi({ runtime });
+      const mailing = await createTestApi({ runtime, config: { smtpUrl: 'smtp://127.0.0.1:1' } });
+      for (const [remote, body] of [
+        [without, { email: newEmail() }],
+        [without, { phone: '+18765550123' }],
+        [mailing, { phone: '+18765550123' }],
+      ] as const) {
+        const before = await digestTables(remote.connection.pool);
+        expect(jsonOf(await requestOtp(remote, body))).toMatchObject({ status: 503, code: 'provider_not_configured' });
+        expect(await digestTables(remote.connection.pool)).toEqual(before);
+      }
+      await without.close();
+      await mailing.close();
+    },
+  );
+
+  test('remote with a sender: 200 without the code, and a request to send it that says nothing of it', async () => {
+    const remote = await createTestApi({ runtime: 'production', config: { smtpUrl: 'smtp://127.0.0.1:1' } });
+    const email = newEmail();
+    const answer = await requestOtp(remote, { email });
+    expect([answer.statusCode, Object.keys(jsonOf(answer))]).toEqual([200, ['challenge_id', 'expires_at']]);
+    expect(await remote.connection.db.select().from(outbox)).toEqual([
+      expect.objectContaining({ kind: 'otp', objectId: jsonOf(answer).challenge_id, context: {}, signal: null }),
+    ]);
+    expect(remote.nudges()).toBe(1);
+    expect(await dumpTables(remote.connection.pool)).not.toContain(email);
+    await remote.close();
+  });
+});
+
+describe('POST /consumer/auth/verify-otp', () => {
+  test.each([
+    ['no body', undefined, [['body', 'missing']]],
+    [
+      'no fields',
+      {},
+      [
+        ['body.challenge_id', 'missing'],
+        ['body.code', 'missing'],
+      ],
+    ],
+    ['five digits', { challenge_id: 'x', code: '12345' }, [['body.code', 'string_too_short']]],
+    ['seven digits', { challenge_id: 'x', code: '1234567' }, [['body.code', 'string_too_long']]],
+    ['letters', { challenge_id: 'x', code: '12345a' }, [['body.code', 'string_pattern_mismatch']]],
+    ['digits of another script', { challenge_id: 'x', code: '١٢٣٤٥٦' }, [['body.code', 'string_pattern_mismatch']]],
+    ['a number', { challenge_id: 'x', code: 123_456 }, [['body.code', 'string_type']]],
+  ])('422 for %s', async (_case, body, faults) => {
+    const answer = await api.call(null, 'POST', '/consumer/auth/verify-otp', body);
+    expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
+  });
+
+  test('401 with one and the same body for a code that is unknown, wrong, of another challenge, expired, used or tried too often', async () => {
+    const fresh = await challenge(api);
+    const wrong = await verifyOtp(api, fresh.id, otherThan(fresh.code));
+    const [one, other] = [await challenge(api), await challenge(api)];
+    const swapped = await verifyOtp(api, one.id, one.code === other.code ? otherThan(one.code) : other.code);
+    const unknown = await verifyOtp(api, crypto.randomUUID(), '123456');
+    const used = await challenge(api);
+    await verifyOtp(api, used.id, used.code);
+    const again = await verifyOtp(api, used.id, used.code);
+    const tried = await challenge(api);
+    for (let guess = 0; guess < 5; guess += 1) await verifyOtp(api, tried.id, otherThan(tried.code));
+    const locked = await verifyOtp(api, tried.id, tried.code);
+    const late = await challenge(api);
+    aheadMs = 5 * MINUTE_MS;
+    const expired = await verifyOtp(api, late.id, late.code);
+    const answers = [wrong, swapped, unknown, again, locked, expired];
+    for (const answer of answers) {
+      expect(jsonOf(answer)).toMatchObject({ status: 401, code: 'credential_invalid' });
+      expect(answer.headers['www-authenticate']).toBe('Bearer realm="settlement"');
+    }
+    expect(new Set(answers.map((answer) => answer.body.replace(jsonOf(answer).request_id, ''))).size).toBe(1);
+    expect(new Set(answers.map(({ headers }) => Object.keys(headers).join())).size).toBe(1);
+  });
+
+  test('of 200 parallel guesses five are tried, and then not even the right one opens', async () => {
+    const { id, code } = await challenge(api);
+    const guesses = await Promise.all(Array.from({ length: 200 }, () => verifyOtp(api, id, otherThan(code))));
+    expect(new Set(guesses.map(({ statusCode }) => statusCode))).toEqual(new Set([401]));
+    expect((await challengeRow(id))?.attempts).toBe(5);
+    expect((await verifyOtp(api, id, code)).statusCode).toBe(401);
+  });
+
+  test('of 200 parallel tries five are given the challenge to compare with', async () => {
+    const { id } = await challenge(api);
+    const tries = await Promise.all(Array.from({ length: 200 }, () => countTry(api.connection.db, id, new Date())));
+    expect(
+      tries
+        .filter((row) => row !== undefined)
+        .map(({ attempts }) => attempts)
+        .sort(),
+    ).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test('a try counts although what follows it fails', async () => {
+    const { id, code } = await challenge(api);
+    await api.connection.pool.query('ALTER TABLE consumers RENAME TO consumers_away');
+    expect((await verifyOtp(api, id, code)).statusCode).toBe(500);
+    await api.connection.pool.query('ALTER TABLE consumers_away RENAME TO consumers');
+    expect(await challengeRow(id)).toMatchObject({ attempts: 1, consumedAt: null });
+    expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
+  });
+
+  test('tries and uses are not taken back, by whomever', async () => {
+    const { id, code } = await challenge(api);
+    await verifyOtp(api, id, code);
+    const { pool } = api.connection;
+    await expect(pool.query('UPDATE otp_challenges SET attempts = 0 WHERE challenge_id = $1', [id])).rejects.toThrow('not taken back');
+    await expect(pool.query('UPDATE otp_challenges SET consumed_at = NULL WHERE challenge_id = $1', [id])).rejects.toThrow('not taken back');
+  });
+
+  test(`the right code ${RACERS} times at once: one session`, async () => {
+    const { id, code } = await challenge(api);
+    const answers = await raceBehind(
+      api.connection.pool,
+      { hold: (holder) => holder.query('SELECT 1 FROM otp_challenges WHERE challenge_id = $1 FOR UPDATE', [id]) },
+      Array.from({ length: RACERS }, () => () => verifyOtp(api, id, code)),
+    );
+    const [opened, ...more] = answers.filter(({ statusCode }) => statusCode === 200);
+    expect(more).toEqual([]);
+    expect(await sessionsOf(jsonOf(opened ?? expect.fail('no session')).consumer_id)).toBe(1);
+  });
+
+  test('two codes of one new contact at once: two sessions of one consumer', async () => {
+    const email = newEmail();
+    const [one, other] = [await challenge(api, { email }), await challenge(api, { email: email.toUpperCase() })];
+    const answers = await raceBehind(api.connection.pool, { hold: (holder) => holder.query('LOCK TABLE consumers IN ACCESS EXCLUSIVE MODE') }, [
+      () => verifyOtp(api, one.id, one.code),
+      () => verifyOtp(api, other.id, other.code),
+    ]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    expect(new Set(answers.map((answer) => jsonOf(answer).consumer_id)).size).toBe(1);
+    expect(new Set(answers.map((answer) => jsonOf(answer).access_token)).size).toBe(2);
+    expect(await api.connection.db.select().from(consumers).where(eq(consumers.email, email))).toHaveLength(1);
+  });
+
+  test('200 at the fifth try, with an opaque session of twelve hours', async () => {
+    const { id, code } = await challenge(api);
+    for (let guess = 0; guess < 4; guess += 1) await verifyOtp(api, id, otherThan(code));
+    const before = Date.now();
+    const answer = await verifyOtp(api, id, code);
+    expect(answer.statusCode).toBe(200);
+    const opened = jsonOf(answer);
+    expect(opened).toEqual({
+      access_token: expect.stringMatching(/^cst_[A-Za-z0-9_-]{43}$/),
+      token_type: 'Bearer',
+      expires_at: expect.stringMatching(MOMENT),
+      consumer_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect(new Date(opened.expires_at).getTime() - before).toBeGreaterThanOrEqual(12 * HOUR_MS);
+    expect(await dumpTables(api.connection.pool)).not.toContain(opened.access_token.slice(4));
+  });
+
+  test('the same contact is the same consumer, a tenant of its own whose organization knows nothing of it', async () => {
+    const email = newEmail();
+    const [first, second] = [await signIn(api, { email }), await signIn(api, { email })];
+    expect(second.consumerId).toBe(first.consumerId);
+    const [tenant] = await api.connection.db.select().from(organizations).where(eq(organizations.orgId, first.consumerId));
+    expect(tenant).toMatchObject({ kind: 'consumer', name: 'Consumer', contactEmail: '' });
+  });
+});
+
+const sessionOperations = BUILT.filter(({ auth }) => auth === 'session').map((row) => [nameOf(row), row] as const);
+
+describe.each(sessionOperations)('the session of %s', (_name, row) => {
+  test('401 credential_missing without one, whatever else carries a credential, and nothing is written', async () => {
+    const { token } = await signIn(api);
+    const { apiKey } = await api.createCaller();
+    const before = await digestTables(api.connection.pool);
+    for (const lines of [[], ['Authorization', ''], ['X-API-Key', apiKey], ['Cookie', `authorization=${token}`]]) {
+      expect(refusal(await send(row, lines))).toEqual(unauthorized('credential_missing'));
+    }
+    expect(refusal(await send(row, [], `?authorization=Bearer%20${token}`))).toEqual(unauthorized('credential_missing'));
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('401 with one and the same body for every header that opens nothing, and nothing is written', async () => {
+    const { valid, invalid } = await tokens();
+    const before = await digestTables(api.connection.pool);
+    const bodies = new Set<string>();
+    for (const lines of [
+      ...invalid.map((value) => ['Authorization', value]),
+      ['Authorization', `Bearer ${valid.token}`, 'Authorization', `Bearer ${valid.token}`],
+      ['Authorization', `Bearer ${valid.token}, Bearer ${valid.token}`],
+    ]) {
+      const answer = await send(row, lines);
+      expect([lines, refusal(answer)]).toEqual([lines, unauthorized('credential_invalid')]);
+      const { request_id: _requestId, ...same } = answer.body;
+      bodies.add(JSON.stringify(same));
+    }
+    expect(bodies.size).toBe(1);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('422 for a header of more than 256 characters, as its form says', async () => {
+    const answer = await send(row, ['Authorization', `Bearer ${'a'.repeat(250)}`]);
+    expect([answer.status, answer.body['detail']]).toEqual([
+      422,
+      [{ loc: ['header', 'authorization'], msg: 'String should have at most 256 characters', type: 'string_too_long' }],
+    ]);
+    expect(refusal(await send(row, ['Authorization', `Bearer ${'a'.repeat(249)}`]))).toEqual(unauthorized('credential_invalid'));
+  });
+});
+
+/** Calls with exactly these header lines and a body that no schema accepts. */
+async function send(
+  row: OperationRow,
+  lines: readonly string[],
+  query = '',
+): Promise<{ status: number; headers: Record<string, unknown>; body: Record<string, unknown> }> {
+  const body = row.method === 'GET' ? '' : '{"amount": 1,';
+  const headers = ['Host', origin.host, ...lines, ...(body === '' ? [] : ['Content-Type', 'application/json', 'Content-Length', String(body.length)])];
+  const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY);
+  // A connection each: what lasts longer would wait between tests for longer than the server does.
+  const request = httpRequest({ host: origin.hostname, port: origin.port, method: row.method, path: path + query, headers, agent: false });
+  request.end(body);
+  const [response] = await once(request, 'response');
+  const parts: Buffer[] = [];
+  for await (const part of response) parts.push(part);
+  const text = Buffer.concat(parts).toString();
+  return { status: response.statusCode, headers: response.headers, body: text === '' ? {} : JSON.parse(text) };
+}
+
+const refusal = ({ status, headers, body }: Awaited<ReturnType<typeof send>>) => ({ status, code: body['code'], challenge: headers['www-authenticate'] });
+const unauthorized = (code: string) => ({ status: 401, code, challenge: 'Bearer realm="settlement"' });
+
+/** A session that opens, and header values that open nothing. */
+async function tokens(): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
+  const { db } = api.connection;
+  const valid = await signIn(api);
+  const { apiKey } = await api.createCaller();
+  const [ended, expired, foreign] = [await signIn(api), await signIn(api), await signIn(api)];
+  await callAs(api, ended, 'POST', '/consumer/auth/logout');
+  await db.update(consumerSessions).set({ expiresAt: new Date() }).where(eq(consumerSessions.consumerId, expired.consumerId));
+  await db.update(consumers).set({ environment: 'production' }).where(eq(consumers.consumerId, foreign.consumerId));
+  const bearers = [ended.token, expired.token, foreign.token, `cst_${'a'.repeat(43)}`, valid.token.slice(0, -1), `${valid.token}a`, valid.consumerId, apiKey];
+  return { valid, invalid: [...bearers.map((token) => `Bearer ${token}`), 'Bearer', `Basic ${valid.token}`, valid.token, `Bearer "${valid.token}"`] };
+}
+
+describe('a session', () => {
+  test('opens no partner operation, in whichever header', async () => {
+    const { token } = await signIn(api);
+    const inKeyHeader = await api.call(null, 'GET', '/v1/recipients', undefined, { 'x-api-key': token });
+    const inItsOwn = await api.call(null, 'GET', '/v1/recipients', undefined, { authorization: `Bearer ${token}` });
+    expect([jsonOf(inKeyHeader).code, jsonOf(inItsOwn).code]).toEqual(['credential_invalid', 'credential_missing']);
+  });
+
+  test('is over after twelve hours, to the millisecond', async () => {
+    const consumer = await signIn(api);
+    const { session_expires_at: expiresAt } = jsonOf(await callAs(api, consumer, 'GET', '/consumer/me'));
+    const [row] = await api.connection.db.select().from(consumerSessions).where(eq(consumerSessions.consumerId, consumer.consumerId));
+    expect([expiresAt, (row?.expiresAt.getTime() ?? 0) - (row?.createdAt.getTime() ?? 0)]).toEqual([row?.expiresAt.toISOString(), 12 * HOUR_MS]);
+    aheadMs = 12 * HOUR_MS - MINUTE_MS;
+    expect((await callAs(api, consumer, 'GET', '/consumer/me')).statusCode).toBe(200);
+    aheadMs = 12 * HOUR_MS;
+    expect((await callAs(api, consumer, 'GET', '/consumer/me')).statusCode).toBe(401);
+  });
+
+  test('that is ended by logout is over at once and for ever, and no other with it', async () => {
+    const email = newEmail();
+    const [one, other] = [await signIn(api, { email }), await signIn(api, { email })];
+    const answer = await callAs(api, one, 'POST', '/consumer/auth/logout');
+    expect([answer.statusCode, answer.body]).toEqual([204, '']);
+    const after = await Promise.all([one, other].map((consumer) => callAs(api, consumer, 'GET', '/consumer/me')));
+    expect(after.map(({ statusCode }) => statusCode)).toEqual([401, 200]);
+    const revival = api.connection.pool.query('UPDATE consumer_sessions SET ended_at = NULL WHERE ended_at IS NOT NULL AND consumer_id = $1', [one.consumerId]);
+    await expect(revival).rejects.toThrow('stays so');
+  });
+
+  test('the scheme may be written in any case, as HTTP has it', async () => {
+    const { token } = await signIn(api);
+    const answer = await api.call(null, 'GET', '/consumer/me', undefined, { authorization: `bearer ${token}` });
+    expect(answer.statusCode).toBe(200);
+  });
+});

@@ -1,0 +1,280 @@
+/** A consumer's transfers (contract §12): settlements under ids of their own, by keys that are the consumer's own. */
+import { count, eq } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { newId } from '../../db/id.ts';
+import { outbox, settlements } from '../../db/schema/index.ts';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import {
+  type ConsumerCaller,
+  callAs,
+  createConsumerRecipient,
+  createQuote,
+  insertConsumerSession,
+  signIn,
+  transfer,
+  transferBody,
+} from '../support/consumer.ts';
+import { digestTables } from '../support/database.ts';
+import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+let api: TestApi;
+let consumer: ConsumerCaller;
+let recipientId: string;
+let aheadMs = 0;
+beforeAll(async () => {
+  api = await createTestApi({ deps: { now: () => new Date(Date.now() + aheadMs) } });
+  consumer = await signIn(api);
+  recipientId = await createConsumerRecipient(api, consumer);
+});
+afterEach(() => {
+  aheadMs = 0;
+});
+afterAll(() => api.close());
+
+const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
+  jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
+const quoted = (quoteId: string, overrides: Record<string, unknown> = {}) => ({
+  quote_id: quoteId,
+  recipient_id: recipientId,
+  card_token: 'tok_visa',
+  ...overrides,
+});
+const read = (caller: ConsumerCaller, transferId: string) => callAs(api, caller, 'GET', `/consumer/transfers/${transferId}`);
+const settlementsOf = async (caller: ConsumerCaller) =>
+  (await api.connection.db.select({ n: count() }).from(settlements).where(eq(settlements.orgId, caller.consumerId)))[0]?.n;
+
+describe('POST /consumer/transfers refuses', () => {
+  test.each<[string, () => unknown, [string, string][]]>([
+    ['no body', () => undefined, [['body', 'missing']]],
+    [
+      'neither a quote nor what one has',
+      () => ({ recipient_id: recipientId, card_token: 'tok_visa' }),
+      [
+        ['body.corridor', 'missing'],
+        ['body.amount', 'missing'],
+        ['body.payment_method', 'missing'],
+      ],
+    ],
+    [
+      'a quote and what one has',
+      () => transferBody(recipientId, { quote_id: newId(), payout_rail: 'bank_transfer' }),
+      [
+        ['body.corridor', 'value_error'],
+        ['body.amount', 'value_error'],
+        ['body.payment_method', 'value_error'],
+        ['body.payout_rail', 'value_error'],
+      ],
+    ],
+    ['no token for the card', () => transferBody(recipientId, { card_token: undefined }), [['body.card_token', 'missing']]],
+    ['a token that is not for the method', () => transferBody(recipientId, { payment_method: 'wire' }), [['body.card_token', 'value_error']]],
+    [
+      'an account token that bank linking gave nobody',
+      () => transferBody(recipientId, { payment_method: 'ach', card_token: null, banklink_account_token: 'x' }),
+      [['body.banklink_account_token', 'value_error']],
+    ],
+    ['an amount beyond the bounds', () => transferBody(recipientId, { amount: '10000.01' }), [['body.amount', 'value_error']]],
+    ["a recipient of another country than the corridor's", () => transferBody(recipientId, { corridor: 'US-TT' }), [['body.recipient_id', 'value_error']]],
+    ['metadata, which consumers have none', () => transferBody(recipientId, { metadata: {} }), [['body.metadata', 'extra_forbidden']]],
+  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+    const before = await digestTables(api.connection.pool);
+    const answer = await transfer(api, consumer, body());
+    expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test.each([
+    ['no key', {}, 'missing'],
+    ['a key of 15 characters', { 'idempotency-key': 'a'.repeat(15) }, 'string_too_short'],
+    ['a key of 129 characters', { 'idempotency-key': 'a'.repeat(129) }, 'string_too_long'],
+    ['a key that does not start alphanumeric', { 'idempotency-key': `-${'a'.repeat(20)}` }, 'string_pattern_mismatch'],
+  ])('422 for %s', async (_case, headers, type) => {
+    const answer = await callAs(api, consumer, 'POST', '/consumer/transfers', transferBody(recipientId), headers);
+    expect([answer.statusCode, typesOf(answer)]).toEqual([422, [['header.Idempotency-Key', type]]]);
+  });
+
+  test("422 for a token that does not go with the quote's method", async () => {
+    const card = await createQuote(api, consumer);
+    const wire = await createQuote(api, consumer, { payment_method: 'wire' });
+    expect(typesOf(await transfer(api, consumer, quoted(card.quote_id, { card_token: undefined })))).toEqual([['body.card_token', 'missing']]);
+    expect(typesOf(await transfer(api, consumer, quoted(wire.quote_id)))).toEqual([['body.card_token', 'value_error']]);
+    const both = await transfer(api, consumer, quoted(card.quote_id, { banklink_account_token: 'x' }));
+    expect(typesOf(both)).toEqual([['body.banklink_account_token', 'value_error']]);
+  });
+
+  test("404 for another consumer's or a partner's recipient and another consumer's quote, with the body of an id that nobody has, and nothing is written", async () => {
+    const other = await signIn(api);
+    const recipients = [await createConsumerRecipient(api, other), await createRecipient({ api }, await api.createCaller()), newId()];
+    const quotes = [(await createQuote(api, other)).quote_id, newId()];
+    const before = await digestTables(api.connection.pool);
+    const answers = [
+      ...(await Promise.all(recipients.map((id) => transfer(api, consumer, transferBody(id))))),
+      ...(await Promise.all(quotes.map((id) => transfer(api, consumer, quoted(id))))),
+    ];
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 404));
+    expect(new Set(answers.map((answer) => answer.body.replace(jsonOf(answer).request_id, ''))).size).toBe(1);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test.each(['remote-sandbox', 'production'] as const)('503 in %s: every launch gate is closed, nothing is quoted, and nothing is written', async (runtime) => {
+    const remote = await createTestApi({ runtime });
+    const caller = await insertConsumerSession(remote);
+    const id = await createConsumerRecipient(remote, caller);
+    const before = await digestTables(remote.connection.pool);
+    const refused = await transfer(remote, caller, transferBody(id));
+    expect(jsonOf(refused)).toMatchObject({
+      status: 503,
+      code: 'launch_gates_closed',
+      gates: expect.arrayContaining([expect.objectContaining({ gate: 'rail_admission' })]),
+    });
+    const quote = await callAs(remote, caller, 'POST', '/consumer/quote', { corridor: 'US-JM', amount: '250.00', payment_method: 'card' });
+    expect(jsonOf(quote)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
+    expect(await digestTables(remote.connection.pool)).toEqual(before);
+    await remote.close();
+  });
+});
+
+describe('POST /consumer/transfers', () => {
+  test('201 with the settlement under an id of its own, started by the outbox, readable at its Location', async () => {
+    const answer = await transfer(api, consumer, transferBody(recipientId, { reference: 'School fees' }));
+    expect(answer.statusCode).toBe(201);
+    const made = jsonOf(answer);
+    expect(made).toMatchObject({
+      transfer_id: expect.stringMatching(UUID_V7),
+      settlement_id: expect.stringMatching(/^stl_[a-z2-7]{32}$/),
+      status: 'accepted',
+      amount: '250.00',
+      destination_amount: '37829.63',
+      payment_method: 'card',
+      payout_rail: 'bank_transfer',
+      reference: 'School fees',
+      recipient_id: recipientId,
+      simulation: true,
+      timeline: [{ status: 'accepted', at: made.created_at }],
+      amount_received: '0.00',
+      failure: null,
+    });
+    expect(answer.headers['location']).toBe(`/consumer/transfers/${made.transfer_id}`);
+    const reread = await read(consumer, made.transfer_id);
+    expect([reread.statusCode, jsonOf(reread), reread.headers['retry-after']]).toEqual([200, made, '1']);
+    const started = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, made.settlement_id));
+    expect(started).toEqual([
+      expect.objectContaining({ kind: 'settlement', context: { orgId: consumer.consumerId, corridor: 'US-JM', paymentMethod: 'card' } }),
+    ]);
+    expect(JSON.stringify(made)).not.toContain(consumer.consumerId);
+  });
+
+  test('a wire tells the payer where to send it', async () => {
+    const made = jsonOf(await transfer(api, consumer, transferBody(recipientId, { payment_method: 'wire', card_token: undefined })));
+    expect(made.payment_instructions).toMatchObject({ reference: made.settlement_id, amount: '250.00', simulation: true });
+  });
+
+  test('a quote copies its inputs, the rail that it chose as well', async () => {
+    const quote = await createQuote(api, consumer, { amount: '99.5', payment_method: 'card' });
+    const answer = await transfer(api, consumer, quoted(quote.quote_id));
+    expect(answer.statusCode).toBe(201);
+    const same = ['corridor', 'amount', 'payment_method', 'payout_rail', 'total_fees', 'fx_rate', 'destination_amount'];
+    const pick = (from: Json) => same.map((field) => from[field]);
+    expect(pick(jsonOf(answer))).toEqual(pick(quote));
+  });
+
+  test('a quote whose figures are out of date still copies its inputs, and may be used again', async () => {
+    const quote = await createQuote(api, consumer);
+    aheadMs = 31_000;
+    const answers = [await transfer(api, consumer, quoted(quote.quote_id)), await transfer(api, consumer, quoted(quote.quote_id))];
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201]);
+    expect(new Set(answers.map((answer) => jsonOf(answer).transfer_id)).size).toBe(2);
+  });
+});
+
+describe("a transfer's idempotency key", () => {
+  test('8 identical requests at once: one settlement and eight answers of the same bytes', async () => {
+    const caller = await signIn(api);
+    const body = transferBody(await createConsumerRecipient(api, caller));
+    const key = crypto.randomUUID();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => transfer(api, caller, body, key)));
+    expect(new Set(answers.map(({ statusCode, body: bytes, headers }) => `${statusCode} ${bytes} ${headers['location']}`)).size).toBe(1);
+    expect(answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true')).toHaveLength(7);
+    expect(await settlementsOf(caller)).toBe(1);
+  });
+
+  test('409 for another command, naming the fields that differ, before anything that it names is looked for', async () => {
+    const key = crypto.randomUUID();
+    await transfer(api, consumer, transferBody(recipientId), key);
+    const before = await digestTables(api.connection.pool);
+    const other = await transfer(api, consumer, transferBody(recipientId, { amount: '251.00', card_token: 'tok_declined' }), key);
+    expect(jsonOf(other)).toMatchObject({ status: 409, code: 'idempotency_key_reused', mismatch: ['amount', 'card_token'] });
+    const lost = await transfer(api, consumer, quoted(newId()), key);
+    expect(jsonOf(lost)).toMatchObject({ status: 409, mismatch: ['amount', 'corridor', 'payment_method', 'quote_id'] });
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('a refused request does not bind it', async () => {
+    const key = crypto.randomUUID();
+    expect((await transfer(api, consumer, transferBody(newId()), key)).statusCode).toBe(404);
+    expect((await transfer(api, consumer, transferBody(recipientId), key)).statusCode).toBe(201);
+  });
+
+  test("is the consumer's own: another consumer and a partner use the same one for theirs", async () => {
+    const [other, partner] = [await signIn(api), await api.createCaller()];
+    const key = crypto.randomUUID();
+    const answers = [
+      await transfer(api, consumer, transferBody(recipientId), key),
+      await transfer(api, other, transferBody(await createConsumerRecipient(api, other)), key),
+      await api.call(partner, 'POST', '/v2/settle', settleBody(await createRecipient({ api }, partner)), { 'idempotency-key': key }),
+    ];
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201, 202]);
+    expect(new Set(answers.map((answer) => jsonOf(answer).settlement_id)).size).toBe(3);
+  });
+});
+
+describe('reading transfers', () => {
+  test("404 for another consumer's, a settlement's id and ids that nobody has, with one body", async () => {
+    const other = await signIn(api);
+    const made = jsonOf(await transfer(api, consumer, transferBody(recipientId)));
+    const oneDigitOff = made.transfer_id.replace(/.$/, (digit: string) => (digit === '0' ? '1' : '0'));
+    const answers = [
+      await read(other, made.transfer_id),
+      ...(await Promise.all(
+        [made.settlement_id, oneDigitOff, made.transfer_id.toUpperCase(), newId(), 'x', 'ffffffff-ffff-7fff-bfff-ffffffffffff'].map((id) => read(consumer, id)),
+      )),
+    ];
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 404));
+    const bodyOf = (answer: (typeof answers)[number]) => {
+      const { request_id: _requestId, instance: _instance, ...same } = jsonOf(answer);
+      return JSON.stringify(same);
+    };
+    expect(new Set(answers.map(bodyOf)).size).toBe(1);
+  });
+
+  test('422 for an id of 37 characters', async () => {
+    expect(typesOf(await read(consumer, 'a'.repeat(37)))).toEqual([['path.transfer_id', 'string_too_long']]);
+  });
+
+  test('of two that were accepted in the same millisecond each is itself', async () => {
+    const caller = await signIn(api);
+    const body = transferBody(await createConsumerRecipient(api, caller));
+    const made = [jsonOf(await transfer(api, caller, body)), jsonOf(await transfer(api, caller, body))];
+    const moment = new Date('2026-11-21T08:00:00.123Z');
+    await api.connection.db.update(settlements).set({ createdAt: moment }).where(eq(settlements.orgId, caller.consumerId));
+    const listed = jsonOf(await callAs(api, caller, 'GET', '/consumer/transfers'));
+    expect(new Set(listed.map((each: Json) => each.transfer_id.slice(0, 13))).size).toBe(1);
+    for (const each of listed) expect(jsonOf(await read(caller, each.transfer_id)).settlement_id).toBe(each.settlement_id);
+    expect(new Set(listed.map((each: Json) => each.settlement_id))).toEqual(new Set(made.map((each) => each.settlement_id)));
+  });
+
+  test("the list has the consumer's own, newest first, as each is read, and none of a partner's lists has them", async () => {
+    const [caller, partner] = [await signIn(api), await api.createCaller()];
+    const id = await createConsumerRecipient(api, caller);
+    const ids: string[] = [];
+    for (let each = 0; each < 3; each += 1) ids.push(jsonOf(await transfer(api, caller, transferBody(id))).transfer_id);
+    const answer = await callAs(api, caller, 'GET', '/consumer/transfers');
+    expect([answer.statusCode, answer.headers['x-total-count']]).toEqual([200, '3']);
+    expect(jsonOf(answer).map((each: Json) => each.transfer_id)).toEqual(ids.reverse());
+    expect(jsonOf(answer)[0]).toEqual(jsonOf(await read(caller, ids[0] ?? '')));
+    const settlementId = jsonOf(answer)[0].settlement_id;
+    expect((await api.call(partner, 'GET', `/v2/settle/${settlementId}`)).statusCode).toBe(404);
+    expect(jsonOf(await api.call(partner, 'GET', '/v1/caribbean/settlements'))).toEqual([]);
+  });
+});

@@ -1,0 +1,213 @@
+/** Simulated multisig wallets (contract §13). */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checksumAddress, hasRightChecksum } from '../../api/wallet-address.ts';
+import { newId } from '../../db/id.ts';
+import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { digestTables } from '../support/database.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
+
+const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const ZERO = `0x${'0'.repeat(40)}`;
+
+/** The test cases of EIP-55. */
+const ALL_CAPS = ['0x52908400098527886E0F7030069857D2E4169EE7', '0x8617E340B3D01FA5F11F306F4090FD50E238070D'];
+const ALL_LOWER = ['0xde709f2102306220921060314715629080e2fb77', '0x27b1fdb04752bbc536007a920d24acb045561c26'];
+const [A = '', B = '', C = '', D = ''] = [
+  '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+  '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359',
+  '0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB',
+  '0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb',
+];
+const VECTORS = [...ALL_CAPS, ...ALL_LOWER, A, B, C, D];
+
+let api: TestApi;
+let caller: Caller;
+beforeAll(async () => {
+  api = await createTestApi();
+  caller = await api.createCaller('settle');
+});
+afterAll(() => api.close());
+
+const signers = (...addresses: string[]) => addresses.map((address) => ({ address }));
+const walletBody = (overrides: Record<string, unknown> = {}) => ({ name: 'Treasury', signers: signers(A, B, C), threshold: 2, ...overrides });
+const create = (body: unknown, by = caller) => api.call(by, 'POST', '/v1/wallets', body);
+const made = async (overrides: Record<string, unknown> = {}, by = caller): Promise<Json> => {
+  const answer = await create(walletBody(overrides), by);
+  if (answer.statusCode !== 201) throw new Error(`wallet refused: ${answer.body}`);
+  return jsonOf(answer);
+};
+/** The address with the case of its `place`-th letter turned. */
+const withWrongCase = (address: string, place: number): string => {
+  let letter = 0;
+  return address.replace(/[a-fA-F]/g, (digit) => {
+    letter += 1;
+    return letter === place ? (digit === digit.toLowerCase() ? digit.toUpperCase() : digit.toLowerCase()) : digit;
+  });
+};
+
+describe('EIP-55', () => {
+  test.each(VECTORS)('%s is what its own digits give, in whichever case they come', (address) => {
+    expect([address.toLowerCase(), `0x${address.slice(2).toUpperCase()}`].map(checksumAddress)).toEqual([address, address]);
+    expect(hasRightChecksum(address)).toBe(true);
+  });
+
+  test.each([A, B, C, D])('%s with any one letter in the other case is wrong', (address) => {
+    const letters = address.slice(2).match(/[a-fA-F]/g)?.length ?? 0;
+    const altered = Array.from({ length: letters }, (_, place) => withWrongCase(address, place + 1));
+    expect(new Set(altered).size).toBe(letters);
+    expect(altered.filter(hasRightChecksum)).toEqual([]);
+  });
+});
+
+describe('POST /v1/wallets', () => {
+  test.each<[string, unknown, [string, string][]]>([
+    ['no body', undefined, [['body', 'missing']]],
+    [
+      'no fields',
+      {},
+      [
+        ['body.name', 'missing'],
+        ['body.signers', 'missing'],
+        ['body.threshold', 'missing'],
+      ],
+    ],
+    ['an empty name', walletBody({ name: '' }), [['body.name', 'string_too_short']]],
+    ['a name of 81 characters', walletBody({ name: 'a'.repeat(81) }), [['body.name', 'string_too_long']]],
+    ['no signers', walletBody({ signers: [] }), [['body.signers', 'too_short']]],
+    [
+      'eleven signers',
+      walletBody({ signers: Array.from({ length: 11 }, (_, place) => ({ address: `0x${String(place + 10).repeat(20)}` })) }),
+      [['body.signers', 'too_long']],
+    ],
+    ['a threshold of none', walletBody({ threshold: 0 }), [['body.threshold', 'greater_than_equal']]],
+    ['a threshold of more than there are signers', walletBody({ threshold: 4 }), [['body.threshold', 'value_error']]],
+    ['a threshold of a half', walletBody({ threshold: 1.5 }), [['body.threshold', 'int_type']]],
+    ['a threshold as text', walletBody({ threshold: '2' }), [['body.threshold', 'int_type']]],
+    ['a signer without an address', walletBody({ signers: [{ label: 'x' }], threshold: 1 }), [['body.signers.0.address', 'missing']]],
+    ['a signer as text', walletBody({ signers: [A], threshold: 1 }), [['body.signers.0', 'dict_type']]],
+    ['an address without 0x', walletBody({ signers: signers(`${A.slice(2)}00`), threshold: 1 }), [['body.signers.0.address', 'string_pattern_mismatch']]],
+    ['an address with 0X', walletBody({ signers: signers(A.replace('0x', '0X')), threshold: 1 }), [['body.signers.0.address', 'string_pattern_mismatch']]],
+    ['an address that is too short', walletBody({ signers: signers(A.slice(0, -1)), threshold: 1 }), [['body.signers.0.address', 'string_too_short']]],
+    [
+      'an address with a letter that is no digit',
+      walletBody({ signers: signers(A.replace('5a', '5g')), threshold: 1 }),
+      [['body.signers.0.address', 'string_pattern_mismatch']],
+    ],
+    ['a wrong checksum', walletBody({ signers: signers(A, withWrongCase(B, 3)) }), [['body.signers.1.address', 'value_error']]],
+    ['the zero address', walletBody({ signers: signers(A, ZERO) }), [['body.signers.1.address', 'value_error']]],
+    ['one signer twice', walletBody({ signers: signers(A, B, A) }), [['body.signers.2.address', 'value_error']]],
+    ['one signer twice in two spellings', walletBody({ signers: signers(A, B, A.toLowerCase()) }), [['body.signers.2.address', 'value_error']]],
+    ['a label that is empty', walletBody({ signers: [{ address: A, label: '' }], threshold: 1 }), [['body.signers.0.label', 'string_too_short']]],
+    ['a network that there is not', walletBody({ network: 'solana' }), [['body.network', 'enum']]],
+    ['an address of its own', walletBody({ address: A }), [['body.address', 'extra_forbidden']]],
+  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+    const before = await digestTables(api.connection.pool);
+    const answer = await create(body);
+    expect(answer.statusCode).toBe(422);
+    expect(jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type])).toEqual(faults);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test.each(['remote-sandbox', 'production'] as const)('503 local_sandbox_only in %s, and nothing is written', async (runtime) => {
+    const remote = await createTestApi({ runtime });
+    const partner = await remote.createCaller('full');
+    const before = await digestTables(remote.connection.pool);
+    expect(jsonOf(await remote.call(partner, 'POST', '/v1/wallets', walletBody()))).toMatchObject({ status: 503, code: 'local_sandbox_only' });
+    expect(await digestTables(remote.connection.pool)).toEqual(before);
+    expect(jsonOf(await remote.call(partner, 'GET', '/v1/wallets'))).toEqual([]);
+    await remote.close();
+  });
+
+  test('201 with what was given, said to be simulated and nowhere deployed', async () => {
+    const named = [{ address: B.toLowerCase(), label: 'Ops' }, { address: A }];
+    const answer = await create(walletBody({ signers: named, network: 'base' }));
+    expect(answer.statusCode).toBe(201);
+    const wallet = jsonOf(answer);
+    expect(wallet).toEqual({
+      wallet_id: expect.stringMatching(UUID_V7),
+      org_id: caller.orgId,
+      name: 'Treasury',
+      network: 'base',
+      address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
+      signers: [
+        { address: B.toLowerCase(), label: 'Ops' },
+        { address: A, label: null },
+      ],
+      threshold: 2,
+      type: 'multisig',
+      simulated: true,
+      deployed: false,
+      created_at: expect.stringMatching(MOMENT),
+    });
+    expect(checksumAddress(wallet.address)).toBe(wallet.address);
+    expect(answer.headers['location']).toBe(`/v1/wallets/${wallet.wallet_id}`);
+  });
+
+  test('ten signers of ten, and ethereum where nothing is said', async () => {
+    const ten = Array.from({ length: 10 }, (_, place) => ({ address: `0x${String(place + 10).repeat(20)}` }));
+    expect(await made({ signers: ten, threshold: 10, network: null })).toMatchObject({ threshold: 10, network: 'ethereum' });
+  });
+
+  test("the address stays the same whatever the signers' order, spelling and labels, also of a second wallet", async () => {
+    const first = await made();
+    const same = [
+      await made(),
+      await made({ signers: signers(C.toLowerCase(), A, B) }),
+      await made({ signers: [{ address: A, label: 'x' }, { address: B }, { address: C }] }),
+    ];
+    expect(same.map(({ address }) => address)).toEqual(same.map(() => first.address));
+    expect(new Set([first, ...same].map(({ wallet_id: id }) => id)).size).toBe(4);
+  });
+
+  test('the address is another for another name, network, threshold, signer or organization', async () => {
+    const { address } = await made();
+    const others = [
+      await made({ name: 'Treasury 2' }),
+      await made({ network: 'polygon' }),
+      await made({ threshold: 3 }),
+      await made({ signers: signers(A, B, D) }),
+      await made({ signers: signers(A, B) }),
+      await made({}, await api.createCaller('settle')),
+    ];
+    expect(new Set([address, ...others.map((wallet) => wallet.address)]).size).toBe(7);
+  });
+
+  test('a wallet is never changed', async () => {
+    await made();
+    await expect(api.connection.pool.query('UPDATE wallets SET threshold = 1')).rejects.toThrow();
+    await expect(api.connection.pool.query('DELETE FROM wallets')).rejects.toThrow();
+  });
+});
+
+describe('reading wallets', () => {
+  test("404 for another organization's wallet, with the body of an id that nobody has", async () => {
+    const { wallet_id: foreign } = await made({}, await api.createCaller());
+    const bodies = await Promise.all(
+      [foreign, newId()].map(async (id) => {
+        const answer = await api.call(caller, 'GET', `/v1/wallets/${id}`, undefined, { 'x-request-id': 'same' });
+        return [answer.statusCode, answer.body.replaceAll(id, '<id>')];
+      }),
+    );
+    expect(bodies[0]?.[0]).toBe(404);
+    expect(bodies[0]).toEqual(bodies[1]);
+  });
+
+  test('200 with what its creation answered, for any scope', async () => {
+    const wallet = await made();
+    const reader = await api.createKey(caller.orgId, 'read');
+    const answer = await api.call(reader, 'GET', `/v1/wallets/${wallet.wallet_id}`);
+    expect([answer.statusCode, jsonOf(answer)]).toEqual([200, wallet]);
+  });
+
+  test("the list has the organization's own, newest first, in pages", async () => {
+    const partner = await api.createCaller('settle');
+    const ids: string[] = [];
+    for (const name of ['one', 'two', 'three']) ids.push((await made({ name }, partner)).wallet_id);
+    const page = await api.call(partner, 'GET', '/v1/wallets?limit=2');
+    expect(jsonOf(page).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(1).reverse());
+    expect([page.headers['x-total-count'], page.headers['link']]).toEqual(['3', '</v1/wallets?limit=2&offset=2>; rel="next"']);
+    const last = await api.call(partner, 'GET', '/v1/wallets?limit=2&offset=2');
+    expect(jsonOf(last).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(0, 1));
+  });
+});
