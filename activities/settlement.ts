@@ -117,7 +117,9 @@ async function admit(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Dat
 
 /** Enters awaiting_funds and applies what is already known, so that evidence which came early is not waited for. */
 async function beginCollection(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
-  if ((await closedGates(deps, tx, settlement)).length > 0) throw new DomainError('launch_gates_closed');
+  if ((await closedGates(deps, tx, settlement)).length > 0) {
+    return await moveSettlement(tx, settlement, { to: 'rejected', at, reason: 'launch_gates_closed', failure: FAILURES.gateClosed });
+  }
   const waiting = await moveSettlement(tx, settlement, { to: 'awaiting_funds', at, reason: 'compliance_passed' });
   if (settlement.paymentMethod === 'internal') {
     await recordEvidence(tx, waiting, internalFunding(waiting), at, settlement.requestId);

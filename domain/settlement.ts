@@ -30,12 +30,12 @@ export type Transition = { readonly from: SettlementStatus | null; readonly to: 
 
 export const TRANSITIONS: readonly Transition[] = [
   { from: null, to: 'accepted', when: 'record committed' },
-  { from: 'accepted', to: 'rejected', when: 'screening hit, or recipient inactive' },
+  { from: 'accepted', to: 'rejected', when: 'screening hit, recipient inactive, or a launch gate closed' },
   { from: 'accepted', to: 'compliance_hold', when: 'amount of 1 000.00 or more and recipient not verified' },
   { from: 'accepted', to: 'awaiting_funds', when: 'compliance passes' },
   { from: 'accepted', to: 'canceled', when: 'canceled by the partner' },
   { from: 'compliance_hold', to: 'awaiting_funds', when: 'compliance passes' },
-  { from: 'compliance_hold', to: 'rejected', when: 'verification rejected' },
+  { from: 'compliance_hold', to: 'rejected', when: 'verification rejected, or a launch gate closed' },
   { from: 'compliance_hold', to: 'expired', when: 'seven days without a decision' },
   { from: 'compliance_hold', to: 'canceled', when: 'canceled by the partner' },
   { from: 'awaiting_funds', to: 'funded', when: 'evidence covers the amount' },

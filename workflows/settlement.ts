@@ -1,7 +1,7 @@
 /**
  * A settlement's life: admit, hold until compliance has decided, wait for the money, pay out, settle; an operator
- * decides about a payout that nobody answered for. PostgreSQL holds what is true; this decides what is tried next and how long is waited. Started again on a settlement that is
- * half-way, it goes on from there.
+ * decides about a payout that nobody answered for. PostgreSQL holds what is true; this decides what is tried next and
+ * how long is waited. Started again on a settlement that is half-way, it goes on from there.
  */
 import { ApplicationFailure, allHandlersFinished, condition, setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
 import type { SettlementState, SettlementStep } from '../activities/settlement.ts';
@@ -26,7 +26,9 @@ export async function settlement(input: SettlementInput): Promise<{ status: Sett
   let state = told(await record.admitSettlement(step()));
   if (state.status === 'compliance_hold') state = await review(state, record.reviewCompliance);
   if (state.status === 'awaiting_funds') state = await review(state, record.reviewFunding);
-  if (state.status === 'funded') state = told(await visible('Send the payout; settle and certify what the rail confirms').sendPayout(step()));
+  // A run that was lost while the rail was asked asks again, which is asking once.
+  if (state.status === 'funded' || state.status === 'paying_out')
+    state = told(await visible('Send the payout; settle and certify what the rail confirms').sendPayout(step()));
   if (state.status === 'paying_out') state = await review(state, record.reviewPayout);
   if (state.status === 'needs_review') state = told(await untilResolved(state));
   return { status: state.status, failure: state.failureCode };

@@ -3,6 +3,7 @@ import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
 import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import { corridor, currency, environment, id, metadata, money, rail, settlementId, text, timestamp } from './common.ts';
+import { priced } from './estimate.ts';
 
 const TOKEN_LENGTH_MAX = 1024;
 export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
@@ -39,10 +40,18 @@ export const SettleRequestV2 = z
     card_token: paymentToken().optional().meta({ example: 'tok_visa', description: 'Exactly when payment_method is card.' }),
     banklink_account_token: paymentToken().optional().meta({ description: 'Exactly when payment_method is ach; from /v2/banklink/exchange.' }),
   })
-  .superRefine(checkPaymentTokens)
+  .superRefine((body, context) => {
+    checkPaymentTokens(body, context);
+    priced({ corridor: body.corridor, amount: body.amount, paymentMethod: body.payment_method, payoutRail: body.payout_rail }, context);
+  })
   .meta({ id: 'SettleRequestV2' });
 
-export const CaribbeanOfframpRequest = z.strictObject(command).meta({ id: 'CaribbeanOfframpRequest' });
+export const CaribbeanOfframpRequest = z
+  .strictObject(command)
+  .superRefine((body, context) => {
+    priced({ corridor: body.corridor, amount: body.amount, paymentMethod: 'internal', payoutRail: body.payout_rail }, context);
+  })
+  .meta({ id: 'CaribbeanOfframpRequest' });
 
 const answer = {
   settlement_id: z.string().meta({ example: 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h' }),

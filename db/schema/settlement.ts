@@ -88,7 +88,7 @@ export const settlementExceptions = pgTable(
   (table) => [uniqueIndex('settlement_exceptions_once').on(table.settlementId, table.type, table.evidenceId)],
 );
 
-/** The journal: a deferred trigger holds that each (settlement, step) sums to zero per currency. */
+/** The journal: a trigger holds that each (settlement, step) sums to zero per currency. */
 export const postings = pgTable(
   'postings',
   {

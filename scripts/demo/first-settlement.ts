@@ -6,7 +6,7 @@ const WAIT_SECONDS = 20;
 const CHANGES_MAX = 10;
 
 export async function playFirstSettlement(narrator: Narrator): Promise<void> {
-  const apiKey = await onboard(narrator);
+  const { apiKey } = await signUp(narrator);
   const recipientId = await registerRecipient(narrator, apiKey);
   await estimate(narrator, apiKey);
   const settlementId = await settle(narrator, apiKey, recipientId);
@@ -14,7 +14,8 @@ export async function playFirstSettlement(narrator: Narrator): Promise<void> {
   await readCertificate(narrator, apiKey, settlementId, certId);
 }
 
-async function onboard({ say, call }: Narrator): Promise<string> {
+/** A new organization with its first key. */
+export async function signUp({ say, call }: Narrator): Promise<{ apiKey: string; orgId: string }> {
   say('An organization signs up; its first key is shown once.');
   const { json } = await call({
     method: 'POST',
@@ -22,7 +23,7 @@ async function onboard({ say, call }: Narrator): Promise<string> {
     body: { name: 'Acme Remittances', country: 'US', contact_email: 'dev@acme.example' },
     expectStatus: 201,
   });
-  return String(json['api_key']);
+  return { apiKey: String(json['api_key']), orgId: String(json['org_id']) };
 }
 
 async function registerRecipient({ say, call, promise }: Narrator, apiKey: string): Promise<string> {

@@ -71,25 +71,30 @@ async function movesNothing(run: () => Promise<unknown>, failure: { type: string
   expect(await digestTables(api.connection.pool)).toEqual(before);
 }
 
-const CLOSED_BEFORE_COLLECTION = { type: 'launch_gates_closed', nonRetryable: true };
+/** A closed gate decides: the settlement is rejected before anything is collected, and no provider is asked. */
+async function isRejected(activities: ReturnType<typeof worker>, settlementId: string): Promise<void> {
+  const { db } = api.connection;
+  await db.delete(outbox);
+  expect(await activities.admitSettlement(step(settlementId))).toMatchObject({ status: 'rejected', failureCode: 'launch_gates_closed' });
+  expect(await balancesOf(settlementId)).toEqual({});
+  expect(await db.select().from(outbox)).toEqual([]);
+}
 
 describe.each(REMOTE)('a worker of %s', (runtime) => {
   test('collects nothing and starts no simulated provider, for want of evidence', async () => {
     const settlementId = await accept('US-JM', 'JM', environmentName(runtime));
-    await api.connection.db.delete(outbox);
-    await movesNothing(() => worker(runtime).admitSettlement(step(settlementId)), CLOSED_BEFORE_COLLECTION);
-    expect(await api.connection.db.select().from(outbox)).toEqual([]);
+    await isRejected(worker(runtime), settlementId);
   });
 
   test('collects nothing with every gate proven: there is no live adapter', async () => {
     await insertGateEvidence(api.connection.db, environmentName(runtime));
     const settlementId = await accept('US-JM', 'JM', environmentName(runtime));
-    await movesNothing(() => worker(runtime).admitSettlement(step(settlementId)), CLOSED_BEFORE_COLLECTION);
+    await isRejected(worker(runtime), settlementId);
   });
 
-  test("takes no step of the local sandbox's settlements, and pays none of them out by its simulated rail", async () => {
+  test("collects for none of the local sandbox's settlements, and pays none of them out by its simulated rail", async () => {
     const accepted = await accept('US-JM', 'JM');
-    await movesNothing(() => worker(runtime).admitSettlement(step(accepted)), CLOSED_BEFORE_COLLECTION);
+    await isRejected(worker(runtime), accepted);
     const sent = await accept('US-JM', 'JM');
     await fund(sent);
     const { db } = api.connection;
@@ -161,12 +166,13 @@ test('a step is judged by real time: evidence that expired while it was tried ag
   expect(await worker().sendPayout({ ...step(settlementId), nowMs: firstTried })).toMatchObject({ failureCode: 'launch_gates_closed' });
 });
 
-test.each(GATES)('%s alone, closed before the collection, keeps the local sandbox from collecting until newer evidence opens it', async (gate) => {
-  const settlementId = await accept('GB-BB', 'BB');
+test.each(GATES)('%s alone, closed before the collection, rejects; newer evidence opens it for the next settlement', async (gate) => {
   const { db } = api.connection;
   const older = { recordedAt: new Date(Date.now() - 2 * 86_400_000) };
+  const refused = await accept('GB-BB', 'BB');
   await insertGateEvidence(db, 'local sandbox', { gates: [gate], corridors: ['GB-BB'], operators: [], changes: older });
-  await movesNothing(() => worker().admitSettlement(step(settlementId)), CLOSED_BEFORE_COLLECTION);
+  await isRejected(worker(), refused);
   await insertGateEvidence(db, 'local sandbox', { gates: [gate], corridors: ['GB-BB'] });
-  expect(await worker().admitSettlement(step(settlementId))).toMatchObject({ status: 'awaiting_funds' });
+  const next = await accept('GB-BB', 'BB');
+  expect(await worker().admitSettlement(step(next))).toMatchObject({ status: 'awaiting_funds' });
 });
