@@ -96,7 +96,7 @@ describe('creation refuses', () => {
       post,
       post,
     ]);
-    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([201, 409]);
+    expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([201, 409]);
     expect(answers.find(({ statusCode }) => statusCode === 409)?.json()).toMatchObject({ code: 'state_conflict', current_state: 'subscription_limit_reached' });
   });
 });
@@ -202,10 +202,9 @@ describe('rotation', () => {
 describe('deliveries', () => {
   test('422 for a status that does not exist', async () => {
     const { webhook_id } = await create(caller);
-    expect(locs(await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`)).sort()).toEqual([
-      'query.limit greater_than_equal',
-      'query.status enum',
-    ]);
+    expect(new Set(locs(await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`)))).toEqual(
+      new Set(['query.limit greater_than_equal', 'query.status enum']),
+    );
   });
 
   test('a ping is answered 202 with its pending delivery, for this subscription alone, and nothing of the URL', async () => {
@@ -215,9 +214,7 @@ describe('deliveries', () => {
     const nudges = api.nudges();
     const delivery = jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`));
     expect(api.nudges()).toBe(nudges + 1);
-    expect(Object.keys(delivery).sort()).toEqual(
-      ['attempts', 'created_at', 'delivery_id', 'event_id', 'event_type', 'next_attempt_at', 'status', 'webhook_id'].sort(),
-    );
+    expect(Object.keys(delivery)).toEqual(['delivery_id', 'webhook_id', 'event_id', 'event_type', 'status', 'attempts', 'next_attempt_at', 'created_at']);
     expect(delivery).toMatchObject({ webhook_id, event_type: 'webhook.ping', status: 'pending', attempts: [] });
     const list = await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?limit=1`);
     expect(list.headers['x-total-count']).toBe('1');
