@@ -93,14 +93,16 @@ describe('the recipients', () => {
   test("the list has the consumer's own, newest first, and nobody else's", async () => {
     const [mine, other, partner] = [await signIn(api), await signIn(api), await api.createCaller()];
     const ids = [await createConsumerRecipient(api, mine), await createConsumerRecipient(api, mine)];
-    const foreign = [await createConsumerRecipient(api, other), await createRecipient({ api }, partner)];
+    await createConsumerRecipient(api, other);
+    await createRecipient({ api }, partner);
     const answer = await callAs(api, mine, 'GET', '/consumer/recipients');
     expect([answer.statusCode, answer.headers['x-total-count'], answer.headers['link']]).toEqual([200, '2', undefined]);
     expect(jsonOf(answer).map((recipient: { recipient_id: string }) => recipient.recipient_id)).toEqual(ids.reverse());
-    for (const id of ids) expect((await api.call(partner, 'GET', `/v1/recipients/${id}`)).statusCode).toBe(404);
-    const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(ids[0] ?? ''), { 'idempotency-key': crypto.randomUUID() });
-    expect(settled.statusCode).toBe(404);
-    expect(foreign).toHaveLength(2);
+    for (const id of ids) {
+      expect((await api.call(partner, 'GET', `/v1/recipients/${id}`)).statusCode).toBe(404);
+      const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(id), { 'idempotency-key': crypto.randomUUID() });
+      expect(settled.statusCode).toBe(404);
+    }
   });
 
   test('the list has 200 at most, and says how many there are', async () => {
