@@ -32,6 +32,7 @@ export const document = (frame: Frame, page: Page): string =>
 <html lang="en">
 <head>
 !${head(frame.assets, page.title)}
+!${stylesheet(frame.assets)}
 </head>
 <body>
 <a class="skip" href="#main">Skip to content</a>
@@ -52,11 +53,12 @@ export const document = (frame: Frame, page: Page): string =>
 </html>
 `;
 
-/** What a page's `head` holds, be it in the common frame or not. */
+/** What a page's `head` holds beside its styles. */
 export const head = (assets: Assets, title: string): string =>
   html`<meta charset="utf-8">
 <title>${title === SERVICE_NAME ? title : `${title} · ${SERVICE_NAME}`}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="stylesheet" href="${addressOf(assets.style)}">
 <link rel="icon" type="image/svg+xml" href="${addressOf(assets.icon)}">`;
+
+export const stylesheet = (assets: Assets): string => html`<link rel="stylesheet" href="${addressOf(assets.style)}">`;

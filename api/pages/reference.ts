@@ -5,7 +5,7 @@
 import { html } from 'ghtml';
 import type { Operation } from '../plugins/operation-list.ts';
 import { addressOf } from './asset.ts';
-import { type Frame, head, SERVICE_NAME } from './layout.ts';
+import { type Frame, head, SERVICE_NAME, stylesheet } from './layout.ts';
 
 /** What the reference's script is told; everything that would call out, try out or remember is off. */
 const CONFIGURATION = {
@@ -20,6 +20,8 @@ const CONFIGURATION = {
   showDeveloperTools: 'never',
   defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
   documentDownloadType: 'none',
+  // The one field that would take a key.
+  customCss: '.scalar-reference-intro-auth { display: none }',
 } as const;
 
 /** @param operations as registered; what the document hides is left out */
@@ -28,8 +30,9 @@ export const referencePage = (frame: Frame, operations: readonly Operation[]): s
 <html lang="en">
 <head>
 !${head(frame.assets, 'API reference')}
+<noscript>!${stylesheet(frame.assets)}</noscript>
 </head>
-<body class="reference">
+<body>
 <noscript>
 <main>
 <h1>${SERVICE_NAME}: API reference</h1>

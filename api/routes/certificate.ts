@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { z } from 'zod';
 import { type CertificateRow, findCertificate, listPostings } from '../../db/queries/certificate.ts';
 import { UNANCHORED } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -6,6 +7,9 @@ import { environmentName } from '../../domain/runtime.ts';
 import { checkCertificate } from '../certificate-check.ts';
 import { namesTag } from '../conditional.ts';
 import type { ApiDeps } from '../deps.ts';
+import { readStyle } from '../pages/asset.ts';
+import { CERTIFICATE_TYPES, certificateForms } from '../pages/certificate-form.ts';
+import { preferredType } from '../pages/negotiation.ts';
 import { principalOf } from '../route-config.ts';
 import { CertificateConditions, CertificatePath, CertificateVerification, CertificateVerifyQuery, EvidenceCertificate } from '../schemas/certificate.ts';
 
@@ -15,15 +19,20 @@ const CACHE_CONTROL = 'private, max-age=31536000, immutable';
 /** JSON schemas: the document's generator wraps them into headers. */
 const CERTIFICATE_HEADERS = {
   ETag: { type: 'string', description: 'The SHA-256 of the bytes, in hex.' },
+  Vary: { type: 'string', const: 'Accept' },
   'Cache-Control': { type: 'string', const: CACHE_CONTROL },
   'Content-Disposition': { type: 'string', description: 'A file named by the id.' },
-  'X-Certificate-Signature': { type: 'string', description: 'Detached Ed25519 JWS over the bytes (RFC 7797); its header names a key of the JWKS.' },
+  'X-Certificate-Signature': {
+    type: 'string',
+    description: 'With JSON alone: detached Ed25519 JWS over the bytes (RFC 7797); its header names a key of the JWKS.',
+  },
 } as const;
 
-/** Reads and checks the caller's certificates (contract §7); the bytes served are the bytes that were signed. */
+/** Reads and checks the caller's certificates (contract §7); the JSON served is the bytes that were signed. */
 export const certificateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
+    const forms = certificateForms((await readStyle()).toString());
     const getCertificate = async (orgId: string, certId: string): Promise<CertificateRow> => {
       const certificate = await findCertificate(deps.db, orgId, certId);
       if (!certificate) throw new DomainError('not_found');
@@ -37,13 +46,18 @@ export const certificateRoutes =
         schema: {
           tags: ['Caribbean off-ramp'],
           summary: 'Download an evidence certificate',
+          description: 'As JSON unless `Accept` likes `text/html` or `application/pdf` better. The JSON is what is signed.',
           params: CertificatePath,
           headers: CertificateConditions,
           response: {
             200: {
               description: 'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
               headers: CERTIFICATE_HEADERS,
-              content: { 'application/json': { schema: EvidenceCertificate } },
+              content: {
+                'application/json': { schema: EvidenceCertificate },
+                'text/html': { schema: z.string().meta({ description: 'For reading: says SIMULATION and UNANCHORED in words.' }) },
+                'application/pdf': { schema: z.string().meta({ format: 'binary', description: 'For print; the same certificate gives the same bytes.' }) },
+              },
             },
             304: { description: 'The caller has these bytes.' },
           },
@@ -51,13 +65,9 @@ export const certificateRoutes =
       },
       async (request, reply) => {
         const certificate = await getCertificate(principalOf(request).orgId, request.params.cert_id);
-        const etag = `"${certificate.sha256.toString('hex')}"`;
-        reply.headers({ ETag: etag, 'Cache-Control': CACHE_CONTROL, 'X-Certificate-Signature': certificate.signature });
-        if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-        return reply
-          .header('Content-Disposition', `attachment; filename="${certificate.certId}.json"`)
-          .header('Content-Type', 'application/json')
-          .send(certificate.content);
+        const { bytes, etag, headers } = await forms[preferredType(request.headers.accept, CERTIFICATE_TYPES)](certificate);
+        reply.headers({ ETag: etag, 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
+        return namesTag(request.headers['if-none-match'], etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
       },
     );
 

@@ -1,0 +1,49 @@
+/** The forms of a certificate (contract §7): its signed bytes, and what is made of them for people. */
+import { createHash } from 'node:crypto';
+import type { CertificateRow } from '../../db/queries/certificate.ts';
+import { certificateView } from './certificate.ts';
+import { certificateHtml, certificatePolicy } from './certificate-html.ts';
+import { certificatePdf } from './certificate-pdf.ts';
+
+/** JSON first: it is what was signed, and what comes where nothing else is asked for. */
+export const CERTIFICATE_TYPES = ['application/json', 'text/html', 'application/pdf'] as const;
+export type CertificateType = (typeof CERTIFICATE_TYPES)[number];
+
+/** `etag` names exactly these bytes. */
+export type CertificateForm = { readonly bytes: Buffer; readonly etag: string; readonly headers: Readonly<Record<string, string>> };
+
+type Make = (certificate: CertificateRow) => Promise<CertificateForm>;
+
+/** @param style the stylesheet that the HTML carries within it */
+export function certificateForms(style: string): Readonly<Record<CertificateType, Make>> {
+  const policy = certificatePolicy(style);
+  return {
+    'application/json': async (certificate) => ({
+      bytes: certificate.content,
+      etag: `"${certificate.sha256.toString('hex')}"`,
+      headers: {
+        'Content-Type': 'application/json',
+        'Content-Disposition': `attachment; filename="${certificate.certId}.json"`,
+        // Signs these bytes and no rendering of them.
+        'X-Certificate-Signature': certificate.signature,
+      },
+    }),
+    'text/html': async (certificate) =>
+      rendering(Buffer.from(certificateHtml(certificateView(certificate), style)), {
+        'Content-Type': 'text/html; charset=utf-8',
+        'Content-Disposition': `inline; filename="${certificate.certId}.html"`,
+        'Content-Security-Policy': policy,
+      }),
+    'application/pdf': async (certificate) =>
+      rendering(await certificatePdf(certificateView(certificate)), {
+        'Content-Type': 'application/pdf',
+        'Content-Disposition': `attachment; filename="${certificate.certId}.pdf"`,
+      }),
+  };
+}
+
+const rendering = (bytes: Buffer, headers: CertificateForm['headers']): CertificateForm => ({
+  bytes,
+  etag: `"${createHash('sha256').update(bytes).digest('hex')}"`,
+  headers,
+});

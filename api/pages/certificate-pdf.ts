@@ -1,0 +1,134 @@
+/**
+ * A certificate for print. The same certificate gives the same bytes wherever and whenever it is made: the standard
+ * fonts, no compression, no clock.
+ */
+import { once } from 'node:events';
+import PDFDocument from 'pdfkit';
+import type { CertificateTable, CertificateView } from './certificate.ts';
+import { QUIET_ZONE, qrCode } from './qr-code.ts';
+
+type Pdf = InstanceType<typeof PDFDocument>;
+
+/** Points; there are 72 to an inch. */
+const MARGIN = 50;
+const FACT_LABEL_WIDTH = 110;
+const ROW_GAP = 4;
+const COLUMN_GAP = 10;
+const QR_SIDE = 130;
+const FOOTER_FROM_BOTTOM = 34;
+
+const INK = '#17212b';
+const QUIET = '#4d5b68';
+const CAUTION = '#5c3d00';
+
+export async function certificatePdf(view: CertificateView): Promise<Buffer> {
+  const pdf = new PDFDocument({
+    size: 'A4',
+    margin: MARGIN,
+    compress: false,
+    bufferPages: true,
+    lang: 'en',
+    displayTitle: true,
+    info: {
+      Title: `Evidence certificate ${view.certId}`,
+      Subject: view.warnings.map(([word]) => word).join(', '),
+      CreationDate: view.settledAt,
+      ModDate: view.settledAt,
+    },
+  });
+  const chunks: Buffer[] = [];
+  pdf.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const ended = once(pdf, 'end');
+  draw(pdf, view);
+  pdf.end();
+  await ended;
+  return Buffer.concat(chunks);
+}
+
+function draw(pdf: Pdf, view: CertificateView): void {
+  pdf.font('Helvetica-Bold').fontSize(20).fillColor(INK).text('Evidence certificate').moveDown(0.5);
+  for (const [word, meaning] of view.warnings) warning(pdf, word, meaning);
+  pdf.moveDown(0.5);
+  for (const [name, value] of [['Certificate', view.certId] as const, ['SHA-256', view.sha256Hex] as const, ...view.facts]) fact(pdf, name, value);
+  for (const shown of view.tables) table(pdf, shown);
+  verification(pdf, view);
+  footers(pdf, view);
+}
+
+function warning(pdf: Pdf, word: string, meaning: string): void {
+  pdf.font('Helvetica-Bold').fontSize(13).fillColor(CAUTION).text(word, { continued: true });
+  pdf.font('Helvetica').fontSize(10).text(`   ${meaning}`);
+}
+
+function fact(pdf: Pdf, name: string, value: string): void {
+  const top = pdf.y;
+  pdf.font('Helvetica').fontSize(9.5).fillColor(QUIET).text(name, MARGIN, top, { width: FACT_LABEL_WIDTH });
+  pdf.fillColor(INK).text(value, MARGIN + FACT_LABEL_WIDTH, top, { width: innerWidth(pdf) - FACT_LABEL_WIDTH });
+  pdf.x = MARGIN;
+  pdf.y += 2;
+}
+
+function table(pdf: Pdf, { title, columns, rows }: CertificateTable): void {
+  const width = innerWidth(pdf) / columns.length;
+  pdf.moveDown(1);
+  keepTogether(pdf, 60);
+  pdf.font('Helvetica-Bold').fontSize(12).fillColor(INK).text(title, MARGIN).moveDown(0.3);
+  pdf.fontSize(8.5).fillColor(QUIET);
+  row(pdf, columns, width);
+  pdf.font('Helvetica').fillColor(INK);
+  for (const cells of rows) row(pdf, cells, width);
+}
+
+function row(pdf: Pdf, cells: readonly string[], width: number): void {
+  const height = Math.max(...cells.map((cell) => pdf.heightOfString(cell, { width: width - COLUMN_GAP })));
+  keepTogether(pdf, height + ROW_GAP);
+  const top = pdf.y;
+  for (const [column, cell] of cells.entries()) pdf.text(cell, MARGIN + column * width, top, { width: width - COLUMN_GAP });
+  pdf.x = MARGIN;
+  pdf.y = top + height + ROW_GAP;
+}
+
+function verification(pdf: Pdf, view: CertificateView): void {
+  pdf.moveDown(1);
+  keepTogether(pdf, QR_SIDE + 40);
+  pdf.font('Helvetica-Bold').fontSize(12).fillColor(INK).text('Verification', MARGIN).moveDown(0.3);
+  const top = pdf.y;
+  squares(pdf, view.qrText, MARGIN, top);
+  pdf
+    .font('Helvetica')
+    .fontSize(9.5)
+    .text(view.howToVerify, MARGIN + QR_SIDE + 15, top, { width: innerWidth(pdf) - QR_SIDE - 15 });
+  pdf
+    .moveDown(0.5)
+    .fillColor(QUIET)
+    .text('The code holds the id and the digest of this certificate, and no address.', { width: innerWidth(pdf) - QR_SIDE - 15 });
+}
+
+function squares(pdf: Pdf, text: string, left: number, top: number): void {
+  const { size, dark } = qrCode(text);
+  const side = QR_SIDE / (size + 2 * QUIET_ZONE);
+  for (const [column, line] of dark) pdf.rect(left + (column + QUIET_ZONE) * side, top + (line + QUIET_ZONE) * side, side, side);
+  pdf.fill('#000000').fillColor(INK);
+}
+
+/** On every page, since pages get separated. */
+function footers(pdf: Pdf, view: CertificateView): void {
+  const { start, count } = pdf.bufferedPageRange();
+  const words = view.warnings.map(([word]) => word).join(' · ');
+  for (let page = start; page < start + count; page += 1) {
+    pdf.switchToPage(page);
+    // Below the margin, where text would otherwise begin a page of its own.
+    pdf.page.margins.bottom = 0;
+    pdf
+      .font('Helvetica')
+      .fontSize(8)
+      .fillColor(QUIET)
+      .text(`${words} · ${view.certId} · page ${page - start + 1} of ${count}`, MARGIN, pdf.page.height - FOOTER_FROM_BOTTOM, { lineBreak: false });
+  }
+}
+
+const innerWidth = (pdf: Pdf): number => pdf.page.width - 2 * MARGIN;
+
+function keepTogether(pdf: Pdf, height: number): void {
+  if (pdf.y + height > pdf.page.height - MARGIN) pdf.addPage();
+}

@@ -1,0 +1,82 @@
+/**
+ * What the printable forms of a certificate say (contract §7), laid out by `certificate-html.ts` and `certificate-pdf.ts`.
+ * Everything comes from the certificate's own bytes, so that the same certificate always gives the same forms.
+ */
+import { createHash } from 'node:crypto';
+import type { z } from 'zod';
+import { certificateId } from '../../domain/certificate.ts';
+import { EvidenceCertificate } from '../schemas/certificate.ts';
+
+export type CertificateTable = { readonly title: string; readonly columns: readonly string[]; readonly rows: readonly (readonly string[])[] };
+
+export type CertificateView = {
+  readonly certId: string;
+  readonly sha256Hex: string;
+  /** When the settlement settled; the one moment that a form bears. */
+  readonly settledAt: Date;
+  /** What must not be overlooked, each a word and its meaning. */
+  readonly warnings: readonly (readonly [string, string])[];
+  readonly facts: readonly (readonly [string, string])[];
+  readonly tables: readonly CertificateTable[];
+  /** The id and the digest, and no address: there is no public verification. */
+  readonly qrText: string;
+  readonly howToVerify: string;
+};
+
+/** The digest as a page shows it, and whether the bytes still have the id that they are stored under. */
+type StoredCertificate = { readonly certId: string; readonly content: Buffer };
+
+/** @throws when the bytes are not those that the id was made of: nothing is printed that was not certified */
+export function certificateView({ certId, content }: StoredCertificate): CertificateView {
+  const sha256Hex = createHash('sha256').update(content).digest('hex');
+  if (certificateId(sha256Hex) !== certId) throw new Error(`the bytes of certificate ${certId} have another digest`);
+  const certificate = EvidenceCertificate.parse(JSON.parse(content.toString()));
+  const last = certificate.timeline.at(-1);
+  if (!last) throw new Error(`certificate ${certId} tells no history`);
+  return {
+    certId,
+    sha256Hex,
+    settledAt: new Date(last.at),
+    warnings: [
+      ['SIMULATION', 'No value moved. This is a record of the local sandbox.'],
+      ['UNANCHORED', 'This certificate is published on no ledger and by no authority of time.'],
+    ],
+    facts: facts(certificate),
+    tables: tables(certificate),
+    qrText: `${certId} sha256:${sha256Hex}`,
+    howToVerify: `The certificate is the JSON form of this document; this form is for reading. With a key of the organization, GET /v1/caribbean/certificate/${certId}/verify checks it; offline, its SHA-256 gives the id above, and its detached signature verifies with the keys of /.well-known/jwks.json.`,
+  };
+}
+
+type Certificate = z.infer<typeof EvidenceCertificate>;
+
+function facts({ amounts, fees, rate, ...certificate }: Certificate): CertificateView['facts'] {
+  return [
+    ['Settlement', certificate.settlement_id],
+    ['Organization', certificate.org_id],
+    ['Recipient', certificate.parties.recipient_id],
+    ['Corridor', certificate.corridor],
+    ['Amount', `${amounts.source.amount} ${amounts.source.currency}`],
+    ['Destination amount', `${amounts.destination.amount} ${amounts.destination.currency}`],
+    ['Rate', `${rate.fx_rate} (${words(rate.rate_source)})`],
+    ['Fees', `${fees.total_fees} ${fees.currency}: input ${fees.input_fee}, platform ${fees.platform_fee}`],
+    ['Payment method', words(certificate.payment_method)],
+    ['Payout rail', words(certificate.payout_rail)],
+    ['Environment', certificate.environment],
+    ['Anchor', certificate.anchor.status],
+  ];
+}
+
+function tables({ timeline, evidence, postings }: Certificate): CertificateView['tables'] {
+  return [
+    { title: 'Timeline', columns: ['Status', 'At (UTC)', 'Evidence'], rows: timeline.map((step) => [words(step.status), step.at, step.evidence_id ?? 'none']) },
+    { title: 'Evidence', columns: ['Kind', 'Id and SHA-256'], rows: evidence.map((fact) => [words(fact.kind), `${fact.evidence_id} ${fact.sha256}`]) },
+    {
+      title: 'Ledger postings',
+      columns: ['Account', 'Amount', 'Step'],
+      rows: postings.map((posting) => [words(posting.account), `${posting.amount} ${posting.currency}`, posting.step]),
+    },
+  ];
+}
+
+const words = (name: string): string => name.replaceAll('_', ' ');

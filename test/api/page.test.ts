@@ -1,0 +1,418 @@
+import { createHash } from 'node:crypto';
+import { stripVTControlCharacters } from 'node:util';
+import { gunzipSync } from 'node:zlib';
+import { create } from 'qrcode';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertifier } from '../../activities/certificate.ts';
+import { STATUS_OF } from '../../api/error-handler.ts';
+import { loadAssets } from '../../api/pages/asset.ts';
+import { certificateHtml } from '../../api/pages/certificate-html.ts';
+import { preferredType } from '../../api/pages/negotiation.ts';
+import { qrCode } from '../../api/pages/qr-code.ts';
+import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
+import { catalogResource } from '../../domain/capability.ts';
+import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
+import { allClosed, GATE_REASONS, GATES, gatesResource } from '../../domain/gate.ts';
+import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
+import { banner } from '../../scripts/stack/banner.ts';
+import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { insertCertifiedSettlement } from '../support/settlement.ts';
+
+const PAGES = ['/', '/docs', '/status', ...ERROR_CODES.map((code) => `/problems/${code}`)];
+const NO_KEY = `CERT-${'0'.repeat(32)}`;
+
+let api: TestApi;
+let caller: Caller;
+let certId: string;
+beforeAll(async () => {
+  api = await createTestApi();
+  caller = await api.createCaller('read');
+  ({ certId } = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), caller.orgId));
+});
+afterAll(() => api.close());
+
+/** Pages are no operations of the document, so that no answer is held against it. */
+const get = (url: string, headers: Record<string, string> = {}) => api.app.inject({ method: 'GET', url, headers });
+const certificate = (accept?: string, headers: Record<string, string> = {}) =>
+  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, { ...(accept === undefined ? {} : { accept }), ...headers });
+
+/** What a reader sees: no tags, and characters where there were escapes. */
+const textOf = (html: string): string =>
+  html
+    .replace(/<style>.*?<\/style>/s, '')
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/&#(\d+);/g, (_entity, code) => String.fromCharCode(Number(code)))
+    .replaceAll(/\s+/g, ' ');
+
+/** Every address that a browser would load from by itself. */
+const loadedBy = (html: string): string[] =>
+  [...html.matchAll(/<(?:link|script|img|iframe)\b[^>]*?(?:href|src)="([^"]*)"/g)].map(([, address]) => address ?? '');
+
+describe('what is no page', () => {
+  test.each([
+    '/problems/nope',
+    '/problems/__proto__',
+    '/problems/NOT_FOUND',
+    '/problems/%3Cscript%3E',
+    '/assets/style.css',
+    '/assets/..%2Flayout.ts',
+    '/docs/x',
+  ])('404 as a problem for %s', async (url) => {
+    const response = await get(url);
+    expect(response.statusCode).toBe(404);
+    expect(response.headers['content-type']).toMatch(/^application\/problem\+json/);
+    expect(response.json()).toMatchObject({ code: 'not_found' });
+  });
+
+  test.each(['/', '/docs', '/status', '/problems/not_found'])('405 for anything but reading %s', async (url) => {
+    for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+      const response = await api.call(null, method, url);
+      expect(response.statusCode).toBe(405);
+      expect(response.headers.allow).toBe('GET');
+    }
+  });
+
+  test('the OpenAPI document names no page', async () => {
+    const { paths } = (await get('/openapi.json')).json();
+    expect(Object.keys(paths).filter((path) => /^\/($|docs|status|problems|assets)/.test(path))).toEqual([]);
+  });
+});
+
+describe.each(PAGES)('%s', (url) => {
+  test('is a whole HTML page that is kept nowhere and belongs in no frame', async () => {
+    const response = await get(url);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(response.headers['cache-control']).toBe('no-store');
+    expect(response.headers['x-content-type-options']).toBe('nosniff');
+    expect(response.headers['set-cookie']).toBeUndefined();
+    expect(response.headers['content-security-policy']).toContain("default-src 'none'");
+    expect(response.headers['content-security-policy']).toContain("frame-ancestors 'none'");
+    expect(response.body).toMatch(/^<!doctype html>\n<html lang="en">/);
+    expect(response.body.match(/<h1[ >]/g)).toHaveLength(1);
+    expect(response.body.match(/<main[ >]/g)).toHaveLength(1);
+    expect(response.body).toMatch(/<title>[^<]+<\/title>/);
+  });
+
+  test('holds no script, style or handler of its own, and loads only what is served here', async () => {
+    const { body } = await get(url);
+    expect(body).not.toMatch(/<style|\sstyle="|\son[a-z]+="|javascript:/i);
+    expect(body.match(/<script\b[^>]*>[^<]+/g)).toBeNull();
+    const loaded = loadedBy(body);
+    expect(loaded).not.toEqual([]);
+    for (const address of loaded) {
+      expect(address).toMatch(/^\/assets\/[a-z]+-[0-9a-f]{16}\.(css|svg|js)$/);
+      expect((await get(address)).statusCode).toBe(200);
+    }
+  });
+
+  test('allows no script, but for the one of the reference', async () => {
+    const policy = String((await get(url)).headers['content-security-policy']);
+    if (url === '/docs') {
+      expect(policy).toContain("script-src 'self';");
+      expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
+    } else {
+      expect(policy).not.toContain('script-src');
+      expect(policy).toContain("style-src 'self';");
+    }
+  });
+
+  test('links to nothing here that is not there', async () => {
+    const { body } = await get(url);
+    const links = new Set([...body.matchAll(/<a\b[^>]*?href="([^"#]+)"/g)].map(([, address]) => address ?? ''));
+    for (const address of links) expect((await get(address)).statusCode, address).toBe(200);
+  });
+});
+
+describe('/', () => {
+  test.each(RUNTIME_ENVIRONMENTS)('says the posture and shows the first request as the terminal does: %s', async (runtime) => {
+    const own = await createTestApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
+    try {
+      const shown = textOf((await own.app.inject('/')).body);
+      const terminal = stripVTControlCharacters(
+        banner({
+          seconds: 1,
+          runtime,
+          dataDirectory: undefined,
+          logDirectory: '',
+          apiUrl: 'http://127.0.0.1:3000',
+          databaseUrl: '',
+          temporalAddress: '',
+        }),
+      );
+      const curl = terminal.match(/curl .*/)?.[0] ?? 'none';
+      const posture = terminal.match(/[A-Z]{5,}[A-Z ]*: [^\n]*/)?.[0] ?? 'none';
+      expect(shown).toContain(curl);
+      expect(shown).toContain(posture);
+      expect(shown).toContain('No corridor is live.');
+    } finally {
+      await own.close();
+    }
+  });
+});
+
+describe('/status', () => {
+  test('says of each capability what the JSON catalog says, and of none more', async () => {
+    const [{ body }, json] = await Promise.all([get('/status'), get('/v2/capabilities')]);
+    const { services, updated_at: updatedAt } = json.json();
+    const articles = body.split('<article').slice(1);
+    expect(articles.map((article) => article.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(services.map(({ id }: { id: string }) => id).toSorted());
+    expect(body).toContain(`datetime="${updatedAt}"`);
+    for (const entry of services) {
+      const article = articles.find((candidate) => candidate.startsWith(` id="${entry.id}"`)) ?? '';
+      const text = textOf(article);
+      for (const said of [entry.name, entry.description, entry.state, entry.surface, entry.environment, entry.evidence_level, ...entry.evidence])
+        expect(text).toContain(said.replaceAll(/\s+/g, ' '));
+      expect(text).toContain(GATE_NAME[entry.next_gate as keyof typeof GATE_NAME]);
+      expect(article).toContain(`datetime="${entry.reviewed_at}"`);
+    }
+  });
+
+  test('says of each gate what the JSON answer says', async () => {
+    const [{ body }, json] = await Promise.all([get('/status'), api.call(caller, 'GET', '/v2/launch-gates')]);
+    const text = textOf(body);
+    for (const { gate, open, reason } of json.json().gates) {
+      const why = reason === null ? '' : ` ${REASON_TEXT[reason as keyof typeof REASON_TEXT]}`;
+      expect(text).toContain(`${GATE_NAME[gate as keyof typeof GATE_NAME]} ${open ? 'open' : 'closed'}${why}`);
+    }
+    expect(text).toContain('Launch gates: not all open');
+  });
+
+  test('says in words that no corridor and no capability is live', async () => {
+    const text = textOf((await get('/status')).body);
+    expect(text).toContain('No live corridor.');
+    expect(text).toContain('Live: none');
+    expect(text).toContain('Maintenance: none');
+  });
+
+  test('names every gate and every reason in words of its own', () => {
+    expect(new Set(GATES.map((gate) => GATE_NAME[gate])).size).toBe(GATES.length);
+    expect(new Set(GATE_REASONS.map((reason) => REASON_TEXT[reason])).size).toBe(GATE_REASONS.length);
+  });
+
+  test('escapes whatever an entry says', async () => {
+    const hostile = `"><script>alert('x')</script><img src=x onerror=alert(1)>&amp;`;
+    const entries = CAPABILITY_CATALOG.services.map((entry) => ({
+      ...entry,
+      name: hostile,
+      description: hostile,
+      surface: hostile,
+      evidence: [hostile, hostile],
+    }));
+    const html = statusPage(
+      { runtime: 'local-sandbox', assets: await loadAssets() },
+      catalogResource({ ...CAPABILITY_CATALOG, services: entries }, true),
+      gatesResource('local sandbox', allClosed('unreadable')),
+    );
+    expect(html).not.toMatch(/<script|<img/);
+    expect(textOf(html)).toContain(hostile);
+  });
+});
+
+describe('/problems', () => {
+  test.each(ERROR_CODES)('%s says what it means, its status and what to do next', async (code) => {
+    const text = textOf((await get(`/problems/${code}`)).body);
+    for (const said of [ERROR_TEXT[code].title, ERROR_TEXT[code].detail, `Status ${STATUS_OF[code]} Code ${code}`]) expect(text).toContain(said);
+    const next = text.match(/What to do next (.*) In an answer/)?.[1] ?? '';
+    expect(next.length).toBeGreaterThan(20);
+  });
+
+  test('is where the type of a problem leads', async () => {
+    const problem = (await get('/v1/recipients')).json();
+    const page = await get(problem.type);
+    expect(page.statusCode).toBe(200);
+    expect(textOf(page.body)).toContain(problem.title);
+  });
+});
+
+describe('/docs', () => {
+  test('asks for no key, tries nothing out, tells nobody and remembers nothing', async () => {
+    const { body } = await get('/docs');
+    const configuration = JSON.parse(textOf(body.match(/data-configuration="([^"]*)"/)?.[1] ?? ''));
+    expect(configuration).toMatchObject({
+      telemetry: false,
+      withDefaultFonts: false,
+      hideTestRequestButton: true,
+      hideClientButton: true,
+      persistAuth: false,
+      showDeveloperTools: 'never',
+      agent: { disabled: true },
+      defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
+    });
+    expect(body).toContain('data-url="/openapi.json"');
+  });
+
+  test('lists every operation of the document where scripts are off', async () => {
+    const text = textOf((await get('/docs')).body);
+    const { paths } = (await get('/openapi.json')).json();
+    for (const [path, item] of Object.entries<Record<string, { summary: string }>>(paths)) {
+      for (const [method, { summary }] of Object.entries(item)) expect(text).toContain(`${method.toUpperCase()} ${path} ${summary}`);
+    }
+  });
+});
+
+describe('a file that pages load', () => {
+  test('is kept for ever, is named by its digest, and comes compressed to whoever takes that', async () => {
+    for (const { name, bytes, type } of Object.values(await loadAssets())) {
+      expect(name).toContain(createHash('sha256').update(bytes).digest('hex').slice(0, 16));
+      const plain = await get(`/assets/${name}`, { 'accept-encoding': 'gzip;q=0' });
+      expect(plain.headers).toMatchObject({ 'cache-control': 'public, max-age=31536000, immutable', 'content-type': type, vary: 'Accept-Encoding' });
+      expect(plain.headers['content-encoding']).toBeUndefined();
+      expect(plain.rawPayload.equals(bytes)).toBe(true);
+      const packed = await get(`/assets/${name}`, { 'accept-encoding': 'br, gzip' });
+      expect(packed.headers['content-encoding']).toBe('gzip');
+      expect(gunzipSync(packed.rawPayload).equals(bytes)).toBe(true);
+    }
+  });
+});
+
+describe('the form of a certificate', () => {
+  test.each(['text/html', 'application/pdf'])('401 without a key and 404 for an unknown one, as a problem, whatever is liked: %s', async (accept) => {
+    const [none, unknown] = await Promise.all([
+      get(`/v1/caribbean/certificate/${certId}`, { accept }),
+      api.call(caller, 'GET', `/v1/caribbean/certificate/${NO_KEY}`, undefined, { accept }),
+    ]);
+    expect([none.statusCode, unknown.statusCode]).toEqual([401, 404]);
+    for (const { headers } of [none, unknown]) expect(headers['content-type']).toMatch(/^application\/problem\+json/);
+  });
+
+  test('500 with nothing of its text, rather than a print of bytes that are not what was certified', async () => {
+    const other = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), caller.orgId);
+    const client = await api.connection.pool.connect();
+    await client.query("SET session_replication_role = 'replica'");
+    await client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from('{}')]);
+    client.release(true);
+    for (const accept of ['text/html', 'application/pdf']) {
+      const response = await api.call(caller, 'GET', `/v1/caribbean/certificate/${other.certId}`, undefined, { accept });
+      expect(response.statusCode).toBe(500);
+      expect(response.json()).toMatchObject({ code: 'internal_error' });
+      expect(response.body).not.toContain('digest');
+    }
+  });
+
+  test('is JSON, byte for byte the same, unless another is liked better', async () => {
+    const usual = await certificate();
+    expect(usual.headers['content-type']).toBe('application/json');
+    for (const accept of [
+      '*/*',
+      'application/json',
+      'image/png',
+      '',
+      'text/html;q=0',
+      'nonsense',
+      'text/html, application/json',
+      'application/*;q=0.9, text/html;q=0.5',
+    ]) {
+      const response = await certificate(accept);
+      expect(response.statusCode, accept).toBe(200);
+      expect(response.headers['content-type'], accept).toBe('application/json');
+      expect(response.rawPayload.equals(usual.rawPayload)).toBe(true);
+      expect(response.headers).toMatchObject({ vary: 'Accept', etag: usual.headers.etag, 'x-certificate-signature': usual.headers['x-certificate-signature'] });
+    }
+  });
+
+  test.each([
+    ['application/pdf', 'application/pdf'],
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html'],
+    ['application/json;q=0.4, application/pdf;q=0.5', 'application/pdf'],
+    ['text/*, application/json;q=0.9', 'text/html'],
+    ['*/*, application/json;q=0', 'text/html'],
+    ['TEXT/HTML; charset=utf-8; Q=0.7, application/json;q=0.6', 'text/html'],
+    ['application/pdf;q=1.5, text/html;q=0.001', 'text/html'],
+  ])('for "%s" is %s', (accept, expected) => {
+    expect(preferredType(accept, ['application/json', 'text/html', 'application/pdf'])).toBe(expected);
+  });
+
+  test('has its own tag in each form, which alone answers 304, and is private', async () => {
+    const forms = await Promise.all([certificate(), certificate('text/html'), certificate('application/pdf')]);
+    const tags = forms.map(({ headers }) => String(headers.etag));
+    expect(new Set(tags).size).toBe(3);
+    for (const [index, form] of forms.entries()) {
+      expect(form.headers['cache-control']).toBe('private, max-age=31536000, immutable');
+      expect(form.headers.vary).toBe('Accept');
+      expect(form.headers.etag).toBe(`"${createHash('sha256').update(form.rawPayload).digest('hex')}"`);
+      const accept = ['application/json', 'text/html', 'application/pdf'][index];
+      for (const tag of tags) expect((await certificate(accept, { 'if-none-match': tag })).statusCode).toBe(tag === tags[index] ? 304 : 200);
+    }
+  });
+
+  test('carries the signature with the signed bytes alone', async () => {
+    for (const accept of ['text/html', 'application/pdf']) expect((await certificate(accept)).headers['x-certificate-signature']).toBeUndefined();
+  });
+
+  test('says SIMULATION and UNANCHORED, the id, the digest and every fact: as a page that stands alone', async () => {
+    const response = await certificate('text/html');
+    const json = (await certificate()).json();
+    const text = textOf(response.body);
+    const sha256 = String((await certificate()).headers.etag).slice(1, -1);
+    for (const said of [
+      'SIMULATION',
+      'UNANCHORED',
+      certId,
+      sha256,
+      json.settlement_id,
+      json.parties.recipient_id,
+      json.amounts.source.amount,
+      'static fixture',
+    ])
+      expect(text).toContain(said);
+    for (const posting of json.postings) expect(text).toContain(`${posting.amount} ${posting.currency}`);
+    for (const fact of json.evidence) expect(text).toContain(fact.sha256);
+    const style = response.body.match(/<style>(.*?)<\/style>/s)?.[1] ?? '';
+    expect(response.headers['content-security-policy']).toContain(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`);
+    expect(response.headers['content-disposition']).toBe(`inline; filename="${certId}.html"`);
+    expect(loadedBy(response.body)).toEqual([]);
+    expect(response.body).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/);
+  });
+
+  test('says the same in print, on every page, in the same bytes every time', async () => {
+    const [one, other] = [await certificate('application/pdf'), await certificate('application/pdf')];
+    expect(one.rawPayload.equals(other.rawPayload)).toBe(true);
+    expect(one.headers['content-disposition']).toBe(`attachment; filename="${certId}.pdf"`);
+    const json = (await certificate()).json();
+    const text = printedText(one.rawPayload);
+    for (const said of ['SIMULATION', 'UNANCHORED', certId, json.settlement_id, json.amounts.destination.amount]) expect(text).toContain(said);
+    const pages = one.rawPayload.toString('latin1').match(/\/Type \/Page\b/g)?.length ?? 0;
+    expect(text.match(/SIMULATION · UNANCHORED · CERT-[0-9A-F]{32} · page \d of \d/g)).toHaveLength(pages);
+    expect(one.rawPayload.toString('latin1')).not.toMatch(/https?:|\/URI/);
+  });
+
+  test('has a code of its id and digest, and of no address', async () => {
+    const sha256 = String((await certificate()).headers.etag).slice(1, -1);
+    const { size, dark } = qrCode(`${certId} sha256:${sha256}`);
+    const { modules } = create(`${certId} sha256:${sha256}`, { errorCorrectionLevel: 'M' });
+    expect(dark).toHaveLength([...modules.data].filter((module) => module !== 0).length);
+    const html = (await certificate('text/html')).body;
+    const drawn = [...(html.match(/<path d="([^"]*)"/)?.[1] ?? '').matchAll(/M(\d+) (\d+)h1v1h-1z/g)].map(([, x, y]) => [Number(x) - 4, Number(y) - 4]);
+    expect(drawn).toEqual(dark);
+    expect(html).toContain(`viewBox="0 0 ${size + 8} ${size + 8}"`);
+  });
+
+  test('escapes whatever a certificate says', () => {
+    const hostile = `"><script>alert('x')</script>`;
+    const html = certificateHtml(
+      {
+        certId: hostile,
+        sha256Hex: hostile,
+        settledAt: new Date(0),
+        warnings: [[hostile, hostile]],
+        facts: [[hostile, hostile]],
+        tables: [{ title: hostile, columns: [hostile], rows: [[hostile]] }],
+        qrText: hostile,
+        howToVerify: hostile,
+      },
+      '',
+    );
+    expect(html).not.toContain('<script');
+    expect(textOf(html)).toContain(hostile);
+  });
+});
+
+/** The text of an uncompressed PDF: hexadecimal strings, cut where letters are moved closer. */
+function printedText(pdf: Buffer): string {
+  const lines = [...pdf.toString('latin1').matchAll(/\[([^\]]*)\] TJ/g)].map(([, pieces = '']) =>
+    [...pieces.matchAll(/<([0-9a-f]*)>/g)].map(([, hex = '']) => Buffer.from(hex, 'hex').toString('latin1')).join(''),
+  );
+  return lines.join('\n');
+}
