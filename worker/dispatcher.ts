@@ -8,7 +8,7 @@ import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
 import { workflowStartOf } from './workflow-start.ts';
 
-const BATCH_SIZE = 64;
+const BATCH_SIZE = 32;
 const CALL_TIMEOUT_MS = 2_000;
 const POLL_INTERVAL_MS = 1_000;
 

@@ -1,5 +1,6 @@
 /** Plays one entry of `GET /v2/test-helpers/scenarios` and compares where it leads with what the list says. */
 import { createHmac, randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Scenario, ScenarioStep } from '../../domain/scenario.ts';
 import type { Narrator, Reply } from './narrator.ts';
 
@@ -14,8 +15,9 @@ export type Partner = { readonly apiKey: string; readonly orgId: string };
 
 type Stage = Backstage & Partner & { readonly narrator: Narrator; readonly settlementId: string; readonly recipientId: string };
 
-const WAIT_SECONDS = 5;
-const READS_MAX = 20;
+const WAIT_SECONDS = 2;
+const PAUSE_MS = 250;
+const TIME_MAX_MS = 30_000;
 
 /** @throws Error when an answer, the path of states, an exception or the failure differs from the scenario */
 export async function playScenario(narrator: Narrator, backstage: Backstage, partner: Partner, scenario: Scenario): Promise<void> {
@@ -50,9 +52,12 @@ async function begin(narrator: Narrator, backstage: Backstage, { apiKey, orgId }
 /** Reads, waiting for changes, until the settlement is as wanted; gives back what was read last otherwise. */
 async function readUntil({ narrator, apiKey, settlementId }: Stage, wanted: string, isWanted: (reply: Reply) => boolean): Promise<Reply> {
   const read = (headers: Record<string, string>) => narrator.call({ method: 'GET', path: `/v2/settle/${settlementId}`, apiKey, headers, expectStatus: 200 });
+  const end = Date.now() + TIME_MAX_MS;
   let reply = await read({});
-  for (let reads = 1; !isWanted(reply); reads += 1) {
-    if (reads === READS_MAX) throw new Error(`${settlementId} did not come to where ${wanted}: ${JSON.stringify(shown(reply))}.`);
+  while (!isWanted(reply)) {
+    if (Date.now() > end) throw new Error(`${settlementId} did not come so far that ${wanted}: ${JSON.stringify(shown(reply))}.`);
+    // A read does not wait for what is no change of status, an exception or a part of the money.
+    await delay(PAUSE_MS);
     reply = await read({ Prefer: `wait=${WAIT_SECONDS}` });
   }
   return reply;
