@@ -2,7 +2,15 @@ import { index, pgTable, text } from 'drizzle-orm/pg-core';
 import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-export type AuditAction = 'resolve_review_paid' | 'resolve_review_refused' | 'gate_record' | 'gate_approve' | 'gate_revoke';
+export type AuditAction =
+  | 'resolve_review_paid'
+  | 'resolve_review_refused'
+  | 'gate_record'
+  | 'gate_approve'
+  | 'gate_revoke'
+  | 'settlement_redispatch'
+  | 'settlement_cancel'
+  | 'delivery_retry';
 
 /** What operators did by hand, and why, in their own words; for operators alone, and permanent. */
 export const auditEntries = pgTable(

@@ -59,6 +59,7 @@ export const webhookDeliveries = pgTable(
   (table) => [
     uniqueIndex('webhook_deliveries_once').on(table.eventId, table.webhookId),
     index('webhook_deliveries_webhook').on(table.webhookId, table.createdAt, table.deliveryId),
+    index('webhook_deliveries_status').on(table.status, table.createdAt),
     index('webhook_deliveries_pending').on(table.webhookId).where(sql`${table.status} = 'pending'`),
     index('webhook_deliveries_waiting').on(table.webhookId, table.waitingSince).where(sql`${table.waitingSince} IS NOT NULL`),
   ],
