@@ -21,7 +21,7 @@ const CONFIGURATION = {
   defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
   documentDownloadType: 'none',
   // The one field that would take a key.
-  customCss: '.scalar-reference-intro-auth { display: none }',
+  customCss: '.scalar-reference-intro-auth { display: none !important }',
 } as const;
 
 /** @param operations as registered; what the document hides is left out */
