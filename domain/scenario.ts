@@ -206,7 +206,7 @@ const HELD = ['accepted', 'compliance_hold'] as const;
 const held = card('tok_visa', { amount: '1000.00' });
 
 const COMPLIANCE_SCENARIOS: readonly Scenario[] = [
-  scenario('held-until-verified', '1 000.00 or more wait until the recipient is verified.', held, {
+  scenario('compliance-hold', '1 000.00 or more wait until the recipient is verified.', held, {
     steps: [{ when: 'compliance_hold', do: 'decide_verification', decision: 'verified' }],
     path: [...HELD, 'awaiting_funds', 'funded', 'paying_out', 'settled'],
   }),

@@ -92,6 +92,7 @@ export async function devServer() {
 
 /** Where this run keeps the bundle of the current workflows; built by the first who asks. */
 export function testWorkflowBundle(): Promise<{ codePath: string }> {
+  installQuietRuntime();
   return sharedResource('workflow-bundle', z.object({ codePath: z.string() }));
 }
 
