@@ -17,6 +17,7 @@ export type Config = Readonly<{
   runtime: RuntimeEnvironment;
   host: string;
   port: number;
+  /** Of the API; the worker uses the one after it, so that both can run on one machine. Undefined is off, 0 any free port for each. */
   metricsPort: number | undefined;
   /** Where the API is reached from outside, without a trailing slash. */
   publicBaseUrl: string;
@@ -87,7 +88,7 @@ const Environment = z.object({
   RUNTIME_ENVIRONMENT: z.enum(RUNTIME_ENVIRONMENTS, { error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default` }),
   HOST: z.string().default('127.0.0.1'),
   PORT: port.default(3000),
-  METRICS_PORT: port.optional(),
+  METRICS_PORT: port.max(65_534).optional(),
   PUBLIC_BASE_URL: url(/^https?$/).optional(),
   DATABASE_URL: url(/^postgres(ql)?$/),
   TEMPORAL_TLS: temporalFlag,

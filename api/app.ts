@@ -10,6 +10,7 @@ import { authentication } from './plugins/authentication.ts';
 import { http, requestIdOf } from './plugins/http.ts';
 import { loadShedding } from './plugins/load-shedding.ts';
 import { collectMethods } from './plugins/method-fallback.ts';
+import { metrics } from './plugins/metrics.ts';
 import { OpenApiDocument, openapi } from './plugins/openapi.ts';
 import { operationList } from './plugins/operation-list.ts';
 import { rateLimit } from './plugins/rate-limit.ts';
@@ -80,6 +81,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
 
   const registerMethodFallbacks = collectMethods(app);
   await app.register(http, { deps });
+  await app.register(metrics, { deps });
   await app.register(operationList);
   await app.register(openapi);
   await app.register(loadShedding);

@@ -1,4 +1,5 @@
 /** What a route may use; made once by `api/main.ts`, or by a test. */
+import type { Registry } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { Database } from '../db/client.ts';
 import type { Sealer } from '../db/seal.ts';
@@ -32,4 +33,6 @@ export type ApiDeps = {
   /** All addresses of a name, by DNS; rejects when it has none. */
   readonly resolveHost: (hostname: string) => Promise<readonly string[]>;
   readonly now: () => Date;
+  /** Where requests are counted; nowhere without it. */
+  readonly metrics?: Registry;
 };

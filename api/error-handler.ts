@@ -67,6 +67,7 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
 /** Sends an RFC 9457 problem. */
 export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {
   const status = STATUS_OF[error.code];
+  request.refusal = error.code;
   if (status === 401) reply.header('WWW-Authenticate', challenge(request));
   if (error.code === 'temporarily_unavailable') reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
   return reply

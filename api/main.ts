@@ -7,6 +7,8 @@ import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
 import { startDispatcher } from '../worker/dispatcher.ts';
 import { createHostResolver } from '../worker/host-resolver.ts';
+import { processRegistry, serveMetrics } from '../worker/metrics.ts';
+import { stateExposition } from '../worker/state-metrics.ts';
 import { connectTemporal } from '../worker/temporal.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './certificate-key.ts';
@@ -23,6 +25,7 @@ const connection = connect(config.databaseUrl, {
   onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
 });
 const temporal = connectTemporal(config);
+const metrics = processRegistry(connection.pool);
 const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log });
 const app = await buildApp(
   {
@@ -35,13 +38,19 @@ const app = await buildApp(
     temporalHealth: temporal.health,
     resolveHost: createHostResolver(),
     now: () => new Date(),
+    metrics,
   },
   log,
 );
 
+const { host, metricsPort } = config;
+const expositions = [stateExposition(metrics, { db: connection.db, now: () => new Date(), log })];
+const metricsServer = metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
+
 closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
   if (err) log.error({ err }, 'the API stops after an error');
   await app.close();
+  await metricsServer?.close();
   await dispatcher.stop();
   await Promise.all([temporal.close(), connection.close()]);
 });

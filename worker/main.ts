@@ -11,6 +11,7 @@ import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { createHostResolver } from './host-resolver.ts';
+import { freeLoopbackPort, processRegistry, serveMetrics, temporalExposition, workerMetricsPort } from './metrics.ts';
 import { connectTemporal, ensureSearchAttributes } from './temporal.ts';
 import { createWorker } from './worker.ts';
 
@@ -19,10 +20,15 @@ const CLOSE_TIMEOUT_MS = 30_000;
 
 const config = loadConfig();
 const log = createLogger({ level: config.logLevel, name: 'worker' });
+const { host, metricsPort } = config;
+const sdkMetricsPort = metricsPort === undefined ? undefined : await freeLoopbackPort();
 Runtime.install({
   shutdownSignals: [],
   logger: new DefaultLogger('WARN', ({ level, message, meta }) => log[level === 'ERROR' ? 'error' : 'warn']({ ...meta, err: meta?.['error'] }, message)),
-  telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
+  telemetryOptions: {
+    logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
+    ...(sdkMetricsPort === undefined ? {} : { metrics: { prometheus: { bindAddress: `127.0.0.1:${sdkMetricsPort}` } } }),
+  },
 });
 
 const connection = connect(config.databaseUrl, {
@@ -49,6 +55,11 @@ const activities = createActivities({
   log,
 });
 const worker = await createWorker(config, activities);
+const metrics = processRegistry(connection.pool);
+const metricsServer =
+  metricsPort === undefined || sdkMetricsPort === undefined
+    ? undefined
+    : await serveMetrics({ host, port: workerMetricsPort(metricsPort), expositions: [() => metrics.metrics(), temporalExposition(sdkMetricsPort)] });
 
 const running = worker.run();
 log.info({ runtime: config.runtime }, 'worker ready');
@@ -57,6 +68,7 @@ const grace = closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async (
   if (err) log.error({ err }, 'the worker stops after an error');
   worker.shutdown();
   await running.catch(() => undefined);
+  await metricsServer?.close();
   await dispatcher.stop();
   await Promise.all([temporal.close(), worker.close(), connection.close()]);
 });

@@ -1,0 +1,55 @@
+/** What the service's state is in numbers: one statement, by index, that costs what is open and what is recent. */
+import { sql } from 'drizzle-orm';
+import type { OutboxKind } from '../../domain/outbox.ts';
+import { isTerminal, SETTLEMENT_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
+import type { DeliveryStatus } from '../../domain/webhook.ts';
+import type { Queryable } from '../client.ts';
+
+export type StateCounts = {
+  /** Settlements that are not at an end; `oldestSeconds` since the longest-standing of them entered the state. */
+  readonly open: readonly { readonly status: SettlementStatus; readonly count: number; readonly oldestSeconds: number; readonly overdue: number }[];
+  readonly finishedLastHour: readonly { readonly status: SettlementStatus; readonly count: number }[];
+  readonly outbox: readonly { readonly kind: OutboxKind; readonly count: number; readonly oldestSeconds: number }[];
+  readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
+  /** Without those that wait for a place among their subscriber's requests: it is the subscriber that is late. */
+  readonly deliveriesOverdue: number;
+};
+
+/** A wait that is over this long without having been ended is stuck: timers and retries take less. */
+export const OVERDUE_GRACE_MS = 5 * 60_000;
+const HOUR_MS = 60 * 60_000;
+
+export const OPEN_STATUSES = SETTLEMENT_STATUSES.filter((status) => !isTerminal(status));
+
+const listOf = (statuses: readonly string[]) =>
+  sql.join(
+    statuses.map((status) => sql`${status}`),
+    sql`, `,
+  );
+
+/** Waits are on each settlement's own clock, the outbox is on the database's. */
+export async function countStates(db: Queryable, now: Date): Promise<StateCounts> {
+  const ago = (ms: number) => new Date(now.getTime() - ms).toISOString();
+  const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
+  const { rows } = await db.execute<StateCounts>(sql`
+    SELECT
+      (SELECT coalesce(json_agg(s), '[]') FROM (
+        SELECT status, count(*)::int AS count,
+          greatest(0, extract(epoch FROM max(${ownNow} - updated_at)))::float8 AS "oldestSeconds",
+          (count(*) FILTER (WHERE expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'))::int AS overdue
+        FROM settlements WHERE status IN (${listOf(OPEN_STATUSES)}) GROUP BY status) s) AS open,
+      (SELECT coalesce(json_agg(s), '[]') FROM (
+        SELECT status, count(*)::int AS count FROM settlements
+        WHERE status IN (${listOf(TERMINAL_STATUSES)}) AND updated_at > ${ago(HOUR_MS)} GROUP BY status) s) AS "finishedLastHour",
+      (SELECT coalesce(json_agg(o), '[]') FROM (
+        SELECT kind, count(*)::int AS count, greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS "oldestSeconds"
+        FROM outbox GROUP BY kind) o) AS outbox,
+      (SELECT coalesce(json_agg(d), '[]') FROM (
+        SELECT status, count(*)::int AS count FROM webhook_deliveries
+        WHERE status = 'pending' OR created_at > ${ago(24 * HOUR_MS)} GROUP BY status) d) AS "deliveriesLastDay",
+      (SELECT count(*)::int FROM webhook_deliveries
+        WHERE status = 'pending' AND waiting_since IS NULL AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}) AS "deliveriesOverdue"`);
+  const [counts] = rows;
+  if (!counts) throw new Error('a SELECT without FROM answered no row');
+  return counts;
+}

@@ -1,0 +1,94 @@
+/**
+ * `/metrics` of a process (contract §15), on a port of its own that is never published: the process itself, its
+ * database pool, and what else it is given to tell. Labels are states, kinds, codes and route templates: nothing that
+ * names a person or an object, and nothing that grows with use.
+ */
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import type pg from 'pg';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+
+const REQUEST_TIMEOUT_MS = 10_000;
+const TEMPORAL_SCRAPE_TIMEOUT_MS = 2_000;
+
+/** Gives a part of the page, in Prometheus's text format. */
+export type Exposition = () => Promise<string>;
+
+/** A registry with what every process tells: memory, event loop, collector, and the connections of its pool. */
+export function processRegistry(pool: Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'settlement_database_pool_connections',
+    help: 'Connections of this process to PostgreSQL: total and idle, and requests that wait for one',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      this.set({ state: 'total' }, pool.totalCount);
+      this.set({ state: 'idle' }, pool.idleCount);
+      this.set({ state: 'waiting' }, pool.waitingCount);
+    },
+  });
+  return registry;
+}
+
+/** What the Temporal SDK tells about itself on an internal port; where it does not answer, nothing. */
+export function temporalExposition(port: number): Exposition {
+  return async () => {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(TEMPORAL_SCRAPE_TIMEOUT_MS) });
+      return answer.ok ? await answer.text() : '';
+    } catch {
+      return '';
+    }
+  };
+}
+
+/** The worker's port beside the API's, so that both can run on one machine with one configuration; 0 is any free one. */
+export const workerMetricsPort = (metricsPort: number): number => (metricsPort === 0 ? 0 : metricsPort + 1);
+
+/** A port that was free a moment ago. */
+export async function freeLoopbackPort(): Promise<number> {
+  const server = createTcpServer();
+  return await new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const port = portOf(server.address());
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+export type MetricsServer = { readonly port: number; close(): Promise<void> };
+
+/** @throws when the port is taken */
+export async function serveMetrics(options: {
+  readonly host: string;
+  readonly port: number;
+  readonly expositions: readonly Exposition[];
+}): Promise<MetricsServer> {
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
+    if (request.method !== 'GET' || request.url !== '/metrics') {
+      response.writeHead(404).end();
+      return;
+    }
+    Promise.all(options.expositions.map((tell) => tell())).then(
+      (parts) => response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE }).end(parts.map((part) => `${part.trim()}\n`).join('')),
+      () => response.writeHead(500).end(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  return {
+    port: portOf(server.address()),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const portOf = (address: AddressInfo | string | null): number => (typeof address === 'object' && address !== null ? address.port : 0);
