@@ -1,5 +1,5 @@
 /**
- * Rate limits (contract §2): per key where one is declared, per address elsewhere, shared by all processes, after
+ * Rate limits (contract §2): per key or consumer where one is known, per address elsewhere, shared by all processes, after
  * authentication and before a body is read. Signed webhooks and health checks are not counted.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -40,4 +40,7 @@ async function spend(deps: ApiDeps, request: FastifyRequest, reply: FastifyReply
   throw new DomainError('rate_limited');
 }
 
-const callerOf = (request: FastifyRequest): string => (request.principal ? `key:${request.principal.keyId}` : `address:${request.ip}`);
+function callerOf({ principal, consumer, ip }: FastifyRequest): string {
+  if (principal) return `key:${principal.keyId}`;
+  return consumer ? `consumer:${consumer.orgId}` : `address:${ip}`;
+}

@@ -13,10 +13,10 @@ import { CreateOrganizationRequest, OrganizationCreatedResponse, OrganizationPat
 
 const TAGS = ['Organizations and keys'];
 
-/** Organizations (contract §3): anyone may make one, and from then on it is seen by its own keys alone. */
 /** Signing up needs no credential, so it weighs more against its address's limit. */
 const ORGANIZATION_COST = 10;
 
+/** Organizations (contract §3): anyone may make one, and from then on it is seen by its own keys alone. */
 export const organizationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
