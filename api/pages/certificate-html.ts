@@ -41,7 +41,7 @@ export const certificatePolicy = (style: string): string =>
 const table = ({ title, columns, rows }: CertificateTable): string =>
   html`<table>
 <caption>${title}</caption>
-<thead><tr>!${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+<thead><tr>!${columns.map(([column]) => html`<th scope="col">${column}</th>`)}</tr></thead>
 <tbody>
 !${rows.map((row) => html`<tr>!${row.map((cell) => html`<td>${cell}</td>`)}</tr>`)}
 </tbody>

@@ -10,12 +10,12 @@ import { QUIET_ZONE, qrCode } from './qr-code.ts';
 type Pdf = InstanceType<typeof PDFDocument>;
 
 /** Points; there are 72 to an inch. */
-const MARGIN = 50;
+const MARGIN = 42;
 const FACT_LABEL_WIDTH = 110;
-const ROW_GAP = 4;
+const ROW_GAP = 2.5;
 const COLUMN_GAP = 10;
-const QR_SIDE = 130;
-const FOOTER_FROM_BOTTOM = 34;
+const QR_SIDE = 105;
+const FOOTER_FROM_BOTTOM = 30;
 
 const INK = '#17212b';
 const QUIET = '#4d5b68';
@@ -57,7 +57,7 @@ function draw(pdf: Pdf, view: CertificateView): void {
 
 function warning(pdf: Pdf, word: string, meaning: string): void {
   pdf.font('Helvetica-Bold').fontSize(13).fillColor(CAUTION).text(word, { continued: true });
-  pdf.font('Helvetica').fontSize(10).text(`   ${meaning}`);
+  pdf.font('Helvetica').fontSize(10).text(`   ${meaning}`).moveDown(0.3);
 }
 
 function fact(pdf: Pdf, name: string, value: string): void {
@@ -65,32 +65,41 @@ function fact(pdf: Pdf, name: string, value: string): void {
   pdf.font('Helvetica').fontSize(9.5).fillColor(QUIET).text(name, MARGIN, top, { width: FACT_LABEL_WIDTH });
   pdf.fillColor(INK).text(value, MARGIN + FACT_LABEL_WIDTH, top, { width: innerWidth(pdf) - FACT_LABEL_WIDTH });
   pdf.x = MARGIN;
-  pdf.y += 2;
+  pdf.y += 1;
 }
 
 function table(pdf: Pdf, { title, columns, rows }: CertificateTable): void {
-  const width = innerWidth(pdf) / columns.length;
+  const whole = columns.reduce((sum, [, share]) => sum + share, 0);
+  const widths = columns.map(([, share]) => (innerWidth(pdf) * share) / whole);
   pdf.moveDown(1);
   keepTogether(pdf, 60);
   pdf.font('Helvetica-Bold').fontSize(12).fillColor(INK).text(title, MARGIN).moveDown(0.3);
   pdf.fontSize(8.5).fillColor(QUIET);
-  row(pdf, columns, width);
+  row(
+    pdf,
+    columns.map(([column]) => column),
+    widths,
+  );
   pdf.font('Helvetica').fillColor(INK);
-  for (const cells of rows) row(pdf, cells, width);
+  for (const cells of rows) row(pdf, cells, widths);
 }
 
-function row(pdf: Pdf, cells: readonly string[], width: number): void {
-  const height = Math.max(...cells.map((cell) => pdf.heightOfString(cell, { width: width - COLUMN_GAP })));
+function row(pdf: Pdf, cells: readonly string[], widths: readonly number[]): void {
+  const placed = cells.map((text, column) => {
+    const left = MARGIN + widths.slice(0, column).reduce((sum, width) => sum + width, 0);
+    return { text, left, width: (widths[column] ?? 0) - COLUMN_GAP };
+  });
+  const height = Math.max(...placed.map(({ text, width }) => pdf.heightOfString(text, { width })));
   keepTogether(pdf, height + ROW_GAP);
   const top = pdf.y;
-  for (const [column, cell] of cells.entries()) pdf.text(cell, MARGIN + column * width, top, { width: width - COLUMN_GAP });
+  for (const { text, left, width } of placed) pdf.text(text, left, top, { width });
   pdf.x = MARGIN;
   pdf.y = top + height + ROW_GAP;
 }
 
 function verification(pdf: Pdf, view: CertificateView): void {
   pdf.moveDown(1);
-  keepTogether(pdf, QR_SIDE + 40);
+  keepTogether(pdf, QR_SIDE + 20);
   pdf.font('Helvetica-Bold').fontSize(12).fillColor(INK).text('Verification', MARGIN).moveDown(0.3);
   const top = pdf.y;
   squares(pdf, view.qrText, MARGIN, top);

@@ -7,7 +7,12 @@ import type { z } from 'zod';
 import { certificateId } from '../../domain/certificate.ts';
 import { EvidenceCertificate } from '../schemas/certificate.ts';
 
-export type CertificateTable = { readonly title: string; readonly columns: readonly string[]; readonly rows: readonly (readonly string[])[] };
+/** Each column by its title and its share of the width. */
+export type CertificateTable = {
+  readonly title: string;
+  readonly columns: readonly (readonly [string, number])[];
+  readonly rows: readonly (readonly string[])[];
+};
 
 export type CertificateView = {
   readonly certId: string;
@@ -69,11 +74,30 @@ function facts({ amounts, fees, rate, ...certificate }: Certificate): Certificat
 
 function tables({ timeline, evidence, postings }: Certificate): CertificateView['tables'] {
   return [
-    { title: 'Timeline', columns: ['Status', 'At (UTC)', 'Evidence'], rows: timeline.map((step) => [words(step.status), step.at, step.evidence_id ?? 'none']) },
-    { title: 'Evidence', columns: ['Kind', 'Id and SHA-256'], rows: evidence.map((fact) => [words(fact.kind), `${fact.evidence_id} ${fact.sha256}`]) },
+    {
+      title: 'Timeline',
+      columns: [
+        ['Status', 2],
+        ['At (UTC)', 2.5],
+        ['Evidence', 4],
+      ],
+      rows: timeline.map((step) => [words(step.status), step.at, step.evidence_id ?? 'none']),
+    },
+    {
+      title: 'Evidence',
+      columns: [
+        ['Kind', 2],
+        ['Id and SHA-256', 6.5],
+      ],
+      rows: evidence.map((fact) => [words(fact.kind), `${fact.evidence_id}\n${fact.sha256}`]),
+    },
     {
       title: 'Ledger postings',
-      columns: ['Account', 'Amount', 'Step'],
+      columns: [
+        ['Account', 2],
+        ['Amount', 2.5],
+        ['Step', 4],
+      ],
       rows: postings.map((posting) => [words(posting.account), `${posting.amount} ${posting.currency}`, posting.step]),
     },
   ];

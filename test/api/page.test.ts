@@ -37,6 +37,14 @@ const get = (url: string, headers: Record<string, string> = {}) => api.app.injec
 const certificate = (accept?: string, headers: Record<string, string> = {}) =>
   api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, { ...(accept === undefined ? {} : { accept }), ...headers });
 
+/** Asked once for each address: every page links to many of the same. */
+const statuses = new Map<string, number>();
+async function statusOf(address: string): Promise<number> {
+  const status = statuses.get(address) ?? (await get(address)).statusCode;
+  statuses.set(address, status);
+  return status;
+}
+
 /** What a reader sees: no tags, and characters where there were escapes. */
 const textOf = (html: string): string =>
   html
@@ -103,7 +111,7 @@ describe.each(PAGES)('%s', (url) => {
     expect(loaded).not.toEqual([]);
     for (const address of loaded) {
       expect(address).toMatch(/^\/assets\/[a-z]+-[0-9a-f]{16}\.(css|svg|js)$/);
-      expect((await get(address)).statusCode).toBe(200);
+      expect(await statusOf(address)).toBe(200);
     }
   });
 
@@ -121,7 +129,7 @@ describe.each(PAGES)('%s', (url) => {
   test('links to nothing here that is not there', async () => {
     const { body } = await get(url);
     const links = new Set([...body.matchAll(/<a\b[^>]*?href="([^"#]+)"/g)].map(([, address]) => address ?? ''));
-    for (const address of links) expect((await get(address)).statusCode, address).toBe(200);
+    for (const address of links) expect(await statusOf(address), address).toBe(200);
   });
 });
 
@@ -398,7 +406,7 @@ describe('the form of a certificate', () => {
         settledAt: new Date(0),
         warnings: [[hostile, hostile]],
         facts: [[hostile, hostile]],
-        tables: [{ title: hostile, columns: [hostile], rows: [[hostile]] }],
+        tables: [{ title: hostile, columns: [[hostile, 1]], rows: [[hostile]] }],
         qrText: hostile,
         howToVerify: hostile,
       },
