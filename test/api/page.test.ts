@@ -6,7 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { STATUS_OF } from '../../api/error-handler.ts';
 import { loadAssets } from '../../api/pages/asset.ts';
+import { certificateView } from '../../api/pages/certificate.ts';
 import { certificateHtml } from '../../api/pages/certificate-html.ts';
+import { certificatePdf } from '../../api/pages/certificate-pdf.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
@@ -384,6 +386,20 @@ describe('the form of a certificate', () => {
     const pages = one.rawPayload.toString('latin1').match(/\/Type \/Page\b/g)?.length ?? 0;
     expect(text.match(/SIMULATION · UNANCHORED · CERT-[0-9A-F]{32} · page \d of \d/g)).toHaveLength(pages);
     expect(one.rawPayload.toString('latin1')).not.toMatch(/https?:|\/URI/);
+  });
+
+  test('breaks a long history over pages, each of which says what it is', async () => {
+    const content = (await certificate()).rawPayload;
+    const view = certificateView({ certId, content });
+    const pdf = await certificatePdf({
+      ...view,
+      tables: [{ title: 'Long', columns: [['Line', 1]], rows: Array.from({ length: 150 }, (_, line) => [`line ${line} of it`]) }],
+    });
+    const text = printedText(pdf);
+    const pages = pdf.toString('latin1').match(/\/Type \/Page\b/g)?.length ?? 0;
+    expect(pages).toBeGreaterThan(2);
+    expect(text.match(/SIMULATION · UNANCHORED · CERT-[0-9A-F]{32} · page \d of \d/g)).toHaveLength(pages);
+    for (let line = 0; line < 150; line += 1) expect(text).toContain(`line ${line} of it`);
   });
 
   test('has a code of its id and digest, and of no address', async () => {

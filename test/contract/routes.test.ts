@@ -7,7 +7,7 @@ import { createTestApi, type TestApi } from '../support/api.ts';
 import { BUILT, NOT_YET, nameOf, OPERATIONS, type OperationRow } from './operations.ts';
 
 /** What the service says about itself (contract §15); reads alone, open to everyone. */
-const SERVICE_ROUTE = /^GET \/(openapi\.json|docs(\/.*)?|status|problems\/\{code\})?$/;
+const SERVICE_ROUTE = /^GET \/(openapi\.json|docs|status|problems\/\{code\}|assets\/\{name\})?$/;
 
 let api: TestApi;
 let registered: Map<string, Operation>;
