@@ -161,9 +161,11 @@ describe('an access token', () => {
     }
   });
 
-  test('422 comes before the 404 of an unknown recipient, together with what else is wrong', async () => {
-    const answer = await settle('access-sandbox-none', caller, { recipient_id: crypto.randomUUID(), amount: '0.01' });
-    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, ['body.amount value_error', 'body.banklink_account_token value_error']]);
+  test('422 comes before the 404 of an unknown recipient: first for the form, then for the token', async () => {
+    const form = await settle('access-sandbox-none', caller, { recipient_id: crypto.randomUUID(), amount: '0.01' });
+    expect([form.statusCode, faultsOf(form)]).toEqual([422, ['body.amount value_error']]);
+    const token = await settle('access-sandbox-none', caller, { recipient_id: crypto.randomUUID() });
+    expect([token.statusCode, faultsOf(token)]).toEqual([422, ['body.banklink_account_token value_error']]);
     const alone = await settle(await linkAccount(api, caller), caller, { recipient_id: crypto.randomUUID() });
     expect(alone.statusCode).toBe(404);
   });
