@@ -41,6 +41,8 @@ if (url === undefined) {
       for (const shown of PAGES) {
         const page = await context.newPage();
         await page.goto(`${url}${shown.path}`, { waitUntil: 'networkidle' });
+        // The reference draws itself, after everything has come.
+        await page.locator('h1').first().waitFor();
         const file = path.join(folder, `${shown.name}-${view.name}.png`);
         // The reference is as long as the whole interface; its first screen tells enough.
         writeFileSync(file, await page.screenshot({ fullPage: shown.name !== 'docs' }));

@@ -9,10 +9,10 @@ type Entry = Catalog['services'][number];
 type Gates = ReturnType<typeof gatesResource>;
 
 const STATE_TEXT: Record<CapabilityState, { readonly title: string; readonly meaning: string }> = {
-  live: { title: 'Live', meaning: 'Moves real value for partners.' },
+  live: { title: 'Live', meaning: 'Would move real value for partners.' },
   'local sandbox': { title: 'Local sandbox', meaning: 'Works on your own machine, as a simulation. No value moves.' },
   gated: { title: 'Gated', meaning: 'Exists, and is closed or limited until its next gate opens.' },
-  maintenance: { title: 'Maintenance', meaning: 'Was live and is paused.' },
+  maintenance: { title: 'Maintenance', meaning: 'Would have been live, and be paused.' },
   unavailable: { title: 'Unavailable', meaning: 'Is not offered.' },
 };
 
