@@ -1,28 +1,51 @@
 /**
- * `npm run ops -- <noun> <verb> …`: what operators decide by hand, in the environment that is configured. Each act and
- * its audit entry are one transaction.
+ * `npm run ops -- <command> …`: what operators see and decide by hand, in the environment that is configured. Each act
+ * and its audit entry are one transaction.
  */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { DomainError } from '../domain/error.ts';
+import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
+import { connectTemporal, type TemporalClient } from '../worker/temporal.ts';
 import { type OpsDeps, UsageError } from './ops/command.ts';
+import { retryDelivery } from './ops/delivery.ts';
 import { GATE_USAGE, gateCommand } from './ops/gate.ts';
+import { cancel, redispatch, resolve } from './ops/settlement.ts';
+import { stuck, waiting } from './ops/waiting.ts';
 
-type Command = { readonly run: (deps: OpsDeps, args: readonly string[]) => Promise<void>; readonly usage: readonly string[] };
+type Command = {
+  /** @returns whether it was done */
+  readonly run: (deps: OpsDeps, args: readonly string[]) => Promise<boolean>;
+  readonly usage: readonly string[];
+};
 
-const COMMANDS = new Map<string, Command>([['gate', { run: gateCommand, usage: GATE_USAGE }]]);
+const done =
+  (run: (deps: OpsDeps, args: readonly string[]) => Promise<void>): Command['run'] =>
+  async (deps, args) => {
+    await run(deps, args);
+    return true;
+  };
+
+const COMMANDS = new Map<string, Command>([
+  ['waiting', { run: done(waiting), usage: ['waiting'] }],
+  ['stuck', { run: done(stuck), usage: ['stuck'] }],
+  ['redispatch', { run: done(redispatch), usage: ['redispatch <settlement id> --operator <name> --note <why>'] }],
+  ['cancel', { run: done(cancel), usage: ['cancel <settlement id> --operator <name> --note <why>'] }],
+  ['resolve', { run: resolve, usage: [`resolve <settlement id> ${RESOLUTION_OUTCOMES.join('|')} --operator <name> --note <how it is known>`] }],
+  ['retry-delivery', { run: done(retryDelivery), usage: ['retry-delivery <delivery id> --operator <name> --note <why>'] }],
+  ['gate', { run: done(gateCommand), usage: GATE_USAGE }],
+]);
 
 const USAGE = [...COMMANDS.values()].flatMap(({ usage }) => usage).map((line) => `  npm run ops -- ${line}`);
 
 /** @returns the exit code: 0 when it was done, 1 when it was refused and nothing was written */
-export async function runOps(deps: OpsDeps, [noun = '', ...args]: readonly string[]): Promise<number> {
+export async function runOps(deps: OpsDeps, [name = '', ...args]: readonly string[]): Promise<number> {
   try {
-    const command = COMMANDS.get(noun);
-    if (!command) throw new UsageError([`There is no command ${JSON.stringify(noun)}.`]);
-    await command.run(deps, args);
-    return 0;
+    const command = COMMANDS.get(name);
+    if (!command) throw new UsageError([`There is no command ${JSON.stringify(name)}.`]);
+    return (await command.run(deps, args)) ? 0 : 1;
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof DomainError)) throw error;
     const lines = error instanceof UsageError ? [...error.faults, 'Usage:', ...USAGE] : [`Refused, ${error.code}: ${error.detail}`];
@@ -32,12 +55,18 @@ export async function runOps(deps: OpsDeps, [noun = '', ...args]: readonly strin
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const { runtime, databaseUrl } = loadConfig();
+  const config = loadConfig();
+  const { runtime, databaseUrl } = config;
+  let temporal: TemporalClient | undefined;
+  const client = () => {
+    temporal ??= connectTemporal(config);
+    return temporal.client;
+  };
   const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'settlement-ops', onIdleError: () => undefined });
   try {
-    return await runOps({ runtime, db: connection.db, now: () => new Date(), print: console.log }, args);
+    return await runOps({ runtime, db: connection.db, client, now: () => new Date(), print: console.log }, args);
   } finally {
-    await connection.close();
+    await Promise.all([temporal?.close(), connection.close()]);
   }
 }
 

@@ -16,14 +16,21 @@ import { lockSettlement, moveSettlement } from './settlement.ts';
  *
  * @throws DomainError `not_found`; `state_conflict` past awaiting_funds, or when committed evidence has decided already
  */
-export async function cancelSettlement(tx: Tx, orgId: string, settlementId: string, now: Date, requestId: string): Promise<Settlement> {
+export async function cancelSettlement(
+  tx: Tx,
+  orgId: string,
+  settlementId: string,
+  now: Date,
+  requestId: string,
+  reason: 'canceled_by_partner' | 'canceled_by_operator' = 'canceled_by_partner',
+): Promise<Settlement> {
   const settlement = await lockSettlement(tx, orgId, settlementId);
   if (!settlement) throw new DomainError('not_found');
   const decided = foldFunding(settlement, await listPendingEvidence(tx, settlementId)).outcome;
   if (decided || !CANCELABLE_STATUSES.includes(settlement.status)) throw new DomainError('state_conflict', { current_state: settlement.status });
   const at = settlementTime(settlement, now);
   const { settlement: received } = await foldCollections(tx, settlement, at);
-  const canceled = await moveSettlement(tx, received, { to: 'canceled', at, reason: 'canceled_by_partner', requestId });
+  const canceled = await moveSettlement(tx, received, { to: 'canceled', at, reason, requestId });
   await receiveLeftovers(tx, canceled, at);
   await enqueue(tx, settlementMessage(canceled, 'canceled', requestId));
   return canceled;

@@ -5,12 +5,11 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { approveGateEvidence, listGateEvidence, recordGateEvidence, revokeGateEvidence } from '../../db/queries/gate.ts';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
-import { APPROVALS_REQUIRED, evaluateGates, GATES, type GateEvidence, operatorName } from '../../domain/gate.ts';
+import { APPROVALS_REQUIRED, evaluateGates, GATES, type GateEvidence } from '../../domain/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
-import { type OpsDeps, oneOf, type Reading, read, readText, UsageError } from './command.ts';
+import { type Given, type OpsDeps, oneOf, type Reading, read, readAct, readArgs, readOperator, UsageError } from './command.ts';
 
 export const GATE_USAGE = [
   'gate list [--corridor US-JM]',
@@ -19,16 +18,7 @@ export const GATE_USAGE = [
   'gate revoke <evidence id> --operator <name> --note <why>',
 ] as const;
 
-const OPTIONS = {
-  corridor: { type: 'string' },
-  evidence: { type: 'string' },
-  expires: { type: 'string' },
-  operator: { type: 'string' },
-  note: { type: 'string' },
-} as const;
-
-type Given = { readonly subject: string | undefined } & Partial<Readonly<Record<keyof typeof OPTIONS, string>>>;
-type Verb = { readonly takes: readonly (keyof typeof OPTIONS)[]; readonly run: (deps: OpsDeps, given: Given) => Promise<void> };
+type Verb = { readonly takes: Parameters<typeof readArgs>[1]; readonly run: (deps: OpsDeps, given: Given) => Promise<void> };
 
 const VERBS = new Map<string, Verb>([
   ['list', { takes: ['corridor'], run: list }],
@@ -41,19 +31,7 @@ const VERBS = new Map<string, Verb>([
 export async function gateCommand(deps: OpsDeps, [name = '', ...args]: readonly string[]): Promise<void> {
   const verb = VERBS.get(name);
   if (!verb) throw new UsageError([`There is no command gate ${JSON.stringify(name)}.`]);
-  await verb.run(deps, readArgs(verb, args));
-}
-
-function readArgs({ takes }: Verb, args: readonly string[]): Given {
-  const options = Object.fromEntries(takes.map((option) => [option, OPTIONS[option]]));
-  try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    if (positionals.length > 1) throw new UsageError(['Too many arguments.']);
-    return { ...values, subject: positionals[0] };
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError([error instanceof Error ? error.message : 'The arguments cannot be read.']);
-  }
+  await verb.run(deps, readArgs(args, verb.takes, 1));
 }
 
 async function list(deps: OpsDeps, given: Given): Promise<void> {
@@ -90,24 +68,15 @@ async function record(deps: OpsDeps, given: Given): Promise<void> {
 }
 
 async function approve(deps: OpsDeps, given: Given): Promise<void> {
-  const { evidenceId, operator, note } = readAct(given);
+  const { objectId: evidenceId, operator, note } = readAct('evidence', given);
   await deps.db.transaction((tx) => approveGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }));
   deps.print(`${evidenceId} approved by ${operator}.`);
 }
 
 async function revoke(deps: OpsDeps, given: Given): Promise<void> {
-  const { evidenceId, operator, note } = readAct(given);
+  const { objectId: evidenceId, operator, note } = readAct('evidence', given);
   await deps.db.transaction((tx) => revokeGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }));
   deps.print(`${evidenceId} revoked by ${operator}; its gate is closed.`);
-}
-
-const readAct = (given: Given) =>
-  read({ evidenceId: readText('The evidence id', given.subject), operator: readOperator(given.operator), note: readText('--note', given.note) });
-
-/** Names have one spelling, so that nobody is two operators. */
-function readOperator(text: string | undefined): Reading<string> {
-  const value = operatorName(text ?? '');
-  return /^[a-z0-9][a-z0-9._@-]{0,63}$/.test(value) ? { value } : { fault: '--operator must be a name of letters, digits, dots, dashes, underscores and @.' };
 }
 
 function readExpiry(text: string | undefined, now: Date): Reading<Date> {

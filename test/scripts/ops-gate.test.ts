@@ -39,8 +39,14 @@ beforeEach(() => {
   printed = [];
 });
 
+const noTemporal = () => {
+  throw new Error('gates need no Temporal');
+};
 const ops = (...args: string[]) =>
-  runOps({ runtime: 'remote-sandbox', db: connection.db, now: () => NOW, print: (...line: string[]) => printed.push(line.join('\n')) }, args);
+  runOps(
+    { runtime: 'remote-sandbox', db: connection.db, client: noTemporal, now: () => NOW, print: (...line: string[]) => printed.push(line.join('\n')) },
+    args,
+  );
 const recordArgs = (changes: Record<string, string> = {}) => {
   const { gate = 'compliance_program', ...options } = { corridor: 'US-JM', evidence: file, expires: '2027-01-31', operator: 'ana', ...changes };
   return ['gate', 'record', gate, ...Object.entries(options).flatMap(([name, value]) => (value === '' ? [] : [`--${name}`, value]))];

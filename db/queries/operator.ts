@@ -1,0 +1,106 @@
+/** What operators look for across organizations: what waits, what has stopped, and whose it is. Bounded, by index. */
+import { asc, eq, sql } from 'drizzle-orm';
+import type { OutboxKind } from '../../domain/outbox.ts';
+import type { PaymentMethod } from '../../domain/payment-method.ts';
+import type { SettlementStatus } from '../../domain/settlement.ts';
+import type { Queryable } from '../client.ts';
+import { webhookDeliveries } from '../schema/webhook.ts';
+import { OPEN_STATUSES, OVERDUE_GRACE_MS } from './metric.ts';
+
+export type WaitingSettlement = {
+  readonly settlementId: string;
+  readonly orgId: string;
+  readonly status: SettlementStatus;
+  readonly paymentMethod: PaymentMethod;
+  readonly recipientId: string;
+  /** When it entered the state, and when the wait ends, on its own clock. */
+  readonly since: Date;
+  readonly expiresAt: Date | null;
+};
+export type WaitingVerification = {
+  readonly verificationId: string;
+  readonly orgId: string;
+  readonly recipientId: string;
+  readonly since: Date;
+  readonly expiresAt: Date;
+};
+export type StuckOutboxRow = {
+  readonly kind: OutboxKind;
+  readonly objectId: string;
+  readonly attempts: number;
+  readonly lastError: string | null;
+  readonly since: Date;
+};
+export type LateDelivery = { readonly deliveryId: string; readonly webhookId: string; readonly orgId: string; readonly dueAt: Date };
+
+/** A state in which nothing is waited for is left within moments; longer than this and nobody works on it. */
+const UNATTENDED_MS = 5 * 60_000;
+const OUTBOX_LATE_SECONDS = 60;
+
+const openStatuses = sql.join(
+  OPEN_STATUSES.map((status) => sql`${status}`),
+  sql`, `,
+);
+const settlementColumns = sql.raw(
+  `settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod", recipient_id AS "recipientId", updated_at AS since, expires_at AS "expiresAt"`,
+);
+
+/** Settlements that are not at an end, those longest in their state first. */
+export async function listWaitingSettlements(db: Queryable, limit: number): Promise<WaitingSettlement[]> {
+  const { rows } = await db.execute<WaitingSettlement>(sql`
+    SELECT ${settlementColumns} FROM settlements WHERE status IN (${openStatuses}) ORDER BY updated_at, settlement_id LIMIT ${limit}`);
+  return rows.map(withDates);
+}
+
+/** Verifications that nobody has decided, oldest first. */
+export async function listWaitingVerifications(db: Queryable, limit: number): Promise<WaitingVerification[]> {
+  const { rows } = await db.execute<WaitingVerification>(sql`
+    SELECT verification_id AS "verificationId", org_id AS "orgId", recipient_id AS "recipientId", created_at AS since, expires_at AS "expiresAt"
+    FROM verifications WHERE status IN ('pending', 'in_review') ORDER BY created_at, verification_id LIMIT ${limit}`);
+  return rows.map((row) => ({ ...row, since: new Date(row.since), expiresAt: new Date(row.expiresAt) }));
+}
+
+/** Settlements whose wait is over and was not ended, and those that stand where nothing is waited for. */
+export async function listStuckSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
+  const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
+  const { rows } = await db.execute<WaitingSettlement>(sql`
+    SELECT ${settlementColumns} FROM settlements
+    WHERE status IN (${openStatuses}) AND (expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'
+      OR (status IN ('accepted', 'funded') AND updated_at < ${ownNow} - ${UNATTENDED_MS} * interval '1 millisecond'))
+    ORDER BY updated_at, settlement_id LIMIT ${limit}`);
+  return rows.map(withDates);
+}
+
+/** What has not reached Temporal for a minute, on the database's clock. */
+export async function listStuckOutbox(db: Queryable, limit: number): Promise<StuckOutboxRow[]> {
+  const { rows } = await db.execute<StuckOutboxRow>(sql`
+    SELECT kind, object_id AS "objectId", attempts, last_error AS "lastError", created_at AS since FROM outbox
+    WHERE created_at < now() - make_interval(secs => ${OUTBOX_LATE_SECONDS}) ORDER BY outbox_id LIMIT ${limit}`);
+  return rows.map((row) => ({ ...row, since: new Date(row.since) }));
+}
+
+/** Deliveries past their time that do not wait for a place among their subscriber's requests. */
+export async function listLateDeliveries(db: Queryable, now: Date, limit: number): Promise<LateDelivery[]> {
+  const latest = new Date(now.getTime() - OVERDUE_GRACE_MS);
+  const { deliveryId, webhookId, orgId, nextAttemptAt } = webhookDeliveries;
+  const rows = await db
+    .select({ deliveryId, webhookId, orgId, dueAt: nextAttemptAt })
+    .from(webhookDeliveries)
+    .where(sql`${webhookDeliveries.status} = 'pending' AND ${webhookDeliveries.waitingSince} IS NULL AND ${nextAttemptAt} < ${latest.toISOString()}`)
+    .orderBy(asc(nextAttemptAt), asc(deliveryId))
+    .limit(limit);
+  return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
+}
+
+/** Whose delivery it is, for who has nothing but its id. */
+export async function findDeliveryOwner(db: Queryable, deliveryId: string): Promise<{ orgId: string; webhookId: string } | undefined> {
+  const { orgId, webhookId } = webhookDeliveries;
+  const [row] = await db.select({ orgId, webhookId }).from(webhookDeliveries).where(eq(webhookDeliveries.deliveryId, deliveryId)).limit(1);
+  return row;
+}
+
+const withDates = (row: WaitingSettlement): WaitingSettlement => ({
+  ...row,
+  since: new Date(row.since),
+  expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt),
+});
