@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import helmet from '@fastify/helmet';
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, ValidationError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { handleError } from '../error-handler.ts';
@@ -25,6 +25,12 @@ export function requestIdOf(raw: IncomingMessage): string {
 const JSON_TYPE = /^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i;
 const NO_BYTES = Buffer.alloc(0);
 
+/** To the schemas null would be a body that was left out. */
+function requireGiven(body: unknown): unknown {
+  if (body === null) throw new ValidationError([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
+  return body;
+}
+
 export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
@@ -38,7 +44,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body);
     request.rawBody = bytes;
     try {
-      done(null, bytes.length === 0 ? undefined : parseJsonBody(bytes));
+      done(null, bytes.length === 0 ? undefined : requireGiven(parseJsonBody(bytes)));
     } catch (error) {
       done(error instanceof Error ? error : new DomainError('internal_error'));
     }
@@ -46,6 +52,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   app.addHook('onRequest', async (request, reply) => {
     request.rawBody = NO_BYTES;
     reply.header('X-Request-ID', request.id).header('Cache-Control', 'no-store');
+    if (request.method === 'GET') return;
     if (request.headers['content-encoding'] !== undefined) throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
     if (headerLines(request.raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
   });

@@ -33,7 +33,14 @@ const TAGS = [
   'Service',
 ] as const;
 
-type Operation = { readonly method: string; readonly path: string; readonly access: RouteConfig; readonly hasInput: boolean; readonly hasBody: boolean };
+type Operation = {
+  readonly method: string;
+  readonly path: string;
+  readonly access: RouteConfig;
+  /** Whether it takes anything that validation looks at; a body that came for nothing is read too. */
+  readonly hasInput: boolean;
+  readonly hasBody: boolean;
+};
 
 export const openapi = fp(async (app: FastifyInstance) => {
   const operations: Operation[] = [];
@@ -48,7 +55,7 @@ export const openapi = fp(async (app: FastifyInstance) => {
         path: route.url.replace(/:([A-Za-z_]+)/g, '{$1}'),
         access,
         hasBody,
-        hasInput: hasBody || schema?.params !== undefined || schema?.querystring !== undefined || schema?.headers !== undefined,
+        hasInput: readsBody(method) || schema?.params !== undefined || schema?.querystring !== undefined || schema?.headers !== undefined,
       });
     }
   });
@@ -150,10 +157,11 @@ const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirem
   session: [{ ConsumerSession: [] }],
 };
 
-const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate', OpenAPIV3_1.HeaderObject> = {
+const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate' | 'ETag', OpenAPIV3_1.HeaderObject> = {
   'X-Request-ID': { description: "The request's id: the caller's own when it was well-formed.", schema: { type: 'string' } },
   'WWW-Authenticate': { description: 'The credential that the operation takes.', schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds after which the request is worth repeating; absent when it never is.', schema: { type: 'integer', minimum: 1 } },
+  ETag: { description: 'The SHA-256 of the bytes, in hex.', schema: { type: 'string' } },
   Location: { description: 'Where the object is read.', schema: { type: 'string' } },
   'Idempotency-Replayed': {
     description: "`true` when this is the answer to the key's first use, and nothing was done now; absent otherwise.",
@@ -165,7 +173,7 @@ const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate', OpenAP
 const NO_CONTENT = '204';
 
 /** Headers that an answer of this status has beside those of every answer. */
-const STATUS_HEADERS: Record<string, readonly string[]> = { '401': ['WWW-Authenticate'], '429': ['Retry-After'], '503': ['Retry-After'] };
+const STATUS_HEADERS: Record<string, readonly string[]> = { '304': ['ETag'], '401': ['WWW-Authenticate'], '429': ['Retry-After'], '503': ['Retry-After'] };
 
 const SUCCESS_TEXT: Record<string, string> = { '200': 'Success.', '201': 'Created.', '202': 'Accepted; the work goes on.', '204': 'Done.' };
 
@@ -174,14 +182,17 @@ const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
   content: { 'application/json': { schema: { $ref: '#/components/schemas/HTTPValidationError' } } },
 };
 
+/** Bodies are read, and held against their limits, before it is known whether the operation has any use for one. */
+const readsBody = (method: string): boolean => method.toLowerCase() !== 'get';
+
 /** The refusals that follow from an operation's declaration, by status. */
-function sharedProblems({ access, hasBody, hasInput }: Operation): [string, ErrorCode[]][] {
+function sharedProblems({ method, access, hasBody, hasInput }: Operation): [string, ErrorCode[]][] {
   const codes: ErrorCode[] = ['rate_limited', 'temporarily_unavailable', 'internal_error'];
   if (access.auth === 'api_key' || access.auth === 'optional_api_key') codes.push('credential_missing', 'credential_ambiguous', 'credential_invalid');
   if (access.auth === 'session') codes.push('credential_missing', 'credential_invalid');
   if (access.auth === 'signature') codes.push('signature_invalid');
   if (access.auth === 'api_key' && access.scope !== 'read') codes.push('scope_insufficient');
-  if (hasBody) codes.push('payload_too_large', 'unsupported_media_type', 'request_timeout');
+  if (readsBody(method)) codes.push('payload_too_large', 'unsupported_media_type', 'request_timeout');
   if (hasBody && access.auth === 'api_key') codes.push('organization_mismatch');
   if (hasInput && access.auth === 'api_key') codes.push('not_found');
   if (access.remote && access.remote !== 'same') codes.push(access.remote);

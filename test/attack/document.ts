@@ -2,8 +2,8 @@
  * The operations as the OpenAPI document describes them, and a valid request for each, made of its own examples: an
  * operation that joins the document joins every attack.
  */
-import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import type { Operation } from '../../api/plugins/operation-list.ts';
 import type { RouteConfig } from '../../api/route-config.ts';
 
 export type Schema = {
@@ -45,7 +45,7 @@ export type Parameter = z.infer<typeof Parameter>;
 
 const Described = z.looseObject({
   parameters: z.array(Parameter).default([]),
-  requestBody: z.looseObject({ content: z.record(z.string(), z.looseObject({ schema: SchemaObject })) }).optional(),
+  requestBody: z.looseObject({ required: z.boolean().default(false), content: z.record(z.string(), z.looseObject({ schema: SchemaObject })) }).optional(),
 });
 const Document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), Described)),
@@ -61,13 +61,14 @@ export type DescribedOperation = {
   readonly parameters: readonly Parameter[];
   /** Of the JSON body; references are followed. Undefined where the operation takes none. */
   readonly body: Schema | undefined;
+  readonly bodyRequired: boolean;
 };
 
 const Method = z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** Every operation of the document, in its order. */
-export function describedOperations(app: FastifyInstance): DescribedOperation[] {
-  const { paths, components } = Document.parse(app.swagger());
+export function describedOperations(described: { readonly document: unknown; readonly operations: readonly Operation[] }): DescribedOperation[] {
+  const { paths, components } = Document.parse(described.document);
   const resolve = (schema: Schema): Schema => {
     const { $ref, ...own } = schema;
     const target = $ref === undefined ? undefined : components.schemas[$ref.replace('#/components/schemas/', '')];
@@ -79,19 +80,20 @@ export function describedOperations(app: FastifyInstance): DescribedOperation[] 
       ...(merged.properties && { properties: Object.fromEntries(Object.entries(merged.properties).map(([name, property]) => [name, resolve(property)])) }),
     };
   };
-  return app.operations
+  return described.operations
     .filter(({ schema }) => schema.hide !== true)
     .map(({ method, path, access }) => {
-      const described = paths[path]?.[method.toLowerCase()];
-      if (!described) throw new Error(`${method} ${path} is not in the document`);
-      const schema = described.requestBody?.content['application/json']?.schema;
+      const operation = paths[path]?.[method.toLowerCase()];
+      if (!operation) throw new Error(`${method} ${path} is not in the document`);
+      const schema = operation.requestBody?.content['application/json']?.schema;
       return {
         name: `${method} ${path}`,
         method: Method.parse(method),
         path,
         access,
-        parameters: described.parameters,
+        parameters: operation.parameters,
         body: schema && bare(resolve(schema)),
+        bodyRequired: operation.requestBody?.required === true,
       };
     });
 }

@@ -74,11 +74,12 @@ const isReference = (field: string): boolean => /_(id|token)$/.test(field) && !N
 
 test("every id in a body is its tenant's alone: another tenant's is answered as an unknown one, and nothing is written", async () => {
   const victim = await attack.createTenant();
+  const partners: Ids = victim.partnerIds;
   const seen: string[] = [];
   for (const operation of attack.operations.filter(({ body, access }) => body && access.auth !== 'signature')) {
     for (const field of Object.keys(operation.body?.properties ?? {}).filter(isReference)) {
       const [own, foreign] = [idsOf(operation, attacker), idsOf(operation, victim)];
-      const theirs = foreign[field] ?? victim.partnerIds[field] ?? expect.fail(`no ${field} is known`);
+      const theirs = foreign[field] ?? partners[field] ?? expect.fail(`no ${field} is known`);
       const send = (value: unknown) => {
         const body = NAMING[field]?.(Object(bodyOf(operation, own))) ?? Object(bodyOf(operation, own));
         return attack.send(operation, attacker, { url: urlOf(operation, own), body: { ...body, [field]: value }, headers: headersOf(operation) });
@@ -103,7 +104,7 @@ test("a consumer's objects are no partner's, and a partner's are no consumer's",
     expect((await attack.send(operation, victim, { url })).statusCode).toBe(404);
   }
   const transfer = operationOf('POST /consumer/transfers');
-  const sent = { ...victim.consumerIds, recipient_id: victim.partnerIds['recipient_id'] ?? '' };
+  const sent = { ...victim.consumerIds, recipient_id: victim.partnerIds.recipient_id };
   expect((await attack.send(transfer, victim, { url: urlOf(transfer), body: bodyOf(transfer, sent), headers: headersOf(transfer) })).statusCode).toBe(404);
 });
 
@@ -116,9 +117,9 @@ test("a certificate says no more of a settlement that is another tenant's than o
     expect(asked).toBe(settlementId);
     return verdict;
   };
-  const verdict = await ask(victim.partnerIds['settlement_id'] ?? '');
+  const verdict = await ask(victim.partnerIds.settlement_id);
   expect(verdict).toMatchObject({ valid: false, checks: { settlement_matches: false } });
-  expect(verdict).toEqual(await ask(sameLength(victim.partnerIds['settlement_id'])));
+  expect(verdict).toEqual(await ask(sameLength(victim.partnerIds.settlement_id)));
 });
 
 test("no list shows anything of another tenant's, and each shows the tenant's own", async () => {

@@ -1,4 +1,5 @@
 /** Tenants with one of everything, and calls whose every answer is held against the OpenAPI document. */
+import { createHmac } from 'node:crypto';
 import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
@@ -11,52 +12,81 @@ import { type DescribedOperation, describedOperations } from './document.ts';
 import type { Ids } from './sample.ts';
 
 /** Who calls: a partner and a consumer, each with everything that it can own. */
-export type Tenant = { readonly partner: Caller; readonly sessionToken: string; readonly partnerIds: Ids; readonly consumerIds: Ids };
+export type Tenant = {
+  readonly partner: Caller;
+  readonly sessionToken: string;
+  readonly partnerIds: Awaited<ReturnType<typeof createPartnerObjects>>;
+  readonly consumerIds: Awaited<ReturnType<typeof createConsumer>>['ids'];
+};
 
-export type Sent = { readonly method?: string; readonly url: string; readonly body?: unknown; readonly headers?: Record<string, string> };
+export type Sent = { readonly url: string; readonly body?: unknown; readonly headers?: Record<string, string> };
 
 export type Attack = {
   readonly api: TestApi;
   readonly operations: readonly DescribedOperation[];
   createTenant(): Promise<Tenant>;
+  /** The headers of the credential that the operation takes; a signature is of the body's bytes. */
+  credentialOf(operation: DescribedOperation, tenant: Tenant, bytes?: Buffer): Record<string, string>;
   /** Calls with the credential that the operation takes; throws when the document does not promise the answer. */
   send(operation: DescribedOperation, tenant: Tenant | null, sent: Sent): Promise<SeenAnswer>;
 };
 
 export function createAttack(api: TestApi): Attack {
-  const { faults } = createConformance(api.app);
-  const operations = describedOperations(api.app);
+  const requireConformance = createConformance(api.app);
+  const operations = describedOperations({ document: api.app.swagger(), operations: api.app.operations });
   return {
     api,
     operations,
     createTenant: () => createTenant(api),
-    async send({ method: own, access }, tenant, { method = own, url, body, headers = {} }) {
+    credentialOf,
+    async send(operation, tenant, { url, body, headers = {} }) {
+      const { method } = operation;
+      const bytes = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? Buffer.from(body ?? '') : Buffer.from(JSON.stringify(body));
       const answer = await api.app.inject({
-        // Some attacks use methods that the type does not know.
-        method: method as 'GET',
+        method,
         url,
-        headers: { ...(tenant ? credentialOf(access.auth, tenant) : {}), ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-        ...(body === undefined ? {} : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
+        headers: {
+          ...(tenant ? credentialOf(operation, tenant, bytes) : {}),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { payload: bytes }),
       });
-      const found = faults(method, url, answer);
-      if (found.length > 0) throw new Error(`${found.join('; ')}: ${answer.body.slice(0, 500)}`);
+      requireConformance(method, url, answer);
       return answer;
     },
   };
 }
 
-function credentialOf(auth: DescribedOperation['access']['auth'], { partner, sessionToken }: Tenant): Record<string, string> {
+function credentialOf(
+  { access: { auth }, name }: DescribedOperation,
+  { partner, sessionToken }: Tenant,
+  bytes: Buffer = Buffer.alloc(0),
+): Record<string, string> {
   if (auth === 'api_key' || auth === 'optional_api_key') return { 'x-api-key': partner.apiKey };
-  return auth === 'session' ? { authorization: `Bearer ${sessionToken}` } : {};
+  if (auth === 'session') return { authorization: `Bearer ${sessionToken}` };
+  return auth === 'signature' ? (SIGNATURES[name]?.(bytes) ?? {}) : {};
 }
+
+const digest = (secret: string, signed: string | Buffer): string => createHmac('sha256', secret).update(signed).digest('hex');
+
+/** How each provider signs (contract §9). */
+const SIGNATURES: Readonly<Record<string, (bytes: Buffer) => Record<string, string>>> = {
+  'POST /v2/webhooks/cardproc': (bytes) => {
+    const time = Math.floor(Date.now() / 1_000);
+    return { 'cardproc-signature': `t=${time},v1=${digest(TEST_SECRETS.cardproc, Buffer.concat([Buffer.from(`${time}.`), bytes]))}` };
+  },
+  'POST /v2/webhooks/bankledger': (bytes) => ({ 'x-signature': digest(TEST_SECRETS.bankledger, bytes) }),
+  'POST /v2/webhooks/idverify': (bytes) => ({ 'x-payload-digest': digest(TEST_SECRETS.idverify, bytes), 'x-payload-digest-alg': 'HMAC_SHA256_HEX' }),
+};
 
 async function createTenant(api: TestApi): Promise<Tenant> {
   const partner = await api.createCaller('full');
   const consumer = await createConsumer(api);
-  return { partner, sessionToken: consumer.token, partnerIds: await partnerIds(api, partner), consumerIds: consumer.ids };
+  return { partner, sessionToken: consumer.token, partnerIds: await createPartnerObjects(api, partner), consumerIds: consumer.ids };
 }
 
-async function partnerIds(api: TestApi, partner: Caller): Promise<Ids> {
+async function createPartnerObjects(api: TestApi, partner: Caller) {
   const recipientId = await createRecipient({ api }, partner);
   const settled = await accepted(api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': newId() }));
   const verification = await openVerification(api, partner, recipientId);
@@ -76,13 +106,13 @@ async function partnerIds(api: TestApi, partner: Caller): Promise<Ids> {
     delivery_id: delivery.delivery_id,
     wallet_id: wallet.wallet_id,
     banklink_account_token: linked.access_token,
-  };
+  } satisfies Ids;
 }
 
 const WALLET_SIGNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 
 /** Signs a new consumer in, who then makes one of everything. */
-async function createConsumer(api: TestApi): Promise<{ token: string; ids: Ids }> {
+async function createConsumer(api: TestApi) {
   const challenge = await accepted(api.call(null, 'POST', '/consumer/auth/request-otp', { email: `${newId()}@consumer.example` }));
   const session = await accepted(api.call(null, 'POST', '/consumer/auth/verify-otp', { challenge_id: challenge.challenge_id, code: challenge.sandbox_code }));
   const token: string = session.access_token;
@@ -100,7 +130,7 @@ async function createConsumer(api: TestApi): Promise<{ token: string; ids: Ids }
       quote_id: quote.quote_id,
       transfer_id: transfer.transfer_id,
       settlement_id: transfer.settlement_id,
-    },
+    } satisfies Ids,
   };
 }
 

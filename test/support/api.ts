@@ -13,6 +13,7 @@ import { apiKeys, organizations } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
+import { createConformance } from './conformance.ts';
 import { createTestDatabase } from './postgres.ts';
 
 export const TEST_SECRETS = {
@@ -37,6 +38,7 @@ export type TestApi = {
   createCaller(scope?: Scope): Promise<Caller>;
   /** Another key for an organization that exists; `stored` as it is in the table. */
   createKey(orgId: string, scope: Scope, stored?: Partial<typeof apiKeys.$inferInsert>): Promise<Caller>;
+  /** Throws when the OpenAPI document does not promise what is answered. */
   call(
     caller: Caller | null,
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
@@ -88,6 +90,8 @@ export async function createTestApi(
   const app = await buildApp(deps, options.logger ?? pino({ level: deps.config.logLevel }));
   await app.ready();
 
+  const requireConformance = createConformance(app);
+
   const createKey: TestApi['createKey'] = async (orgId, scope, stored = {}) => {
     const { apiKey, record } = issueApiKey(deps.config, { orgId, name: 'test', scope, expiresAt: null, createdAt: deps.now() });
     await connection.db.insert(apiKeys).values({ ...record, status: 'active', ...stored });
@@ -114,13 +118,16 @@ export async function createTestApi(
       });
       return createKey(orgId, scope);
     },
-    call: (caller, method, url, body, headers = {}) =>
-      app.inject({
+    call: async (caller, method, url, body, headers = {}) => {
+      const answer = await app.inject({
         method,
         url,
         headers: { ...(caller ? { 'x-api-key': caller.apiKey } : {}), ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
         ...(body === undefined ? {} : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
-      }),
+      });
+      requireConformance(method, url, answer);
+      return answer;
+    },
     close: async () => {
       await app.close();
       await connection.close();

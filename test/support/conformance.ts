@@ -13,7 +13,9 @@ const Described = z.looseObject({ responses: z.record(z.string(), Response) });
 const Document = z.looseObject({ paths: z.record(z.string(), z.record(z.string(), Described)) });
 
 export type SeenAnswer = { readonly statusCode: number; readonly headers: Readonly<Record<string, unknown>>; readonly body: string };
-export type Conformance = { faults(method: string, url: string, answer: SeenAnswer): string[] };
+
+/** Throws when the answer is not one that the document promises. */
+export type RequireConformance = (method: string, url: string, answer: SeenAnswer) => void;
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 /** What every answer carries (contract §1). */
@@ -26,7 +28,19 @@ const UNDESCRIBED: Record<number, string> = { 404: 'not_found', 405: 'method_not
 
 const Problem = z.object({ type: z.string(), status: z.int(), code: z.string(), request_id: z.string(), instance: z.string() });
 
-export function createConformance(app: FastifyInstance): Conformance {
+export function createConformance(app: FastifyInstance): RequireConformance {
+  // Reading the document takes as long as a test, so that it is read when an answer comes.
+  let faultsOf: ReturnType<typeof answerChecker> | undefined;
+  return (method, url, answer) => {
+    faultsOf ??= answerChecker(app);
+    const faults = faultsOf(method, url, answer);
+    if (faults.length > 0) throw new Error(`${faults.join('; ')}: ${answer.body.slice(0, SHOWN_LENGTH_MAX)}`);
+  };
+}
+
+const SHOWN_LENGTH_MAX = 500;
+
+function answerChecker(app: FastifyInstance): (method: string, url: string, answer: SeenAnswer) => string[] {
   const raw = app.swagger();
   const { paths } = Document.parse(raw);
   const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false, validateSchema: false, formats: { 'date-time': TIMESTAMP, email: true } });
@@ -58,18 +72,16 @@ export function createConformance(app: FastifyInstance): Conformance {
     ];
   };
 
-  return {
-    faults(method, url, answer) {
-      const address = url.split('?')[0] ?? '';
-      // A fixed path comes before one with identifiers, as in the router.
-      const named = patterns.filter(({ expression }) => expression.test(address)).sort((a, b) => braces(a.path) - braces(b.path));
-      const found = named.find(({ path }) => paths[path]?.[method.toLowerCase()] !== undefined);
-      const missing = [...ALWAYS, ...[BY_STATUS[answer.statusCode] ?? []].flat()].filter((name) => !answer.headers[name]);
-      const specific = found ? operationFaults(found.path, method.toLowerCase(), answer) : undescribedFaults(answer);
-      return [...missing.map((name) => `header ${name} is missing`), ...specific].map(
-        (fault) => `${method} ${found?.path ?? address} ${answer.statusCode}: ${fault}`,
-      );
-    },
+  return (method, url, answer) => {
+    const address = url.split('?')[0] ?? '';
+    // A fixed path comes before one with identifiers, as in the router.
+    const named = patterns.filter(({ expression }) => expression.test(address)).sort((a, b) => braces(a.path) - braces(b.path));
+    const found = named.find(({ path }) => paths[path]?.[method.toLowerCase()] !== undefined);
+    const missing = [...ALWAYS, ...[BY_STATUS[answer.statusCode] ?? []].flat()].filter((name) => !answer.headers[name]);
+    const specific = found ? operationFaults(found.path, method.toLowerCase(), answer) : undescribedFaults(answer);
+    return [...missing.map((name) => `header ${name} is missing`), ...specific].map(
+      (fault) => `${method} ${found?.path ?? address} ${answer.statusCode}: ${fault}`,
+    );
   };
 }
 

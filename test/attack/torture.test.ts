@@ -1,0 +1,186 @@
+/**
+ * Whatever is put into any place of any request: a documented refusal that repeats nothing of it, or the value exactly
+ * as it was given. Never a 5xx. The places are those of the OpenAPI document.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describeApi } from '../../scripts/generate/openapi.ts';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import type { SeenAnswer } from '../support/conformance.ts';
+import { type DescribedOperation, describedOperations, placesIn, type Schema } from './document.ts';
+import { bodyOf, bodyWith, headersOf, urlOf } from './sample.ts';
+import { AMOUNTS, BODIES, HEADER_VALUES, KINDS, MARK, MEDIA_TYPES, QUERIES, TEXTS } from './torture.ts';
+import { type Attack, createAttack, type Tenant } from './world.ts';
+
+const OPERATIONS = describedOperations(await describeApi());
+const WITH_BODY = OPERATIONS.filter(({ body }) => body !== undefined);
+const named = (operations: readonly DescribedOperation[]) => operations.map((operation) => [operation.name, operation] as const);
+
+let api: TestApi;
+let attack: Attack;
+let tenant: Tenant;
+
+beforeAll(async () => {
+  api = await createTestApi();
+  attack = createAttack(api);
+  tenant = await attack.createTenant();
+});
+afterAll(() => api.close());
+
+const idsOf = ({ access }: DescribedOperation) => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
+const send = (operation: DescribedOperation, body: unknown, headers: Record<string, string> = {}) =>
+  attack.send(operation, tenant, { url: urlOf(operation, idsOf(operation)), body, headers: { ...headersOf(operation), ...headers } });
+
+/** That an answer is no failure of ours, and where it refuses, repeats nothing of what was sent. */
+function requireSilence(context: string, answer: SeenAnswer): void {
+  expect([context, answer.statusCode < 500]).toEqual([context, true]);
+  if (answer.statusCode >= 400)
+    expect([context, JSON.stringify(answer.headers) + withoutAddress(answer)]).toEqual([context, expect.not.stringContaining(MARK)]);
+}
+
+/** A problem names the address, as it must; an extra field is named, and its value is not. */
+function withoutAddress({ headers, body }: SeenAnswer): string {
+  if (!String(headers['content-type']).includes('json')) return body;
+  const { instance: _instance, detail, ...rest } = JSON.parse(body);
+  const faults = Array.isArray(detail) ? detail.map(({ type, loc, ...fault }) => ({ ...fault, type, loc: type === 'extra_forbidden' ? [] : loc })) : detail;
+  return JSON.stringify({ ...rest, faults });
+}
+
+const isMoney = (schema: Schema): boolean => schema.pattern?.startsWith('^(0|[1-9]') === true;
+const isText = ({ type }: Schema): boolean => type === 'string';
+
+describe.each(named(WITH_BODY))('%s', (_name, operation) => {
+  const leaves = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties === undefined);
+
+  test('every text refuses or keeps what is put into it', async () => {
+    for (const { at, schema } of leaves.filter((leaf) => isText(leaf.schema) && leaf.at.length > 0)) {
+      await Promise.all(
+        TEXTS.map(async ([what, value]) => {
+          const context = `${at.join('.')}: ${what}`;
+          const answer = await send(operation, bodyWith(operation, at, value, idsOf(operation)));
+          requireSilence(context, answer);
+          if (schema.enum) expect([context, answer.statusCode]).toEqual([context, 422]);
+          if (answer.statusCode < 300 && answer.body !== '') {
+            const kept = at.reduce<unknown>((holder, key) => Object(holder)[key], JSON.parse(answer.body));
+            if (typeof kept === 'string') expect([context, kept]).toEqual([context, value]);
+          }
+        }),
+      );
+    }
+  });
+
+  test('422 for every amount that is none, naming the field', async () => {
+    for (const { at } of leaves.filter(({ schema }) => isMoney(schema))) {
+      for (const [what, value] of AMOUNTS) {
+        const answer = await send(operation, bodyWith(operation, at, value, idsOf(operation)));
+        requireSilence(what, answer);
+        expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([what, 422, ['body', ...at]]);
+      }
+    }
+  });
+
+  test('422 for a value of another kind in every place, or it is none', async () => {
+    for (const { at } of placesIn(operation.body ?? {})) {
+      for (const [what, source] of KINDS) {
+        const context = `${at.join('.')}: ${what}`;
+        const body = JSON.stringify(bodyWith(operation, at, '\u0001', idsOf(operation))).replace('"\\u0001"', source);
+        const answer = await send(operation, body);
+        requireSilence(context, answer);
+        if (answer.statusCode === 422) requireLocated(context, answer, at);
+      }
+    }
+  });
+
+  test('422 for every body that is no JSON object of the interface', async () => {
+    for (const [what, bytes] of BODIES) {
+      const answer = await send(operation, bytes);
+      requireSilence(what, answer);
+      expect([what, answer.statusCode]).toEqual([what, 422]);
+    }
+  });
+
+  test('422 for no body where one is needed', async () => {
+    const answer = await send(operation, '');
+    requireSilence('nothing', answer);
+    if (operation.bodyRequired) {
+      expect(JSON.parse(answer.body)).toEqual({ detail: [{ loc: ['body'], msg: 'Field required', type: 'missing' }] });
+    }
+  });
+
+  test('a byte order mark is no part of the body', async () => {
+    const body = bodyOf(operation, idsOf(operation));
+    const [plain, marked] = [await send(operation, body), await send(operation, Buffer.from(`\ufeff${JSON.stringify(body)}`))];
+    requireSilence('a byte order mark', marked);
+    // The same event with other bytes is a conflict, but a body all the same.
+    expect([plain, marked].map(({ statusCode }) => statusCode === 422)).toEqual([false, false]);
+  });
+});
+
+function requireLocated(context: string, answer: SeenAnswer, at: readonly (string | number)[]): void {
+  const { detail } = JSON.parse(answer.body);
+  expect([context, detail.some(({ loc }: { loc: unknown[] }) => loc[0] === 'body' && (at.length === 0 || loc.length === 1 || loc[1] === at[0]))]).toEqual([
+    context,
+    true,
+  ]);
+}
+
+describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' && access.auth !== 'signature')))('%s', (_name, operation) => {
+  const body = () => Buffer.from(JSON.stringify(bodyOf(operation, idsOf(operation)) ?? {}));
+
+  test('415 for a body of every media type but JSON in UTF-8, and for one of none', async () => {
+    for (const type of MEDIA_TYPES) expect([type, (await send(operation, body(), { 'content-type': type })).statusCode]).toEqual([type, 415]);
+    const untyped = await api.app.inject({
+      method: operation.method,
+      url: urlOf(operation, idsOf(operation)),
+      headers: { ...attack.credentialOf(operation, tenant), ...headersOf(operation) },
+      payload: body(),
+    });
+    expect(untyped.statusCode).toBe(415);
+  });
+
+  test('415 for a body that is encoded, whatever it says it is', async () => {
+    for (const encoding of ['gzip', 'br', 'identity', 'gzip, gzip', '']) {
+      const answer = await send(operation, body(), { 'content-encoding': encoding });
+      expect([encoding, answer.statusCode]).toEqual([encoding, 415]);
+    }
+  });
+
+  test('JSON is JSON in any spelling of its type', async () => {
+    for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"']) {
+      expect([type, (await send(operation, Buffer.from('{'), { 'content-type': type })).statusCode]).toEqual([type, 422]);
+    }
+  });
+
+  test('413 for a body over the limit, and 422 for one just under it', async () => {
+    expect((await send(operation, Buffer.alloc(64 * 1024 + 1, ' '))).statusCode).toBe(413);
+    expect((await send(operation, Buffer.alloc(64 * 1024, '['))).statusCode).toBe(422);
+  });
+});
+
+describe.each(named(OPERATIONS.filter(({ parameters }) => parameters.some(({ in: place }) => place === 'header'))))('%s', (_name, operation) => {
+  test('a documented answer for every value of its headers, which repeats nothing of it', async () => {
+    for (const { name } of operation.parameters.filter(({ in: place }) => place === 'header')) {
+      for (const [what, value] of HEADER_VALUES) {
+        const answer = await send(operation, bodyOf(operation, idsOf(operation)), { [name.toLowerCase()]: value });
+        requireSilence(`${name}: ${what}`, answer);
+        if (name === 'Idempotency-Key') expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([what, 422, ['header', name]]);
+      }
+    }
+  });
+});
+
+describe.each(named(OPERATIONS))('%s', (_name, operation) => {
+  const isPaged = operation.parameters.some(({ name }) => name === 'limit');
+
+  test(isPaged ? '422 for every page that is none' : 'a documented answer whatever the query', async () => {
+    const url = urlOf(operation, idsOf(operation));
+    for (const [what, query] of QUERIES) {
+      const answer = await attack.send(operation, tenant, {
+        url: `${url}${url.includes('?') ? '&' : '?'}${query}`,
+        ...(operation.method === 'GET' ? {} : { body: '{' }),
+        headers: headersOf(operation),
+      });
+      requireSilence(what, answer);
+      if (isPaged) expect([what, answer.statusCode]).toEqual([what, 422]);
+    }
+  });
+});
