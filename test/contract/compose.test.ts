@@ -1,0 +1,82 @@
+/** `docker-compose.yml` and the Dockerfile as they stand: closed by default, and about files that exist. */
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { repositoryRoot } from '../../scripts/stack/place.ts';
+
+const read = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
+const SOURCE = read('docker-compose.yml');
+const Service = z.looseObject({
+  image: z.string().optional(),
+  build: z.string().optional(),
+  ports: z.array(z.string()).default([]),
+  profiles: z.array(z.string()).default([]),
+  environment: z.record(z.string(), z.string()).default({}),
+  command: z.array(z.string()).default([]),
+  depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
+  configs: z.array(z.object({ source: z.string() })).default([]),
+});
+const Compose = z.looseObject({ services: z.record(z.string(), Service), configs: z.record(z.string(), z.unknown()) });
+const COMPOSE = Compose.parse(parse(SOURCE, { merge: true }));
+const SERVICES = Object.entries(COMPOSE.services);
+const OWN = SERVICES.filter(([, { build }]) => build !== undefined);
+const DOCKERFILE = read('Dockerfile');
+/** What the last stage takes from the repository. */
+const COPIED = DOCKERFILE.slice(DOCKERFILE.lastIndexOf('FROM ')).match(/^COPY (?!--from).+$/gm)?.flatMap((line) => line.split(' ').slice(1, -1)) ?? [];
+
+test('the services that its head speaks of are there, and each depends on services and configs that are', () => {
+  expect(SERVICES.map(([name]) => name)).toEqual(expect.arrayContaining(['postgres', 'temporal', 'temporal-ui', 'api', 'worker', 'migrate', 'sandbox-api', 'sandbox-worker']));
+  for (const [name, { depends_on, configs }] of SERVICES) {
+    for (const needed of Object.keys(depends_on)) expect(COMPOSE.services, `${name} needs ${needed}`).toHaveProperty([needed]);
+    for (const { source } of configs) expect(COMPOSE.configs, `${name} needs ${source}`).toHaveProperty([source]);
+  }
+});
+
+test('every image has an exact version, and none is the retired auto-setup', () => {
+  const images = SERVICES.flatMap(([, { image }]) => image ?? []);
+  expect(images.length).toBeGreaterThan(3);
+  for (const image of images) expect(image).toMatch(/^[a-z/-]+:\d+(\.\d+)*$/);
+  expect(SOURCE).not.toContain('auto-setup');
+});
+
+test('nothing is published beyond this machine, and neither database nor Temporal nor metrics at all', () => {
+  const published = SERVICES.flatMap(([name, { ports }]) => ports.map((port) => `${name} ${port}`));
+  for (const port of published) expect(port).toMatch(/ 127\.0\.0\.1:\d+:\d+$/);
+  expect(published.map((port) => port.split(' ')[0])).toEqual(['temporal-ui', 'api', 'sandbox-api']);
+});
+
+test('every secret is required, and none is written down', () => {
+  const variables = [...SOURCE.matchAll(/(?<!\$)\$\{([A-Z_]+)([^}]*)\}/g)].map(([, name = '', rule = '']) => ({ name, rule }));
+  const secret = /PASSWORD|PWD|SECRET|KEY|PEPPER/;
+  const secrets = variables.filter(({ name }) => secret.test(name));
+  expect(new Set(secrets.map(({ name }) => name)).size).toBeGreaterThanOrEqual(9);
+  for (const { name, rule } of secrets) expect(`${name}${rule}`).toMatch(/^[A-Z_]+:\?\w+/);
+  for (const [service, { environment }] of SERVICES)
+    for (const [name, value] of Object.entries(environment)) if (secret.test(name)) expect(value, `${service} ${name}`).toMatch(/^\$\{[A-Z_]+:\?[^}]+\}$/);
+  expect(SOURCE).not.toMatch(/:\/\/\w+:[^$]\w*@/);
+});
+
+test('the posture is remote, and the sandbox starts only when it is asked for', () => {
+  for (const [name, { environment, profiles }] of OWN) {
+    const runtime = environment['RUNTIME_ENVIRONMENT'];
+    expect([name, runtime, profiles]).toEqual(name.startsWith('sandbox-') ? [name, 'local-sandbox', ['sandbox']] : [name, 'remote-sandbox', []]);
+  }
+});
+
+test('the sandbox shares neither database nor namespace with what is remote', () => {
+  const of = (name: string, variable: string) => COMPOSE.services[name]?.environment[variable];
+  for (const variable of ['DATABASE_URL', 'TEMPORAL_NAMESPACE']) {
+    expect(of('sandbox-worker', variable)).toBeDefined();
+    expect(of('sandbox-worker', variable)).not.toBe(of('worker', variable));
+  }
+});
+
+test('every path that the image copies exists, and what each service runs is among them', () => {
+  expect(COPIED.length).toBeGreaterThan(5);
+  for (const copied of COPIED) expect(existsSync(path.join(repositoryRoot, copied)), copied).toBe(true);
+  for (const [name, { command }] of OWN)
+    for (const script of command.filter((word) => word.endsWith('.ts')))
+      expect(COPIED.some((copied) => script === copied || script.startsWith(`${copied}/`)) && existsSync(path.join(repositoryRoot, script)), `${name}: ${script}`).toBe(true);
+});
