@@ -24,10 +24,15 @@ const SERVICES = Object.entries(COMPOSE.services);
 const OWN = SERVICES.filter(([, { build }]) => build !== undefined);
 const DOCKERFILE = read('Dockerfile');
 /** What the last stage takes from the repository. */
-const COPIED = DOCKERFILE.slice(DOCKERFILE.lastIndexOf('FROM ')).match(/^COPY (?!--from).+$/gm)?.flatMap((line) => line.split(' ').slice(1, -1)) ?? [];
+const COPIED =
+  DOCKERFILE.slice(DOCKERFILE.lastIndexOf('FROM '))
+    .match(/^COPY (?!--from).+$/gm)
+    ?.flatMap((line) => line.split(' ').slice(1, -1)) ?? [];
 
 test('the services that its head speaks of are there, and each depends on services and configs that are', () => {
-  expect(SERVICES.map(([name]) => name)).toEqual(expect.arrayContaining(['postgres', 'temporal', 'temporal-ui', 'api', 'worker', 'migrate', 'sandbox-api', 'sandbox-worker']));
+  expect(SERVICES.map(([name]) => name)).toEqual(
+    expect.arrayContaining(['postgres', 'temporal', 'temporal-ui', 'api', 'worker', 'migrate', 'sandbox-api', 'sandbox-worker']),
+  );
   for (const [name, { depends_on, configs }] of SERVICES) {
     for (const needed of Object.keys(depends_on)) expect(COMPOSE.services, `${name} needs ${needed}`).toHaveProperty([needed]);
     for (const { source } of configs) expect(COMPOSE.configs, `${name} needs ${source}`).toHaveProperty([source]);
@@ -78,5 +83,8 @@ test('every path that the image copies exists, and what each service runs is amo
   for (const copied of COPIED) expect(existsSync(path.join(repositoryRoot, copied)), copied).toBe(true);
   for (const [name, { command }] of OWN)
     for (const script of command.filter((word) => word.endsWith('.ts')))
-      expect(COPIED.some((copied) => script === copied || script.startsWith(`${copied}/`)) && existsSync(path.join(repositoryRoot, script)), `${name}: ${script}`).toBe(true);
+      expect(
+        COPIED.some((copied) => script === copied || script.startsWith(`${copied}/`)) && existsSync(path.join(repositoryRoot, script)),
+        `${name}: ${script}`,
+      ).toBe(true);
 });

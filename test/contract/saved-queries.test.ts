@@ -1,0 +1,65 @@
+/** Each saved query of `docs/operations.md`, asked of a real server: it is understood and finds what its sentence says. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { repositoryRoot } from '../../scripts/stack/place.ts';
+import { settlementWorkflowId, TASK_QUEUE } from '../../workflows/contract.ts';
+import type { Caller } from '../support/api.ts';
+import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { startStack, type TestStack } from '../support/stack.ts';
+
+const PAGE = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
+const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([, what = '', query = '']) => ({ what, query }));
+
+let stack: TestStack;
+let caller: Caller;
+const ids = { unpaid: '', held: '', declined: '', unknown: '' };
+
+async function settle(status: string, given: { name?: string; body?: Record<string, unknown> } = {}): Promise<string> {
+  const recipientId = await createRecipient(stack, caller, given.name === undefined ? {} : { name: given.name });
+  const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, given.body), { 'idempotency-key': crypto.randomUUID() });
+  const id: string = jsonOf(answer).settlement_id;
+  await untilStatus(stack, caller, id, status);
+  return id;
+}
+
+/** By what the page says; which workflow each query must find, with nothing said about others. */
+const FINDS: Record<string, () => string> = {
+  'Everything about one settlement, its simulated provider included': () => `sandbox-collection:${ids.unpaid}`,
+  'Settlements that wait for money': () => settlementWorkflowId(ids.unpaid),
+  'Those that wait for the card processor': () => settlementWorkflowId(ids.unpaid),
+  'Those held for a verification': () => settlementWorkflowId(ids.held),
+  'Payouts of unknown outcome': () => settlementWorkflowId(ids.unknown),
+  'Whatever runs for one organization': () => settlementWorkflowId(ids.held),
+  'Settlements of a corridor that failed': () => settlementWorkflowId(ids.declined),
+  'Deliveries under way': () => 'webhook-delivery:',
+  'Workflows that ended by a fault of ours, which should be none': () => settlementWorkflowId('stl_none'),
+};
+
+beforeAll(async () => {
+  stack = await startStack();
+  caller = await stack.api.createCaller();
+  await stack.api.call(caller, 'POST', '/v1/webhooks', { url: 'http://127.0.0.1:9999/', event_types: ['settlement.failed'] });
+  ids.unpaid = await settle('awaiting_funds', { body: { card_token: 'tok_manual' } });
+  ids.held = await settle('compliance_hold', { body: { amount: '1000.00' } });
+  ids.declined = await settle('failed', { body: { card_token: 'tok_declined' } });
+  ids.unknown = await settle('paying_out', { name: 'PAYOUT PENDING' });
+  await stack.api.call(caller, 'POST', `/v2/test-helpers/settlements/${ids.unknown}/advance`, {});
+  const args = [{ settlementId: 'stl_none', orgId: 'none' }];
+  await stack.temporal.workflow.start('settlement', { workflowId: settlementWorkflowId('stl_none'), taskQueue: TASK_QUEUE, args });
+}, 120_000);
+afterAll(() => stack.close());
+
+test('every query of the page is one of these', () => {
+  expect(QUERIES.map(({ what }) => what)).toEqual(Object.keys(FINDS));
+});
+
+test.each(QUERIES)('finds: $what', async ({ what, query }) => {
+  const asked = query.replace('<settlement id>', ids.unpaid).replace('<organization id>', caller.orgId);
+  const found = async () => {
+    const workflowIds: string[] = [];
+    for await (const { workflowId } of stack.temporal.workflow.list({ query: asked })) workflowIds.push(workflowId);
+    return workflowIds.join(' ');
+  };
+  await expect.poll(found, { timeout: 15_000 }).toContain(FINDS[what]?.() ?? 'an entry above');
+});
