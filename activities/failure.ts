@@ -6,6 +6,10 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { DomainError, ValidationError } from '../domain/error.ts';
 
+/** What operators read at a step that is repeated; which dependency it was, the failure's type says. */
+const DEPENDENCY_FAILED =
+  'A dependency failed: the type says how, the log of the worker has the whole error. The step is repeated by itself; should it stay so, see docs/operations.md.';
+
 /** The failure to throw instead of `error`. */
 export function failureOf(error: unknown): ApplicationFailure {
   if (error instanceof ApplicationFailure) return error;
@@ -14,7 +18,7 @@ export function failureOf(error: unknown): ApplicationFailure {
   }
   if (error instanceof ValidationError) return ApplicationFailure.create({ message: 'The input is not valid.', type: 'validation', nonRetryable: true });
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
-  return ApplicationFailure.create({ message: 'A dependency failed; the step is repeated.', type: `dependency:${code}` });
+  return ApplicationFailure.create({ message: DEPENDENCY_FAILED, type: `dependency:${code}` });
 }
 
 type AnyActivity = (input: never) => Promise<unknown>;
