@@ -31,7 +31,7 @@ export function fingerprintOf(command: { method: string; route: string; bytes: B
 /** The top-level fields in which two commands differ, by name; empty when only the bytes do. */
 export function mismatchOf(bound: CommandFingerprint, given: CommandFingerprint): string[] {
   const names = new Set([...Object.keys(bound.fieldDigests), ...Object.keys(given.fieldDigests)]);
-  return [...names].filter((name) => bound.fieldDigests[name] !== given.fieldDigests[name]).sort();
+  return [...names].filter((name) => bound.fieldDigests[name] !== given.fieldDigests[name]).sort((one, other) => (one < other ? -1 : 1));
 }
 
 export async function findIdempotencyKey(db: Queryable, orgId: string, key: string): Promise<BoundKey | undefined> {

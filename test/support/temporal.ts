@@ -15,6 +15,7 @@ import { sharedResource } from './resource.ts';
 /** INDEXED_VALUE_TYPE_KEYWORD of the server's interface. */
 const KEYWORD = 2;
 
+const SERVER_ATTEMPTS = 5;
 const RETENTION_MS = 86_400_000;
 
 export type TimeSkipping<Activities extends object> = {
@@ -45,7 +46,7 @@ export async function startTimeSkipping<Activities extends object>(base: Activit
     sharedResource('test-server', z.object({ program: z.string() })),
     sharedResource('workflow-bundle', z.object({ codePath: z.string() })),
   ]);
-  const environment = await TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: 'existing-path', path: program } } });
+  const environment = await createTimeSkipping(program);
   const namespace = environment.namespace ?? 'default';
   await registerSearchAttributes(environment.connection, namespace);
   const override: Partial<Activities> = {};
@@ -88,6 +89,17 @@ export async function devServer() {
   await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(RETENTION_MS) });
   await registerSearchAttributes(connection, namespace);
   return { address, namespace, client: new Client({ connection, namespace }), close: () => connection.close() };
+}
+
+/** The SDK gives the server five seconds to come up, which a busy machine may need more than once. */
+async function createTimeSkipping(program: string): Promise<TestWorkflowEnvironment> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: 'existing-path', path: program } } });
+    } catch (error) {
+      if (attempt === SERVER_ATTEMPTS) throw error;
+    }
+  }
 }
 
 /** Where this run keeps the bundle of the current workflows; built by the first who asks. */
