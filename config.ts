@@ -108,6 +108,16 @@ const Environment = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' }).default('info'),
 });
 
+/** What the local sandbox makes for itself; with all of them given it writes nothing. */
+const SANDBOX_SECRETS = [
+  'API_KEY_PEPPER',
+  'ENCRYPTION_KEYS',
+  'CERTIFICATE_SIGNING_KEY',
+  'CARDPROC_WEBHOOK_SECRET',
+  'BANKLEDGER_WEBHOOK_SECRET',
+  'IDVERIFY_WEBHOOK_SECRET',
+] as const;
+
 /**
  * Reads and checks the environment.
  *
@@ -118,7 +128,9 @@ const Environment = z.object({
 export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory = '.local'): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
-  const parsed = Environment.safeParse(sandbox ? { ...sandboxSecrets(localDirectory), ...given } : given);
+  const parsed = Environment.safeParse(
+    sandbox && SANDBOX_SECRETS.some((name) => given[name] === undefined) ? { ...sandboxSecrets(localDirectory), ...given } : given,
+  );
   const temporal = temporalConfig(given);
   if (!parsed.success || 'fault' in temporal) throw new ConfigError([...faultsOf(parsed), ...('fault' in temporal ? [temporal.fault] : [])]);
   const value = parsed.data;

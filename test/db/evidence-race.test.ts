@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** Lets each of them wait for the settlement's row before the next one begins, so that they get it in this order. */
+/**
+ * Lets each of them wait for the settlement's row before the next one begins, so that they get it in this order. Behind
+ * one that changes the row there is room for one more: PostgreSQL lets those who waited for the old version race.
+ */
 async function inOrder(settlementId: string, tasks: readonly (() => PromiseLike<unknown>)[]): Promise<unknown[]> {
   const { pool } = api.connection;
   const holder = await pool.connect();
@@ -125,7 +128,8 @@ describe('two payments that meet', () => {
 
   test('before either is folded: the first funds, the second is due back just the same', async () => {
     const id = await steps.waiting(BY_WIRE);
-    await inOrder(id, [() => pay(id), () => pay(id), () => review(id)]);
+    await inOrder(id, [() => pay(id), () => pay(id)]);
+    await review(id);
     expect(await exceptionsOf(id)).toEqual(['overpaid']);
     expect((await steps.activities.sendPayout(steps.step(id))).status).toBe('settled');
     await expectSettledBooks(id, 25_000n);
@@ -134,10 +138,12 @@ describe('two payments that meet', () => {
   test('a payment and its return: funded and returned in this order, failed and late in the other', async () => {
     const returned = (id: string) => sendBankledger(api, bankledgerBody(id, {}, 'returned'));
     const paidFirst = await steps.waiting(BY_WIRE);
-    await inOrder(paidFirst, [() => pay(paidFirst), () => returned(paidFirst), () => review(paidFirst)]);
+    await inOrder(paidFirst, [() => pay(paidFirst), () => returned(paidFirst)]);
+    await review(paidFirst);
     expect([(await steps.stored(paidFirst)).status, await exceptionsOf(paidFirst)]).toEqual(['funded', ['returned']]);
     const returnedFirst = await steps.waiting(BY_WIRE);
-    await inOrder(returnedFirst, [() => returned(returnedFirst), () => pay(returnedFirst), () => review(returnedFirst)]);
+    await inOrder(returnedFirst, [() => returned(returnedFirst), () => pay(returnedFirst)]);
+    await review(returnedFirst);
     expect([(await steps.stored(returnedFirst)).status, await exceptionsOf(returnedFirst)]).toEqual(['failed', ['late_evidence']]);
     await expectSettledBooks(returnedFirst, 25_000n);
   });
@@ -146,7 +152,8 @@ describe('two payments that meet', () => {
 describe('a clock that is moved', () => {
   test('while the settlement is reviewed: the review before it does not see it, the one after it does', async () => {
     const id = await steps.waiting(BY_WIRE);
-    expect(await inOrder(id, [() => review(id), () => advance(id, 'P10D'), () => review(id)])).toEqual(['awaiting_funds', 202, 'expired']);
+    expect(await inOrder(id, [() => review(id), () => advance(id, 'P10D')])).toEqual(['awaiting_funds', 202]);
+    expect(await review(id)).toBe('expired');
   });
 
   test('while it ends: 409, and the clock stays', async () => {
@@ -158,7 +165,8 @@ describe('a clock that is moved', () => {
 
   test('while evidence is committed: the evidence is dated by the clock as it was moved before', async () => {
     const id = await steps.waiting(BY_WIRE);
-    expect(await inOrder(id, [() => advance(id, 'P9D'), () => pay(id), () => review(id)])).toEqual([202, true, 'funded']);
+    expect(await inOrder(id, [() => advance(id, 'P9D'), () => pay(id)])).toEqual([202, true]);
+    expect(await review(id)).toBe('funded');
     const [received] = await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
     expect((received?.receivedAt.getTime() ?? 0) - Date.now()).toBeGreaterThan(8.9 * 86_400_000);
   });
