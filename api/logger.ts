@@ -3,7 +3,7 @@
  * allow-list, and of an error only its kind, code and place, since messages and query parameters can carry data.
  */
 import { DrizzleQueryError } from 'drizzle-orm';
-import { type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 
 const REDACTED = [
   'authorization',
@@ -18,14 +18,16 @@ const REDACTED = [
   '*.code_digits',
 ];
 
-export function createLogger(options: { level: string; name: string }): Logger {
-  return pino({
+/** @param destination standard output where none is given */
+export function createLogger(options: { level: string; name: string }, destination?: DestinationStream): Logger {
+  const settings: LoggerOptions = {
     level: options.level,
     base: { process: options.name },
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: { paths: REDACTED, censor: '[redacted]' },
     serializers: { err: describeError },
-  });
+  };
+  return destination ? pino(settings, destination) : pino(settings);
 }
 
 /** Kind, code and place of an error; never its message, which can quote data. */

@@ -24,8 +24,9 @@ export function urlOf({ path, parameters }: DescribedOperation, ids: Ids = {}): 
   return query.size === 0 ? address : `${address}?${query}`;
 }
 
-/** A body that the operation's schema takes, with these values for fields of their names. */
-export const bodyOf = ({ name, body }: DescribedOperation, ids: Ids = {}): unknown => body && sampleOf(body, ids, WANTED[name]);
+/** A body that the operation's schema takes, with these values for fields of their names; optional fields as `wanted`. */
+export const bodyOf = ({ name, body }: DescribedOperation, ids: Ids = {}, wanted: readonly string[] = []): unknown =>
+  body && sampleOf(body, ids, [...(WANTED[name] ?? []), ...wanted]);
 
 /** The body with one value changed; what is around it is made valid. */
 export function bodyWith(operation: DescribedOperation, at: readonly (string | number)[], value: unknown, ids: Ids = {}): unknown {

@@ -1,0 +1,71 @@
+/**
+ * Schemathesis, as `requirements.txt` pins it, in a folder of its own under `.local/fuzz`. Nothing is installed into the
+ * machine's Python, and nothing but Python 3 is expected of it: some have no `venv`, some no `pip`, and one is enough.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { execa } from 'execa';
+
+const REQUIREMENTS = path.join(import.meta.dirname, 'requirements.txt');
+
+export type PythonProgram = { readonly command: string; readonly directory: string; readonly env: Readonly<Record<string, string>> };
+
+/**
+ * @param directory where installations are kept, one for each version of the requirements
+ * @param say is told when something takes minutes
+ * @throws Error with one sentence when there is no Python, or none that can install
+ */
+export async function acquireSchemathesis(directory: string, say: (line: string) => void): Promise<PythonProgram> {
+  const python = await findPython();
+  const version = createHash('sha256')
+    .update(readFileSync(REQUIREMENTS))
+    .update(await answerOf(python, ['--version']))
+    .digest('hex');
+  const installed = path.join(directory, version.slice(0, 16));
+  if (!existsSync(installed)) {
+    say('Installing Schemathesis under .local/fuzz; that happens once and takes a minute or two.');
+    await install(python, directory, installed);
+  }
+  return { command: python, directory, env: { PYTHONPATH: installed, PYTHONNOUSERSITE: '1', PYTHONDONTWRITEBYTECODE: '1' } };
+}
+
+const CANDIDATES = ['python3', 'python'];
+
+async function findPython(): Promise<string> {
+  for (const candidate of CANDIDATES) if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version']))) return candidate;
+  throw new Error('Fuzzing needs Python 3.10 or newer as python3 on the PATH, and there is none.');
+}
+
+/** What a program prints; nothing when it fails or is not there. */
+async function answerOf(command: string, args: readonly string[]): Promise<string> {
+  const { failed, stdout } = await execa(command, args, { reject: false });
+  return failed ? '' : stdout;
+}
+
+/** Installs beside the place and moves it there, so that what is there is whole. */
+async function install(python: string, directory: string, target: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  const folder = await mkdtemp(path.join(directory, 'install-'));
+  const packages = path.join(folder, 'packages');
+  try {
+    const installer = await findInstaller(python, path.join(folder, 'venv'));
+    const options = ['--quiet', '--disable-pip-version-check', '--no-warn-script-location', '--requirement', REQUIREMENTS, '--target', packages];
+    await execa(installer, ['-m', 'pip', 'install', ...options], { stderr: 'inherit' });
+    await rename(packages, target).catch((error: unknown) => {
+      // Another run was first.
+      if (!existsSync(target)) throw error;
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** A Python with pip: the machine's own, or one in an environment made for it. */
+async function findInstaller(python: string, environment: string): Promise<string> {
+  if ((await answerOf(python, ['-m', 'pip', '--version'])) !== '') return python;
+  const made = await execa(python, ['-m', 'venv', environment], { reject: false });
+  if (made.failed) throw new Error('Fuzzing needs a Python that has pip or venv (on Debian: python3-pip or python3-venv), and this one has neither.');
+  return path.join(environment, 'bin', 'python');
+}

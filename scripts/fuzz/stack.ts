@@ -1,0 +1,44 @@
+/** The stack to fuzz or to time: the running one, or one that is started for it and stopped after it. */
+
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { execa } from 'execa';
+import { repositoryRoot } from '../stack/place.ts';
+import { findRunningStack } from '../stack/state.ts';
+
+const START_TIMEOUT_MS = 300_000;
+const POLL_MS = 200;
+/** Far above what one process can serve: what is sought is found by the requests that come through. */
+const UNLIMITED_PER_MINUTE = 1_000_000;
+
+export type BorrowedStack = { readonly baseUrl: string; readonly isOwn: boolean; giveBack(): Promise<void> };
+
+/**
+ * @param url of a stack that is named; undefined for this clone's
+ * @throws Error when none runs and none can be started
+ */
+export async function borrowStack(url: string | undefined, say: (line: string) => void): Promise<BorrowedStack> {
+  const running = url ?? findRunningStack()?.apiUrl;
+  if (running !== undefined) return { baseUrl: running, isOwn: false, giveBack: async () => undefined };
+  say('No stack is running in this clone; starting one for the time of this run.');
+  const program = execa(process.execPath, ['--import', 'tsx', path.join('scripts', 'start.ts')], {
+    cwd: repositoryRoot,
+    env: { RUNTIME_ENVIRONMENT: 'local-sandbox', RATE_LIMIT_PER_MINUTE: String(UNLIMITED_PER_MINUTE) },
+    reject: false,
+    all: true,
+  });
+  const giveBack = async () => {
+    program.kill('SIGTERM');
+    await program;
+  };
+  const end = Date.now() + START_TIMEOUT_MS;
+  for (;;) {
+    const started = findRunningStack()?.apiUrl;
+    if (started !== undefined) return { baseUrl: started, isOwn: true, giveBack };
+    if (program.exitCode !== null || Date.now() > end) {
+      await giveBack();
+      throw new Error(`The stack did not start: ${(await program).all}`);
+    }
+    await delay(POLL_MS);
+  }
+}
