@@ -4,7 +4,7 @@
  */
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
-import { handleAddressError, handleClientError } from './client-error.ts';
+import { handleAddressError, handleClientError, handleExpectation } from './client-error.ts';
 import type { ApiDeps } from './deps.ts';
 import { authentication } from './plugins/authentication.ts';
 import { http, requestIdOf } from './plugins/http.ts';
@@ -71,8 +71,15 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
     clientErrorHandler: handleClientError,
     frameworkErrors: handleAddressError,
     routerOptions: { maxParamLength: LIMITS.pathParameterLength },
-    http: { headersTimeout: LIMITS.headersTimeoutMs, connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs, maxHeaderSize: LIMITS.headerBytes },
+    http: {
+      headersTimeout: LIMITS.headersTimeoutMs,
+      connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs,
+      maxHeaderSize: LIMITS.headerBytes,
+      // Refused in the same shape as everything else, by `plugins/http.ts`.
+      requireHostHeader: false,
+    },
   });
+  app.server.on('checkExpectation', handleExpectation);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(createSerializerCompiler({ stringify: (value) => JSON.stringify(value) }));
   app.addHook('onRoute', (route) => {

@@ -3,14 +3,16 @@
  * same shape, and the connection is closed.
  */
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DomainError, ERROR_TEXT } from '../domain/error.ts';
 import { STATUS_OF, sendProblem } from './error-handler.ts';
+import { headerLines } from './header-lines.ts';
 
 const STATUS_OF_FAULT: Record<string, number> = { ERR_HTTP_REQUEST_TIMEOUT: STATUS_OF.request_timeout, HPE_HEADER_OVERFLOW: 431 };
 const BAD_REQUEST = 400;
+const EXPECTATION_FAILED = 417;
 
 export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -18,20 +20,44 @@ export function handleClientError(error: Error & { code?: string }, socket: Sock
     return;
   }
   const status = STATUS_OF_FAULT[error.code ?? ''] ?? BAD_REQUEST;
-  const requestId = randomUUID();
+  const { headers, body } = refusal(status);
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+/** What a client expects of the server beside an answer; nothing but `100-continue` is known, which Node answers itself. */
+export function handleExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const { headers, body } = refusal(EXPECTATION_FAILED);
+  response.writeHead(EXPECTATION_FAILED, headers).end(body);
+}
+
+/** Whether the request says once for which host it is; Node takes the first of two, others the last (RFC 9112 §3.2). */
+export function namesOneHost(raw: IncomingMessage): boolean {
+  const count = headerLines(raw, 'host').length;
+  return count === 1 || (count === 0 && raw.httpVersion === '1.0');
+}
+
+/** Refuses what came as far as a hook and is still no request. */
+export function refuseUnreadable({ id }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { headers, body } = refusal(BAD_REQUEST, id);
+  return reply.code(BAD_REQUEST).headers(headers).send(body);
+}
+
+function refusal(status: number, requestId: string = randomUUID()): { readonly headers: Record<string, string>; readonly body: string } {
   const named =
     status === STATUS_OF.request_timeout ? { type: '/problems/request_timeout', ...ERROR_TEXT.request_timeout, code: 'request_timeout' } : unnamed(status);
   const body = JSON.stringify({ ...named, status, instance: '', request_id: requestId });
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    `X-Request-ID: ${requestId}`,
-    'X-Content-Type-Options: nosniff',
-    'Cache-Control: no-store',
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  return {
+    headers: {
+      'Content-Type': 'application/problem+json',
+      'Content-Length': String(Buffer.byteLength(body)),
+      'X-Request-ID': requestId,
+      'X-Content-Type-Options': 'nosniff',
+      'Cache-Control': 'no-store',
+      Connection: 'close',
+    },
+    body,
+  };
 }
 
 /** An address that cannot be read, `/v1/recipients/%zz`, names nothing; Fastify would answer it before any hook. */

@@ -9,6 +9,7 @@ import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
+import { namesOneHost, refuseUnreadable } from '../client-error.ts';
 import type { ApiDeps } from '../deps.ts';
 import { handleError } from '../error-handler.ts';
 import { headerLines } from '../header-lines.ts';
@@ -51,10 +52,12 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   });
   app.addHook('onRequest', async (request, reply) => {
     request.rawBody = NO_BYTES;
+    if (!namesOneHost(request.raw)) return refuseUnreadable(request, reply);
     reply.header('X-Request-ID', request.id).header('Cache-Control', 'no-store');
-    if (request.method === 'GET') return;
+    if (request.method === 'GET') return undefined;
     if (request.headers['content-encoding'] !== undefined) throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
     if (headerLines(request.raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
+    return undefined;
   });
   app.addHook('onResponse', async (request, reply) => {
     request.log.info(
@@ -69,5 +72,9 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     );
   });
   app.setErrorHandler(handleError);
-  app.setNotFoundHandler((request, reply) => handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const allow = app.supportedMethods.includes(request.method) ? undefined : app.methodsAt(request.url.split('?')[0] ?? '');
+    if (allow === undefined) return handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply);
+    return handleError(new DomainError('method_not_allowed'), request, reply.header('Allow', allow));
+  });
 });

@@ -2,6 +2,13 @@
 import type { FastifyInstance } from 'fastify';
 import { DomainError } from '../../domain/error.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The methods of an address, as `Allow` lists them; undefined where there is no such address. For methods that the router does not know. */
+    methodsAt(address: string): string | undefined;
+  }
+}
+
 /**
  * Watches which methods each address gets.
  *
@@ -15,9 +22,13 @@ export function collectMethods(app: FastifyInstance): () => void {
     for (const method of [route.method].flat()) methods.add(method);
     methodsOf.set(route.url, methods);
   });
+  app.decorate('methodsAt', (address) => {
+    const found = [...methodsOf].find(([url]) => new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[A-Za-z_]+/g, '[^/]+')}$`).test(address));
+    return found && allowOf(found[1]);
+  });
   return () => {
     for (const [url, methods] of [...methodsOf]) {
-      const allow = [...methods].sort().join(', ');
+      const allow = allowOf(methods);
       app.route({
         url,
         method: app.supportedMethods.filter((method) => !methods.has(method)),
@@ -32,3 +43,5 @@ export function collectMethods(app: FastifyInstance): () => void {
     }
   };
 }
+
+const allowOf = (methods: ReadonlySet<string>): string => [...methods].sort().join(', ');

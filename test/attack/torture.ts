@@ -110,6 +110,30 @@ export const BODIES: readonly (readonly [name: string, bytes: Buffer])[] = [
   ['blanks', Buffer.from('   ')],
 ];
 
+/** What the path of an operation can be made of instead of an id. */
+export const SEGMENTS: readonly Torture[] = [
+  ['NUL', '%00'],
+  ['a control character', '%07'],
+  ['a line break', '%0d%0aSet-Cookie:%20a=b'],
+  ['a slash', 'a%2Fb'],
+  ['a step upwards', '..%2f..%2fetc%2fpasswd'],
+  ['a dot', '%2e'],
+  ['a blank', '%20'],
+  ['a character too many', MARK.padEnd(65, 'x')],
+  ['eight thousand characters', MARK.padEnd(8_000, 'x')],
+  ['an emoji', '%F0%9F%98%80'],
+  ['no UTF-8', '%C3%28'],
+  ['no percent encoding', '%zz'],
+  ['a surrogate', '%ED%A0%80'],
+  ['SQL', "'%20OR%201=1--"],
+  ['a prototype', '__proto__'],
+  ['a constructor', 'constructor'],
+  ['a semicolon', ';a=b'],
+  ['a placeholder', '%7Brecipient_id%7D'],
+  ['an id in upper case', '01A1FE44-181E-741E-A025-D00000000000'],
+  ['an id of nothing', '00000000-0000-0000-0000-000000000000'],
+];
+
 /** Query strings, each with one fault at least for a list. */
 export const QUERIES: readonly Torture[] = [
   ['no page', 'limit=0'],

@@ -1,0 +1,292 @@
+/** What is on the wire and no client would send: the answer is documented, or a 400 in the same shape, and comes at once. */
+import { METHODS } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newId } from '../../db/id.ts';
+import { describeApi } from '../../scripts/generate/openapi.ts';
+import { createTestApi, type TestApi } from '../support/api.ts';
+import { createConformance, type RequireConformance, type SeenAnswer } from '../support/conformance.ts';
+import { digestTables } from '../support/database.ts';
+import { createRecipient, settleBody } from '../support/partner.ts';
+import { describedOperations } from './document.ts';
+import { urlOf } from './sample.ts';
+import { MARK, SEGMENTS } from './torture.ts';
+import { createWire, requestBytes, type Wire } from './wire.ts';
+import { createAttack, type Tenant } from './world.ts';
+
+const OPERATIONS = describedOperations(await describeApi());
+const HOST = 'Host: api.acme.example';
+const JSON_BODY = 'Content-Type: application/json';
+
+let api: TestApi;
+let wire: Wire;
+let tenant: Tenant;
+let recipientId: string;
+let requireConformance: RequireConformance;
+
+beforeAll(async () => {
+  api = await createTestApi();
+  tenant = await createAttack(api).createTenant();
+  recipientId = await createRecipient({ api }, tenant.partner);
+  requireConformance = createConformance(api.app);
+  wire = createWire(Number(new URL(await api.app.listen({ host: '127.0.0.1', port: 0 })).port));
+});
+afterAll(() => api.close());
+
+const keyLine = () => `X-API-Key: ${tenant.partner.apiKey}`;
+const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}`;
+
+/** Sends one request and gives its one answer. */
+async function ask(start: string, lines: readonly string[], body: string | Buffer = ''): Promise<SeenAnswer> {
+  const answers = await wire.exchange([requestBytes(start, lines, body)]);
+  expect([start, answers.length]).toEqual([start, 1]);
+  const [method = '', url = ''] = start.split(' ');
+  const [answer = expect.fail('no answer')] = answers;
+  if (answer.statusCode !== 400 && answer.statusCode !== 431 && METHODS.includes(method) && method !== 'HEAD')
+    requireConformance(method, url.replace(/^http:\/\/[^/]+/, ''), answer);
+  return answer;
+}
+
+/** The shape of what was no request: a problem of no code, and every header that an answer has. */
+function expectUnreadable(answer: SeenAnswer, status = 400): void {
+  expect(answer).toMatchObject({ statusCode: status, headers: { 'content-type': expect.stringContaining('application/problem+json') } });
+  expect(JSON.parse(answer.body)).toMatchObject({ type: 'about:blank', status, request_id: answer.headers['x-request-id'] });
+  expect(answer.headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', connection: 'close' });
+  expect(answer.body + JSON.stringify(answer.headers)).not.toContain(MARK);
+}
+
+const settle = () => JSON.stringify(settleBody(recipientId));
+const countSettlements = async () => (await api.connection.pool.query('SELECT count(*)::int AS count FROM settlements')).rows[0].count;
+
+describe('methods', () => {
+  const addresses = [...new Set(OPERATIONS.map(({ path }) => path))];
+
+  test('405 with Allow for every method that an address does not offer, whoever asks', async () => {
+    for (const path of addresses) {
+      const offered = OPERATIONS.filter((operation) => operation.path === path);
+      const [operation = expect.fail('no operation')] = offered;
+      const allow = offered
+        .map(({ method }) => method)
+        .sort()
+        .join(', ');
+      // CONNECT asks for a tunnel, and is no request.
+      const others = METHODS.filter((method) => method !== 'CONNECT' && !offered.some((each) => each.method === method));
+      const answers = await Promise.all(others.map((method) => ask(`${method} ${urlOf(operation)}`, [HOST])));
+      expect([path, answers.map(({ statusCode, headers }) => `${statusCode} ${headers['allow']}`)]).toEqual([path, others.map(() => `405 ${allow}`)]);
+    }
+  }, 120_000);
+
+  test('HEAD has no body, TRACE repeats nothing, and OPTIONS grants no other origin anything', async () => {
+    const secret = `X-Planted: ${MARK}`;
+    const head = await wire.exchange([requestBytes('HEAD /v2/capabilities', [HOST, secret])]);
+    expect(head).toMatchObject([{ statusCode: 405, headers: { allow: 'GET' } }]);
+    const trace = await ask('TRACE /v2/capabilities', [HOST, secret]);
+    expect(trace.body + JSON.stringify(trace.headers)).not.toContain(MARK);
+    for (const start of ['OPTIONS /v2/settle', 'GET /v2/capabilities', 'OPTIONS *']) {
+      const [answer] = await wire.exchange([requestBytes(start, [HOST, 'Origin: https://elsewhere.example', 'Access-Control-Request-Method: POST'])]);
+      expect(Object.keys(answer?.headers ?? {}).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    }
+  });
+
+  test('400 for a method that there is none of, and no tunnel for CONNECT', async () => {
+    for (const method of [MARK.toUpperCase(), 'get', 'GETT', '']) expectUnreadable(await ask(`${method} /v2/capabilities`, [HOST]));
+    const tunnel = await wire.exchange([requestBytes('CONNECT 127.0.0.1:22', [HOST])]);
+    expect(tunnel.filter(({ statusCode }) => statusCode < 400)).toEqual([]);
+  });
+});
+
+describe('doubled headers', () => {
+  test('422 for two idempotency keys, and nothing is accepted, even when they are the same', async () => {
+    const before = await digestTables(api.connection.pool);
+    const key = newId();
+    for (const second of [key, newId()]) {
+      const answer = await ask(
+        'POST /v2/settle',
+        [HOST, keyLine(), JSON_BODY, `Idempotency-Key: ${key}`, `idempotency-key: ${second}`, lengthOf(settle())],
+        settle(),
+      );
+      expect([answer.statusCode, JSON.parse(answer.body).detail[0].loc]).toEqual([422, ['header', 'Idempotency-Key']]);
+    }
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test('415 for two content types, even when both are JSON', async () => {
+    for (const second of ['application/json', 'text/plain']) {
+      const answer = await ask(
+        'POST /v2/settle',
+        [HOST, keyLine(), JSON_BODY, `Content-Type: ${second}`, `Idempotency-Key: ${newId()}`, lengthOf(settle())],
+        settle(),
+      );
+      expect(answer.statusCode).toBe(415);
+    }
+  });
+
+  test('401 for two sessions, and for a session beside something else', async () => {
+    const session = `Authorization: Bearer ${tenant.sessionToken}`;
+    expect((await ask('GET /consumer/me', [HOST, session])).statusCode).toBe(200);
+    for (const lines of [
+      [session, session],
+      [session, 'authorization: Basic YTpi'],
+      ['Authorization: Basic YTpi', session],
+    ]) {
+      expect([lines, (await ask('GET /consumer/me', [HOST, ...lines])).statusCode]).toEqual([lines, 401]);
+    }
+  });
+
+  test('401 for two signatures of one event', async () => {
+    const body = '{}';
+    const lines = [HOST, JSON_BODY, `X-Signature: ${'0'.repeat(64)}`, `X-Signature: ${'0'.repeat(64)}`, lengthOf(body)];
+    expect((await ask('POST /v2/webhooks/bankledger', lines, body)).statusCode).toBe(401);
+  });
+
+  test('400 for two hosts, or none', async () => {
+    for (const lines of [[HOST, HOST], [HOST, `host: ${MARK}.example`], []]) expectUnreadable(await ask('GET /health/live', lines));
+  });
+
+  test('another request id for two of them', async () => {
+    const answer = await ask('GET /health/live', [HOST, 'X-Request-ID: first', 'X-Request-ID: second']);
+    expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+});
+
+describe('request ids', () => {
+  test('are given back when they are of the form, and replaced when they are not', async () => {
+    for (const good of ['a', 'A.b_c:d-1', 'x'.repeat(128)])
+      expect((await ask('GET /health/live', [HOST, `X-Request-ID: ${good}`])).headers['x-request-id']).toBe(good);
+    for (const bad of ['', 'a b', 'x'.repeat(129), `${MARK};`, `<${MARK}>`, `${MARK}\u00e9`, `${MARK},${MARK}`]) {
+      expect((await ask('GET /health/live', [HOST, `X-Request-ID: ${bad}`])).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+});
+
+describe('addresses', () => {
+  const withIds = OPERATIONS.filter(({ path, access }) => path.includes('{') && access.auth !== 'none');
+
+  test('a documented refusal for whatever stands in the place of an id, and nothing is written', async () => {
+    const before = await digestTables(api.connection.pool);
+    for (const { method, path, access } of withIds) {
+      const credential = access.auth === 'session' ? `Authorization: Bearer ${tenant.sessionToken}` : keyLine();
+      const statuses = await Promise.all(
+        SEGMENTS.map(async ([, segment]) => (await ask(`${method} ${path.replace(/\{[a-z_]+\}/g, segment)}`, [HOST, credential])).statusCode),
+      );
+      expect([path, statuses.filter((status) => ![404, 405, 422].includes(status))]).toEqual([path, []]);
+    }
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  }, 120_000);
+
+  test('404 for what is beside, above and below every address', async () => {
+    for (const address of [
+      '//',
+      '/v2',
+      '/v2/settle/',
+      '/v2//settle',
+      '/V2/settle',
+      '/v2/settle%20',
+      '/v2/../v2/settle',
+      `/${MARK}`,
+      '/.env',
+      '/v2/settle;a=b',
+      '/v2/settle%3Fa',
+    ]) {
+      const answer = await ask(`GET ${address}`, [HOST, keyLine()]);
+      expect([address, [200, 404, 405, 422].includes(answer.statusCode)]).toEqual([address, true]);
+    }
+  });
+
+  test('400 for a target that is none, 431 for one that is too long', async () => {
+    for (const target of [`${MARK} x`, `/${MARK}\u0000`, '']) expectUnreadable(await ask(`GET ${target}`, [HOST]));
+    expectUnreadable(await ask(`GET /${MARK}${'x'.repeat(20_000)}`, [HOST]), 431);
+  });
+
+  test('a target with a host of its own leads nowhere else', async () => {
+    const answer = await ask(`GET http://${MARK}.example/health/live`, [HOST]);
+    expect([200, 404]).toContain(answer.statusCode);
+    expect(JSON.stringify(answer.headers)).not.toContain(MARK);
+  });
+});
+
+describe('bodies', () => {
+  const head = (lines: readonly string[]) => requestBytes('POST /v2/settle', [HOST, keyLine(), JSON_BODY, `Idempotency-Key: ${newId()}`, ...lines]);
+
+  test('413 for a body over the limit, by its length or in chunks, without waiting for its end', async () => {
+    const chunk = 'x'.repeat(16 * 1024);
+    const chunks = Array.from({ length: 8 }, () => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
+    for (const parts of [
+      [head(['Content-Length: 10000000']), chunk],
+      [head(['Transfer-Encoding: chunked']), ...chunks],
+    ]) {
+      const [answer = expect.fail('no answer'), ...more] = await wire.exchange(parts);
+      expect([answer.statusCode, more]).toEqual([413, []]);
+      requireConformance('POST', '/v2/settle', answer);
+    }
+  });
+
+  test('202 for a body in chunks of one byte, and with trailers, which change nothing', async () => {
+    const bytes = [...Buffer.from(settle())].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('');
+    const answers = await wire.exchange([head(['Transfer-Encoding: chunked', 'Trailer: X-API-Key']), `${bytes}0\r\nX-API-Key: not-a-key\r\n\r\n`]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([202]);
+  });
+
+  test('400 for framing that can be read in two ways, and nothing is accepted', async () => {
+    const before = await countSettlements();
+    const body = settle();
+    for (const lines of [
+      [lengthOf(body), `Content-Length: ${body.length + 1}`],
+      [lengthOf(body), 'Transfer-Encoding: chunked'],
+      ['Transfer-Encoding: chunked, identity'],
+      ['Transfer-Encoding: xchunked'],
+      ['Transfer-Encoding : chunked'],
+      ['Content-Length: +5'],
+      ['Content-Length: 0x10'],
+      [`Content-Length: ${body.length}, ${body.length}`],
+      [lengthOf(body), ' X-Folded: header'],
+      [lengthOf(body), 'X-Null: a\u0000b'],
+    ]) {
+      const answers = await wire.exchange([head(lines), body]);
+      expect([lines, answers.map(({ statusCode }) => statusCode)]).toEqual([lines, [400]]);
+      for (const answer of answers) expectUnreadable(answer);
+    }
+    expect(await countSettlements()).toBe(before);
+  });
+
+  test('a body that the client gave up is accepted by nobody', async () => {
+    const before = await countSettlements();
+    const answers = await wire.exchange([head([`Content-Length: ${settle().length + 10}`]), settle()], { halfClose: true });
+    expect(answers.filter(({ statusCode }) => statusCode < 400)).toEqual([]);
+    await delay(100);
+    expect(await countSettlements()).toBe(before);
+  });
+
+  test('100-continue is answered; 417 for every other expectation', async () => {
+    const [answer] = await wire.exchange([head(['Expect: 100-continue', lengthOf(settle())]), settle()]);
+    expect(answer?.statusCode).toBe(202);
+    const refused = await wire.exchange([head([`Expect: ${MARK}`, lengthOf(settle())]), settle()]);
+    for (const each of refused) expectUnreadable(each, 417);
+    expect(refused).toHaveLength(1);
+  });
+});
+
+describe('connections', () => {
+  test('requests that come together are answered in their order', async () => {
+    const pipelined = ['/health/live', '/v1/orgs/none', '/v2/capabilities'].map((address) => `GET ${address} HTTP/1.1\r\n${HOST}\r\n\r\n`).join('');
+    const answers = await wire.exchange([pipelined, requestBytes('GET /nowhere', [HOST])]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 401, 200, 404]);
+  });
+
+  test('a client that sends no more is still answered', async () => {
+    const answers = await wire.exchange([`GET /health/live HTTP/1.1\r\n${HOST}\r\n\r\n`], { halfClose: true });
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200]);
+  });
+
+  test('400 for TLS, for HTTP/2 and for bytes that are nothing', async () => {
+    for (const bytes of ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', Buffer.from('16030100a5010000a10303', 'hex'), Buffer.alloc(200, 0xff), `GET / HTTP/3.0\r\n\r\n`]) {
+      const [answer = expect.fail('no answer')] = await wire.exchange([bytes], { halfClose: true });
+      expectUnreadable(answer);
+    }
+  });
+
+  test('an upgrade is not made; the request is answered as any other', async () => {
+    const answer = await ask('GET /health/live', [HOST, 'Upgrade: websocket', 'Sec-WebSocket-Key: x']);
+    expect(answer.statusCode).toBe(200);
+  });
+});

@@ -1,0 +1,51 @@
+/** Requests as bytes: what no HTTP client would send, and what came back for it. */
+import { connect } from 'node:net';
+import type { SeenAnswer } from '../support/conformance.ts';
+
+const SILENCE_MS = 8_000;
+
+export type Wire = {
+  /** Sends the parts one after another, and reads until the server closes; `halfClose` says at once that no more comes. */
+  exchange(parts: readonly (string | Buffer)[], options?: { readonly halfClose?: boolean }): Promise<SeenAnswer[]>;
+};
+
+export const createWire = (port: number): Wire => ({
+  exchange: (parts, { halfClose = false } = {}) =>
+    new Promise((resolve, reject) => {
+      const received: Buffer[] = [];
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => {
+        for (const part of parts) socket.write(part);
+        if (halfClose) socket.end();
+      });
+      const silence = setTimeout(() => socket.destroy(new Error(`silence after ${Buffer.concat(received).toString('latin1')}`)), SILENCE_MS);
+      socket.on('data', (part: Buffer) => received.push(part));
+      socket.on('end', () => socket.end());
+      socket.on('error', (error: Error & { code?: string }) => {
+        // What was refused early may not be read to its end; what had come before counts.
+        if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
+      });
+      socket.on('close', () => {
+        clearTimeout(silence);
+        resolve(answersIn(Buffer.concat(received)));
+      });
+    }),
+});
+
+/** The answers in what a connection gave; interim ones are left out. */
+function answersIn(bytes: Buffer): SeenAnswer[] {
+  const text = bytes.toString('latin1');
+  const start = text.indexOf('HTTP/1.1 ');
+  const end = text.indexOf('\r\n\r\n', start);
+  if (start < 0 || end < 0) return [];
+  const [status = '', ...lines] = text.slice(start, end).split('\r\n');
+  const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]));
+  const statusCode = Number(status.split(' ')[1]);
+  const length = Number(headers['content-length'] ?? 0);
+  const rest = bytes.subarray(end + 4 + length);
+  const body = bytes.subarray(end + 4, end + 4 + length).toString();
+  return [...(statusCode < 200 ? [] : [{ statusCode, headers, body }]), ...answersIn(rest)];
+}
+
+/** One request; `lines` are headers as they are to be sent. The connection is to be closed after it. */
+export const requestBytes = (start: string, lines: readonly string[], body: string | Buffer = ''): Buffer =>
+  Buffer.concat([Buffer.from([`${start} HTTP/1.1`, ...lines, 'Connection: close', '', ''].join('\r\n'), 'latin1'), Buffer.from(body)]);
