@@ -67,7 +67,7 @@ describe('methods', () => {
       const [operation = expect.fail('no operation')] = offered;
       const allow = offered
         .map(({ method }) => method)
-        .sort()
+        .sort((a, b) => (a < b ? -1 : 1))
         .join(', ');
       // CONNECT asks for a tunnel, and is no request.
       const others = METHODS.filter((method) => method !== 'CONNECT' && !offered.some((each) => each.method === method));
