@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await app?.close();
-  await api?.close();
+  await api.close();
 });
 
 type Visit = { readonly page: Page; readonly complaints: string[]; readonly requested: string[] };
