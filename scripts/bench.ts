@@ -1,8 +1,9 @@
 /** `npm run bench -- <name> …`: measures the stack that `npm start` runs beside something bare, in the same run, as a ratio. */
 import type { Bench } from './bench/bench.ts';
+import { slowClients } from './bench/slow-clients.ts';
 import { webhooks } from './bench/webhooks.ts';
 
-const BENCHES: Readonly<Record<string, Bench>> = { webhooks };
+const BENCHES: Readonly<Record<string, Bench>> = { webhooks, 'slow-clients': slowClients };
 
 const [name = '', ...args] = process.argv.slice(2);
 const bench = Object.hasOwn(BENCHES, name) ? BENCHES[name] : undefined;

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { acquireSchemathesis } from './fuzz/python.ts';
 import { fuzz } from './fuzz/schemathesis.ts';
-import { borrowStack } from './fuzz/stack.ts';
+import { borrowStack } from './stack/borrowed.ts';
 import { localDirectory } from './stack/place.ts';
 
 const SECONDS_PER_MINUTE = 60;

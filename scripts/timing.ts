@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { generateApiKey } from '../api/credential.ts';
 import { createRevokedKey } from './fuzz/caller.ts';
-import { borrowStack } from './fuzz/stack.ts';
+import { borrowStack } from './stack/borrowed.ts';
 
 const WARM_UP = 100;
 const PATH = '/v2/payment-methods';

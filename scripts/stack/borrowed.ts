@@ -1,10 +1,10 @@
-/** The stack to fuzz or to time: the running one, or one that is started for it and stopped after it. */
+/** The stack for a tool that tries the service: the running one, or one that is started for it and stopped after it. */
 
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
-import { repositoryRoot } from '../stack/place.ts';
-import { findRunningStack } from '../stack/state.ts';
+import { repositoryRoot } from './place.ts';
+import { findRunningStack } from './state.ts';
 
 const START_TIMEOUT_MS = 300_000;
 const POLL_MS = 200;

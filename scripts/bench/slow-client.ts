@@ -1,0 +1,64 @@
+/** Clients that hold a connection and send next to nothing: silent ones, and such as drip headers or a body. */
+import { connect, type Socket } from 'node:net';
+
+const DRIP_INTERVAL_MS = 500;
+/** A webhook's body is read before anything is asked of the database, so that only connections are spent. */
+const BODY_HEAD = 'POST /v2/webhooks/cardproc HTTP/1.1\r\nHost: slow.example\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n';
+const KINDS = [
+  { first: '', drip: '' },
+  { first: 'GET /health/live HTTP/1.1\r\nHo', drip: '' },
+  { first: 'GET /health/live HTTP/1.1\r\nX-Slow: ', drip: 'a' },
+  { first: BODY_HEAD, drip: ' ' },
+] as const;
+
+export type SlowClients = {
+  /** How many of them the server has ended so far, and with which status; 0 is without an answer. */
+  readonly ended: ReadonlyMap<number, number>;
+  /** How many have a connection. */
+  open(): number;
+  close(): void;
+};
+
+/** Opens so many connections and, where the server ends one, opens it again, until `close`. */
+export async function openSlowClients(address: { readonly host: string; readonly port: number }, count: number): Promise<SlowClients> {
+  const ended = new Map<number, number>();
+  const sockets = new Map<number, Socket>();
+  let closing = false;
+  const open = (index: number, connected: () => void): void => {
+    const { first } = kindOf(index);
+    let text = '';
+    const socket = connect(address, () => {
+      if (first !== '') socket.write(first);
+      connected();
+    });
+    sockets.set(index, socket);
+    socket.on('data', (part: Buffer) => {
+      text += part.toString('latin1');
+    });
+    // Being cut off is what these clients are for.
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      sockets.delete(index);
+      connected();
+      if (closing) return;
+      const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
+      ended.set(status, (ended.get(status) ?? 0) + 1);
+      open(index, () => undefined);
+    });
+  };
+  await Promise.all(Array.from({ length: count }, (_, index) => new Promise<void>((resolve) => open(index, resolve))));
+  const drip = setInterval(() => {
+    for (const [index, socket] of sockets) if (kindOf(index).drip !== '' && socket.writable) socket.write(kindOf(index).drip);
+  }, DRIP_INTERVAL_MS);
+  return {
+    ended,
+    open: () => [...sockets.values()].filter(({ readyState }) => readyState === 'open').length,
+    close: () => {
+      closing = true;
+      clearInterval(drip);
+      for (const socket of sockets.values()) socket.destroy();
+    },
+  };
+}
+
+const kindOf = (index: number): (typeof KINDS)[number] => KINDS[index % KINDS.length] ?? KINDS[0];

@@ -1,0 +1,64 @@
+/**
+ * What clients that hold a thousand connections and send next to nothing cost everybody else: the same reads without
+ * them, beside them and without them again. Beside them the slowest hundredth may take twice as long.
+ */
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { borrowStack } from '../stack/borrowed.ts';
+import { type Bench, percentile } from './bench.ts';
+import { openSlowClients } from './slow-client.ts';
+
+const REQUESTS = 500;
+const RATIO_WANTED = 2;
+const P99 = 0.99;
+const Organization = z.object({ api_key: z.string() });
+
+export const slowClients: Bench = {
+  usage: 'slow-clients [--connections <n>]   (1000)',
+  async run(args) {
+    const { values } = parseArgs({ args: [...args], options: { connections: { type: 'string', default: '1000' } } });
+    const stack = await borrowStack(undefined, console.log);
+    try {
+      return (await compare(stack.baseUrl, Number(values.connections))) <= RATIO_WANTED ? 0 : 1;
+    } finally {
+      await stack.giveBack();
+    }
+  },
+};
+
+/** @returns how often longer the slowest hundredth takes beside the slow clients */
+async function compare(baseUrl: string, connections: number): Promise<number> {
+  await readTimes(baseUrl);
+  const before = await readTimes(baseUrl);
+  const { hostname: host, port } = new URL(baseUrl);
+  const clients = await openSlowClients({ host, port: Number(port) }, connections);
+  const beside = await readTimes(baseUrl);
+  const open = clients.open();
+  clients.close();
+  const after = await readTimes(baseUrl);
+  for (const [name, times] of Object.entries({ before, beside, after })) {
+    console.log(`${name.padEnd(8)} p50 ${percentile(times, 0.5).toFixed(2)} ms   p99 ${percentile(times, P99).toFixed(2)} ms`);
+  }
+  const ratio = percentile(beside, P99) / Math.max(percentile(before, P99), percentile(after, P99));
+  console.log(`${open} slow connections; p99 beside them ${ratio.toFixed(2)} times that without, ${RATIO_WANTED} times is the limit.`);
+  return ratio;
+}
+
+/** One read after another, by a caller of its own, so that no limit is met. */
+async function readTimes(baseUrl: string): Promise<number[]> {
+  const created = await fetch(`${baseUrl}/v1/orgs`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'Bench', country: 'JM', contact_email: 'bench@acme.example' }),
+  });
+  const { api_key: apiKey } = Organization.parse(await created.json());
+  const times: number[] = [];
+  for (let done = 0; done < REQUESTS; done += 1) {
+    const startedAt = performance.now();
+    const answer = await fetch(`${baseUrl}/v2/payment-methods`, { headers: { 'x-api-key': apiKey } });
+    await answer.text();
+    if (!answer.ok) throw new Error(`a read was answered ${answer.status}`);
+    times.push(performance.now() - startedAt);
+  }
+  return times;
+}
