@@ -12,7 +12,7 @@ import type { ApiDeps } from '../deps.ts';
 import { createChangeWaiter, preferredWaitMs } from '../prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
-import { SettlementPath, SettlementResponse, SettleRequestV2, SettleResponseV2 } from '../schemas/settlement.ts';
+import { SettlementPath, SettlementPreferences, SettlementResponse, SettleRequestV2, SettleResponseV2 } from '../schemas/settlement.ts';
 
 /** Seconds after which a settlement that is still under way is worth reading again. */
 const POLL_SECONDS = 1;
@@ -84,6 +84,7 @@ export const settlementRoutes =
           summary: 'Read a settlement',
           description: 'With `Prefer: wait=N` (up to 30 s) the answer waits for the next change of status.',
           params: SettlementPath,
+          headers: SettlementPreferences,
           response: { 200: SettlementResponse },
         },
       },

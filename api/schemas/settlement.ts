@@ -107,4 +107,12 @@ export const SettlementResponse = z
   })
   .meta({ id: 'SettlementResponse' });
 
+/** Loose, since every request has other headers too. What asks for no valid wait is ignored (RFC 7240). */
+export const SettlementPreferences = z.looseObject({
+  prefer: z
+    .string()
+    .optional()
+    .meta({ description: '`wait=N`: hold the answer until the status changes, for N seconds at most, up to 30.', example: 'wait=10' }),
+});
+
 export const SettlementPath = z.object({ settlement_id: settlementId() });

@@ -27,10 +27,9 @@ export async function openSlowClients(address: { readonly host: string; readonly
   const open = (index: number, connected: () => void): void => {
     const { first } = kindOf(index);
     let text = '';
-    const socket = connect(address, () => {
-      if (first !== '') socket.write(first);
-      connected();
-    });
+    const socket = connect(address, connected);
+    // Before the connection stands, so that no drip overtakes it.
+    if (first !== '') socket.write(first);
     sockets.set(index, socket);
     socket.on('data', (part: Buffer) => {
       text += part.toString('latin1');
