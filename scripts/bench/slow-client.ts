@@ -1,5 +1,6 @@
 /** Clients that hold a connection and send next to nothing: silent ones, and such as drip headers or a body. */
 import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
 const DRIP_INTERVAL_MS = 500;
 /** A webhook's body is read before anything is asked of the database, so that only connections are spent. */
@@ -19,8 +20,12 @@ export type SlowClients = {
   close(): void;
 };
 
-/** Opens so many connections and, where the server ends one, opens it again, until `close`. */
-export async function openSlowClients(address: { readonly host: string; readonly port: number }, count: number): Promise<SlowClients> {
+/**
+ * Opens so many connections and, where the server ends one, opens it again, until `close`.
+ *
+ * @param arrivalMs over which they arrive, evenly; at once they cost what a thousand new connections in one instant do
+ */
+export async function openSlowClients(address: { readonly host: string; readonly port: number }, count: number, arrivalMs = 0): Promise<SlowClients> {
   const ended = new Map<number, number>();
   const sockets = new Map<number, Socket>();
   let closing = false;
@@ -45,7 +50,11 @@ export async function openSlowClients(address: { readonly host: string; readonly
       open(index, () => undefined);
     });
   };
-  await Promise.all(Array.from({ length: count }, (_, index) => new Promise<void>((resolve) => open(index, resolve))));
+  const arrive = async (index: number): Promise<void> => {
+    await delay((arrivalMs * index) / count);
+    await new Promise<void>((resolve) => open(index, resolve));
+  };
+  await Promise.all(Array.from({ length: count }, (_, index) => arrive(index)));
   const drip = setInterval(() => {
     for (const [index, socket] of sockets) if (kindOf(index).drip !== '' && socket.writable) socket.write(kindOf(index).drip);
   }, DRIP_INTERVAL_MS);

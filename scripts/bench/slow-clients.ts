@@ -2,12 +2,15 @@
  * What clients that hold a thousand connections and send next to nothing cost everybody else: the same reads without
  * them, beside them and without them again. Beside them the slowest hundredth may take twice as long.
  */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { borrowStack } from '../stack/borrowed.ts';
 import { type Bench, percentile } from './bench.ts';
-import { openSlowClients } from './slow-client.ts';
+import type { SlowClientReport } from './slow-client-process.ts';
 
 /** Half a minute of reads each time: long enough that the slow ones are cut off, and come again, in the middle of it. */
 const REQUESTS = 500;
@@ -34,18 +37,33 @@ async function compare(baseUrl: string, connections: number): Promise<number> {
   await readTimes(baseUrl);
   const before = await readTimes(baseUrl);
   const { hostname: host, port } = new URL(baseUrl);
-  const clients = await openSlowClients({ host, port: Number(port) }, connections);
+  const clients = await startSlowClients([host, port, String(connections)]);
   const beside = await readTimes(baseUrl);
-  const open = clients.open();
-  clients.close();
+  const { open, ended } = await clients.stop();
   const after = await readTimes(baseUrl);
   for (const [name, times] of Object.entries({ before, beside, after })) {
     console.log(`${name.padEnd(8)} p50 ${percentile(times, 0.5).toFixed(2)} ms   p99 ${percentile(times, P99).toFixed(2)} ms`);
   }
-  console.log(`ended meanwhile: ${[...clients.ended].map(([status, count]) => `${count} with ${status === 0 ? 'no answer' : status}`).join(', ') || 'none'}`);
-  const ratio = percentile(beside, P99) / Math.max(percentile(before, P99), percentile(after, P99));
+  console.log(`ended meanwhile: ${ended.map(([status, count]) => `${count} with ${status === 0 ? 'no answer' : status}`).join(', ') || 'none'}`);
+  const ratio = percentile(beside, P99) / percentile([...before, ...after], P99);
   console.log(`${open} slow connections; p99 beside them ${ratio.toFixed(2)} times that without, ${RATIO_WANTED} times is the limit.`);
   return ratio;
+}
+
+async function startSlowClients(args: readonly string[]) {
+  const program = fork(path.join(import.meta.dirname, 'slow-client-process.ts'), args, { execArgv: ['--import', 'tsx'] });
+  const reported = async (): Promise<SlowClientReport> => (await once(program, 'message'))[0];
+  await reported();
+  return {
+    async stop(): Promise<SlowClientReport> {
+      const report = reported();
+      program.send('report');
+      const last = await report;
+      program.disconnect();
+      await once(program, 'exit');
+      return last;
+    },
+  };
 }
 
 /** One read after another, by a caller of its own, so that no limit is met. */
