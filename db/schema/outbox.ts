@@ -11,6 +11,8 @@ export const outbox = pgTable(
     signal: text('signal').$type<OutboxSignal>(),
     context: jsonb('context').$type<OutboxContext>().notNull(),
     requestId: text('request_id').notNull(),
+    /** The trace that the change belongs to, as W3C writes it; null where none is kept. */
+    traceparent: text('traceparent'),
     attempts: integer('attempts').notNull().default(0),
     /** On the database's clock: who may try when is no business decision. */
     dueAt: timestamp('due_at', { withTimezone: true }).notNull().defaultNow(),
