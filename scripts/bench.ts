@@ -1,9 +1,12 @@
 /** `npm run bench -- <name> …`: measures the stack that `npm start` runs beside something bare, in the same run, as a ratio. */
+import { accept } from './bench/accept.ts';
 import type { Bench } from './bench/bench.ts';
+import { complete } from './bench/complete.ts';
 import { slowClients } from './bench/slow-clients.ts';
 import { webhooks } from './bench/webhooks.ts';
+import { worker } from './bench/worker.ts';
 
-const BENCHES: Readonly<Record<string, Bench>> = { webhooks, 'slow-clients': slowClients };
+const BENCHES: Readonly<Record<string, Bench>> = { accept, complete, worker, webhooks, 'slow-clients': slowClients };
 
 const [name = '', ...args] = process.argv.slice(2);
 const bench = Object.hasOwn(BENCHES, name) ? BENCHES[name] : undefined;
