@@ -12,8 +12,10 @@ import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../error-handler.ts';
 import type { AnswerHeader, RouteConfig } from '../route-config.ts';
-import { Problem } from '../schemas/common.ts';
+import { EXAMPLE_ID, Problem } from '../schemas/common.ts';
 import { HEADER_NAMES } from '../validation.ts';
+
+const EXAMPLE_INSTANCE = '/v2/settle';
 
 export const API_VERSION = '2.0.0';
 
@@ -113,7 +115,7 @@ function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: reado
     spellHeaders(described);
     describeBody(described.requestBody);
   }
-  return { ...document, components: { ...document.components, schemas: sortedByName(schemas), headers: HEADERS } };
+  return { ...document, components: { ...document.components, schemas: sortedByName(schemas), examples: PROBLEM_EXAMPLES, headers: HEADERS } };
 }
 
 function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, own: readonly AnswerHeader[] = []): void {
@@ -179,14 +181,19 @@ const SUCCESS_TEXT: Record<string, string> = { '200': 'Success.', '201': 'Create
 
 const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
   description: 'Validation failed; every fault of the request is listed.',
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/HTTPValidationError' } } },
+  content: {
+    'application/json': {
+      schema: { $ref: '#/components/schemas/HTTPValidationError' },
+      example: { detail: [{ loc: ['body', 'amount'], msg: 'Field required', type: 'missing' }] },
+    },
+  },
 };
 
 /** Bodies are read, and held against their limits, before it is known whether the operation has any use for one. */
 const readsBody = (method: string): boolean => method.toLowerCase() !== 'get';
 
 /** The refusals that follow from an operation's declaration, by status. */
-function sharedProblems({ method, access, hasBody, hasInput }: Operation): [string, ErrorCode[]][] {
+function sharedProblems({ method, path, access, hasBody }: Operation): [string, ErrorCode[]][] {
   const codes: ErrorCode[] = ['rate_limited', 'temporarily_unavailable', 'internal_error'];
   if (access.auth === 'api_key' || access.auth === 'optional_api_key') codes.push('credential_missing', 'credential_ambiguous', 'credential_invalid');
   if (access.auth === 'session') codes.push('credential_missing', 'credential_invalid');
@@ -194,7 +201,7 @@ function sharedProblems({ method, access, hasBody, hasInput }: Operation): [stri
   if (access.auth === 'api_key' && access.scope !== 'read') codes.push('scope_insufficient');
   if (readsBody(method)) codes.push('payload_too_large', 'unsupported_media_type', 'request_timeout');
   if (hasBody && access.auth === 'api_key') codes.push('organization_mismatch');
-  if (hasInput && access.auth === 'api_key') codes.push('not_found');
+  if (path.includes('{') && access.auth === 'api_key') codes.push('not_found');
   if (access.remote && access.remote !== 'same') codes.push(access.remote);
   codes.push(...(access.refusals ?? []));
   const byStatus = new Map<string, ErrorCode[]>();
@@ -209,9 +216,22 @@ function sharedProblems({ method, access, hasBody, hasInput }: Operation): [stri
 export function problemResponse(codes: readonly ErrorCode[]): OpenAPIV3_1.ResponseObject {
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_TEXT[code].detail}`).join('\n\n'),
-    content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+    content: {
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/Problem' },
+        examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
+      },
+    },
   };
 }
+
+/** A problem of each code, as it comes; the members that only some codes have are told in `docs/errors.md`. */
+const PROBLEM_EXAMPLES: Record<string, OpenAPIV3_1.ExampleObject> = Object.fromEntries(
+  ERROR_CODES.map((code) => [
+    code,
+    { value: { type: `/problems/${code}`, ...ERROR_TEXT[code], status: STATUS_OF[code], instance: EXAMPLE_INSTANCE, code, request_id: EXAMPLE_ID } },
+  ]),
+);
 
 /** FastAPI's own two schemas, exactly: clients and checks compare them. */
 const VALIDATION_SCHEMAS: Record<string, OpenAPIV3_1.SchemaObject> = {

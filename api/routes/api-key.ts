@@ -28,6 +28,7 @@ export const apiKeyRoutes =
         config: { access: { auth: 'api_key', scope: 'full' } },
         schema: {
           tags: TAGS,
+          operationId: 'createApiKey',
           summary: 'Create an API key',
           params: OrganizationPath,
           body: CreateApiKeyRequest,
@@ -59,6 +60,7 @@ export const apiKeyRoutes =
         config: { access: { auth: 'api_key', scope: 'full' } },
         schema: {
           tags: TAGS,
+          operationId: 'listApiKeys',
           summary: 'List the API keys',
           params: OrganizationPath,
           querystring: PageQuery,
@@ -80,6 +82,7 @@ export const apiKeyRoutes =
         config: { access: { auth: 'api_key', scope: 'read', refusals: ['scope_insufficient', 'state_conflict'] } },
         schema: {
           tags: TAGS,
+          operationId: 'rotateApiKey',
           summary: 'Replace an API key',
           description: 'Any active key may rotate itself; rotating another one needs scope `full`. The successor keeps name, scope and expiry.',
           params: ApiKeyPath,
@@ -103,6 +106,7 @@ export const apiKeyRoutes =
         config: { access: { auth: 'api_key', scope: 'full', refusals: ['state_conflict', 'last_full_key'] } },
         schema: {
           tags: TAGS,
+          operationId: 'revokeApiKey',
           summary: 'Revoke an API key',
           description: 'For ever. Revoking a revoked key again changes nothing.',
           params: ApiKeyPath,

@@ -22,6 +22,7 @@ export const bankledgerEventRoutes =
         }),
         schema: {
           tags: ['Provider webhooks'],
+          operationId: 'receiveBankledgerEvent',
           summary: "Receive a bank ledger's event",
           description:
             'Authenticated by `X-Signature: <hex HMAC-SHA256 of the body>`. `reconciled` and `partially_reconciled` bring the amount that this event names, `returned` takes the debit back. The evidence is committed before the answer.',

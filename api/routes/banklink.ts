@@ -19,6 +19,7 @@ export const banklinkRoutes =
         config: { access: { auth: 'api_key', scope: 'settle', remote: 'remote_environment' } },
         schema: {
           tags: ['Bank linking'],
+          operationId: 'createLinkToken',
           summary: 'Begin to link a bank account',
           description: 'Simulated. The answer also has the public token that a linking widget would hand back; it is exchanged once, within 30 minutes.',
           body: LinkTokenRequest,
@@ -47,6 +48,7 @@ export const banklinkRoutes =
         config: { access: { auth: 'api_key', scope: 'settle', remote: 'remote_environment' } },
         schema: {
           tags: ['Bank linking'],
+          operationId: 'exchangePublicToken',
           summary: 'Exchange a public token for an access token',
           description:
             'A `sandbox_public_token` is exchanged once. Any other `public-sandbox-…` token stands for a test account: `public-sandbox-return` for one whose debit is returned (R01), `public-sandbox-manual` for one that waits, every other one for an account that pays.',

@@ -29,6 +29,7 @@ export const capabilityRoutes =
         config: { access: { auth: 'optional_api_key' } },
         schema: {
           tags: ['Posture'],
+          operationId: 'getCapabilities',
           summary: 'Read the capability catalog',
           description: 'Without a key the public entries, with one all of them. No capability is live.',
           headers: CatalogConditions,

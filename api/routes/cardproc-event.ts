@@ -25,6 +25,7 @@ export const cardprocEventRoutes =
         }),
         schema: {
           tags: ['Provider webhooks'],
+          operationId: 'receiveCardprocEvent',
           summary: "Receive a card processor's event",
           description: 'Authenticated by `Cardproc-Signature: t=<unix>,v1=<hex HMAC-SHA256 of "<t>.<body>">`. The evidence is committed before the answer.',
           body: CardprocEvent,

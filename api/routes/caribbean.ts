@@ -23,12 +23,13 @@ export const caribbeanRoutes =
             auth: 'api_key',
             scope: 'settle',
             remote: 'launch_gates_closed',
-            refusals: ['idempotency_key_reused', 'state_conflict'],
+            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
             headers: ACCEPTED_HEADERS,
           },
         },
         schema: {
           tags: ['Caribbean off-ramp'],
+          operationId: 'createCaribbeanSettlement',
           summary: 'Start a settlement (legacy)',
           description: 'Legacy admission route; simulation in the local sandbox, funded internally without an input fee. Without a key one is drawn.',
           headers: OptionalIdempotencyKey,
@@ -69,6 +70,7 @@ export const caribbeanRoutes =
         config: { access: { auth: 'api_key', scope: 'read' } },
         schema: {
           tags: ['Caribbean off-ramp'],
+          operationId: 'listCaribbeanSettlements',
           summary: "List the organization's settlements, newest first",
           querystring: PageQuery,
           response: { 200: pageOf(SettlementResponse, 'One page of settlements.') },
@@ -84,7 +86,13 @@ export const caribbeanRoutes =
       '/v1/caribbean/settlements/:settlement_id',
       {
         config: { access: { auth: 'api_key', scope: 'read', headers: READ_HEADERS } },
-        schema: { tags: ['Caribbean off-ramp'], summary: 'Read a settlement', params: SettlementPath, response: { 200: SettlementResponse } },
+        schema: {
+          tags: ['Caribbean off-ramp'],
+          operationId: 'getCaribbeanSettlement',
+          summary: 'Read a settlement',
+          params: SettlementPath,
+          response: { 200: SettlementResponse },
+        },
       },
       async (request, reply) => sendSettlement(deps, reply, await ownSettlement(deps, principalOf(request).orgId, request.params.settlement_id)),
     );

@@ -45,6 +45,7 @@ export const certificateRoutes =
         config: { access: { auth: 'api_key', scope: 'read' } },
         schema: {
           tags: ['Caribbean off-ramp'],
+          operationId: 'getCertificate',
           summary: 'Download an evidence certificate',
           description: 'As JSON unless `Accept` likes `text/html` or `application/pdf` better. The JSON is what is signed.',
           params: CertificatePath,
@@ -77,6 +78,7 @@ export const certificateRoutes =
         config: { access: { auth: 'api_key', scope: 'read' } },
         schema: {
           tags: ['Caribbean off-ramp'],
+          operationId: 'verifyCertificate',
           summary: 'Verify an evidence certificate',
           params: CertificatePath,
           querystring: CertificateVerifyQuery,

@@ -27,7 +27,7 @@ export const consumerRoutes =
       '/consumer/me',
       {
         config: { access: { auth: 'session' } },
-        schema: { tags: TAGS, summary: 'Read who is signed in', headers: SessionHeader, response: { 200: MeResponse } },
+        schema: { tags: TAGS, operationId: 'getConsumer', summary: 'Read who is signed in', headers: SessionHeader, response: { 200: MeResponse } },
       },
       async (request) => {
         const { consumer, session } = consumerOf(request);
@@ -39,7 +39,13 @@ export const consumerRoutes =
       '/consumer/recipients',
       {
         config: { access: { auth: 'session' } },
-        schema: { tags: TAGS, summary: 'List the recipients', headers: SessionHeader, response: { 200: listOf(ConsumerRecipientResponse) } },
+        schema: {
+          tags: TAGS,
+          operationId: 'listConsumerRecipients',
+          summary: 'List the recipients',
+          headers: SessionHeader,
+          response: { 200: listOf(ConsumerRecipientResponse) },
+        },
       },
       async (request, reply) => {
         const { items, total } = await listRecipients(deps.db, consumerOf(request).orgId, { limit: CONSUMER_LIST_MAX, offset: 0 });
@@ -51,7 +57,14 @@ export const consumerRoutes =
       '/consumer/recipients',
       {
         config: { access: { auth: 'session' } },
-        schema: { tags: TAGS, summary: 'Register a recipient', headers: SessionHeader, body: RecipientBody, response: { 201: ConsumerRecipientResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'createConsumerRecipient',
+          summary: 'Register a recipient',
+          headers: SessionHeader,
+          body: RecipientBody,
+          response: { 201: ConsumerRecipientResponse },
+        },
       },
       async (request, reply) => {
         const draft = draftOf({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
@@ -65,7 +78,14 @@ export const consumerRoutes =
       '/consumer/quote',
       {
         config: { access: { auth: 'session', remote: 'local_sandbox_only' } },
-        schema: { tags: TAGS, summary: 'Quote a transfer, for display only', headers: SessionHeader, body: QuoteBody, response: { 200: QuoteResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'createQuote',
+          summary: 'Quote a transfer, for display only',
+          headers: SessionHeader,
+          body: QuoteBody,
+          response: { 200: QuoteResponse },
+        },
       },
       async (request) => {
         const quote = newQuote(newId(), consumerOf(request).orgId, request.body, deps.now());

@@ -16,7 +16,7 @@ export const corridorRoutes =
       '/v1/caribbean/corridors',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: ['Caribbean off-ramp'], summary: 'List the modeled corridors', response: { 200: CorridorsResponse } },
+        schema: { tags: ['Caribbean off-ramp'], operationId: 'listCorridors', summary: 'List the modeled corridors', response: { 200: CorridorsResponse } },
       },
       async () => ({
         schema_version: CORRIDOR_SCHEMA_VERSION,

@@ -17,6 +17,7 @@ export const estimateRoutes =
         config: { access: { auth: 'api_key', scope: 'read' } },
         schema: {
           tags: ['Settlement'],
+          operationId: 'estimateSettlement',
           summary: 'Estimate a settlement, for display only',
           body: EstimateRequestV2,
           response: { 200: EstimateResponseV2 },
@@ -36,6 +37,7 @@ export const estimateRoutes =
         config: { access: { auth: 'api_key', scope: 'read', remote: 'local_sandbox_only' } },
         schema: {
           tags: ['Caribbean off-ramp'],
+          operationId: 'estimateOfframp',
           summary: 'Estimate an off-ramp, for display only',
           body: OfframpEstimateRequest,
           response: { 200: OfframpEstimateResponse },

@@ -14,6 +14,7 @@ export const feeRoutes =
         config: { access: { auth: 'api_key', scope: 'read', remote: 'local_sandbox_only' } },
         schema: {
           tags: ['Wallets and fees'],
+          operationId: 'estimateFees',
           summary: 'Estimate the fees of a settlement',
           body: FeeEstimateRequest,
           response: { 200: FeeEstimateResponse },

@@ -11,7 +11,10 @@ export const healthRoutes =
     const expected = migrationCount();
     app.get(
       '/health/live',
-      { config: { access: { auth: 'none', uncounted: true } }, schema: { tags: ['Service'], summary: 'The process runs', response: { 200: Liveness } } },
+      {
+        config: { access: { auth: 'none', uncounted: true } },
+        schema: { tags: ['Service'], operationId: 'getLiveness', summary: 'The process runs', response: { 200: Liveness } },
+      },
       async () => ({ status: 'live' as const }),
     );
 
@@ -19,7 +22,7 @@ export const healthRoutes =
       '/health/ready',
       {
         config: { access: { auth: 'none', uncounted: true } },
-        schema: { tags: ['Service'], summary: 'The service can take requests', response: { 200: Readiness, 503: Readiness } },
+        schema: { tags: ['Service'], operationId: 'getReadiness', summary: 'The service can take requests', response: { 200: Readiness, 503: Readiness } },
       },
       async (request, reply) => {
         const [applied, temporal] = await Promise.all([

@@ -28,6 +28,7 @@ export const idverifyEventRoutes =
         }),
         schema: {
           tags: ['Provider webhooks'],
+          operationId: 'receiveIdverifyEvent',
           summary: "Receive an identity provider's event",
           description:
             'Authenticated by `X-Payload-Digest: <hex HMAC-SHA256 of the body>` with `X-Payload-Digest-Alg: HMAC_SHA256_HEX`. The decision is committed before the answer. The first decision counts; later ones are kept and change nothing.',

@@ -15,6 +15,7 @@ export const launchGateRoutes =
         config: { access: { auth: 'api_key', scope: 'read' } },
         schema: {
           tags: ['Posture'],
+          operationId: 'getLaunchGates',
           summary: 'Read how the launch gates stand',
           description:
             'What stands before real value movement. The local sandbox only simulates, which a gate without evidence does not forbid; elsewhere one closed gate forbids every value operation.',

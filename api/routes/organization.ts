@@ -26,6 +26,7 @@ export const organizationRoutes =
         config: { access: { auth: 'none', cost: ORGANIZATION_COST } },
         schema: {
           tags: TAGS,
+          operationId: 'createOrganization',
           summary: 'Create an organization and its first API key',
           body: CreateOrganizationRequest,
           response: { 201: OrganizationCreatedResponse },
@@ -61,7 +62,13 @@ export const organizationRoutes =
       '/v1/orgs/:org_id',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: TAGS, summary: 'Read the organization', params: OrganizationPath, response: { 200: OrganizationResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getOrganization',
+          summary: 'Read the organization',
+          params: OrganizationPath,
+          response: { 200: OrganizationResponse },
+        },
       },
       async (request) => {
         const { orgId } = principalOf(request);

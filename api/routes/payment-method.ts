@@ -14,7 +14,12 @@ export const paymentMethodRoutes =
       '/v2/payment-methods',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: ['Settlement'], summary: 'List how a settlement can be funded', response: { 200: PaymentMethodsResponse } },
+        schema: {
+          tags: ['Settlement'],
+          operationId: 'listPaymentMethods',
+          summary: 'List how a settlement can be funded',
+          response: { 200: PaymentMethodsResponse },
+        },
       },
       async () => ({
         environment: environmentName(runtime),

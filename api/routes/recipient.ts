@@ -20,7 +20,13 @@ export const recipientRoutes =
       '/v1/recipients',
       {
         config: { access: { auth: 'api_key', scope: 'recipients' } },
-        schema: { tags: TAGS, summary: 'Register a recipient', body: CreateRecipientRequest, response: { 201: RecipientResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'createRecipient',
+          summary: 'Register a recipient',
+          body: CreateRecipientRequest,
+          response: { 201: RecipientResponse },
+        },
       },
       async (request, reply) => {
         const draft = draftOf(request.body);
@@ -36,6 +42,7 @@ export const recipientRoutes =
         config: { access: { auth: 'api_key', scope: 'read' } },
         schema: {
           tags: TAGS,
+          operationId: 'listRecipients',
           summary: 'List the recipients',
           querystring: PageQuery,
           response: { 200: pageOf(RecipientResponse, "The organization's recipients, inactive ones included, newest first.") },
@@ -51,7 +58,7 @@ export const recipientRoutes =
       '/v1/recipients/:recipient_id',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: TAGS, summary: 'Read a recipient', params: RecipientPath, response: { 200: RecipientResponse } },
+        schema: { tags: TAGS, operationId: 'getRecipient', summary: 'Read a recipient', params: RecipientPath, response: { 200: RecipientResponse } },
       },
       async (request) => recipientResource(await getRecipient(deps.db, principalOf(request).orgId, request.params.recipient_id)),
     );
@@ -62,6 +69,7 @@ export const recipientRoutes =
         config: { access: { auth: 'api_key', scope: 'recipients', refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
+          operationId: 'updateRecipient',
           summary: 'Change a recipient',
           description: 'Only fields that are present change. Another name makes a verified recipient `unverified`.',
           params: RecipientPath,
@@ -88,6 +96,7 @@ export const recipientRoutes =
         config: { access: { auth: 'api_key', scope: 'recipients' } },
         schema: {
           tags: TAGS,
+          operationId: 'deactivateRecipient',
           summary: 'Deactivate a recipient',
           description: 'The record stays for audit and for its settlements. Deactivating an inactive recipient again changes nothing.',
           params: RecipientPath,

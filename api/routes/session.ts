@@ -24,6 +24,7 @@ export const sessionRoutes =
         config: { access: { auth: 'none', remote: 'provider_not_configured' } },
         schema: {
           tags: TAGS,
+          operationId: 'requestOtp',
           summary: 'Ask for a one-time code',
           description: `Answers alike for every contact. A contact is sent ${OTP_LIMITS.requestsMax} codes an hour at most.`,
           body: RequestOTPBody,
@@ -50,6 +51,7 @@ export const sessionRoutes =
         config: { access: { auth: 'none', refusals: ['credential_invalid'] } },
         schema: {
           tags: TAGS,
+          operationId: 'verifyOtp',
           summary: 'Open a session with a one-time code',
           description: `A code is valid for ${OTP_LIMITS.validityMs / 60_000} minutes, ${OTP_LIMITS.triesMax} tries and one use; it answers alike for every code that does not fit.`,
           body: VerifyOTPBody,
@@ -66,7 +68,7 @@ export const sessionRoutes =
       '/consumer/auth/logout',
       {
         config: { access: { auth: 'session' } },
-        schema: { tags: TAGS, summary: 'End the session', headers: SessionHeader, response: { 204: z.undefined() } },
+        schema: { tags: TAGS, operationId: 'logout', summary: 'End the session', headers: SessionHeader, response: { 204: z.undefined() } },
       },
       async (request, reply) => {
         const { orgId, session } = consumerOf(request);

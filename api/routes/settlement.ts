@@ -35,12 +35,13 @@ export const settlementRoutes =
             auth: 'api_key',
             scope: 'settle',
             remote: 'launch_gates_closed',
-            refusals: ['idempotency_key_reused', 'state_conflict'],
+            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
             headers: ACCEPTED_HEADERS,
           },
         },
         schema: {
           tags: ['Settlement'],
+          operationId: 'createSettlement',
           summary: 'Start a settlement',
           description: 'Local-sandbox simulation. Answers once the record is committed; poll the settlement or subscribe to its events.',
           headers: RequiredIdempotencyKeyV2,
@@ -81,6 +82,7 @@ export const settlementRoutes =
         config: { access: { auth: 'api_key', scope: 'read', headers: [...READ_HEADERS, 'Preference-Applied'] } },
         schema: {
           tags: ['Settlement'],
+          operationId: 'getSettlement',
           summary: 'Read a settlement',
           description: 'With `Prefer: wait=N` (up to 30 s) the answer waits for the next change of status.',
           params: SettlementPath,
@@ -102,7 +104,13 @@ export const settlementRoutes =
       '/v2/settle/:settlement_id/cancel',
       {
         config: { access: { auth: 'api_key', scope: 'settle', refusals: ['state_conflict'], headers: READ_HEADERS } },
-        schema: { tags: ['Settlement'], summary: 'Cancel a settlement that is not funded yet', params: SettlementPath, response: { 200: SettlementResponse } },
+        schema: {
+          tags: ['Settlement'],
+          operationId: 'cancelSettlement',
+          summary: 'Cancel a settlement that is not funded yet',
+          params: SettlementPath,
+          response: { 200: SettlementResponse },
+        },
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);

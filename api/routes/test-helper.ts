@@ -21,6 +21,7 @@ export const testHelperRoutes =
         config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
         schema: {
           tags: ['Sandbox'],
+          operationId: 'sendSandboxEvent',
           summary: "Have a settlement's provider send an event",
           description: 'The simulator sends it, signed, to the inbound webhook, once for each accepted request; payout events answer for the payout rail.',
           params: SettlementPath,
@@ -52,6 +53,7 @@ export const testHelperRoutes =
         config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
         schema: {
           tags: ['Sandbox'],
+          operationId: 'advanceSettlement',
           summary: "Move a settlement's own clock forward",
           description: 'By default to the end of the current wait. No other settlement notices.',
           params: SettlementPath,
@@ -83,6 +85,7 @@ export const testHelperRoutes =
         config: { access: { auth: 'api_key', scope: 'read', remote: 'local_sandbox_only' } },
         schema: {
           tags: ['Sandbox'],
+          operationId: 'listScenarios',
           summary: 'List every sandbox input with the path of states it leads to',
           description: "The service's own tests run each of them. A review is resolved by an operator, in Temporal UI or with `npm run sandbox -- resolve`.",
           response: { 200: z.array(Scenario).readonly() },

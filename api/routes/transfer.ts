@@ -42,6 +42,7 @@ export const transferRoutes =
         },
         schema: {
           tags: TAGS,
+          operationId: 'createTransfer',
           summary: 'Send money',
           description: 'Local-sandbox simulation. Rate and fees are those of acceptance, also where a quote is named.',
           headers: TransferHeaders,
@@ -79,7 +80,13 @@ export const transferRoutes =
       '/consumer/transfers',
       {
         config: { access: { auth: 'session' } },
-        schema: { tags: TAGS, summary: 'List the transfers', headers: SessionHeader, response: { 200: listOf(TransferResponse) } },
+        schema: {
+          tags: TAGS,
+          operationId: 'listTransfers',
+          summary: 'List the transfers',
+          headers: SessionHeader,
+          response: { 200: listOf(TransferResponse) },
+        },
       },
       async (request, reply) => {
         const { items, total } = await listSettlements(deps.db, consumerOf(request).orgId, { limit: CONSUMER_LIST_MAX, offset: 0 });
@@ -91,7 +98,14 @@ export const transferRoutes =
       '/consumer/transfers/:transfer_id',
       {
         config: { access: { auth: 'session', refusals: ['not_found'], headers: READ_HEADERS } },
-        schema: { tags: TAGS, summary: 'Read a transfer', headers: SessionHeader, params: TransferPath, response: { 200: TransferResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getTransfer',
+          summary: 'Read a transfer',
+          headers: SessionHeader,
+          params: TransferPath,
+          response: { 200: TransferResponse },
+        },
       },
       async (request, reply) => sendTransfer(deps, reply, await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id)),
     );

@@ -37,12 +37,13 @@ export const verificationRoutes =
             auth: 'api_key',
             scope: 'compliance',
             remote: 'local_sandbox_only',
-            refusals: ['idempotency_key_reused', 'state_conflict'],
+            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
             headers: ACCEPTED_HEADERS,
           },
         },
         schema: {
           tags: TAGS,
+          operationId: 'startVerification',
           summary: 'Open a verification that is decided by hand',
           description:
             'Manual mock of the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. At most one is open per recipient and type; open for 30 days.',
@@ -74,6 +75,7 @@ export const verificationRoutes =
         config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
+          operationId: 'completeVerification',
           summary: 'Decide a verification by hand',
           description: 'Local sandbox only. The same decision again is answered alike; another one is a conflict.',
           params: VerificationPath,
@@ -97,7 +99,13 @@ export const verificationRoutes =
       '/v1/kyc/status/:recipient_id',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: TAGS, summary: "Read a recipient's verifications", params: VerificationRecipientPath, response: { 200: VerificationStatusResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getVerificationStatus',
+          summary: "Read a recipient's verifications",
+          params: VerificationRecipientPath,
+          response: { 200: VerificationStatusResponse },
+        },
       },
       async (request) => {
         const { recipient, verifications } = await readVerifications(deps.db, principalOf(request).orgId, request.params.recipient_id);
@@ -114,9 +122,10 @@ export const verificationRoutes =
     app.post(
       '/v1/kyc/idverify/applicant',
       {
-        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'provider_not_configured', refusals: ['state_conflict'] } },
+        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'provider_not_configured', refusals: ['not_found', 'state_conflict'] } },
         schema: {
           tags: TAGS,
+          operationId: 'createIdverifyApplicant',
           summary: 'Have the identity provider verify a recipient',
           description:
             "Opens a verification, or goes on with the open one, and answers with a short-lived token for the provider's widget. Safe to repeat. The provider's confirmed name and document country are neither fetched nor reconciled.",

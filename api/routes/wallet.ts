@@ -21,6 +21,7 @@ export const walletRoutes =
         config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', headers: ['Location'] } },
         schema: {
           tags: TAGS,
+          operationId: 'createWallet',
           summary: 'Create a simulated multisig wallet',
           description: 'Every request makes a wallet of its own; wallets of one definition have one address.',
           body: CreateWalletRequest,
@@ -43,6 +44,7 @@ export const walletRoutes =
         config: { access: { auth: 'api_key', scope: 'read' } },
         schema: {
           tags: TAGS,
+          operationId: 'listWallets',
           summary: 'List the wallets',
           querystring: PageQuery,
           response: { 200: pageOf(WalletResponse, 'One page of wallets, newest first.') },
@@ -58,7 +60,7 @@ export const walletRoutes =
       '/v1/wallets/:wallet_id',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: TAGS, summary: 'Read a wallet', params: WalletPath, response: { 200: WalletResponse } },
+        schema: { tags: TAGS, operationId: 'getWallet', summary: 'Read a wallet', params: WalletPath, response: { 200: WalletResponse } },
       },
       async (request) => walletResource(await getWallet(deps.db, principalOf(request).orgId, request.params.wallet_id)),
     );

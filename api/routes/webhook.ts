@@ -55,7 +55,13 @@ const subscriptionRoutes =
       '/v1/webhooks',
       {
         config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
-        schema: { tags: TAGS, summary: 'Subscribe to events', body: CreateWebhookRequest, response: { 201: WebhookCreatedResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'createWebhook',
+          summary: 'Subscribe to events',
+          body: CreateWebhookRequest,
+          response: { 201: WebhookCreatedResponse },
+        },
       },
       async (request, reply) => {
         const { url, event_types: eventTypes, description } = request.body;
@@ -74,6 +80,7 @@ const subscriptionRoutes =
         config: { access: READ },
         schema: {
           tags: TAGS,
+          operationId: 'listWebhooks',
           summary: 'List the subscriptions',
           querystring: PageQuery,
           response: { 200: pageOf(WebhookResponse, "The organization's subscriptions, newest first.") },
@@ -87,7 +94,10 @@ const subscriptionRoutes =
 
     app.get(
       '/v1/webhooks/:webhook_id',
-      { config: { access: READ }, schema: { tags: TAGS, summary: 'Read a subscription', params: WebhookPath, response: { 200: WebhookResponse } } },
+      {
+        config: { access: READ },
+        schema: { tags: TAGS, operationId: 'getWebhook', summary: 'Read a subscription', params: WebhookPath, response: { 200: WebhookResponse } },
+      },
       async (request) => webhookResource(await getWebhook(deps.db, principalOf(request).orgId, request.params.webhook_id)),
     );
 
@@ -97,6 +107,7 @@ const subscriptionRoutes =
         config: { access: MANAGE },
         schema: {
           tags: TAGS,
+          operationId: 'updateWebhook',
           summary: 'Change, disable or enable a subscription',
           description: 'Under the rules of creation. The next attempt of what is pending uses the new URL.',
           params: WebhookPath,
@@ -118,6 +129,7 @@ const subscriptionRoutes =
         config: { access: MANAGE },
         schema: {
           tags: TAGS,
+          operationId: 'deleteWebhook',
           summary: 'Delete a subscription',
           description: 'What is pending is canceled. The subscription, its deliveries and its secrets cannot be read any more.',
           params: WebhookPath,
@@ -140,6 +152,7 @@ const subscriptionActionRoutes =
         config: { access: MANAGE },
         schema: {
           tags: TAGS,
+          operationId: 'rotateWebhookSecret',
           summary: "Replace a subscription's secret",
           description: 'Both secrets sign for 24 hours. At most two are active: rotating again within them ends the oldest.',
           params: WebhookPath,
@@ -163,6 +176,7 @@ const subscriptionActionRoutes =
         config: { access: MANAGE },
         schema: {
           tags: TAGS,
+          operationId: 'sendWebhookPing',
           summary: 'Send a webhook.ping',
           description: 'To this subscription alone, whatever its event types, even when it is disabled: so an endpoint can be tried before it is enabled.',
           params: WebhookPath,
@@ -185,6 +199,7 @@ const deliveryRoutes =
         config: { access: READ },
         schema: {
           tags: TAGS,
+          operationId: 'listWebhookDeliveries',
           summary: "List a subscription's deliveries",
           params: WebhookPath,
           querystring: WebhookDeliveryQuery,
@@ -205,6 +220,7 @@ const deliveryRoutes =
         config: { access: MANAGE },
         schema: {
           tags: TAGS,
+          operationId: 'redeliverWebhook',
           summary: 'Deliver an event again',
           description: 'The same bytes under the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now.',
           params: WebhookDeliveryPath,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.ts';
 import { SCOPES } from '../../domain/scope.ts';
-import { environment, id, optional, text, timestamp } from './common.ts';
+import { EXAMPLE_ID, environment, id, objectId, optional, text, timestamp } from './common.ts';
 
 const scope = () => z.enum(SCOPES).meta({ description: '`full` covers all scopes, and every scope covers `read`.', example: 'settle' });
 
@@ -17,9 +17,9 @@ export const CreateApiKeyRequest = z
   .meta({ id: 'CreateApiKeyRequest' });
 
 const apiKey = {
-  key_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40' }),
-  org_id: z.string(),
-  name: z.string(),
+  key_id: objectId(),
+  org_id: objectId(),
+  name: z.string().meta({ example: 'Payout service' }),
   scope: scope(),
   status: z.enum(API_KEY_STATUSES),
   environment: environment(),
@@ -28,7 +28,7 @@ const apiKey = {
   last_used_at: timestamp().nullable().meta({ description: 'Up to a minute behind.' }),
   expires_at: timestamp().nullable(),
   revoked_at: timestamp().nullable(),
-  rotated_to: z.string().nullable().meta({ description: 'The `key_id` of the key that took its place.' }),
+  rotated_to: z.string().nullable().meta({ description: 'The `key_id` of the key that took its place.', example: null }),
 };
 
 const rawKey = () => z.string().meta({ description: 'The raw key. It is shown this once; keep it server-side.', example: '<API_KEY>' });
@@ -36,7 +36,7 @@ const rawKey = () => z.string().meta({ description: 'The raw key. It is shown th
 export const ApiKeyResponse = z.object(apiKey).meta({ id: 'ApiKeyResponse' });
 export const ApiKeyCreatedResponse = z.object({ ...apiKey, api_key: rawKey() }).meta({ id: 'ApiKeyCreatedResponse' });
 export const ApiKeyRotatedResponse = z
-  .object({ ...apiKey, api_key: rawKey(), rotated_from: z.string().meta({ description: 'The `key_id` of the key that is invalid now.' }) })
+  .object({ ...apiKey, api_key: rawKey(), rotated_from: z.string().meta({ description: 'The `key_id` of the key that is invalid now.', example: EXAMPLE_ID }) })
   .meta({ id: 'ApiKeyRotatedResponse' });
 
 export const ApiKeyPath = z.object({ key_id: id() });

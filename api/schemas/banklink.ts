@@ -10,7 +10,10 @@ const publicToken = () => pattern(PUBLIC_TOKEN_PATTERN, 1, PUBLIC_TOKEN_LENGTH_M
 export const LinkTokenRequest = optional(
   z
     .strictObject({
-      user_reference: optional(text(1, USER_REFERENCE_LENGTH_MAX)).meta({ description: "The caller's own name for the payer; no personal data." }),
+      user_reference: optional(text(1, USER_REFERENCE_LENGTH_MAX)).meta({
+        description: "The caller's own name for the payer; no personal data.",
+        example: 'payer-7',
+      }),
     })
     .meta({ id: 'LinkTokenRequest' }),
 );
@@ -18,7 +21,7 @@ export const LinkTokenRequest = optional(
 export const LinkTokenResponse = z
   .object({
     link_token: z.string().meta({ example: 'link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10' }),
-    sandbox_public_token: z.string().meta({ description: 'What the linking widget would hand back; exchanged once.' }),
+    sandbox_public_token: z.string().meta({ description: 'What the linking widget would hand back; exchanged once.', example: 'public-sandbox-checking' }),
     expires_at: timestamp(),
     environment: environment(),
     simulation: z.literal(true),
@@ -29,8 +32,8 @@ export const ExchangeRequest = z.strictObject({ public_token: publicToken() }).m
 
 export const ExchangeResponse = z
   .object({
-    access_token: z.string().meta({ description: 'Encrypted for this organization; pass it as banklink_account_token.' }),
-    account: z.object({ mask: z.string().meta({ example: '0412' }), type: z.literal('checking'), name: z.string() }),
+    access_token: z.string().meta({ description: 'Encrypted for this organization; pass it as banklink_account_token.', example: '<banklink_account_token>' }),
+    account: z.object({ mask: z.string().meta({ example: '0412' }), type: z.literal('checking'), name: z.string().meta({ example: 'Sandbox Checking' }) }),
     simulation: z.literal(true),
   })
   .meta({ id: 'ExchangeResponse' });

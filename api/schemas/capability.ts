@@ -8,9 +8,9 @@ import { capabilityState } from './payment-method.ts';
 const CapabilityEntry = z
   .object({
     id: z.string().meta({ example: 'settlement-simulation' }),
-    name: z.string(),
+    name: z.string().meta({ example: 'Settlement simulation' }),
     category: z.enum(CAPABILITY_CATEGORIES),
-    description: z.string(),
+    description: z.string().meta({ example: 'Settlements with simulated collection and payout.' }),
     state: capabilityState(),
     environment: z.enum(CAPABILITY_ENVIRONMENTS),
     audience: z.enum(CAPABILITY_AUDIENCES),
@@ -24,7 +24,7 @@ const CapabilityEntry = z
 
 export const CapabilitiesResponse = z
   .object({
-    schema_version: z.string(),
+    schema_version: z.string().meta({ example: '1.0' }),
     updated_at: timestamp(),
     states: z.array(z.enum(CAPABILITY_STATES)),
     services: z.array(CapabilityEntry),

@@ -4,7 +4,7 @@ import { EVIDENCE_KINDS } from '../../domain/evidence.ts';
 import { PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { ACCOUNTS } from '../../domain/posting.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { corridor, currency, environment, pattern, rail, settlementId, timestamp } from './common.ts';
+import { corridor, currency, EXAMPLE_SETTLEMENT_ID, environment, objectId, pattern, rail, settlementId, timestamp } from './common.ts';
 
 const CERTIFICATE_ID_LENGTH = 37;
 
@@ -30,8 +30,8 @@ const money = () => z.object({ amount: amount(), currency: currency() });
 export const EvidenceCertificate = z
   .object({
     schema_version: z.literal(CERTIFICATE_SCHEMA_VERSION),
-    settlement_id: z.string(),
-    org_id: z.string(),
+    settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
+    org_id: objectId(),
     corridor: corridor(),
     amounts: z.object({ source: money(), destination: money() }),
     fees: z.object({ input_fee: amount(), platform_fee: amount(), total_fees: amount(), currency: currency() }),

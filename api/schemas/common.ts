@@ -24,10 +24,16 @@ export const text = (min: number, max: number) =>
 /** As `text`, for a value that a pattern describes completely. */
 export const pattern = (expression: RegExp, min: number, max: number) => z.string().min(min, { abort }).max(max, { abort }).regex(expression, { abort });
 
+export const EXAMPLE_ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41';
+export const EXAMPLE_SETTLEMENT_ID = 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h';
+
 const ID_LENGTH_MAX = 36;
 const SETTLEMENT_ID_LENGTH_MAX = 64;
-export const id = () => text(1, ID_LENGTH_MAX);
-export const settlementId = () => text(1, SETTLEMENT_ID_LENGTH_MAX);
+export const id = () => text(1, ID_LENGTH_MAX).meta({ example: EXAMPLE_ID });
+export const settlementId = () => text(1, SETTLEMENT_ID_LENGTH_MAX).meta({ example: EXAMPLE_SETTLEMENT_ID });
+
+/** Of an answer: what the service itself made, so that only its look is told. */
+export const objectId = () => z.string().meta({ example: EXAMPLE_ID });
 
 /** A decimal string in major units; which amounts are allowed depends on the currency and is checked with it. */
 export const money = () => pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({ example: '250.00' });
@@ -102,12 +108,12 @@ export const HTTPValidationError = z.object({ detail: z.array(ValidationErrorIte
 /** RFC 9457; further members by code (contract §2). */
 export const Problem = z
   .looseObject({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    instance: z.string(),
+    type: z.string().meta({ example: '/problems/not_found' }),
+    title: z.string().meta({ example: 'Not found' }),
+    status: z.int().meta({ example: 404 }),
+    detail: z.string().meta({ example: 'There is no such object in your organization.' }),
+    instance: z.string().meta({ example: '/v2/settle/stl_unknown' }),
     code: z.enum(ERROR_CODES),
-    request_id: z.string(),
+    request_id: objectId(),
   })
   .meta({ id: 'Problem' });

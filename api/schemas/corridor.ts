@@ -1,5 +1,6 @@
 /** The modeled corridors (contract §5): synthetic fixtures; nothing here asserts readiness. */
 import { z } from 'zod';
+import { CORRIDOR_SCHEMA_VERSION } from '../../domain/corridor.ts';
 import { PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { corridor, country, currency, rail } from './common.ts';
 import { FeeRuleEntry } from './fee.ts';
@@ -22,7 +23,7 @@ const CorridorEntry = z
 
 export const CorridorsResponse = z
   .object({
-    schema_version: z.string(),
+    schema_version: z.string().meta({ example: CORRIDOR_SCHEMA_VERSION }),
     rate_source: z.literal('static_fixture'),
     readiness_asserted: z.literal(false),
     corridors: z.array(CorridorEntry),

@@ -1,6 +1,6 @@
 /** The identity provider's events (contract §9), Sumsub-shaped. Providers add fields at will, so these objects are open. */
 import { z } from 'zod';
-import { text } from './common.ts';
+import { EXAMPLE_ID, text } from './common.ts';
 
 const ID_LENGTH_MAX = 255;
 const WORD_LENGTH_MAX = 100;
@@ -15,5 +15,15 @@ export const IdverifyEvent = z
     sandboxMode: z.boolean().nullish(),
     reviewResult: z.looseObject({ reviewAnswer: z.string().nullish().meta({ example: 'GREEN' }), rejectLabels: z.array(z.string()).nullish() }).nullish(),
   })
-  .meta({ id: 'IdverifyEvent' });
+  .meta({
+    id: 'IdverifyEvent',
+    example: {
+      type: 'applicantReviewed',
+      applicantId: '65c1f0a7d2b94e1f3c8a7b60',
+      externalUserId: EXAMPLE_ID,
+      correlationId: 'req-7d9f1c2a',
+      sandboxMode: true,
+      reviewResult: { reviewAnswer: 'GREEN' },
+    },
+  });
 export type IdverifyEvent = z.infer<typeof IdverifyEvent>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { country, email, environment, id, text, timestamp } from './common.ts';
+import { country, email, environment, id, objectId, text, timestamp } from './common.ts';
 
 const NAME_LENGTH_MAX = 120;
 
@@ -8,10 +8,10 @@ export const CreateOrganizationRequest = z
   .meta({ id: 'CreateOrganizationRequest' });
 
 const organization = {
-  org_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b3f' }),
-  name: z.string(),
-  country: z.string(),
-  contact_email: z.string(),
+  org_id: objectId(),
+  name: z.string().meta({ example: 'Acme Remit Ltd' }),
+  country: z.string().meta({ example: 'JM' }),
+  contact_email: z.string().meta({ example: 'ops@acme.example' }),
   status: z.literal('active'),
   environment: environment(),
   created_at: timestamp(),
@@ -23,7 +23,7 @@ export const OrganizationResponse = z.object(organization).meta({ id: 'Organizat
 export const OrganizationCreatedResponse = z
   .object({
     ...organization,
-    key_id: z.string(),
+    key_id: objectId(),
     api_key: z.string().meta({ description: 'The raw key, scope `full`. It is shown this once; keep it server-side.', example: '<API_KEY>' }),
   })
   .meta({ id: 'OrganizationCreatedResponse' });

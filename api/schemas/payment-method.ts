@@ -14,8 +14,8 @@ export const Limits = z.object({ minimum: money().meta({ example: '1.00' }), max
 const PaymentMethodEntry = z
   .object({
     id: z.enum(['card', 'ach', 'wire', 'stablecoin']),
-    name: z.string(),
-    provider: z.string().nullable(),
+    name: z.string().meta({ example: 'Card' }),
+    provider: z.string().nullable().meta({ example: 'cardproc' }),
     implementation_state: implementationState(),
     admission_state: capabilityState(),
     timing: z.enum(['synchronous', 'asynchronous']),

@@ -1,6 +1,6 @@
 /** Bodies of inbound provider events (contract §9). Providers add fields at will, so these objects are open. */
 import { z } from 'zod';
-import { optional, text } from './common.ts';
+import { EXAMPLE_SETTLEMENT_ID, objectId, optional, text } from './common.ts';
 
 const EVENT_ID_LENGTH_MAX = 255;
 const EVENT_NAME_LENGTH_MAX = 100;
@@ -28,7 +28,17 @@ export const CardprocEvent = z
       }),
     }),
   })
-  .meta({ id: 'CardprocEvent' });
+  .meta({
+    id: 'CardprocEvent',
+    example: {
+      id: 'evt_1',
+      object: 'event',
+      type: 'payment_intent.succeeded',
+      created: 1_795_248_000,
+      livemode: false,
+      data: { object: { amount_received: 25_000, currency: 'usd', metadata: { settlement_id: EXAMPLE_SETTLEMENT_ID } } },
+    },
+  });
 export type CardprocEvent = z.infer<typeof CardprocEvent>;
 
 /** Modern-Treasury-shaped. An event's `amount_reconciled` is what this event adds, in minor units; partial ones add up. */
@@ -48,9 +58,24 @@ export const BankledgerEvent = z
       metadata: optional(z.looseObject({ settlement_id: optional(text(1, SETTLEMENT_ID_LENGTH_MAX)) })),
     }),
   })
-  .meta({ id: 'BankledgerEvent' });
+  .meta({
+    id: 'BankledgerEvent',
+    example: {
+      id: 'evt_2',
+      event: 'reconciled',
+      data: {
+        id: 'exp_1',
+        object: 'expected_payment',
+        live_mode: false,
+        status: 'reconciled',
+        amount_reconciled: 25_000,
+        currency: 'USD',
+        metadata: { settlement_id: EXAMPLE_SETTLEMENT_ID },
+      },
+    },
+  });
 export type BankledgerEvent = z.infer<typeof BankledgerEvent>;
 
 export const ProviderEventReceipt = z
-  .object({ received: z.literal(true), event_id: z.string(), duplicate: z.boolean(), matched: z.boolean() })
+  .object({ received: z.literal(true), event_id: objectId(), duplicate: z.boolean(), matched: z.boolean() })
   .meta({ id: 'ProviderEventReceipt' });

@@ -1,7 +1,7 @@
 import countries from 'i18n-iso-countries';
 import { z } from 'zod';
 import { ACCOUNT_TYPES, ENTITY_TYPES, RECIPIENT_KINDS, RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
-import { country, currency, email, id, metadata, optional, pattern, phone, text, timestamp } from './common.ts';
+import { country, currency, email, id, metadata, objectId, optional, pattern, phone, text, timestamp } from './common.ts';
 
 const NAME_LENGTH_MAX = 140;
 const BIC = /^[A-Z0-9]{4}[A-Z]{2}[A-Z0-9]{2}([A-Z0-9]{3})?$/;
@@ -34,6 +34,13 @@ export const MobileDetails = z
   .strictObject({ provider: text(1, 40).meta({ example: 'Lynk' }), phone_number: phone() })
   .meta({ id: 'MobileDetails', description: 'A mobile-money wallet.' });
 
+export const EXAMPLE_PERSON = {
+  name: 'Marcia Campbell',
+  country: 'JM',
+  email: 'marcia@campbell.example',
+  bank_details: { bank_name: 'National Commercial Bank', account_number: '404123456', account_type: 'savings', branch_code: '00404', currency: 'JMD' },
+} as const;
+
 const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.';
 
 export const CreateRecipientRequest = z
@@ -49,7 +56,11 @@ export const CreateRecipientRequest = z
     mobile_details: optional(MobileDetails),
     metadata: optional(metadata()),
   })
-  .meta({ id: 'CreateRecipientRequest', description: NEEDS_DETAILS });
+  .meta({
+    id: 'CreateRecipientRequest',
+    description: NEEDS_DETAILS,
+    example: { kind: 'contractor', entity_type: 'individual', ...EXAMPLE_PERSON, metadata: { contract: 'C-7' } },
+  });
 
 export const UpdateRecipientRequest = z
   .strictObject({
@@ -60,32 +71,36 @@ export const UpdateRecipientRequest = z
     mobile_details: MobileDetails.nullish(),
     metadata: metadata().nullish(),
   })
-  .meta({ id: 'UpdateRecipientRequest', description: `Fields that are present replace, \`null\` clears. ${NEEDS_DETAILS}` });
+  .meta({
+    id: 'UpdateRecipientRequest',
+    example: { phone: '+18765550123', metadata: { contract: 'C-8' } },
+    description: `Fields that are present replace, \`null\` clears. ${NEEDS_DETAILS}`,
+  });
 
 export const BankDetailsResponse = z
   .object({
-    bank_name: z.string(),
+    bank_name: z.string().meta({ example: 'National Commercial Bank' }),
     account_number_last4: z.string().meta({ example: '3456' }),
     account_type: z.enum(ACCOUNT_TYPES).nullable(),
-    branch_code: z.string().nullable(),
-    routing_number: z.string().nullable(),
-    swift_bic: z.string().nullable(),
+    branch_code: z.string().nullable().meta({ example: '00404' }),
+    routing_number: z.string().nullable().meta({ example: null }),
+    swift_bic: z.string().nullable().meta({ example: 'JNCBJMKX' }),
     currency: z.string().meta({ example: 'JMD' }),
   })
   .meta({ id: 'BankDetailsResponse' });
 
 export const RecipientResponse = z
   .object({
-    recipient_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41' }),
-    org_id: z.string(),
+    recipient_id: objectId(),
+    org_id: objectId(),
     kind: z.enum(RECIPIENT_KINDS),
     entity_type: z.enum(ENTITY_TYPES),
-    name: z.string(),
+    name: z.string().meta({ example: 'Marcia Campbell' }),
     country: z.string().meta({ example: 'JM' }),
-    email: z.string().nullable(),
-    phone: z.string().nullable(),
+    email: z.string().nullable().meta({ example: 'marcia@campbell.example' }),
+    phone: z.string().nullable().meta({ example: '+18765550123' }),
     bank_details: BankDetailsResponse.nullable(),
-    mobile_details: z.object({ provider: z.string(), phone_number: z.string() }).nullable(),
+    mobile_details: z.object({ provider: z.string(), phone_number: z.string() }).nullable().meta({ example: null }),
     metadata: z.record(z.string(), z.string()),
     is_active: z.boolean(),
     verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES),

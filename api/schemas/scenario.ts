@@ -25,8 +25,8 @@ const ScenarioStep = z
 /** One input of the sandbox and the path of states that it leads to. */
 export const Scenario = z
   .object({
-    name: z.string(),
-    summary: z.string(),
+    name: z.string().meta({ example: 'card' }),
+    summary: z.string().meta({ example: 'A card pays, the payout is made, the settlement is certified.' }),
     given: z.object({
       recipient_name: z.string(),
       corridor: corridor(),
@@ -39,6 +39,6 @@ export const Scenario = z
     steps: z.array(ScenarioStep).readonly(),
     path: z.array(status()).readonly(),
     exceptions: z.array(z.enum(EXCEPTION_TYPES)).readonly(),
-    failure_code: z.string().nullable(),
+    failure_code: z.string().nullable().meta({ example: null }),
   })
   .meta({ id: 'Scenario' });

@@ -1,7 +1,7 @@
 /** The consumer's sign-in (contract §12). */
 import { z } from 'zod';
 import { contactOf, OTP_LIMITS } from '../../domain/otp.ts';
-import { email, id, optional, pattern, phone, timestamp } from './common.ts';
+import { email, id, objectId, optional, pattern, phone, timestamp } from './common.ts';
 
 /** Specification, Limits. */
 export const AUTHORIZATION_LENGTH_MAX = 256;
@@ -20,7 +20,7 @@ export const RequestOTPBody = z
   .superRefine((body, context) => {
     if ((body.email === undefined) === (body.phone === undefined)) context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });
   })
-  .meta({ id: 'RequestOTPBody', description: 'Either `email` or `phone`.' });
+  .meta({ id: 'RequestOTPBody', description: 'Either `email` or `phone`.', example: { email: 'marcia@campbell.example' } });
 
 /** The contact that a valid body names. */
 export const requestedContact = (body: z.output<typeof RequestOTPBody>) =>
@@ -28,7 +28,7 @@ export const requestedContact = (body: z.output<typeof RequestOTPBody>) =>
 
 export const OTPChallengeResponse = z
   .object({
-    challenge_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b42' }),
+    challenge_id: objectId(),
     expires_at: timestamp(),
     sandbox_code: z.string().optional().meta({ description: 'The code itself; in the local sandbox alone.', example: '042917' }),
   })
@@ -45,6 +45,6 @@ export const SessionResponse = z
     access_token: z.string().meta({ description: 'Opaque; shown this once.', example: '<access_token>' }),
     token_type: z.literal('Bearer'),
     expires_at: timestamp(),
-    consumer_id: z.string(),
+    consumer_id: objectId(),
   })
   .meta({ id: 'SessionResponse' });

@@ -2,7 +2,21 @@ import { z } from 'zod';
 import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
 import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { corridor, currency, environment, id, metadata, money, rail, settlementId, text, timestamp } from './common.ts';
+import {
+  corridor,
+  currency,
+  EXAMPLE_ID,
+  EXAMPLE_SETTLEMENT_ID,
+  environment,
+  id,
+  metadata,
+  money,
+  objectId,
+  rail,
+  settlementId,
+  text,
+  timestamp,
+} from './common.ts';
 import { priced } from './estimate.ts';
 
 const TOKEN_LENGTH_MAX = 1024;
@@ -15,7 +29,7 @@ const command = {
   recipient_id: id(),
   payout_rail: rail(),
   purpose: z.enum(PURPOSES).optional(),
-  reference: text(1, 140).optional(),
+  reference: text(1, 140).optional().meta({ example: 'Invoice INV-1042' }),
   metadata: metadata().optional(),
 };
 
@@ -44,17 +58,32 @@ export const SettleRequestV2 = z
     checkPaymentTokens(body, context);
     priced({ corridor: body.corridor, amount: body.amount, paymentMethod: body.payment_method, payoutRail: body.payout_rail }, context);
   })
-  .meta({ id: 'SettleRequestV2' });
+  .meta({
+    id: 'SettleRequestV2',
+    example: {
+      corridor: 'US-JM',
+      amount: '250.00',
+      recipient_id: EXAMPLE_ID,
+      payment_method: 'card',
+      card_token: 'tok_visa',
+      payout_rail: 'bank_transfer',
+      purpose: 'payroll',
+      reference: 'Invoice INV-1042',
+    },
+  });
 
 export const CaribbeanOfframpRequest = z
   .strictObject(command)
   .superRefine((body, context) => {
     priced({ corridor: body.corridor, amount: body.amount, paymentMethod: 'internal', payoutRail: body.payout_rail }, context);
   })
-  .meta({ id: 'CaribbeanOfframpRequest' });
+  .meta({
+    id: 'CaribbeanOfframpRequest',
+    example: { corridor: 'US-JM', amount: '250.00', recipient_id: EXAMPLE_ID, payout_rail: 'bank_transfer', reference: 'Invoice INV-1042' },
+  });
 
 const answer = {
-  settlement_id: z.string().meta({ example: 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h' }),
+  settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
   status: z.enum(SETTLEMENT_STATUSES),
   corridor: corridor(),
   amount: money(),
@@ -65,11 +94,11 @@ const answer = {
   input_fee: money(),
   platform_fee: money(),
   total_fees: money(),
-  recipient_id: z.string(),
+  recipient_id: objectId(),
   payment_method: z.enum(PAYMENT_METHODS),
   payout_rail: rail(),
   purpose: z.enum(PURPOSES).nullable(),
-  reference: z.string().nullable(),
+  reference: z.string().nullable().meta({ example: 'Invoice INV-1042' }),
   metadata: z.record(z.string(), z.string()),
   environment: environment(),
   simulation: z.literal(true),
@@ -87,7 +116,7 @@ export const SettlementResponse = z
     ...answer,
     timeline: z.array(z.object({ status: z.enum(SETTLEMENT_STATUSES), at: timestamp(), reason: z.string().optional(), evidence_id: z.string().optional() })),
     amount_received: money(),
-    failure: z.object({ code: z.string(), message: z.string() }).nullable(),
+    failure: z.object({ code: z.string(), message: z.string() }).nullable().meta({ example: null }),
     exceptions: z.array(z.object({ type: z.enum(EXCEPTION_TYPES), at: timestamp(), evidence_id: z.string().nullable() })),
     payment_instructions: z
       .object({
@@ -100,9 +129,10 @@ export const SettlementResponse = z
         currency: currency(),
         simulation: z.literal(true),
       })
-      .nullable(),
-    certificate_id: z.string().nullable(),
-    workflow_id: z.string(),
+      .nullable()
+      .meta({ description: 'With payment_method wire, while the money is waited for.', example: null }),
+    certificate_id: z.string().nullable().meta({ example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015' }),
+    workflow_id: z.string().meta({ example: `settlement:${EXAMPLE_SETTLEMENT_ID}` }),
     expires_at: timestamp().nullable(),
   })
   .meta({ id: 'SettlementResponse' });

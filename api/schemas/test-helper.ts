@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration } from '../../domain/duration.ts';
 import { SANDBOX_EVENTS } from '../../domain/sandbox-event.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { currency, environment, money, optional, pattern, timestamp } from './common.ts';
+import { currency, EXAMPLE_SETTLEMENT_ID, environment, money, objectId, optional, pattern, timestamp } from './common.ts';
 
 const DURATION_LENGTH_MAX = 40;
 const ADVANCE_DAYS_MAX = 366;
@@ -19,8 +19,8 @@ export const SandboxEventRequest = z
 
 export const SandboxEventResponse = z
   .object({
-    command_id: z.string(),
-    settlement_id: z.string(),
+    command_id: objectId(),
+    settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
     event: z.enum(SANDBOX_EVENTS),
     amount: money().nullable(),
     currency: currency(),
@@ -45,7 +45,7 @@ export const AdvanceRequest = optional(z.strictObject({ by: optional(duration())
 
 export const AdvanceResponse = z
   .object({
-    settlement_id: z.string(),
+    settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
     status: z.enum(SETTLEMENT_STATUSES).meta({ description: 'As it stood; the settlement acts on its new time at once.' }),
     now: timestamp().meta({ description: "The time on the settlement's own clock." }),
     expires_at: timestamp().nullable(),

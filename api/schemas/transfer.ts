@@ -1,6 +1,6 @@
 /** Transfers of consumers (contract §12). */
 import { z } from 'zod';
-import { corridor, id, money, optional, rail, text } from './common.ts';
+import { corridor, EXAMPLE_ID, id, money, objectId, optional, rail, text } from './common.ts';
 import { paymentMethod } from './estimate.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
 import { SessionHeader } from './session.ts';
@@ -22,7 +22,7 @@ export const TransferBody = z
     recipient_id: id(),
     card_token: optional(paymentToken()).meta({ example: 'tok_visa', description: 'Exactly when the payment method is card.' }),
     banklink_account_token: optional(paymentToken()).meta({ description: 'Exactly when the payment method is ach.' }),
-    reference: optional(text(1, REFERENCE_LENGTH_MAX)),
+    reference: optional(text(1, REFERENCE_LENGTH_MAX)).meta({ example: 'For school' }),
   })
   .superRefine((body, context) => {
     if (body.quote_id !== undefined) {
@@ -36,7 +36,11 @@ export const TransferBody = z
     }
     if (body.payment_method !== undefined) checkPaymentTokens({ ...body, payment_method: body.payment_method }, context);
   })
-  .meta({ id: 'TransferBody', description: 'Either `quote_id`, or `corridor`, `amount` and `payment_method`.' });
+  .meta({
+    id: 'TransferBody',
+    description: 'Either `quote_id`, or `corridor`, `amount` and `payment_method`.',
+    example: { quote_id: EXAMPLE_ID, recipient_id: EXAMPLE_ID, card_token: 'tok_visa', reference: 'For school' },
+  });
 
 /** The payer's token for the method that a quote turned out to have. */
 export const QuotedPayment = z
@@ -44,7 +48,7 @@ export const QuotedPayment = z
   .superRefine(checkPaymentTokens);
 
 export const TransferResponse = SettlementResponse.extend({
-  transfer_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b44' }),
+  transfer_id: objectId(),
 }).meta({ id: 'TransferResponse' });
 
 export const TransferPath = z.object({ transfer_id: id() });

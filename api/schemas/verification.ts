@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
 import { DOCUMENT_TYPES, VERIFICATION_DECISIONS, VERIFICATION_PROVIDERS, VERIFICATION_STATUSES, VERIFICATION_TYPES } from '../../domain/verification.ts';
-import { country, email, id, optional, phone, text, timestamp } from './common.ts';
+import { country, EXAMPLE_ID, email, id, objectId, optional, phone, text, timestamp } from './common.ts';
 
 const NAME_LENGTH_MAX = 140;
 const REASON_LENGTH_MAX = 500;
 const LEVEL_LENGTH_MAX = 100;
 
-const subject = { recipient_id: id().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41' }), org_id: id() };
+const subject = { recipient_id: id(), org_id: id() };
 
 export const StartVerificationRequest = z
   .strictObject({
@@ -24,7 +24,7 @@ export const CompleteVerificationRequest = z
   .strictObject({
     status: z.enum(VERIFICATION_DECISIONS).meta({ example: 'verified' }),
     verified_name: optional(text(1, NAME_LENGTH_MAX)).meta({ description: 'Only with `verified`.', example: 'Marcia Campbell' }),
-    rejection_reason: optional(text(1, REASON_LENGTH_MAX)).meta({ description: 'Exactly with `rejected`.' }),
+    rejection_reason: optional(text(1, REASON_LENGTH_MAX)).meta({ description: 'Exactly with `rejected`.', example: 'The document has expired.' }),
   })
   .superRefine((body, context) => {
     const fault = (field: string, message: string, type?: string) =>
@@ -33,7 +33,7 @@ export const CompleteVerificationRequest = z
     if (body.status === 'verified' && body.rejection_reason !== undefined) fault('rejection_reason', 'is allowed only when status is rejected');
     if (body.status === 'rejected' && body.verified_name !== undefined) fault('verified_name', 'is allowed only when status is verified');
   })
-  .meta({ id: 'CompleteVerificationRequest' });
+  .meta({ id: 'CompleteVerificationRequest', example: { status: 'verified', verified_name: 'Marcia Campbell' } });
 
 const COMPATIBILITY = 'Kept for compatibility and never used: contact data is that of the recipient.';
 
@@ -49,27 +49,27 @@ export const CreateIdverifyApplicantRequest = z
 
 export const VerificationResponse = z
   .object({
-    verification_id: z.string().meta({ example: '019ad3f1-02b4-7c55-8a10-6f3f1f9e7d20' }),
-    recipient_id: z.string(),
-    org_id: z.string(),
+    verification_id: objectId(),
+    recipient_id: objectId(),
+    org_id: objectId(),
     verification_type: z.enum(VERIFICATION_TYPES),
     document_type: z.enum(DOCUMENT_TYPES).nullable(),
-    document_country: z.string().nullable(),
+    document_country: z.string().nullable().meta({ example: 'JM' }),
     status: z.enum(VERIFICATION_STATUSES),
     provider: z.enum(VERIFICATION_PROVIDERS),
-    applicant_id: z.string().nullable(),
-    verified_name: z.string().nullable(),
-    rejection_reason: z.string().nullable(),
+    applicant_id: z.string().nullable().meta({ example: null }),
+    verified_name: z.string().nullable().meta({ example: 'Marcia Campbell' }),
+    rejection_reason: z.string().nullable().meta({ example: null }),
     created_at: timestamp(),
     decided_at: timestamp().nullable(),
     expires_at: timestamp(),
-    workflow_id: z.string(),
+    workflow_id: z.string().meta({ example: `verification:${EXAMPLE_ID}` }),
   })
   .meta({ id: 'VerificationResponse' });
 
 export const VerificationStatusResponse = z
   .object({
-    recipient_id: z.string(),
+    recipient_id: objectId(),
     verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES),
     latest: VerificationResponse.nullable(),
     verifications: z.array(VerificationResponse).meta({ description: 'The latest 100, newest first.' }),
@@ -78,9 +78,9 @@ export const VerificationStatusResponse = z
 
 export const IdverifyApplicantResponse = z
   .object({
-    verification_id: z.string(),
-    applicant_id: z.string(),
-    sdk_access_token: z.string().meta({ description: "For the provider's widget; stored nowhere. Ask again for a new one." }),
+    verification_id: objectId(),
+    applicant_id: z.string().meta({ example: '65c1f0a7d2b94e1f3c8a7b60' }),
+    sdk_access_token: z.string().meta({ description: "For the provider's widget; stored nowhere. Ask again for a new one.", example: '<sdk_access_token>' }),
     sdk_access_token_expires_at: timestamp(),
     provider: z.literal('idverify'),
     simulation: z.boolean(),

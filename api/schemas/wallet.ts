@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
 import { ADDRESS_PATTERN, hasRightChecksum, isZeroAddress } from '../wallet-address.ts';
-import { id, optional, pattern, text, timestamp } from './common.ts';
+import { id, objectId, optional, pattern, text, timestamp } from './common.ts';
 
 const ADDRESS_LENGTH = 42;
 const EXAMPLE = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
@@ -34,13 +34,13 @@ export const CreateWalletRequest = z
 
 export const WalletResponse = z
   .object({
-    wallet_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b45' }),
-    org_id: z.string(),
-    name: z.string(),
+    wallet_id: objectId(),
+    org_id: objectId(),
+    name: z.string().meta({ example: 'Payout treasury' }),
     network: z.enum(WALLET_NETWORKS),
     address: z.string().meta({ description: 'Determined by organization, signers, threshold, network and name. Nothing is deployed there.', example: EXAMPLE }),
     signers: z.array(z.object({ address: z.string(), label: z.string().nullable() })),
-    threshold: z.int(),
+    threshold: z.int().meta({ example: 1 }),
     type: z.literal('multisig'),
     simulated: z.literal(true),
     deployed: z.literal(false),

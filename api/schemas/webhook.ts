@@ -10,8 +10,10 @@ import {
   WEBHOOK_STATUSES,
 } from '../../domain/webhook.ts';
 import { TARGET_LENGTH_MAX, targetFault } from '../../domain/webhook-target.ts';
-import { id, PageQuery, text, timestamp } from './common.ts';
+import { EXAMPLE_ID, id, objectId, PageQuery, text, timestamp } from './common.ts';
 
+const EXAMPLE_URL = 'https://hooks.partner.example/settlements';
+const EXAMPLE_DESCRIPTION = 'Ledger of the payouts team';
 const FILTERS = [ALL_EVENTS, ...EVENT_TYPES] as const;
 
 /** What is wrong with a URL in every environment; what only the local sandbox admits is refused by the route. */
@@ -23,7 +25,7 @@ const url = () =>
     })
     .meta({
       description: 'HTTPS, port 443 or at least 1024, a public host by name, without credentials or fragment. Checked again at each connection.',
-      example: 'https://hooks.partner.example/settlements',
+      example: EXAMPLE_URL,
     });
 
 const eventTypes = () =>
@@ -34,7 +36,7 @@ const eventTypes = () =>
     .transform((types) => [...new Set(types)])
     .meta({ description: '`*` stands for every type, those of the future included.', example: ['settlement.settled', 'settlement.failed'] });
 
-const description = () => text(1, DESCRIPTION_LENGTH_MAX).meta({ example: 'Ledger of the payouts team' });
+const description = () => text(1, DESCRIPTION_LENGTH_MAX).meta({ example: EXAMPLE_DESCRIPTION });
 
 export const CreateWebhookRequest = z
   .strictObject({ url: url(), event_types: eventTypes(), description: description().nullish() })
@@ -50,11 +52,11 @@ export const UpdateWebhookRequest = z
   .meta({ id: 'UpdateWebhookRequest', description: 'Fields that are present replace, `null` clears the description.' });
 
 const webhook = {
-  webhook_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b42' }),
-  org_id: z.string(),
-  url: z.string(),
+  webhook_id: objectId(),
+  org_id: objectId(),
+  url: z.string().meta({ example: EXAMPLE_URL }),
   event_types: z.array(z.enum(FILTERS)),
-  description: z.string().nullable(),
+  description: z.string().nullable().meta({ example: EXAMPLE_DESCRIPTION }),
   status: z.enum(WEBHOOK_STATUSES),
   disabled_reason: z
     .enum(DISABLED_REASONS)
@@ -75,9 +77,9 @@ export const WebhookRotatedResponse = z
 
 export const WebhookDeliveryResponse = z
   .object({
-    delivery_id: z.string().meta({ example: '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b43' }),
-    webhook_id: z.string(),
-    event_id: z.string().meta({ description: 'What the subscriber sees as `webhook-id`; the same at every attempt.' }),
+    delivery_id: objectId(),
+    webhook_id: objectId(),
+    event_id: z.string().meta({ description: 'What the subscriber sees as `webhook-id`; the same at every attempt.', example: EXAMPLE_ID }),
     event_type: z.enum(EVENT_TYPES),
     status: z.enum(DELIVERY_STATUSES),
     attempts: z.array(

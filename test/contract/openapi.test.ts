@@ -11,6 +11,7 @@ const Content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.
 const Answer = z.looseObject({ description: z.string(), content: Content.optional(), headers: z.record(z.string(), z.unknown()).optional() });
 const Parameter = z.looseObject({ in: z.enum(['path', 'query', 'header']), name: z.string(), required: z.boolean().optional(), schema: z.looseObject({}) });
 const Described = z.looseObject({
+  operationId: z.string().optional(),
   summary: z.string().optional(),
   tags: z.array(z.string()).default([]),
   parameters: z.array(Parameter).default([]),
@@ -141,6 +142,29 @@ describe('every operation', () => {
     const known = document.tags.map(({ name }) => name);
     expect(breaking(({ described }) => Boolean(described.summary) && described.tags.length > 0)).toEqual([]);
     expect(breaking(({ described }) => described.tags.every((tag) => known.includes(tag)))).toEqual([]);
+  });
+
+  test('has a name of its own, from which a client is generated', () => {
+    expect(breaking(({ described }) => /^[a-z][A-Za-z]+$/.test(described.operationId ?? ''))).toEqual([]);
+    expect(new Set(all.map(({ described }) => described.operationId)).size).toBe(all.length);
+  });
+
+  test('shows an example of every value that it takes or gives', () => {
+    const TOLD = ['example', 'enum', 'const', 'default', '$ref'];
+    const COMPOSED = ['object', 'array', 'boolean'];
+    const Options = z.looseObject({ anyOf: z.array(z.looseObject({})).default([]), type: z.unknown().optional() });
+    const isTold = (schema: Record<string, unknown>): boolean => {
+      const { anyOf, type } = Options.parse(schema);
+      return TOLD.some((word) => word in schema) || COMPOSED.includes(String(type)) || anyOf.some((option) => option['type'] !== 'null' && isTold(option));
+    };
+    const untold = Object.entries(document.components.schemas).flatMap(([name, schema]) => {
+      const { properties } = z.looseObject({ properties: z.record(z.string(), z.looseObject({})).default({}) }).parse(schema);
+      // FastAPI's own two are exactly as they are.
+      return 'example' in schema || name === 'ValidationError'
+        ? []
+        : Object.entries(properties).flatMap(([field, value]) => (isTold(value) ? [] : [`${name}.${field}`]));
+    });
+    expect(untold).toEqual([]);
   });
 
   test('has one success, described, with a schema where it has a body', () => {
