@@ -3,7 +3,7 @@
  * lists every fault at once and never prints a value. The local sandbox makes the secrets it was not given
  * and keeps them under `.local/`, so that the API and the worker, started apart, agree on them.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
@@ -12,6 +12,9 @@ import { RUNTIME_ENVIRONMENTS, type RuntimeEnvironment } from './domain/runtime.
 
 /** A named 256-bit key; the first of a list is the active one, the others still read. */
 export type NamedKey = { readonly id: string; readonly key: Buffer };
+
+/** What keys, sessions and codes are hashed under. The id is a fingerprint that says nothing about the secret. */
+export type Pepper = { readonly id: string; readonly secret: string };
 
 export type Config = Readonly<{
   runtime: RuntimeEnvironment;
@@ -23,7 +26,8 @@ export type Config = Readonly<{
   publicBaseUrl: string;
   databaseUrl: string;
   temporal: ClientConnectConfig;
-  apiKeyPepper: string;
+  /** At least one; the first hashes, all of them verify. */
+  apiKeyPeppers: readonly [Pepper, ...Pepper[]];
   /** At least one; AES-256-GCM. */
   encryptionKeys: readonly [NamedKey, ...NamedKey[]];
   /** At least one; Ed25519 seeds. */
@@ -50,6 +54,7 @@ export class ConfigError extends Error {
 
 const SECRET_LENGTH_MIN = 32;
 const KEY_BYTES = 32;
+const PEPPER_ID_LENGTH = 8;
 /** A secret of fewer different characters or bytes was typed, not drawn. */
 const DISTINCT_MIN = 8;
 
@@ -76,8 +81,19 @@ const namedKeys = z.string({ error: 'is required' }).transform((value, context):
     }
     return { id, key };
   });
+  if (first && hasTwins([first, ...rest])) context.addIssue({ code: 'custom', message: 'has two keys with one id' });
   return first ? [first, ...rest] : z.NEVER;
 });
+
+const peppers = secretList.transform((secrets, context): [Pepper, ...Pepper[]] => {
+  const [first, ...rest] = secrets.map((value) => ({ id: pepperId(value), secret: value }));
+  if (first && hasTwins([first, ...rest])) context.addIssue({ code: 'custom', message: 'has the same pepper twice' });
+  return first ? [first, ...rest] : z.NEVER;
+});
+
+const pepperId = (pepper: string): string => createHash('sha256').update(`pepper-id\0${pepper}`).digest('hex').slice(0, PEPPER_ID_LENGTH);
+
+const hasTwins = (keys: readonly { readonly id: string }[]): boolean => new Set(keys.map(({ id }) => id)).size < keys.length;
 
 const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
 const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
@@ -93,7 +109,7 @@ const Environment = z.object({
   DATABASE_URL: url(/^postgres(ql)?$/),
   TEMPORAL_TLS: temporalFlag,
   TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag,
-  API_KEY_PEPPER: secret,
+  API_KEY_PEPPER: peppers,
   ENCRYPTION_KEYS: namedKeys,
   CERTIFICATE_SIGNING_KEY: namedKeys,
   CARDPROC_WEBHOOK_SECRET: secretList,
@@ -142,7 +158,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
     databaseUrl: value.DATABASE_URL,
     temporal: temporal.connect,
-    apiKeyPepper: value.API_KEY_PEPPER,
+    apiKeyPeppers: value.API_KEY_PEPPER,
     encryptionKeys: value.ENCRYPTION_KEYS,
     certificateSigningKeys: value.CERTIFICATE_SIGNING_KEY,
     cardprocWebhookSecrets: value.CARDPROC_WEBHOOK_SECRET,

@@ -9,10 +9,11 @@ export type IssuedApiKey = { readonly apiKey: string; readonly record: NewApiKey
 
 /** Makes a key of this environment; it is none until its record is committed. */
 export function issueApiKey(
-  config: Pick<Config, 'runtime' | 'apiKeyPepper'>,
+  config: Pick<Config, 'runtime' | 'apiKeyPeppers'>,
   wanted: Pick<NewApiKey, 'orgId' | 'name' | 'scope' | 'expiresAt' | 'createdAt'>,
 ): IssuedApiKey {
   const apiKey = generateApiKey(config.runtime);
+  const [pepper] = config.apiKeyPeppers;
   return {
     apiKey,
     record: {
@@ -20,7 +21,8 @@ export function issueApiKey(
       keyId: newId(),
       environment: environmentName(config.runtime),
       prefix: apiKey.slice(0, KEY_PREFIX_LENGTH),
-      keyHash: hashApiKey(config.apiKeyPepper, apiKey),
+      keyHash: hashApiKey(pepper, apiKey),
+      pepperId: pepper.id,
     },
   };
 }

@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import type { Pepper } from '../config.ts';
 import { API_KEY_ENVIRONMENT, type RuntimeEnvironment } from '../domain/runtime.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -32,5 +33,5 @@ export function isWellFormedApiKey(raw: string, runtime: RuntimeEnvironment): bo
   return KEY.exec(raw)?.[1] === API_KEY_ENVIRONMENT[runtime] && raw.slice(-CHECK_DIGITS) === checkOf(raw.slice(0, -CHECK_DIGITS));
 }
 
-/** What is stored of a key: HMAC-SHA-256 under the server's pepper, so that a dump can be matched with nothing. */
-export const hashApiKey = (pepper: string, raw: string): Buffer => createHmac('sha256', pepper).update(raw).digest();
+/** What is stored of a key: HMAC-SHA-256 under a pepper of the server's, so that a dump can be matched with nothing. */
+export const hashApiKey = ({ secret }: Pepper, raw: string): Buffer => createHmac('sha256', secret).update(raw).digest();

@@ -11,7 +11,7 @@ export type ApiDeps = {
     Config,
     | 'runtime'
     | 'publicBaseUrl'
-    | 'apiKeyPepper'
+    | 'apiKeyPeppers'
     | 'cardprocWebhookSecrets'
     | 'bankledgerWebhookSecrets'
     | 'idverifyWebhookSecrets'

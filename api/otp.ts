@@ -3,6 +3,7 @@
  * nothing looks up who it is before a code was proved. The code leaves by the outbox, so that no answer waits for mail.
  */
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
+import type { Pepper } from '../config.ts';
 import { newId } from '../db/id.ts';
 import { findOrInsertConsumer, insertSession } from '../db/queries/consumer.ts';
 import { consumeChallenge, countChallenges, countTry, forgetChallenges, insertChallenge, lockContact } from '../db/queries/otp.ts';
@@ -27,10 +28,11 @@ export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: str
   if (!mailed && isRemote(deps.config.runtime)) throw new DomainError('provider_not_configured');
   const at = deps.now();
   const { challenge, code } = newChallenge(deps, contact, mailed, at);
+  const contactHashes = hashesOfContact(deps, contact);
   const windowStart = new Date(at.getTime() - OTP_LIMITS.requestWindowMs);
   const firstAt = await deps.db.transaction(async (tx) => {
-    await lockContact(tx, challenge.contactHash);
-    const before = await countChallenges(tx, challenge.contactHash, windowStart);
+    await lockContact(tx, contactHashes);
+    const before = await countChallenges(tx, contactHashes, windowStart);
     if (before.requests >= OTP_LIMITS.requestsMax) return before.firstAt;
     await forgetChallenges(tx, windowStart);
     await insertChallenge(tx, challenge);
@@ -44,14 +46,14 @@ export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: str
 
 function newChallenge(deps: ApiDeps, contact: Contact, mailed: boolean, at: Date): { readonly challenge: OtpChallenge; readonly code: string } {
   const challengeId = newId();
-  const { apiKeyPepper } = deps.config;
+  const [pepper] = deps.config.apiKeyPeppers;
   const code = String(randomInt(10 ** OTP_LIMITS.codeDigits)).padStart(OTP_LIMITS.codeDigits, '0');
   const challenge = {
     challengeId,
     channel: contact.channel,
-    contactHash: hash(apiKeyPepper, 'contact', contact.channel, contact.address),
+    contactHash: hash(pepper, 'contact', contact.channel, contact.address),
     contactSealed: deps.sealer.seal(contact.address, otpBinding('contact', challengeId)),
-    codeHash: hash(apiKeyPepper, 'code', challengeId, code),
+    codeHash: hash(pepper, 'code', challengeId, code),
     codeSealed: mailed ? deps.sealer.seal(code, otpBinding('code', challengeId)) : null,
     attempts: 0,
     createdAt: at,
@@ -71,17 +73,18 @@ export type OpenedSession = { readonly token: string; readonly session: Consumer
 export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string): Promise<OpenedSession> {
   const at = deps.now();
   const challenge = await countTry(deps.db, challengeId, at);
-  const given = hash(deps.config.apiKeyPepper, 'code', challengeId, code);
-  if (!challenge || !timingSafeEqual(given, challenge.codeHash)) throw refusal();
+  const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
+  if (!challenge || !isOneOf(given, challenge.codeHash)) throw refusal();
   const address = deps.sealer.open(challenge.contactSealed, otpBinding('contact', challengeId))?.toString();
   if (address === undefined) throw new Error(`the contact of challenge ${challengeId} was sealed by a key that is gone`);
+  const contact: Contact = { channel: challenge.channel, address };
   const token = generateSessionToken();
   const session = await deps.db.transaction(async (tx) => {
-    await lockContact(tx, challenge.contactHash);
+    await lockContact(tx, hashesOfContact(deps, contact));
     if (!(await consumeChallenge(tx, challengeId, at))) throw refusal();
-    const { consumerId } = await findOrInsertConsumer(tx, { channel: challenge.channel, address }, environmentName(deps.config.runtime), at);
+    const { consumerId } = await findOrInsertConsumer(tx, contact, environmentName(deps.config.runtime), at);
     const opened: ConsumerSession = { sessionId: newId(), consumerId, createdAt: at, expiresAt: new Date(at.getTime() + SESSION_VALIDITY_MS) };
-    await insertSession(tx, opened, hashSessionToken(deps.config.apiKeyPepper, token));
+    await insertSession(tx, opened, hashSessionToken(deps.config.apiKeyPeppers[0], token));
     return opened;
   });
   return { token, session };
@@ -91,7 +94,15 @@ const refusal = (): DomainError =>
   new DomainError('credential_invalid', {}, 'The code does not fit this challenge, was used, or is not valid any more. Ask for a new one.');
 
 /** Under the pepper, which the database does not know: a million codes are soon tried without it. */
-const hash = (pepper: string, ...parts: readonly string[]): Buffer =>
-  createHmac('sha256', pepper)
+const hash = ({ secret }: Pepper, ...parts: readonly string[]): Buffer =>
+  createHmac('sha256', secret)
     .update(['otp', ...parts].join('\0'))
     .digest();
+
+/** One for each pepper, so that a new pepper neither hides a contact's earlier requests nor lets two of them race. */
+const hashesOfContact = ({ config }: ApiDeps, { channel, address }: Contact): Buffer[] =>
+  config.apiKeyPeppers.map((pepper) => hash(pepper, 'contact', channel, address));
+
+/** Compares with every candidate, whichever fits. */
+const isOneOf = (candidates: readonly Buffer[], stored: Buffer): boolean =>
+  candidates.reduce((found, candidate) => timingSafeEqual(candidate, stored) || found, false);

@@ -1,5 +1,6 @@
 /** Session tokens of consumers (contract §12): opaque, 256 random bits, shown once and stored as a peppered hash. */
 import { createHmac, randomBytes } from 'node:crypto';
+import type { Pepper } from '../config.ts';
 
 const SECRET_BYTES = 32;
 const BEARER = /^Bearer +(cst_[A-Za-z0-9_-]{43})$/i;
@@ -9,4 +10,4 @@ export const generateSessionToken = (): string => `cst_${randomBytes(SECRET_BYTE
 /** The token in an `Authorization` header; undefined for every other scheme and form. */
 export const bearerToken = (header: string): string | undefined => BEARER.exec(header)?.[1];
 
-export const hashSessionToken = (pepper: string, token: string): Buffer => createHmac('sha256', pepper).update(`session\0${token}`).digest();
+export const hashSessionToken = ({ secret }: Pepper, token: string): Buffer => createHmac('sha256', secret).update(`session\0${token}`).digest();

@@ -22,8 +22,9 @@ export async function authenticateSession(deps: ApiDeps, request: FastifyRequest
   if (header === '' && more.length === 0)
     throw new DomainError('credential_missing', {}, 'Send the session in an Authorization header: Bearer <access_token>.');
   const token = more.length === 0 ? bearerToken(header) : undefined;
-  const { apiKeyPepper, runtime } = deps.config;
-  const found = token && (await findSession(deps.db, hashSessionToken(apiKeyPepper, token), environmentName(runtime), deps.now()));
+  const { apiKeyPeppers, runtime } = deps.config;
+  const hashes = token === undefined ? undefined : apiKeyPeppers.map((pepper) => hashSessionToken(pepper, token));
+  const found = hashes && (await findSession(deps.db, hashes, environmentName(runtime), deps.now()));
   if (!found) throw new DomainError('credential_invalid', {}, 'The session is not valid. It may have expired or been ended; sign in again.');
   return { orgId: found.consumer.consumerId, ...found };
 }

@@ -37,7 +37,7 @@ const key = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
 const remoteEnvironment = (runtime: string, changes: Record<string, string | undefined> = {}): NodeJS.ProcessEnv => ({
   RUNTIME_ENVIRONMENT: runtime,
   DATABASE_URL: 'postgres://settlement@db.example/settlement',
-  API_KEY_PEPPER: text(),
+  API_KEY_PEPPER: `${text()},${text()}`,
   ENCRYPTION_KEYS: `${key('b')},${key('a')}`,
   CERTIFICATE_SIGNING_KEY: key('a'),
   CARDPROC_WEBHOOK_SECRET: `${text()},${text()}`,
@@ -100,6 +100,16 @@ describe('is refused', () => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
   });
 
+  test.each(['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'])('%s with two keys of one id: nobody could tell which of them sealed or signed', (name) => {
+    const twins = remoteEnvironment('production', { [name]: [key('a'), key('b'), key('a')].join(',') });
+    expect(faultsOf(twins)).toEqual([`${name} has two keys with one id`]);
+  });
+
+  test('the same pepper twice', () => {
+    const pepper = text();
+    expect(faultsOf(remoteEnvironment('production', { API_KEY_PEPPER: `${pepper},${pepper}` }))).toEqual(['API_KEY_PEPPER has the same pepper twice']);
+  });
+
   test('every variable at once, without any of the values', () => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
@@ -153,6 +163,9 @@ describe('a remote runtime', () => {
     expect(config.runtime).toBe(runtime);
     expect(config.encryptionKeys.map(({ id }) => id)).toEqual(['b', 'a']);
     expect(config.cardprocWebhookSecrets).toEqual(env['CARDPROC_WEBHOOK_SECRET']?.split(','));
+    expect(config.apiKeyPeppers.map(({ secret }) => secret)).toEqual(env['API_KEY_PEPPER']?.split(','));
+    for (const { id, secret } of config.apiKeyPeppers) expect(secret).not.toContain(id);
+    expect(load({ ...env, API_KEY_PEPPER: env['API_KEY_PEPPER']?.split(',').toReversed().join(',') }).apiKeyPeppers).toEqual(config.apiKeyPeppers.toReversed());
     expect(readdirSync(directory)).toEqual([]);
   });
 
@@ -176,12 +189,12 @@ describe('the local sandbox', () => {
     expect(more).toEqual([]);
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
     expect(load(sandbox)).toEqual(first);
-    expect(first.apiKeyPepper).not.toBe(first.cardprocWebhookSecrets[0]);
+    expect(first.apiKeyPeppers[0].secret).not.toBe(first.cardprocWebhookSecrets[0]);
   });
 
   test('a given secret wins over a made one', () => {
     const given = text();
-    expect(load({ ...sandbox, API_KEY_PEPPER: given }).apiKeyPepper).toBe(given);
+    expect(load({ ...sandbox, API_KEY_PEPPER: given }).apiKeyPeppers.map(({ secret }) => secret)).toEqual([given]);
   });
 
   test('two that start at the same moment agree, though the second comes while the first is writing', () => {
@@ -192,6 +205,8 @@ describe('the local sandbox', () => {
     const first = load(sandbox);
     expect(seen.second).toEqual(first);
     expect(readdirSync(directory)).toHaveLength(1);
-    expect(JSON.parse(readFileSync(path.join(directory, 'sandbox-secrets.json'), 'utf8'))).toMatchObject({ API_KEY_PEPPER: first.apiKeyPepper });
+    expect(JSON.parse(readFileSync(path.join(directory, 'sandbox-secrets.json'), 'utf8'))).toMatchObject({
+      API_KEY_PEPPER: first.apiKeyPeppers[0].secret,
+    });
   });
 });

@@ -40,13 +40,18 @@ async function authenticate(deps: ApiDeps, request: FastifyRequest): Promise<Pri
   const [raw = ''] = lines;
   if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');
   if (raw === '') throw new DomainError('credential_missing', {}, 'Send your API key in one X-API-Key header.');
-  const { runtime, apiKeyPepper } = deps.config;
+  const { runtime, apiKeyPeppers } = deps.config;
   if (!isWellFormedApiKey(raw, runtime)) throw new DomainError('credential_invalid');
   const now = deps.now();
-  const key = await findActiveApiKey(deps.db, hashApiKey(apiKeyPepper, raw), environmentName(runtime));
+  const hashed = apiKeyPeppers.map((pepper) => ({ keyHash: hashApiKey(pepper, raw), pepperId: pepper.id }));
+  const key = await findActiveApiKey(
+    deps.db,
+    hashed.map(({ keyHash }) => keyHash),
+    environmentName(runtime),
+  );
   if (!key || (key.expiresAt !== null && key.expiresAt <= now)) throw new DomainError('credential_invalid');
   if (key.lastUsedAt === null || now.getTime() - key.lastUsedAt.getTime() > TOUCH_INTERVAL_MS) {
-    touchApiKey(deps.db, key.orgId, key.keyId, now).catch((error: unknown) => request.log.warn({ err: error }, 'could not note the use of a key'));
+    touchApiKey(deps.db, key, now, hashed[0]).catch((error: unknown) => request.log.warn({ err: error }, 'could not note the use of a key'));
   }
   return { orgId: key.orgId, keyId: key.keyId, scope: key.scope };
 }

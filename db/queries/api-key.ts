@@ -2,7 +2,7 @@
  * API keys. A key is looked up by its hash at every request: no cache, since a rotated key is invalid at once.
  * Keys of one organization change one after another, under its row's lock; no key is ever deleted.
  */
-import { and, count, desc, eq, gt, isNull, ne, or } from 'drizzle-orm';
+import { and, count, desc, eq, gt, inArray, isNull, ne, or } from 'drizzle-orm';
 import type { ApiKey } from '../../domain/api-key.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -13,30 +13,39 @@ import { apiKeys } from '../schema/api-key.ts';
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 export type NewApiKey = Pick<ApiKey, 'keyId' | 'orgId' | 'name' | 'scope' | 'environment' | 'prefix' | 'createdAt' | 'expiresAt'> & {
   readonly keyHash: Buffer;
+  readonly pepperId: string;
 };
 
-const toApiKey = ({ keyHash: _hash, ...row }: ApiKeyRow): ApiKey => row;
+const toApiKey = ({ keyHash: _hash, pepperId: _pepper, ...row }: ApiKeyRow): ApiKey => row;
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
-/** The active key with this hash in this environment, expired or not; undefined for every other. */
-export async function findActiveApiKey(db: Queryable, keyHash: Buffer, environment: EnvironmentName): Promise<ApiKeyRow | undefined> {
+/** The active key with one of these hashes, one for each pepper, in this environment, expired or not; undefined for every other. */
+export async function findActiveApiKey(db: Queryable, keyHashes: readonly Buffer[], environment: EnvironmentName): Promise<ApiKeyRow | undefined> {
   const [row] = await db
     .select()
     .from(apiKeys)
-    .where(and(eq(apiKeys.keyHash, keyHash), eq(apiKeys.status, 'active'), eq(apiKeys.environment, environment)))
+    .where(and(inArray(apiKeys.keyHash, [...keyHashes]), eq(apiKeys.status, 'active'), eq(apiKeys.environment, environment)))
     .limit(1);
   return row;
 }
 
-/** Notes a use; callers bound how often. */
-export async function touchApiKey(db: Queryable, orgId: string, keyId: string, at: Date): Promise<void> {
-  await db.update(apiKeys).set({ lastUsedAt: at }).where(owned(orgId, keyId));
+/** Notes a use, and keeps the key under the pepper it is hashed with now; callers bound how often. */
+export async function touchApiKey(
+  db: Queryable,
+  { orgId, keyId }: Pick<ApiKey, 'orgId' | 'keyId'>,
+  at: Date,
+  hashed: Partial<Pick<NewApiKey, 'keyHash' | 'pepperId'>> = {},
+): Promise<void> {
+  await db
+    .update(apiKeys)
+    .set({ lastUsedAt: at, ...hashed })
+    .where(owned(orgId, keyId));
 }
 
 /** Writes a new active key. */
-export async function insertApiKey(tx: Tx, { keyHash, ...key }: NewApiKey): Promise<ApiKey> {
+export async function insertApiKey(tx: Tx, { keyHash, pepperId, ...key }: NewApiKey): Promise<ApiKey> {
   const stored: ApiKey = { ...key, status: 'active', lastUsedAt: null, revokedAt: null, rotatedTo: null };
-  await tx.insert(apiKeys).values({ ...stored, keyHash });
+  await tx.insert(apiKeys).values({ ...stored, keyHash, pepperId });
   return stored;
 }
 

@@ -1,5 +1,5 @@
 /** Consumers and their sessions. A session is looked up by its token's hash at every request: one that was ended is over at once. */
-import { and, eq, gt, isNull } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull } from 'drizzle-orm';
 import { type Consumer, type ConsumerSession, consumerOrganization, newConsumer } from '../../domain/consumer.ts';
 import type { Contact } from '../../domain/otp.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
@@ -26,10 +26,10 @@ export async function insertSession(tx: Tx, session: ConsumerSession, tokenHash:
   await tx.insert(consumerSessions).values({ ...session, tokenHash });
 }
 
-/** The session with this hash that is not over at `at`, and whose it is. */
+/** The session with one of these hashes of a token, one for each pepper, that is not over at `at`, and whose it is. */
 export async function findSession(
   db: Queryable,
-  tokenHash: Buffer,
+  tokenHashes: readonly Buffer[],
   environment: EnvironmentName,
   at: Date,
 ): Promise<{ readonly consumer: Consumer; readonly session: ConsumerSession } | undefined> {
@@ -39,7 +39,7 @@ export async function findSession(
     .innerJoin(consumers, eq(consumers.consumerId, consumerSessions.consumerId))
     .where(
       and(
-        eq(consumerSessions.tokenHash, tokenHash),
+        inArray(consumerSessions.tokenHash, [...tokenHashes]),
         isNull(consumerSessions.endedAt),
         gt(consumerSessions.expiresAt, at),
         eq(consumers.environment, environment),

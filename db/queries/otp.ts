@@ -10,17 +10,26 @@ import { otpChallenges } from '../schema/otp.ts';
 /** How many old rows one request takes away at most; more than it adds. */
 const FORGET_MAX = 20;
 
-/** Makes what concerns one contact wait for each other until the transaction ends. */
-export async function lockContact(tx: Tx, contactHash: Buffer): Promise<void> {
-  await tx.execute(sql`SELECT pg_advisory_xact_lock(${contactHash.readBigInt64BE()}::bigint)`);
+/**
+ * Makes what concerns one contact wait for each other until the transaction ends.
+ *
+ * @param contactHashes one for each pepper; locked in one order by everybody
+ */
+export async function lockContact(tx: Tx, contactHashes: readonly Buffer[]): Promise<void> {
+  for (const contactHash of contactHashes.toSorted(Buffer.compare))
+    await tx.execute(sql`SELECT pg_advisory_xact_lock(${contactHash.readBigInt64BE()}::bigint)`);
 }
 
 /** How often a contact, which the caller has locked, was sent a code since; and when first. */
-export async function countChallenges(tx: Tx, contactHash: Buffer, since: Date): Promise<{ readonly requests: number; readonly firstAt: Date | null }> {
+export async function countChallenges(
+  tx: Tx,
+  contactHashes: readonly Buffer[],
+  since: Date,
+): Promise<{ readonly requests: number; readonly firstAt: Date | null }> {
   const [row] = await tx
     .select({ requests: count(), firstAt: min(otpChallenges.createdAt) })
     .from(otpChallenges)
-    .where(and(eq(otpChallenges.contactHash, contactHash), gt(otpChallenges.createdAt, since)));
+    .where(and(inArray(otpChallenges.contactHash, [...contactHashes]), gt(otpChallenges.createdAt, since)));
   return { requests: row?.requests ?? 0, firstAt: row?.firstAt ?? null };
 }
 

@@ -4,7 +4,7 @@ import type { Scope } from '../../domain/scope.ts';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** Only a peppered HMAC of a raw key is stored (contract §3). `expired` is derived from `expires_at`, never stored. */
+/** Only a peppered HMAC of a raw key is stored (contract §3), with the fingerprint of its pepper. `expired` is derived from `expires_at`, never stored. */
 export const apiKeys = pgTable(
   'api_keys',
   {
@@ -18,6 +18,8 @@ export const apiKeys = pgTable(
     environment: text('environment').$type<EnvironmentName>().notNull(),
     prefix: text('prefix').notNull(),
     keyHash: bytes('key_hash').notNull(),
+    /** Unknown of keys that were not used since it is noted. */
+    pepperId: text('pepper_id'),
     createdAt: moment('created_at').notNull(),
     lastUsedAt: moment('last_used_at'),
     expiresAt: moment('expires_at'),

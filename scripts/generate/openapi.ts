@@ -6,7 +6,7 @@ import type { ApiDeps } from '../../api/deps.ts';
 const CONFIG: ApiDeps['config'] = {
   runtime: 'local-sandbox',
   publicBaseUrl: 'http://127.0.0.1:3000',
-  apiKeyPepper: '',
+  apiKeyPeppers: [{ id: '', secret: '' }],
   cardprocWebhookSecrets: [],
   bankledgerWebhookSecrets: [],
   idverifyWebhookSecrets: [],

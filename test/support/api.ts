@@ -17,7 +17,7 @@ import { createConformance } from './conformance.ts';
 import { createTestDatabase } from './postgres.ts';
 
 export const TEST_SECRETS = {
-  apiKeyPepper: 'test-pepper-test-pepper-test-pepper',
+  apiKeyPepper: { id: 'test-1', secret: 'test-pepper-test-pepper-test-pepper' },
   cardproc: 'cardproc-test-secret-0123456789abcdef',
   bankledger: 'bankledger-test-secret-0123456789abcdef',
   idverify: 'idverify-test-secret-0123456789abcdef',
@@ -60,7 +60,7 @@ export async function createTestApi(
     config: {
       runtime,
       publicBaseUrl: 'http://127.0.0.1',
-      apiKeyPepper: TEST_SECRETS.apiKeyPepper,
+      apiKeyPeppers: [TEST_SECRETS.apiKeyPepper],
       cardprocWebhookSecrets: [TEST_SECRETS.cardproc],
       bankledgerWebhookSecrets: [TEST_SECRETS.bankledger],
       idverifyWebhookSecrets: [TEST_SECRETS.idverify],

@@ -84,7 +84,7 @@ export async function insertConsumerSession(api: TestApi): Promise<ConsumerCalle
   const consumer = await db.transaction(async (tx) => {
     const found = await findOrInsertConsumer(tx, { channel: 'email', address: newEmail() }, environmentName(api.deps.config.runtime), createdAt);
     const session = { sessionId: newId(), consumerId: found.consumerId, createdAt, expiresAt: new Date(createdAt.getTime() + SESSION_VALIDITY_MS) };
-    await insertSession(tx, session, hashSessionToken(api.deps.config.apiKeyPepper, token));
+    await insertSession(tx, session, hashSessionToken(api.deps.config.apiKeyPeppers[0], token));
     return found;
   });
   return { consumerId: consumer.consumerId, token };
