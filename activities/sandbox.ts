@@ -4,7 +4,7 @@
  * twice is a duplicate to the receiver.
  */
 import { lockEvidenceTarget, recordEvidenceAndRing } from '../db/queries/evidence.ts';
-import { findPaymentToken, findSettlement } from '../db/queries/settlement.ts';
+import { findPaymentToken, findSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox-event.ts';
 import { type Settlement, settlementTime } from '../domain/settlement.ts';
@@ -62,7 +62,7 @@ async function collecting(
 
 async function payerToken(deps: ActivityDeps, { settlementId, orgId }: SandboxCollectionInput): Promise<string | undefined> {
   const sealed = await findPaymentToken(deps.db, orgId, settlementId);
-  return sealed ? deps.sealer.open(sealed, `settlement.payment_token:${settlementId}`)?.toString() : undefined;
+  return sealed ? deps.sealer.open(sealed, paymentTokenBinding(settlementId))?.toString() : undefined;
 }
 
 /** The payout rail has no webhook: its answer is evidence of ours, about which the settlement's workflow is rung. */

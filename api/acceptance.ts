@@ -8,7 +8,7 @@ import type { Tx } from '../db/client.ts';
 import { settlementIdOf } from '../db/id.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
-import { insertSettlement } from '../db/queries/settlement.ts';
+import { insertSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { CORRIDORS } from '../domain/corridor.ts';
 import { bodyFault, DomainError, ValidationError, type ValidationFault } from '../domain/error.ts';
 import { type Pricing, type PricingInput, price } from '../domain/estimate.ts';
@@ -72,7 +72,7 @@ async function commit(deps: ApiDeps, tx: Tx, command: SettlementCommand, pricing
   // Judged once the key is ours: a replay stays a replay whatever became of the recipient, and a refusal unbinds it.
   refuseUnpayable(await getRecipientForShare(tx, command.orgId, command.recipientId), pricing);
   await requireOpenGates(deps, tx, pricing.corridor);
-  const sealed = command.paymentToken === null ? null : deps.sealer.seal(command.paymentToken, `settlement.payment_token:${settlementId}`);
+  const sealed = command.paymentToken === null ? null : deps.sealer.seal(command.paymentToken, paymentTokenBinding(settlementId));
   await insertSettlement(tx, settlement, sealed);
   await enqueue(tx, settlementMessage(settlement, null, command.requestId));
   return accepted;

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Tx } from '../db/client.ts';
-import { findProviderEvent, insertProviderEvent } from '../db/queries/evidence.ts';
+import { findProviderEvent, insertProviderEvent, providerEventBinding } from '../db/queries/evidence.ts';
 import type { ApiDeps } from './deps.ts';
 
 export type SignedEvent = {
@@ -43,7 +43,7 @@ async function commitEvent<Target>(deps: ApiDeps, tx: Tx, event: SignedEvent, ef
   const matched = target !== undefined;
   const sha256 = createHash('sha256').update(bytes).digest();
   const at = deps.now();
-  const bodySealed = deps.sealer.seal(bytes, `provider_event.body:${provider}:${eventId}`);
+  const bodySealed = deps.sealer.seal(bytes, providerEventBinding(provider, eventId));
   const first = await insertProviderEvent(tx, { provider, eventId, type, bodySha256: sha256, bodySealed, matched, receivedAt: at });
   if (!first) {
     const stored = await findProviderEvent(tx, provider, eventId);

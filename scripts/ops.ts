@@ -12,6 +12,7 @@ import { connectTemporal, type TemporalClient } from '../worker/temporal.ts';
 import { type OpsDeps, UsageError } from './ops/command.ts';
 import { retryDelivery } from './ops/delivery.ts';
 import { GATE_USAGE, gateCommand } from './ops/gate.ts';
+import { KEYS_USAGE, keysCommand } from './ops/keys.ts';
 import { cancel, redispatch, resolve } from './ops/settlement.ts';
 import { stuck, waiting } from './ops/waiting.ts';
 
@@ -35,6 +36,7 @@ const COMMANDS = new Map<string, Command>([
   ['cancel', { run: done(cancel), usage: ['cancel <settlement id> --operator <name> --note <why>'] }],
   ['resolve', { run: resolve, usage: [`resolve <settlement id> ${RESOLUTION_OUTCOMES.join('|')} --operator <name> --note <how it is known>`] }],
   ['retry-delivery', { run: done(retryDelivery), usage: ['retry-delivery <delivery id> --operator <name> --note <why>'] }],
+  ['keys', { run: keysCommand, usage: KEYS_USAGE }],
   ['gate', { run: done(gateCommand), usage: GATE_USAGE }],
 ]);
 
@@ -64,7 +66,7 @@ async function main(args: readonly string[]): Promise<number> {
   };
   const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'settlement-ops', onIdleError: () => undefined });
   try {
-    return await runOps({ runtime, db: connection.db, client, now: () => new Date(), print: console.log }, args);
+    return await runOps({ runtime, db: connection.db, keys: config, client, now: () => new Date(), print: console.log }, args);
   } finally {
     await Promise.all([temporal?.close(), connection.close()]);
   }

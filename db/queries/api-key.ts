@@ -66,6 +66,12 @@ export async function listApiKeys(db: Database, orgId: string, page: Page): Prom
   return { items: rows.map(toApiKey), total: total?.count ?? 0 };
 }
 
+/** How many keys that still work hang on each pepper, on null where it is not known. */
+export async function countKeysByPepper(db: Queryable, at: Date): Promise<{ readonly pepperId: string | null; readonly count: number }[]> {
+  const working = and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
+  return await db.select({ pepperId: apiKeys.pepperId, count: count() }).from(apiKeys).where(working).groupBy(apiKeys.pepperId);
+}
+
 /** Whether the organization keeps a key of scope `full` that works at `at` when it loses this one. */
 export async function hasOtherFullKey(tx: Tx, orgId: string, keyId: string, at: Date): Promise<boolean> {
   const [row] = await tx

@@ -1,10 +1,23 @@
 /** What operators did by hand. Written in the transaction of the deed; a trigger holds that entries are permanent. */
-import type { Tx } from '../client.ts';
+import { and, desc, eq, sql } from 'drizzle-orm';
+import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
-import { auditEntries } from '../schema/audit.ts';
+import { type AuditAction, auditEntries } from '../schema/audit.ts';
 
 export type AuditEntry = Omit<typeof auditEntries.$inferSelect, 'auditId' | 'orgId'>;
 
-export async function insertAuditEntry(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
+/** @param orgId whose object it was; null for what concerns the whole service */
+export async function insertAuditEntry(tx: Tx, orgId: string | null, entry: AuditEntry): Promise<void> {
   await tx.insert(auditEntries).values({ ...entry, orgId, auditId: newId() });
+}
+
+/** The last time that this was done to an object whose id begins so. */
+export async function findLatestAuditEntry(db: Queryable, action: AuditAction, objectIdStart: string): Promise<AuditEntry | undefined> {
+  const [entry] = await db
+    .select()
+    .from(auditEntries)
+    .where(and(eq(auditEntries.action, action), sql`starts_with(${auditEntries.objectId}, ${objectIdStart})`))
+    .orderBy(desc(auditEntries.at), desc(auditEntries.auditId))
+    .limit(1);
+  return entry;
 }

@@ -1,5 +1,5 @@
 /** Evidence certificates and the facts they are made of. A settlement has one certificate, for ever (contract §7). */
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, count, eq, sql } from 'drizzle-orm';
 import type { SettlementFacts, StepPosting } from '../../domain/certificate.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { certificates } from '../schema/certificate.ts';
@@ -7,6 +7,12 @@ import { evidence } from '../schema/evidence.ts';
 import { postings, settlementTransitions } from '../schema/settlement.ts';
 
 export type CertificateRow = typeof certificates.$inferSelect;
+
+/** How many certificates have a signature with this header, which names the key that made it. */
+export async function countCertificatesByHeader(db: Queryable): Promise<{ readonly header: string; readonly count: number }[]> {
+  const header = sql<string>`split_part(${certificates.signature}, '.', 1)`;
+  return await db.select({ header, count: count() }).from(certificates).groupBy(header);
+}
 
 /** The certificate, where the organization owns it. */
 export async function findCertificate(db: Queryable, orgId: string, certId: string): Promise<CertificateRow | undefined> {

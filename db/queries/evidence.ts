@@ -24,6 +24,9 @@ export type ProviderEvent = {
   readonly receivedAt: Date;
 };
 
+/** What a sealed body is bound to; it opens for no other event. */
+export const providerEventBinding = (provider: string, eventId: string): string => `provider_event.body:${provider}:${eventId}`;
+
 /**
  * Stores a verified event once.
  *

@@ -3,7 +3,7 @@ import { asc, eq, sql } from 'drizzle-orm';
 import type { OutboxKind } from '../../domain/outbox.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
-import type { Queryable } from '../client.ts';
+import type { Queryable, Tx } from '../client.ts';
 import { webhookDeliveries } from '../schema/webhook.ts';
 import { OPEN_STATUSES, OVERDUE_GRACE_MS } from './metric.ts';
 
@@ -44,6 +44,11 @@ const openStatuses = sql.join(
 const settlementColumns = sql.raw(
   `settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod", recipient_id AS "recipientId", updated_at AS since, expires_at AS "expiresAt"`,
 );
+
+/** For a transaction that counts what there is of something, which takes as long as there is much of it. */
+export async function allowLongStatements(tx: Tx): Promise<void> {
+  await tx.execute(sql`SET LOCAL statement_timeout = '10min'`);
+}
 
 /** Settlements that are not at an end, those longest in their state first. */
 export async function listWaitingSettlements(db: Queryable, limit: number): Promise<WaitingSettlement[]> {

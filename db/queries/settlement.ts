@@ -19,6 +19,9 @@ type SettlementRow = typeof settlements.$inferSelect;
 
 const toSettlement = ({ paymentTokenSealed: _sealed, ...row }: SettlementRow): Settlement => row;
 
+/** What a sealed payment token is bound to; it opens for no other settlement. */
+export const paymentTokenBinding = (settlementId: string): string => `settlement.payment_token:${settlementId}`;
+
 /** Writes an accepted settlement with its first history row and event. */
 export async function insertSettlement(tx: Tx, accepted: Settlement, paymentTokenSealed: string | null): Promise<void> {
   const { settlementId, version, status, createdAt, requestId } = accepted;

@@ -10,6 +10,8 @@ export type AuditAction =
   | 'gate_revoke'
   | 'settlement_redispatch'
   | 'settlement_cancel'
+  | 'keys_record'
+  | 'keys_reseal'
   | 'delivery_retry';
 
 /** What operators did by hand, and why, in their own words; for operators alone, and permanent. */

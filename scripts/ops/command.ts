@@ -5,10 +5,12 @@ import type { Client } from '@temporalio/client';
 import type { Database } from '../../db/client.ts';
 import { operatorName } from '../../domain/gate.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
+import type { KeyRing } from './keys.ts';
 
 export type OpsDeps = {
   readonly runtime: RuntimeEnvironment;
   readonly db: Database;
+  readonly keys: KeyRing;
   /** For what a workflow must be asked; nothing else may need Temporal. */
   readonly client: () => Client;
   readonly now: () => Date;

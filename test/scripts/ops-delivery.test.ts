@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditEntries, webhookDeliveries } from '../../db/schema/index.ts';
 import { runOps } from '../../scripts/ops.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 
 const ACT = ['--operator', 'ana', '--note', 'their endpoint is back'];
@@ -26,7 +26,7 @@ const ops = (...args: string[]) => {
   const client = () => {
     throw new Error('deliveries need no Temporal');
   };
-  return runOps({ runtime: 'local-sandbox', db: api.connection.db, client, now: () => now, print: (line) => printed.push(line) }, args);
+  return runOps({ runtime: 'local-sandbox', db: api.connection.db, keys: TEST_KEYS, client, now: () => now, print: (line) => printed.push(line) }, args);
 };
 const ping = async (): Promise<string> => (await api.call(caller, 'POST', `/v1/webhooks/${webhookId}/test`)).json().delivery_id;
 const signalsOf = async (deliveryId: string) => {

@@ -9,6 +9,7 @@ import { auditEntries } from '../../db/schema/index.ts';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
 import { evaluateGates } from '../../domain/gate.ts';
 import { runOps } from '../../scripts/ops.ts';
+import { TEST_KEYS } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
@@ -44,7 +45,14 @@ const noTemporal = () => {
 };
 const ops = (...args: string[]) =>
   runOps(
-    { runtime: 'remote-sandbox', db: connection.db, client: noTemporal, now: () => NOW, print: (...line: string[]) => printed.push(line.join('\n')) },
+    {
+      runtime: 'remote-sandbox',
+      db: connection.db,
+      keys: TEST_KEYS,
+      client: noTemporal,
+      now: () => NOW,
+      print: (...line: string[]) => printed.push(line.join('\n')),
+    },
     args,
   );
 const recordArgs = (changes: Record<string, string> = {}) => {

@@ -5,7 +5,7 @@ import { auditEntries } from '../../db/schema/index.ts';
 import { runOps } from '../../scripts/ops.ts';
 import { startDispatcher } from '../../worker/dispatcher.ts';
 import { settlementWorkflowId } from '../../workflows/contract.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { openSettlement } from '../support/open-settlement.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
@@ -19,7 +19,7 @@ beforeEach(() => {
 
 const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone'];
 const opsOn = (api: TestApi, client: () => TestStack['temporal'], args: readonly string[]) =>
-  runOps({ runtime: 'local-sandbox', db: api.connection.db, client, now: () => new Date(), print: (line) => printed.push(line) }, args);
+  runOps({ runtime: 'local-sandbox', db: api.connection.db, keys: TEST_KEYS, client, now: () => new Date(), print: (line) => printed.push(line) }, args);
 const auditOf = async (api: TestApi, objectId: string) => {
   const rows = await api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, objectId));
   return rows.map(({ orgId, action, operator, note }) => ({ orgId, action, operator, note }));

@@ -1,7 +1,7 @@
 /** What operators see of a service that stands still, from its database alone. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { runOps } from '../../scripts/ops.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { openSettlement } from '../support/open-settlement.ts';
 
@@ -27,7 +27,7 @@ const noTemporal = () => {
   throw new Error('this must work while Temporal is down');
 };
 const ops = (...args: string[]) =>
-  runOps({ runtime: 'local-sandbox', db: api.connection.db, client: noTemporal, now: () => now, print: (line) => printed.push(line) }, args);
+  runOps({ runtime: 'local-sandbox', db: api.connection.db, keys: TEST_KEYS, client: noTemporal, now: () => now, print: (line) => printed.push(line) }, args);
 const linesOf = (id: string): string[] => printed.filter((line) => line.includes(id)).map((line) => line.trim());
 const ago = (ms: number): Date => new Date(now.getTime() - ms);
 

@@ -13,6 +13,7 @@ import { apiKeys, organizations } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
+import type { KeyRing } from '../../scripts/ops/keys.ts';
 import { createConformance } from './conformance.ts';
 import { createTestDatabase } from './postgres.ts';
 
@@ -24,6 +25,13 @@ export const TEST_SECRETS = {
   encryption: { id: 'test-1', key: randomBytes(32) },
   signing: { id: 'test-1', key: randomBytes(32) },
 } as const;
+
+/** The same, as operators' commands are given them. */
+export const TEST_KEYS: KeyRing = {
+  encryptionKeys: [TEST_SECRETS.encryption],
+  apiKeyPeppers: [TEST_SECRETS.apiKeyPepper],
+  certificateSigningKeys: [TEST_SECRETS.signing],
+};
 
 export type Caller = { readonly orgId: string; readonly keyId: string; readonly apiKey: string };
 

@@ -1,0 +1,96 @@
+/**
+ * Every column that holds sealed text, in one place, so that a new key reaches all of them; a test holds that none is
+ * missing. Text is replaced where it is still what was read, a page at a time and waiting for nobody's lock, so that the
+ * service goes on beside it.
+ */
+import { type SQL, sql } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import { otpBinding } from '../../domain/otp.ts';
+import type { Database, Queryable } from '../client.ts';
+import { providerEvents } from '../schema/evidence.ts';
+import { otpChallenges } from '../schema/otp.ts';
+import { recipients } from '../schema/recipient.ts';
+import { settlements } from '../schema/settlement.ts';
+import { webhooks } from '../schema/webhook.ts';
+import { providerEventBinding } from './evidence.ts';
+import { accountNumberBinding } from './recipient.ts';
+import { paymentTokenBinding } from './settlement.ts';
+import { webhookSecretBinding } from './webhook.ts';
+
+export type SealedColumn = {
+  readonly column: AnyPgColumn;
+  /** The table's primary key, all of it text. */
+  readonly key: readonly [AnyPgColumn, ...AnyPgColumn[]];
+  /** What the text of the row with this key is bound to. */
+  readonly bindingOf: (key: readonly string[]) => string;
+};
+
+const first = ([id = '']: readonly string[]): string => id;
+
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  { column: recipients.accountNumberSealed, key: [recipients.recipientId], bindingOf: (key) => accountNumberBinding(first(key)) },
+  { column: settlements.paymentTokenSealed, key: [settlements.settlementId], bindingOf: (key) => paymentTokenBinding(first(key)) },
+  { column: webhooks.secretSealed, key: [webhooks.webhookId], bindingOf: (key) => webhookSecretBinding(first(key)) },
+  { column: webhooks.previousSecretSealed, key: [webhooks.webhookId], bindingOf: (key) => webhookSecretBinding(first(key)) },
+  { column: otpChallenges.contactSealed, key: [otpChallenges.challengeId], bindingOf: (key) => otpBinding('contact', first(key)) },
+  { column: otpChallenges.codeSealed, key: [otpChallenges.challengeId], bindingOf: (key) => otpBinding('code', first(key)) },
+  {
+    column: providerEvents.bodySealed,
+    key: [providerEvents.provider, providerEvents.eventId],
+    bindingOf: ([provider = '', eventId = '']) => providerEventBinding(provider, eventId),
+  },
+];
+
+/** A row's key, and its text where it has one. */
+export type SealedRow = { readonly key: readonly string[]; readonly text: string | null };
+
+/** The next rows in the order of their keys, those without text too; empty at the end. */
+export async function listSealed(db: Queryable, { column, key }: SealedColumn, after: readonly string[] | undefined, limit: number): Promise<SealedRow[]> {
+  const beyond = after === undefined ? sql`true` : sql`(${joined(key)}) > (${joined(after.map((part) => sql`${part}`))})`;
+  const { rows } = await db.execute<SealedRow & Record<string, unknown>>(sql`
+    SELECT ARRAY[${joined(key)}] AS key, ${column} AS text FROM ${column.table} WHERE ${beyond} ORDER BY ${joined(key)} LIMIT ${limit}`);
+  return rows;
+}
+
+export type SealedChange = { readonly key: readonly string[]; readonly from: string; readonly to: string };
+
+/**
+ * Replaces what is still as it was read. A row that somebody holds is left as it is: nothing here waits for a lock while
+ * it has others, so that nobody else's transaction is made to give way.
+ *
+ * @returns how many were replaced
+ */
+export async function replaceSealed(db: Database, { column, key }: SealedColumn, changes: readonly SealedChange[]): Promise<number> {
+  if (changes.length === 0) return 0;
+  const names = key.map((_part, place) => sql.identifier(`key_${place}`));
+  const lists = [...key.map((_part, place) => changes.map((change) => change.key[place] ?? '')), changes.map(({ from }) => from), changes.map(({ to }) => to)];
+  const same = (of: string) =>
+    sql.join(
+      key.map((part, place) => sql`${part} = ${sql.identifier(of)}.${names[place]}`),
+      sql` AND `,
+    );
+  const { rowCount } = await db.execute(sql`
+    WITH asked AS (
+      SELECT * FROM unnest(${joined(lists.map((list) => sql`${sql.param(list)}::text[]`))}) AS asked (${joined(names)}, "from", "to")
+    ), free AS MATERIALIZED (
+      SELECT ${joined(names.map((name) => sql`asked.${name}`))} FROM ${column.table} JOIN asked ON ${same('asked')}
+      FOR NO KEY UPDATE OF ${column.table} SKIP LOCKED
+    )
+    UPDATE ${column.table} SET ${sql.identifier(column.name)} = asked."to"
+    FROM asked JOIN free USING (${joined(names)})
+    WHERE ${same('asked')} AND ${column} = asked."from"`);
+  return rowCount ?? 0;
+}
+
+/** How many texts of this column are sealed by each key. */
+export async function countSealed(db: Queryable, { column }: SealedColumn): Promise<{ readonly keyId: string; readonly count: number }[]> {
+  const { rows } = await db.execute<{ keyId: string; count: number }>(sql`
+    SELECT split_part(${column}, '.', 1) AS "keyId", count(*)::int AS count FROM ${column.table} WHERE ${column} IS NOT NULL GROUP BY 1`);
+  return rows;
+}
+
+const joined = (parts: readonly (SQL | AnyPgColumn | ReturnType<typeof sql.identifier>)[]): SQL =>
+  sql.join(
+    parts.map((part) => sql`${part}`),
+    sql`, `,
+  );
