@@ -1,4 +1,17 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** They spend minutes waiting for servers, so that the others run beside them and not after them. */
+const LONGEST = ['/test/faults/', '/test/attack/schemathesis.test.ts'];
+
+/** Vitest takes a class. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification) => LONGEST.some((part) => moduleId.includes(part));
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   test: {
@@ -7,6 +20,7 @@ export default defineConfig({
     pool: 'forks',
     // The servers the tests talk to need the rest of a small machine.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 20_000,
     // The first file that needs a server starts it, and builds the workflow bundle when the sources changed.
     hookTimeout: 90_000,
