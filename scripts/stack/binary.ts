@@ -1,5 +1,5 @@
 /**
- * Where the two Temporal programs come from: what the caller names, what the machine has, the SDK's own download, or a
+ * Where the Temporal programs come from: what the caller names, what the machine has, the SDK's own download, or a
  * build from published sources. The branches are tried in that order, the result is kept under the binary directory, and
  * each branch that cannot serve says why in one sentence.
  *
@@ -36,6 +36,7 @@ const run = promisify(execFile);
 
 const CLI_VERSION = 'v1.5.1';
 const TEST_SERVER_VERSION = 'v1.38.0';
+const SERVER_VERSION = 'v1.29.1';
 const DOWNLOAD_TIMEOUT_MS = 180_000;
 const BUILD_TIMEOUT_MS = 900_000;
 const INSTALLING = '.installing-';
@@ -51,8 +52,24 @@ export function acquireDevServer(acquisition: Acquisition): Promise<string> {
     onPath,
     cached(`temporal-${CLI_VERSION}`),
     download('dev-server', `temporal-${CLI_VERSION}`, CLI_VERSION),
-    goInstall,
+    goInstall({ source: `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`, name: `temporal-${CLI_VERSION}`, what: 'Temporal development server' }),
   ]);
+}
+
+/**
+ * The server of a Temporal cluster, and the tool that makes its databases' schema; nobody offers them as a download.
+ *
+ * @throws Error with the reason of every branch, when none serves
+ */
+export async function acquireClusterServer(acquisition: Acquisition): Promise<{ readonly server: string; readonly sqlTool: string }> {
+  const acquire = (variable: string, what: string, folder: string, kept: string) => {
+    const name = `${kept}-${SERVER_VERSION}`;
+    const source = `go.temporal.io/server/cmd/${folder}@${SERVER_VERSION}`;
+    return firstOf(`No ${what} could be found or made`, acquisition, [explicitPath(variable), cached(name), goInstall({ source, name, what })]);
+  };
+  // One after the other: the second build finds most of what it needs compiled by the first.
+  const server = await acquire('TEMPORAL_SERVER_PATH', 'Temporal server', 'server', 'temporal-server');
+  return { server, sqlTool: await acquire('TEMPORAL_SQL_TOOL_PATH', 'Temporal schema tool', 'tools/sql', 'temporal-sql-tool') };
 }
 
 /**
@@ -130,15 +147,19 @@ function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadReq
   return run(process.execPath, args, { cwd: repositoryRoot, env: { ...env }, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
 }
 
-async function goInstall({ env, binDirectory, onProgress, signal }: Acquisition): Promise<Outcome> {
-  const go = findOnPath('go', env);
-  if (!go) return { refusal: 'There is no Go on the PATH to build it with.' };
-  onProgress?.('building the Temporal development server with Go, once, which takes some minutes');
-  return install(binDirectory, `temporal-${CLI_VERSION}`, 'go install', async (directory) => {
-    const source = `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`;
-    await run(go, ['install', source], { cwd: directory, env: { ...env, GOBIN: directory }, timeout: BUILD_TIMEOUT_MS, signal });
-    return path.join(directory, process.platform === 'win32' ? 'temporal.exe' : 'temporal');
-  });
+/** @param build `source`: the program's package with its version; `name`: what it is kept as; `what`: told while it is built */
+function goInstall({ source, name, what }: { readonly source: string; readonly name: string; readonly what: string }): Branch {
+  return async ({ env, binDirectory, onProgress, signal }) => {
+    const go = findOnPath('go', env);
+    if (!go) return { refusal: 'There is no Go on the PATH to build it with.' };
+    onProgress?.(`building the ${what} with Go, once, which takes some minutes`);
+    return install(binDirectory, name, 'go install', async (directory) => {
+      await run(go, ['install', source], { cwd: directory, env: { ...env, GOBIN: directory }, timeout: BUILD_TIMEOUT_MS, signal });
+      const [built] = await readdir(directory);
+      if (built === undefined) throw new Error('it built nothing');
+      return path.join(directory, built);
+    });
+  };
 }
 
 function mavenAssembly(name: string): Branch {

@@ -18,18 +18,29 @@ const WISHED_PORT = { postgres: 55_432, temporal: 7_233, temporalUi: 8_233 };
 
 export const logDirectory = path.join(localDirectory, 'log');
 
+type EmbeddedPostgres = {
+  /** Of the stack, under `.local`; without one, `.local` itself. */
+  readonly folder?: string;
+  readonly settings?: Readonly<Record<string, string>>;
+};
+
 /** PostgreSQL under `.local/postgres`, or where its account can reach it; gives the server and the database's address. */
-export async function startEmbeddedPostgres({ keep }: Supervisor): Promise<{ cluster: Cluster; databaseUrl: string; directory: string }> {
-  await mkdir(logDirectory, { recursive: true });
+export async function startEmbeddedPostgres(
+  { keep }: Supervisor,
+  { folder = '.', settings = {} }: EmbeddedPostgres = {},
+): Promise<{ cluster: Cluster; databaseUrl: string; directory: string }> {
+  const logs = path.join(localDirectory, folder, 'log');
+  await mkdir(logs, { recursive: true });
   const program = await postgresProgram(reachableDirectory);
-  const reachesClone = canReach(program.account, logDirectory);
+  const reachesClone = canReach(program.account, logs);
   const home = reachesClone ? localDirectory : await reachableDirectory();
-  const directory = path.join(home, 'postgres');
+  const directory = path.join(home, folder, 'postgres');
   const cluster = await startCluster({
     program,
     directory,
+    settings,
     wishedPort: WISHED_PORT.postgres,
-    ...(reachesClone && { logFile: path.join(logDirectory, 'postgres.log') }),
+    ...(reachesClone && { logFile: path.join(logs, 'postgres.log') }),
   });
   await keep({ name: 'PostgreSQL', stage: 'database', record: cluster.process, logFile: cluster.logFile, stop: cluster.stop });
   return { cluster, databaseUrl: await ensureDatabase(cluster, DATABASE_NAME), directory };

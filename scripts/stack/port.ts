@@ -14,6 +14,13 @@ export async function freePort(wished = 0): Promise<number> {
   return chosen;
 }
 
+/** As many different ports, each the next free one after the one before it. */
+export async function freePorts(count: number, wished: number): Promise<number[]> {
+  const ports: number[] = [];
+  for (let next = wished; ports.length < count; next = (ports.at(-1) ?? next) + 1) ports.push(await freePort(next));
+  return ports;
+}
+
 function probe(port: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer();

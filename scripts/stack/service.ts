@@ -1,16 +1,17 @@
-/** One of the product's own processes: started apart, logging to a file of its own, waited for until it is ready. */
+/** One process of a stack, usually the product's own: started apart, logging to a file of its own, waited for until it is ready. */
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { repositoryRoot } from './place.ts';
 import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
-import type { Member } from './supervisor.ts';
+import type { Member, Stage } from './supervisor.ts';
 
 export type ServiceOptions = {
   readonly name: string;
-  /** The script, relative to the repository. */
-  readonly script: string;
+  readonly stage?: Stage;
+  /** A script, relative to the repository, or any program with its arguments. */
+  readonly run: string | readonly [program: string, ...args: string[]];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logFile: string;
   /** Asked again and again with what the process has logged so far. */
@@ -29,7 +30,7 @@ const TAIL_LINES = 12;
  */
 export async function startService(options: ServiceOptions, keep: (member: Member) => Promise<void>): Promise<void> {
   const record = launch(options);
-  await keep({ ...options, stage: 'service', record, stop: () => stopProcess(record, STOP_TIMEOUT_MS) });
+  await keep({ stage: 'service', ...options, record, stop: () => stopProcess(record, STOP_TIMEOUT_MS) });
   const deadline = Date.now() + READY_TIMEOUT_MS;
   while (!(await options.isReady(readFileSync(options.logFile, 'utf8')))) {
     const fault = !isRunning(record) ? 'ended before it was ready' : Date.now() > deadline ? `was not ready after ${READY_TIMEOUT_MS / 1_000} s` : undefined;
@@ -45,10 +46,11 @@ export function freshLog(file: string): string {
   return file;
 }
 
-function launch({ name, script, env, logFile }: ServiceOptions): ProcessRecord {
+function launch({ name, run, env, logFile }: ServiceOptions): ProcessRecord {
+  const [program, ...args] = typeof run === 'string' ? [process.execPath, '--import', 'tsx', path.resolve(repositoryRoot, run)] : run;
   const log = openSync(freshLog(logFile), 'a', 0o600);
   // Detached, so that Ctrl-C in the terminal reaches the supervisor alone, which stops everything in order.
-  const child = spawn(process.execPath, ['--import', 'tsx', path.resolve(repositoryRoot, script)], {
+  const child = spawn(program, args, {
     cwd: repositoryRoot,
     env,
     stdio: ['ignore', log, log],
@@ -58,7 +60,7 @@ function launch({ name, script, env, logFile }: ServiceOptions): ProcessRecord {
   child.once('error', () => undefined);
   child.unref();
   const record = child.pid === undefined ? undefined : findProcess(child.pid);
-  if (!record) throw new Error(`${name} could not be started with ${process.execPath}.`);
+  if (!record) throw new Error(`${name} could not be started with ${program}.`);
   return record;
 }
 

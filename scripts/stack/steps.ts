@@ -7,6 +7,7 @@ import { migrate } from '../../db/migrate.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { logDirectory, startEmbeddedPostgres, startEmbeddedTemporal } from './embedded.ts';
 import { freePort } from './port.ts';
+import { apiService, workerService } from './product.ts';
 import { type ServiceOptions, startService } from './service.ts';
 import type { Supervisor } from './supervisor.ts';
 
@@ -117,25 +118,11 @@ function serviceStep(start: Start): ListrTask<Findings> {
   };
 }
 
-const api = ({ env, config }: Start, findings: Findings): ServiceOptions => ({
-  name: 'The API',
-  script: 'api/main.ts',
-  env: serviceEnv(env, findings),
-  logFile: API_LOG,
-  // The line proves that it is ours: another stack's API may be the one that answers.
-  isReady: async (log) => says(log, 'API ready', config) && (await answersReady(apiUrl(config, findings.apiPort))),
-});
+const api = ({ env, config }: Start, findings: Findings): ServiceOptions =>
+  apiService({ env: serviceEnv(env, findings), url: apiUrl(config, findings.apiPort), logFile: API_LOG, logLevel: config.logLevel });
 
-const worker = ({ env, config }: Start, findings: Findings): ServiceOptions => ({
-  name: 'The worker',
-  script: 'worker/main.ts',
-  env: serviceEnv(env, findings),
-  logFile: WORKER_LOG,
-  isReady: (log) => says(log, 'worker ready', config),
-});
-
-/** With a log level that hides the line there is nothing to wait for. */
-const says = (log: string, line: string, { logLevel }: Config): boolean => log.includes(line) || !['info', 'debug'].includes(logLevel);
+const worker = ({ env, config }: Start, findings: Findings): ServiceOptions =>
+  workerService({ env: serviceEnv(env, findings), logFile: WORKER_LOG, logLevel: config.logLevel });
 
 const serviceEnv = (env: NodeJS.ProcessEnv, { databaseUrl, temporalAddress, apiPort }: Findings): NodeJS.ProcessEnv => ({
   ...env,
@@ -146,12 +133,3 @@ const serviceEnv = (env: NodeJS.ProcessEnv, { databaseUrl, temporalAddress, apiP
 
 /** Where this machine reaches the API, even when it listens on every interface. */
 export const apiUrl = ({ host }: Config, port: number): string => `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`;
-
-async function answersReady(url: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(2_000) });
-    return response.ok;
-  } catch {
-    return false;
-  }
-}

@@ -108,7 +108,7 @@ test('a service that ends before it is ready is refused with its last lines and 
   writeFileSync(script, 'console.error("PORT must be a port number"); process.exit(1);');
   const kept: Member[] = [];
   const keep = async (member: Member) => void kept.push(member);
-  const service = { name: 'The API', script, env: process.env, logFile, isReady: () => false };
+  const service = { name: 'The API', run: script, env: process.env, logFile, isReady: () => false };
   await expect(startService(service, keep)).rejects.toMatchObject({
     message: `The API ended before it was ready; its log is ${logFile}.`,
     cause: '    PORT must be a port number',

@@ -1,0 +1,97 @@
+/** What the databases say about a rehearsal: PostgreSQL about every settlement, Temporal about every workflow. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
+import { settlementWorkflowId } from '../../workflows/contract.ts';
+import type { Cluster } from './steps.ts';
+import { NAMESPACE } from './temporal-server.ts';
+
+export type Evidence = {
+  /** One line for each thing that is not as it should be. */
+  differences(orgId: string, accepted: readonly string[]): Promise<string[]>;
+  /** Milliseconds from a moment until a settlement that was accepted after it had settled; undefined when none has. */
+  recoveryMs(orgId: string, sinceMs: number): Promise<number | undefined>;
+  close(): Promise<void>;
+};
+
+const SETTLE_TIMEOUT_MS = 120_000;
+const POLL_MS = 500;
+/** Of a card settlement that went well. */
+const TRANSITIONS = 5;
+const POSTINGS = 12;
+
+export async function openEvidence({ databaseUrl, temporalAddress }: Pick<Cluster, 'databaseUrl' | 'temporalAddress'>): Promise<Evidence> {
+  const database = new pg.Client({ connectionString: databaseUrl });
+  await database.connect();
+  const connection = await Connection.connect({ address: temporalAddress });
+  const client = new Client({ connection, namespace: NAMESPACE });
+  const differences = async (orgId: string, accepted: readonly string[]): Promise<string[]> => [
+    ...(await settlementDifferences(database, orgId, accepted)),
+    ...(await workflowDifferences(client, orgId, accepted)),
+  ];
+  return {
+    differences: async (orgId, accepted) => {
+      const end = Date.now() + SETTLE_TIMEOUT_MS;
+      for (;;) {
+        const found = await differences(orgId, accepted);
+        if (found.length === 0 || Date.now() > end) return found;
+        await delay(POLL_MS);
+      }
+    },
+    recoveryMs: async (orgId, sinceMs) => {
+      const { rows } = await database.query<{ ms: number | null }>(RECOVERY, [orgId, new Date(sinceMs).toISOString()]);
+      return rows[0]?.ms ?? undefined;
+    },
+    close: async () => {
+      await Promise.all([database.end(), connection.close()]);
+    },
+  };
+}
+
+/** `created_at` and `at` are the moments in which the service acted, on this machine's clock. */
+const RECOVERY = `
+  SELECT extract(epoch FROM min(t.at) - $2::timestamptz)::float8 * 1000 AS ms
+  FROM settlements s JOIN settlement_transitions t USING (settlement_id)
+  WHERE s.org_id = $1 AND s.created_at > $2::timestamptz AND t.to_status = 'settled'`;
+
+const WRONG = `
+  SELECT s.settlement_id, s.status,
+    (SELECT count(*) FROM certificates c WHERE c.settlement_id = s.settlement_id)::int AS certificates,
+    (SELECT count(*) FROM postings p WHERE p.settlement_id = s.settlement_id)::int AS postings,
+    (SELECT count(*) FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id)::int AS transitions,
+    (SELECT count(*) FROM (SELECT 1 FROM postings p WHERE p.settlement_id = s.settlement_id GROUP BY currency HAVING sum(amount_minor) <> 0) u)::int AS unbalanced
+  FROM settlements s WHERE s.org_id = $1`;
+
+type Row = { settlement_id: string; status: string; certificates: number; postings: number; transitions: number; unbalanced: number };
+
+async function settlementDifferences(database: pg.Client, orgId: string, accepted: readonly string[]): Promise<string[]> {
+  const { rows } = await database.query<Row>(WRONG, [orgId]);
+  const wrong = rows.filter(
+    ({ status, certificates, postings, transitions, unbalanced }) =>
+      status !== 'settled' || certificates !== 1 || postings !== POSTINGS || transitions !== TRANSITIONS || unbalanced !== 0,
+  );
+  return [...comparison('settlements', accepted, new Set(rows.map((row) => row.settlement_id))), ...wrong.map((row) => JSON.stringify(row))];
+}
+
+async function workflowDifferences(client: Client, orgId: string, accepted: readonly string[]): Promise<string[]> {
+  const runs = new Map<string, string[]>();
+  for await (const { workflowId, status } of client.workflow.list({ query: `WorkflowType = "settlement" AND OrgId = "${orgId}"` })) {
+    runs.set(workflowId, [...(runs.get(workflowId) ?? []), status.name]);
+  }
+  const wrong = [...runs].filter(([, statuses]) => statuses.join() !== 'COMPLETED');
+  return [
+    ...comparison('workflows', accepted.map(settlementWorkflowId), new Set(runs.keys())),
+    ...wrong.map(([workflowId, statuses]) => `${workflowId} has the runs ${statuses.join(', ')}`),
+  ];
+}
+
+function comparison(what: string, expected: readonly string[], found: ReadonlySet<string>): string[] {
+  const wanted = new Set(expected);
+  const lost = [...wanted].filter((id) => !found.has(id)).length;
+  const extra = [...found].filter((id) => !wanted.has(id)).length;
+  return [
+    ...(wanted.size === expected.length ? [] : [`${expected.length - wanted.size} of the accepted are named twice`]),
+    ...(lost === 0 ? [] : [`${lost} ${what} are lost`]),
+    ...(extra === 0 ? [] : [`${extra} ${what} are there that nobody was told of`]),
+  ];
+}
