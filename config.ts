@@ -26,6 +26,10 @@ export type Config = Readonly<{
   publicBaseUrl: string;
   databaseUrl: string;
   temporal: ClientConnectConfig;
+  /** AES-256-GCM keys of what Temporal keeps; undefined leaves it readable. */
+  payloadKeys: readonly [NamedKey, ...NamedKey[]] | undefined;
+  /** The version that this worker is of; undefined takes any work. */
+  workerDeployment: { readonly deploymentName: string; readonly buildId: string } | undefined;
   /** At least one; the first hashes, all of them verify. */
   apiKeyPeppers: readonly [Pepper, ...Pepper[]];
   /** At least one; AES-256-GCM. */
@@ -40,6 +44,8 @@ export type Config = Readonly<{
   webhookAllowLocalTargets: boolean;
   rateLimitPerMinute: number;
   logLevel: string;
+  /** Where traces are sent, by OTLP over HTTP; without it none are kept. */
+  otlpEndpoint: string | undefined;
 }>;
 
 /** Every fault of the environment, one a line, naming the variable and the rule, never the value. */
@@ -109,6 +115,15 @@ const Environment = z.object({
   DATABASE_URL: url(/^postgres(ql)?$/),
   TEMPORAL_TLS: temporalFlag,
   TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag,
+  TEMPORAL_PAYLOAD_KEYS: namedKeys.optional(),
+  WORKER_DEPLOYMENT_NAME: z
+    .string()
+    .regex(/^[A-Za-z0-9][\w-]{0,63}$/, { error: 'must be a name of letters, digits, dashes and underscores' })
+    .optional(),
+  WORKER_BUILD_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9][\w.-]{0,63}$/, { error: 'must be an id of letters, digits, dots, dashes and underscores' })
+    .optional(),
   API_KEY_PEPPER: peppers,
   ENCRYPTION_KEYS: namedKeys,
   CERTIFICATE_SIGNING_KEY: namedKeys,
@@ -121,6 +136,7 @@ const Environment = z.object({
   SMTP_URL: url(/^smtps?$/).optional(),
   WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' }).default('info'),
 });
 
@@ -142,13 +158,15 @@ const SANDBOX_SECRETS = [
  * @throws ConfigError naming every fault at once
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory = '.local'): Config {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const given = givenOf(env);
   const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
   const parsed = Environment.safeParse(
     sandbox && SANDBOX_SECRETS.some((name) => given[name] === undefined) ? { ...sandboxSecrets(localDirectory), ...given } : given,
   );
   const temporal = temporalConfig(given);
-  if (!parsed.success || 'fault' in temporal) throw new ConfigError([...faultsOf(parsed), ...('fault' in temporal ? [temporal.fault] : [])]);
+  const halves = deploymentFaults(given);
+  if (!parsed.success || 'fault' in temporal || halves.length > 0)
+    throw new ConfigError([...faultsOf(parsed), ...('fault' in temporal ? [temporal.fault] : []), ...halves]);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -158,6 +176,11 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
     databaseUrl: value.DATABASE_URL,
     temporal: temporal.connect,
+    payloadKeys: value.TEMPORAL_PAYLOAD_KEYS,
+    workerDeployment:
+      value.WORKER_DEPLOYMENT_NAME !== undefined && value.WORKER_BUILD_ID !== undefined
+        ? { deploymentName: value.WORKER_DEPLOYMENT_NAME, buildId: value.WORKER_BUILD_ID }
+        : undefined,
     apiKeyPeppers: value.API_KEY_PEPPER,
     encryptionKeys: value.ENCRYPTION_KEYS,
     certificateSigningKeys: value.CERTIFICATE_SIGNING_KEY,
@@ -172,7 +195,32 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     webhookAllowLocalTargets: sandbox && value.WEBHOOK_ALLOW_LOCAL_TARGETS,
     rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
     logLevel: value.LOG_LEVEL,
+    otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
   });
+}
+
+/**
+ * For tools beside the service: how Temporal is reached and what it keeps is read, whatever else is configured.
+ *
+ * @throws ConfigError
+ */
+export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<Config, 'temporal' | 'payloadKeys'> {
+  const given = givenOf(env);
+  const parsed = Environment.pick({ TEMPORAL_TLS: true, TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: true, TEMPORAL_PAYLOAD_KEYS: true }).safeParse(given);
+  const temporal = temporalConfig(given);
+  if (!parsed.success || 'fault' in temporal) throw new ConfigError([...faultsOf(parsed), ...('fault' in temporal ? [temporal.fault] : [])]);
+  return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
+}
+
+/** Empty values count as unset: a line in a file of variables that was left blank. */
+const givenOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])));
+
+/** A version is of a deployment, and a deployment is nothing without versions. */
+function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
+  const names = ['WORKER_DEPLOYMENT_NAME', 'WORKER_BUILD_ID'];
+  const missing = names.filter((name) => given[name] === undefined);
+  return missing.length === 1 ? [`${missing[0]} is required beside ${names.find((name) => !missing.includes(name))}`] : [];
 }
 
 /** A line for each variable and rule; a list that breaks one several times is told once. */
@@ -181,10 +229,9 @@ function faultsOf(parsed: z.ZodSafeParseResult<unknown>): string[] {
 }
 
 /** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
-function temporalConfig(env: Record<string, string | undefined>): { readonly connect: ClientConnectConfig } | { readonly fault: string } {
-  const present = Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+function temporalConfig(given: Record<string, string>): { readonly connect: ClientConnectConfig } | { readonly fault: string } {
   try {
-    return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: present }) };
+    return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: given }) };
   } catch {
     // What it says can quote a value.
     return { fault: 'TEMPORAL_TLS_* cannot be used: a file cannot be read, or the same thing is given twice' };

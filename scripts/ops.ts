@@ -11,6 +11,7 @@ import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
 import { connectTemporal, type TemporalClient } from '../worker/temporal.ts';
 import { type OpsDeps, UsageError } from './ops/command.ts';
 import { retryDelivery } from './ops/delivery.ts';
+import { DEPLOYMENT_USAGE, deploymentCommand } from './ops/deployment.ts';
 import { GATE_USAGE, gateCommand } from './ops/gate.ts';
 import { KEYS_USAGE, keysCommand } from './ops/keys.ts';
 import { cancel, redispatch, resolve } from './ops/settlement.ts';
@@ -36,6 +37,7 @@ const COMMANDS = new Map<string, Command>([
   ['cancel', { run: done(cancel), usage: ['cancel <settlement id> --operator <name> --note <why>'] }],
   ['resolve', { run: resolve, usage: [`resolve <settlement id> ${RESOLUTION_OUTCOMES.join('|')} --operator <name> --note <how it is known>`] }],
   ['retry-delivery', { run: done(retryDelivery), usage: ['retry-delivery <delivery id> --operator <name> --note <why>'] }],
+  ['deployment', { run: done(deploymentCommand), usage: DEPLOYMENT_USAGE }],
   ['keys', { run: keysCommand, usage: KEYS_USAGE }],
   ['gate', { run: done(gateCommand), usage: GATE_USAGE }],
 ]);
@@ -58,7 +60,7 @@ export async function runOps(deps: OpsDeps, [name = '', ...args]: readonly strin
 
 async function main(args: readonly string[]): Promise<number> {
   const config = loadConfig();
-  const { runtime, databaseUrl } = config;
+  const { runtime, databaseUrl, workerDeployment } = config;
   let temporal: TemporalClient | undefined;
   const client = () => {
     temporal ??= connectTemporal(config);
@@ -66,7 +68,7 @@ async function main(args: readonly string[]): Promise<number> {
   };
   const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'settlement-ops', onIdleError: () => undefined });
   try {
-    return await runOps({ runtime, db: connection.db, keys: config, client, now: () => new Date(), print: console.log }, args);
+    return await runOps({ runtime, db: connection.db, keys: config, workerDeployment, client, now: () => new Date(), print: console.log }, args);
   } finally {
     await Promise.all([temporal?.close(), connection.close()]);
   }

@@ -110,6 +110,15 @@ describe('is refused', () => {
     expect(faultsOf(remoteEnvironment('production', { API_KEY_PEPPER: `${pepper},${pepper}` }))).toEqual(['API_KEY_PEPPER has the same pepper twice']);
   });
 
+  test.each([
+    [{ WORKER_BUILD_ID: '2026.11.21' }, 'WORKER_DEPLOYMENT_NAME is required beside WORKER_BUILD_ID'],
+    [{ WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '' }, 'WORKER_BUILD_ID is required beside WORKER_DEPLOYMENT_NAME'],
+    [{ WORKER_DEPLOYMENT_NAME: 'settlement.eu', WORKER_BUILD_ID: '1' }, 'WORKER_DEPLOYMENT_NAME must be a name of letters, digits, dashes and underscores'],
+    [{ WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '1:2' }, 'WORKER_BUILD_ID must be an id of letters, digits, dots, dashes and underscores'],
+  ])('half a worker deployment, or one that Temporal would not take: %j', (given, fault) => {
+    expect(faultsOf(remoteEnvironment('production', given))).toEqual([fault]);
+  });
+
   test('every variable at once, without any of the values', () => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
@@ -127,6 +136,7 @@ describe('is refused', () => {
         'RATE_LIMIT_PER_MINUTE',
         'LOG_LEVEL',
         'TEMPORAL_TLS',
+        'TEMPORAL_PAYLOAD_KEYS',
         'RUNTIME_ENVIRONMENT',
       ].map((name) => [name, marker]),
     );
@@ -171,6 +181,14 @@ describe('a remote runtime', () => {
 
   test.each(['remote-sandbox', 'production'])('%s never sends webhooks to local targets, whatever is set', (runtime) => {
     expect(load(remoteEnvironment(runtime, { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' })).webhookAllowLocalTargets).toBe(false);
+  });
+
+  test('leaves payloads readable and workers without a version unless told otherwise', () => {
+    expect(load(remoteEnvironment('production'))).toMatchObject({ payloadKeys: undefined, workerDeployment: undefined });
+    const given = { TEMPORAL_PAYLOAD_KEYS: `${key('p2')},${key('p1')}`, WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '2026.11.21' };
+    const { payloadKeys, workerDeployment } = load(remoteEnvironment('production', given));
+    expect(payloadKeys?.map(({ id }) => id)).toEqual(['p2', 'p1']);
+    expect(workerDeployment).toEqual({ deploymentName: 'settlement', buildId: '2026.11.21' });
   });
 
   test('has no identity provider unless all three of its settings are there', () => {

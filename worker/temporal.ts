@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import type { Config } from '../config.ts';
 import { SEARCH_ATTRIBUTES } from '../workflows/contract.ts';
+import { dataConverterOf } from './payload-codec.ts';
 
 /** INDEXED_VALUE_TYPE_KEYWORD of Temporal's interface. */
 const KEYWORD = 2;
@@ -13,7 +14,7 @@ const NAMESPACE_WAIT_MS = 60_000;
 export type TemporalClient = { readonly client: Client; readonly namespace: string; health(): Promise<'up' | 'degraded'>; close(): Promise<void> };
 
 /** Connects when it is first used: that Temporal is down is no reason for the API not to start. */
-export function connectTemporal(config: Pick<Config, 'temporal'>): TemporalClient {
+export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>): TemporalClient {
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = Connection.lazy(connectionOptions as ConnectionOptions);
   const health = async (): Promise<'up' | 'degraded'> => {
@@ -24,7 +25,8 @@ export function connectTemporal(config: Pick<Config, 'temporal'>): TemporalClien
       return 'degraded';
     }
   };
-  return { client: new Client({ connection, namespace }), namespace, health, close: () => connection.close() };
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(config) });
+  return { client, namespace, health, close: () => connection.close() };
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Activities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 import { workflowBundle } from './bundle.ts';
+import { dataConverterOf } from './payload-codec.ts';
 
 /** Activities under way get this long to finish when the process is told to stop. */
 const SHUTDOWN_GRACE_MS = 15_000;
@@ -31,10 +32,20 @@ export type RunningWorker = {
   close(): Promise<void>;
 };
 
-export async function createWorker(config: Pick<Config, 'temporal'>, activities: Activities): Promise<RunningWorker> {
+export async function createWorker(
+  config: Pick<Config, 'temporal' | 'payloadKeys' | 'workerDeployment'>,
+  activities: Activities,
+): Promise<RunningWorker> {
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = await NativeConnection.connect(connectionOptions as NativeConnectionOptions);
-  const shared = { connection, namespace, workflowBundle: await workflowBundle(), activities } satisfies Partial<WorkerOptions>;
+  const shared = {
+    connection,
+    namespace,
+    workflowBundle: await workflowBundle(),
+    activities,
+    dataConverter: dataConverterOf(config),
+    ...versionOf(config),
+  } satisfies Partial<WorkerOptions>;
   const workers = await Promise.all(
     Object.entries(WORKER_OPTIONS).map(([taskQueue, options]) =>
       Worker.create({
@@ -61,3 +72,11 @@ export async function createWorker(config: Pick<Config, 'temporal'>, activities:
     close: () => connection.close(),
   };
 }
+
+/**
+ * What a worker of a deployment says of itself: Temporal then gives it work only once its version is promoted. Runs move
+ * to the promoted version at their next step, since they last for weeks and replay under `patched()`; pinned ones would
+ * keep every old version running for as long.
+ */
+const versionOf = ({ workerDeployment: version }: Pick<Config, 'workerDeployment'>): Pick<WorkerOptions, 'workerDeploymentOptions'> =>
+  version === undefined ? {} : { workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } };

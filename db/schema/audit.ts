@@ -12,7 +12,9 @@ export type AuditAction =
   | 'settlement_cancel'
   | 'keys_record'
   | 'keys_reseal'
-  | 'delivery_retry';
+  | 'delivery_retry'
+  | 'deployment_promote'
+  | 'deployment_ramp';
 
 /** What operators did by hand, and why, in their own words; for operators alone, and permanent. */
 export const auditEntries = pgTable(

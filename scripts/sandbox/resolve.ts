@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { loadTemporalConfig } from '../../config.ts';
 import { RESOLUTION_OUTCOMES, type Resolution, resolutionFault } from '../../domain/review.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
 import { connectTemporal } from '../../worker/temporal.ts';
@@ -36,8 +36,7 @@ export const resolve: SandboxCommand = {
       console.error('No stack is running in this clone: run `npm start` in another terminal, or set TEMPORAL_ADDRESS.');
       return 1;
     }
-    const overrideEnvVars = { ...definedOf(process.env), TEMPORAL_ADDRESS };
-    const temporal = connectTemporal({ temporal: loadClientConnectConfig({ disableFile: true, overrideEnvVars }) });
+    const temporal = connectTemporal(loadTemporalConfig({ ...process.env, TEMPORAL_ADDRESS }));
     try {
       return await runResolve({ client: temporal.client, print: console.log }, settlementId, { outcome, operator, note });
     } finally {
@@ -77,6 +76,3 @@ async function update(client: Client, settlementId: string, resolution: Resoluti
     throw error;
   }
 }
-
-const definedOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
-  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
