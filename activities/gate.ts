@@ -4,7 +4,7 @@
  * and the orchestrator tries again.
  */
 import type { Tx } from '../db/client.ts';
-import { listGateEvidence } from '../db/queries/gate.ts';
+import { holdGates, listGateEvidence } from '../db/queries/gate.ts';
 import { DomainError } from '../domain/error.ts';
 import { allClosed, type ClosedGate, evaluateGates, forbiddingGates } from '../domain/gate.ts';
 import { environmentName, isRemote, type RuntimeEnvironment } from '../domain/runtime.ts';
@@ -14,12 +14,14 @@ import type { ActivityDeps } from './deps.ts';
 /**
  * The gates that forbid this settlement's next value step; none when it may be taken. Judged by real time: a
  * settlement's own clock may run ahead, and a step that is tried again for a day carries the time it was first tried.
+ * Nobody closes one of them until the transaction ends.
  *
  * @throws whatever the database throws
  */
 export async function closedGates(deps: Pick<ActivityDeps, 'runtime' | 'now'>, tx: Tx, settlement: Settlement): Promise<readonly ClosedGate[]> {
   const environment = environmentName(deps.runtime);
   if (settlement.environment !== environment) return forbiddingGates(allClosed('other_environment'), deps.runtime);
+  await holdGates(tx, environment, settlement.corridor);
   const evidence = await listGateEvidence(tx, environment, settlement.corridor);
   return forbiddingGates(evaluateGates(evidence, { environment, corridors: [settlement.corridor] }, deps.now()), deps.runtime);
 }

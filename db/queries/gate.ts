@@ -2,7 +2,7 @@
  * Evidence for the launch gates (contract §14). It is added to and revoked, never changed, each time with the audit
  * entry that says who did it.
  */
-import { and, asc, eq, isNull } from 'drizzle-orm';
+import { and, asc, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import type { CorridorId } from '../../domain/corridor.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Gate, GateEvidence } from '../../domain/gate.ts';
@@ -33,6 +33,21 @@ export async function listGateEvidence(db: Queryable, environment: EnvironmentNa
   return [...found.values()];
 }
 
+/**
+ * Keeps what the gates of a corridor say as it is until the transaction ends: who would close one waits. Steps do not wait
+ * for each other. To be taken before the evidence is read.
+ */
+export async function holdGates(tx: Tx, environment: EnvironmentName, corridor: CorridorId): Promise<void> {
+  await tx.execute(sql`SELECT pg_advisory_xact_lock_shared(${lockOf(environment, corridor)})`);
+}
+
+/** Waits for the steps that have read the gates, and lets no other read them until the transaction ends. */
+async function lockGates(tx: Tx, environment: string, corridor: string): Promise<void> {
+  await tx.execute(sql`SELECT pg_advisory_xact_lock(${lockOf(environment, corridor)})`);
+}
+
+const lockOf = (environment: string, corridor: string): SQL => sql`hashtextextended(${`launch_gate ${environment} ${corridor}`}, 0)`;
+
 export type NewGateEvidence = {
   readonly gate: Gate;
   readonly environment: EnvironmentName;
@@ -48,6 +63,7 @@ export type NewGateEvidence = {
 export async function recordGateEvidence(tx: Tx, given: NewGateEvidence): Promise<string> {
   const evidenceId = newId();
   const { gate, environment, corridor, reference, sha256, operator, at, expiresAt } = given;
+  await lockGates(tx, environment, corridor);
   await tx.insert(launchGateEvidence).values({ evidenceId, gate, environment, corridor, reference, sha256, recordedBy: operator, recordedAt: at, expiresAt });
   await audit(tx, 'gate_record', evidenceId, { operator, at, note: `${gate} ${corridor} in ${environment} until ${expiresAt.toISOString()}: ${reference}` });
   return evidenceId;
@@ -75,12 +91,14 @@ export async function approveGateEvidence(tx: Tx, environment: EnvironmentName, 
 }
 
 /**
- * Revokes evidence for ever; its gate stays closed until newer evidence is approved.
+ * Revokes evidence for ever; its gate stays closed until newer evidence is approved. Once it is committed, no step that
+ * read the evidence before is still to come.
  *
  * @throws DomainError `not_found`; `state_conflict` with `current_state` `revoked`
  */
 export async function revokeGateEvidence(tx: Tx, environment: EnvironmentName, evidenceId: string, act: GateAct): Promise<void> {
-  await lockGateEvidence(tx, environment, evidenceId);
+  const { corridor } = await lockGateEvidence(tx, environment, evidenceId);
+  await lockGates(tx, environment, corridor);
   const revoked = await tx
     .update(launchGateEvidence)
     .set({ revokedBy: act.operator, revokedAt: act.at })

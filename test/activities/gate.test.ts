@@ -3,13 +3,15 @@ import { ApplicationFailure } from '@temporalio/common';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Activities, createActivities } from '../../activities/index.ts';
+import type { Tx } from '../../db/client.ts';
 import { lockEvidenceTarget, recordEvidence } from '../../db/queries/evidence.ts';
+import { recordGateEvidence, revokeGateEvidence } from '../../db/queries/gate.ts';
 import { outbox, postings, settlements } from '../../db/schema/index.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
 import { GATES } from '../../domain/gate.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
-import { digestTables } from '../support/database.ts';
+import { digestTables, untilBlocked } from '../support/database.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 import { activityDeps } from '../support/stack.ts';
@@ -134,6 +136,85 @@ describe('a gate that is closed before the payout', () => {
     await insertGateEvidence(api.connection.db, 'local sandbox', { corridors: ['US-KY'], changes: revoked });
     await insertGateEvidence(api.connection.db, 'production', { corridors: ['US-LC'], changes: revoked });
     expect(await worker().sendPayout(step(settlementId))).toMatchObject({ status: 'settled' });
+  });
+});
+
+describe('closing a gate in the same instant as a step', () => {
+  const act = { operator: 'ana', note: 'it does not hold any more' };
+  const revoke = (tx: Tx, evidenceId: string) => revokeGateEvidence(tx, 'local sandbox', evidenceId, { ...act, at: new Date() });
+
+  async function openGate(corridor: CorridorId): Promise<string> {
+    const earlier = { recordedAt: new Date(Date.now() - 2 * 86_400_000) };
+    const [evidenceId = ''] = await insertGateEvidence(api.connection.db, 'local sandbox', {
+      gates: ['operator_approval'],
+      corridors: [corridor],
+      changes: earlier,
+    });
+    return evidenceId;
+  }
+  const acceptByPhone = async (): Promise<string> => {
+    const mobile_details = { provider: 'MonCash', phone_number: '+50934101234' };
+    const body = settleBody(await createRecipient({ api }, caller, { country: 'HT', bank_details: undefined, mobile_details }), {
+      corridor: 'US-HT',
+      payout_rail: 'mobile_money',
+    });
+    return jsonOf(await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() })).settlement_id;
+  };
+
+  test.each([
+    ['a revocation', 'US-LC', revoke],
+    [
+      'newer evidence that nobody has approved',
+      'US-JM',
+      (tx: Tx) =>
+        recordGateEvidence(tx, {
+          ...act,
+          gate: 'operator_approval',
+          environment: 'local sandbox',
+          corridor: 'US-JM',
+          reference: 'newer.pdf',
+          sha256: Buffer.alloc(32),
+          at: new Date(Date.now() - 1_000),
+          expiresAt: new Date(Date.now() + 86_400_000),
+        }),
+    ],
+  ] as const)('%s that is under way is waited for by a step, and refuses it', async (_what, corridor, close) => {
+    const evidenceId = await openGate(corridor);
+    const settlementId = await accept(corridor, corridor.slice(3));
+    await fund(settlementId);
+    const sent = await api.connection.db.transaction(async (tx) => {
+      await close(tx, evidenceId);
+      const running = worker().sendPayout(step(settlementId));
+      await untilBlocked(api.connection.pool, 1);
+      return { running };
+    });
+    expect(await sent.running).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
+  });
+
+  test('a revocation waits for the step that has read the gate, and closes it to the next', async () => {
+    const evidenceId = await openGate('US-HT');
+    const [settlementId, next] = [await acceptByPhone(), await acceptByPhone()];
+    await fund(settlementId);
+    await fund(next);
+    const holder = await api.connection.pool.connect();
+    const order: string[] = [];
+    try {
+      // The step has read its gates when it writes its transition, and gets no further.
+      await holder.query('BEGIN');
+      await holder.query('LOCK TABLE settlement_transitions IN SHARE MODE');
+      const sent = worker()
+        .sendPayout(step(settlementId))
+        .then(({ status }) => order.push(status));
+      await untilBlocked(api.connection.pool, 1);
+      const revoked = api.connection.db.transaction((tx) => revoke(tx, evidenceId)).then(() => order.push('revoked'));
+      await untilBlocked(api.connection.pool, 2);
+      await holder.query('COMMIT');
+      await Promise.all([sent, revoked]);
+    } finally {
+      holder.release(true);
+    }
+    expect(new Set(order)).toEqual(new Set(['settled', 'revoked']));
+    expect(await worker().sendPayout(step(next))).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
   });
 });
 
