@@ -16,6 +16,7 @@ import { operationList } from './plugins/operation-list.ts';
 import { rateLimit } from './plugins/rate-limit.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
+import { tracing } from './plugins/tracing.ts';
 import { apiKeyRoutes } from './routes/api-key.ts';
 import { bankledgerEventRoutes } from './routes/bankledger-event.ts';
 import { banklinkRoutes } from './routes/banklink.ts';
@@ -90,6 +91,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   const registerMethodFallbacks = collectMethods(app);
   await app.register(http, { deps });
   await app.register(metrics, { deps });
+  await app.register(tracing, { deps });
   await app.register(operationList);
   await app.register(openapi);
   await app.register(loadShedding);

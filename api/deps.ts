@@ -5,6 +5,7 @@ import type { Database } from '../db/client.ts';
 import type { Sealer } from '../db/seal.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
 import type { CertificateKeys } from './certificate-key.ts';
+import type { RequestTracing } from './plugins/tracing.ts';
 
 export type ApiDeps = {
   readonly config: Pick<
@@ -35,4 +36,6 @@ export type ApiDeps = {
   readonly now: () => Date;
   /** Where requests are counted; nowhere without it. */
   readonly metrics?: Registry;
+  /** What keeps requests as parts of traces; nobody does without it. */
+  readonly requestTracing?: RequestTracing | undefined;
 };

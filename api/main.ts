@@ -10,6 +10,7 @@ import { createHostResolver } from '../worker/host-resolver.ts';
 import { processRegistry, serveMetrics } from '../worker/metrics.ts';
 import { stateExposition } from '../worker/state-metrics.ts';
 import { connectTemporal } from '../worker/temporal.ts';
+import { loadTracing } from '../worker/tracing.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './certificate-key.ts';
 import { createLogger } from './logger.ts';
@@ -24,9 +25,10 @@ const connection = connect(config.databaseUrl, {
   name: 'settlement-api',
   onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
 });
-const temporal = connectTemporal(config);
+const tracing = await loadTracing(config, { service: 'settlement-api', log });
+const temporal = connectTemporal(config, tracing);
 const metrics = processRegistry(connection.pool);
-const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log });
+const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log, traceDispatch: tracing?.traceDispatch });
 const app = await buildApp(
   {
     config,
@@ -39,6 +41,7 @@ const app = await buildApp(
     resolveHost: createHostResolver(),
     now: () => new Date(),
     metrics,
+    requestTracing: tracing?.requests,
   },
   log,
 );
@@ -52,7 +55,7 @@ closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
   await app.close();
   await metricsServer?.close();
   await dispatcher.stop();
-  await Promise.all([temporal.close(), connection.close()]);
+  await Promise.all([temporal.close(), connection.close(), tracing?.close()]);
 });
 await app.listen({ host: config.host, port: config.port });
 log.info({ runtime: config.runtime, port: config.port }, 'API ready');

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
@@ -16,14 +17,18 @@ const SOURCES = ['workflows', 'domain', 'package-lock.json', path.relative(ROOT,
 /** Bundles of other contents are kept this long: a process that started with one may still read it. */
 const KEEP_MS = 24 * 60 * 60 * 1_000;
 
+/** Makes workflows hand on the trace that they were started in; for workers that keep traces, since it brings packages with it. */
+const TRACING_MODULE = '@temporalio/interceptors-opentelemetry/lib/workflow-interceptors';
+
 /** The path of the bundle for the sources as they are now, built when there is none. Safe in several processes at once. */
-export async function workflowBundle(): Promise<{ codePath: string }> {
-  const codePath = path.join(DIRECTORY, `${await contentHash()}.js`);
+export async function workflowBundle({ traced = false }: { readonly traced?: boolean } = {}): Promise<{ codePath: string }> {
+  const codePath = path.join(DIRECTORY, `${await contentHash()}${traced ? '-traced' : ''}.js`);
   if (existsSync(codePath)) return { codePath };
   // Loaded only to build: a process that finds the bundle ready starts most of a second sooner.
   const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker');
   const { code } = await bundleWorkflowCode({
     workflowsPath: path.join(ROOT, 'workflows', 'index.ts'),
+    workflowInterceptorModules: traced ? [createRequire(import.meta.url).resolve(TRACING_MODULE)] : [],
     logger: new DefaultLogger('WARN'),
   });
   await mkdir(DIRECTORY, { recursive: true });

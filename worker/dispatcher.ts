@@ -6,6 +6,7 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
+import type { Tracing } from './tracing.ts';
 import { workflowStartOf } from './workflow-start.ts';
 
 const BATCH_SIZE = 32;
@@ -23,6 +24,8 @@ export type DispatcherDeps = {
   readonly db: Database;
   readonly client: Client;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  /** Makes a dispatch part of the trace that its row carries. */
+  readonly traceDispatch?: Tracing['traceDispatch'] | undefined;
 };
 
 export function startDispatcher(deps: DispatcherDeps): Dispatcher {
@@ -61,9 +64,9 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
 }
 
 /** @returns whether the batch was full, so that there may be more */
-async function dispatchBatch({ db, client, log }: DispatcherDeps): Promise<boolean> {
+async function dispatchBatch({ db, client, log, traceDispatch = untraced }: DispatcherDeps): Promise<boolean> {
   const rows = await claimOutbox(db, BATCH_SIZE);
-  const outcomes = await Promise.all(rows.map(async (row) => ({ row, error: await dispatch(client, row) })));
+  const outcomes = await Promise.all(rows.map(async (row) => ({ row, error: await traceDispatch(row, () => dispatch(client, row)) })));
   const failed = outcomes.filter(({ error }) => error !== undefined);
   await deleteOutbox(
     db,
@@ -80,6 +83,8 @@ async function dispatchBatch({ db, client, log }: DispatcherDeps): Promise<boole
   }
   return rows.length === BATCH_SIZE;
 }
+
+const untraced: Tracing['traceDispatch'] = (_row, dispatchRow) => dispatchRow();
 
 /** @returns the kind of the error when it did not go through */
 async function dispatch(client: Client, row: OutboxRow): Promise<string | undefined> {

@@ -13,6 +13,7 @@ import { startDispatcher } from './dispatcher.ts';
 import { createHostResolver } from './host-resolver.ts';
 import { freeLoopbackPort, processRegistry, serveMetrics, temporalExposition, workerMetricsPort } from './metrics.ts';
 import { connectTemporal, ensureSearchAttributes } from './temporal.ts';
+import { loadTracing } from './tracing.ts';
 import { createWorker } from './worker.ts';
 
 const POOL_SIZE_MAX = 20;
@@ -36,9 +37,11 @@ const connection = connect(config.databaseUrl, {
   name: 'settlement-worker',
   onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
 });
-const temporal = connectTemporal(config);
+const tracing = await loadTracing(config, { service: 'settlement-worker', log });
+const temporal = connectTemporal(config, tracing);
 await ensureSearchAttributes(temporal);
-const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log });
+const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log, traceDispatch: tracing?.traceDispatch });
+const guardedHttp = createGuardedHttp({ rules: { allowLocal: config.webhookAllowLocalTargets }, resolve: createHostResolver() });
 const activities = createActivities({
   runtime: config.runtime,
   db: connection.db,
@@ -48,13 +51,13 @@ const activities = createActivities({
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
   bankledgerWebhookSecret: config.bankledgerWebhookSecrets[0] ?? '',
   idverifyWebhookSecret: config.idverifyWebhookSecrets[0] ?? '',
-  guardedHttp: createGuardedHttp({ rules: { allowLocal: config.webhookAllowLocalTargets }, resolve: createHostResolver() }),
+  guardedHttp: tracing?.traceHttp(guardedHttp) ?? guardedHttp,
   mailer: createMailer(config),
   dispatcher,
   now: () => new Date(),
   log,
 });
-const worker = await createWorker(config, activities);
+const worker = await createWorker(config, activities, tracing);
 const metrics = processRegistry(connection.pool);
 const metricsServer =
   metricsPort === undefined || sdkMetricsPort === undefined
@@ -70,7 +73,7 @@ const grace = closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async (
   await running.catch(() => undefined);
   await metricsServer?.close();
   await dispatcher.stop();
-  await Promise.all([temporal.close(), worker.close(), connection.close()]);
+  await Promise.all([temporal.close(), worker.close(), connection.close(), tracing?.close()]);
 });
 running.catch((error: unknown) => {
   log.error({ err: error }, 'the worker ended by itself');

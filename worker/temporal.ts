@@ -4,6 +4,7 @@ import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import type { Config } from '../config.ts';
 import { SEARCH_ATTRIBUTES } from '../workflows/contract.ts';
 import { dataConverterOf } from './payload-codec.ts';
+import type { Tracing } from './tracing.ts';
 
 /** INDEXED_VALUE_TYPE_KEYWORD of Temporal's interface. */
 const KEYWORD = 2;
@@ -14,7 +15,7 @@ const NAMESPACE_WAIT_MS = 60_000;
 export type TemporalClient = { readonly client: Client; readonly namespace: string; health(): Promise<'up' | 'degraded'>; close(): Promise<void> };
 
 /** Connects when it is first used: that Temporal is down is no reason for the API not to start. */
-export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>): TemporalClient {
+export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>, tracing?: Tracing): TemporalClient {
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = Connection.lazy(connectionOptions as ConnectionOptions);
   const health = async (): Promise<'up' | 'degraded'> => {
@@ -25,7 +26,7 @@ export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>
       return 'degraded';
     }
   };
-  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(config) });
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(config), interceptors: { workflow: tracing?.client ?? [] } });
   return { client, namespace, health, close: () => connection.close() };
 }
 

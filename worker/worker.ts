@@ -7,6 +7,7 @@ import type { Activities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 import { workflowBundle } from './bundle.ts';
+import type { Tracing } from './tracing.ts';
 import { dataConverterOf } from './payload-codec.ts';
 
 /** Activities under way get this long to finish when the process is told to stop. */
@@ -35,16 +36,18 @@ export type RunningWorker = {
 export async function createWorker(
   config: Pick<Config, 'temporal' | 'payloadKeys' | 'workerDeployment'>,
   activities: Activities,
+  tracing?: Tracing,
 ): Promise<RunningWorker> {
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = await NativeConnection.connect(connectionOptions as NativeConnectionOptions);
   const shared = {
     connection,
     namespace,
-    workflowBundle: await workflowBundle(),
+    workflowBundle: await workflowBundle({ traced: tracing !== undefined }),
     activities,
     dataConverter: dataConverterOf(config),
     ...versionOf(config),
+    ...tracing?.worker,
   } satisfies Partial<WorkerOptions>;
   const workers = await Promise.all(
     Object.entries(WORKER_OPTIONS).map(([taskQueue, options]) =>

@@ -10,6 +10,7 @@ import { newId } from '../id.ts';
 import { events } from '../schema/event.ts';
 import { outbox } from '../schema/outbox.ts';
 import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
+import { currentTraceparent } from '../traceparent.ts';
 import { DELIVERY_KIND, deliveryContextSql } from './webhook-delivery.ts';
 
 export type NewEvent = {
@@ -72,6 +73,6 @@ async function insertEventAndDeliveries(
       FROM wanted
       RETURNING delivery_id, org_id, webhook_id, generation, status
     )
-    INSERT INTO ${outbox} (kind, object_id, context, request_id)
-    SELECT ${DELIVERY_KIND}, delivery_id, ${deliveryContextSql}, ${requestId} FROM delivery WHERE status = 'pending'`);
+    INSERT INTO ${outbox} (kind, object_id, context, request_id, traceparent)
+    SELECT ${DELIVERY_KIND}, delivery_id, ${deliveryContextSql}, ${requestId}, ${currentTraceparent()}::text FROM delivery WHERE status = 'pending'`);
 }

@@ -7,15 +7,23 @@ import { inArray, sql } from 'drizzle-orm';
 import type { OutboxMessage } from '../../domain/outbox.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
+import { currentTraceparent } from '../traceparent.ts';
 
-export type OutboxRow = OutboxMessage & { readonly outboxId: number; readonly attempts: number };
+export type OutboxRow = OutboxMessage & {
+  readonly outboxId: number;
+  readonly attempts: number;
+  /** The trace of the change that the row was written with; null where none was kept. */
+  readonly traceparent: string | null;
+};
 
 /** How long a claimed row is its dispatcher's alone. */
 const LEASE_SECONDS = 10;
 const RETRY_SECONDS_MAX = 5;
 
 export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<void> {
-  if (messages.length > 0) await tx.insert(outbox).values(messages);
+  if (messages.length === 0) return;
+  const traceparent = currentTraceparent();
+  await tx.insert(outbox).values(messages.map((message) => ({ ...message, traceparent })));
 }
 
 /** Claims up to `limit` due rows, oldest first. */
@@ -32,6 +40,7 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
       context: outbox.context,
       requestId: outbox.requestId,
       attempts: outbox.attempts,
+      traceparent: outbox.traceparent,
     });
 }
 

@@ -10,6 +10,7 @@ import type { Attempt, Delivery, DeliveryStatus, Webhook } from '../../domain/we
 import type { Database, Queryable, Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
+import { currentTraceparent } from '../traceparent.ts';
 import { enqueue } from './outbox.ts';
 
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
@@ -120,8 +121,8 @@ export async function endPendingDeliveries(tx: Tx, webhook: Webhook, to: 'skippe
       WHERE webhook_id = ${webhook.webhookId} AND status = 'pending'
       RETURNING delivery_id, org_id, webhook_id, generation, request_id
     )
-    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id)
-    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}, ${deliveryContextSql}, request_id FROM ended`);
+    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id, traceparent)
+    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}, ${deliveryContextSql}, request_id, ${currentTraceparent()}::text FROM ended`);
 }
 
 /** Where a generation of a delivery stands; `skipped` when a later one has begun, since this one is over. */

@@ -2,7 +2,7 @@
  * The whole service in one process over a database and a Temporal namespace of its own: real PostgreSQL, real
  * Temporal, real HTTP on a free port. Only the clock of the machine is shared.
  */
-import type { Client } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { pino } from 'pino';
 import { createCertifier } from '../../activities/certificate.ts';
@@ -11,7 +11,9 @@ import { createActivities } from '../../activities/index.ts';
 import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { createMailer } from '../../activities/providers/mailer.ts';
 import { buildApp } from '../../api/app.ts';
+import { workflowBundle } from '../../worker/bundle.ts';
 import { type Dispatcher, startDispatcher } from '../../worker/dispatcher.ts';
+import type { Tracing } from '../../worker/tracing.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import { createTestApi, TEST_SECRETS, type TestApi } from './api.ts';
 import { devServer, testWorkflowBundle } from './temporal.ts';
@@ -36,13 +38,17 @@ export type StackOptions = {
   readonly activities?: Partial<ActivityDeps>;
   /** The runtime and the configuration of all of it. */
   readonly api?: Pick<NonNullable<Parameters<typeof createTestApi>[0]>, 'runtime' | 'config'>;
+  /** Keeps traces of all of it. */
+  readonly tracing?: Tracing;
 };
 
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const temporal = await devServer();
+  const { tracing } = options;
   let dispatcher: Dispatcher | undefined;
-  const api = await createTestApi({ ...options.api, deps: { dispatcher: { nudge: () => dispatcher?.nudge() } } });
-  dispatcher = startDispatcher({ db: api.connection.db, client: temporal.client, log: quiet });
+  const api = await createTestApi({ ...options.api, deps: { dispatcher: { nudge: () => dispatcher?.nudge() }, requestTracing: tracing?.requests } });
+  const client = new Client({ connection: temporal.client.connection, namespace: temporal.namespace, interceptors: { workflow: tracing?.client ?? [] } });
+  dispatcher = startDispatcher({ db: api.connection.db, client, log: quiet, traceDispatch: tracing?.traceDispatch });
   const app = await buildApp(api.deps, pino({ level: 'silent' }));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
   const queues = options.deliveries ? [TASK_QUEUE, DELIVERY_TASK_QUEUE] : [TASK_QUEUE];
@@ -50,10 +56,13 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
 
   const startWorker = async (): Promise<void> => {
     const connection = await NativeConnection.connect({ address: temporal.address });
-    const activities = createActivities({ ...activityDeps(api, baseUrl, dispatcher), ...options.activities });
-    const workflowBundle = await testWorkflowBundle();
+    const deps = { ...activityDeps(api, baseUrl, dispatcher), ...options.activities };
+    const activities = createActivities({ ...deps, guardedHttp: tracing?.traceHttp(deps.guardedHttp) ?? deps.guardedHttp });
+    const bundle = tracing ? await workflowBundle({ traced: true }) : await testWorkflowBundle();
     const instances = await Promise.all(
-      queues.map((taskQueue) => Worker.create({ connection, namespace: temporal.namespace, taskQueue, workflowBundle, activities })),
+      queues.map((taskQueue) =>
+        Worker.create({ connection, namespace: temporal.namespace, taskQueue, workflowBundle: bundle, activities, ...tracing?.worker }),
+      ),
     );
     worker = { instances, running: Promise.all(instances.map((instance) => instance.run())), connection };
   };

@@ -1,0 +1,121 @@
+/**
+ * Traces by OpenTelemetry, sent by OTLP over HTTP; loaded by `tracing.ts` alone. One trace goes from a request through
+ * the outbox to the workflow, its activities and the deliveries that follow. How many traces are kept, and with which
+ * headers they are sent, the packages read from the standard OTEL_ variables themselves.
+ */
+import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { Resource } from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { OpenTelemetryWorkflowClientInterceptor } from '@temporalio/interceptors-opentelemetry/lib/client/index.js';
+import { makeWorkflowExporter, OpenTelemetryActivityInboundInterceptor } from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
+import type { GuardedHttp } from '../activities/providers/guarded-http.ts';
+import type { RequestTracing } from '../api/plugins/tracing.ts';
+import { inTrace } from '../db/traceparent.ts';
+import { filterSpans } from './span-filter.ts';
+import type { Tracing, TracingOptions } from './tracing.ts';
+
+const EXPORT_TIMEOUT_MS = 5_000;
+const SERVER_ERRORS_FROM = 500;
+const FAILED = { code: SpanStatusCode.ERROR };
+
+/** @param endpoint the collector's, without the path of the signal */
+export function startTracing(endpoint: string, { service, log }: TracingOptions): Tracing {
+  const resource = Resource.default().merge(new Resource({ 'service.name': service }));
+  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
+  const processor = new BatchSpanProcessor(filterSpans(exporter), { exportTimeoutMillis: EXPORT_TIMEOUT_MS });
+  const provider = new BasicTracerProvider({ resource, spanProcessors: [processor] });
+  setGlobalErrorHandler((error) => log.warn({ err: error }, 'traces could not be sent'));
+  provider.register({ contextManager: new AsyncLocalStorageContextManager().enable(), propagator: new W3CTraceContextPropagator() });
+  const tracer = provider.getTracer('settlement-service');
+  return {
+    requests: traceRequests(tracer),
+    client: [new OpenTelemetryWorkflowClientInterceptor({ tracer })],
+    worker: {
+      interceptors: {
+        activity: [
+          (activity) => ({ inbound: new OpenTelemetryActivityInboundInterceptor(activity, { tracer }) }),
+          () => ({ inbound: { execute: (input, next) => inCurrentTrace(() => next(input)) } }),
+        ],
+      },
+      sinks: { exporter: makeWorkflowExporter(processor, resource) },
+    },
+    traceDispatch: traceDispatches(tracer),
+    traceHttp: (http) => traceHttp(tracer, http),
+    flush: () => provider.forceFlush(),
+    close: () => provider.shutdown(),
+  };
+}
+
+const traceRequests = (tracer: Tracer): RequestTracing => ({
+  begin: ({ method, requestId }) => {
+    const attributes = { 'http.request.method': method, 'request.id': requestId };
+    const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, ROOT_CONTEXT);
+    return {
+      run: (work) => context.with(trace.setSpan(ROOT_CONTEXT, span), () => inCurrentTrace(work)),
+      end: ({ route, status, orgId, refusal }) => {
+        span.updateName(`${method} ${route}`).setAttributes({ 'http.route': route, 'http.response.status_code': status });
+        if (orgId !== undefined) span.setAttribute('organization.id', orgId);
+        if (refusal !== undefined) span.setAttribute('error.type', refusal);
+        if (status >= SERVER_ERRORS_FROM) span.setStatus(FAILED);
+        span.end();
+      },
+    };
+  },
+});
+
+const traceDispatches =
+  (tracer: Tracer): Tracing['traceDispatch'] =>
+  ({ kind, objectId, context: facts, traceparent, attempts }, dispatch) => {
+    const settlementId = kind === 'settlement' ? objectId : facts['settlementId'];
+    const attributes = { 'organization.id': facts['orgId'], 'settlement.id': settlementId, 'outbox.attempts': attempts };
+    const parent = traceparent === null ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent });
+    return tracer.startActiveSpan(
+      `dispatch ${kind}`,
+      { kind: SpanKind.PRODUCER, attributes },
+      parent,
+      untilDone(dispatch, (error) => error),
+    );
+  };
+
+const traceHttp = (tracer: Tracer, http: GuardedHttp): GuardedHttp => ({
+  post: (url, body, headers) => {
+    const attributes = { 'http.request.method': 'POST', 'event.id': headers['webhook-id'] };
+    const post = async (span: Span) => {
+      const answer = await http.post(url, body, headers);
+      if (answer.status !== null) span.setAttribute('http.response.status_code', answer.status);
+      return answer;
+    };
+    return tracer.startActiveSpan(
+      'POST to subscriber',
+      { kind: SpanKind.CLIENT, attributes },
+      untilDone(post, ({ error }) => error ?? undefined),
+    );
+  },
+});
+
+/** What is written into the outbox meanwhile carries the trace that is active now. */
+function inCurrentTrace<T>(work: () => T): T {
+  const carrier: { traceparent?: string } = {};
+  propagation.inject(context.active(), carrier);
+  return carrier.traceparent === undefined ? work() : inTrace(carrier.traceparent, work);
+}
+
+/** Ends the span with the work, as failed where `errorOf` finds the kind of an error in its result. */
+const untilDone =
+  <T>(work: (span: Span) => Promise<T>, errorOf: (result: T) => string | undefined) =>
+  async (span: Span): Promise<T> => {
+    try {
+      const result = await work(span);
+      const error = errorOf(result);
+      if (error !== undefined) span.setAttribute('error.type', error).setStatus(FAILED);
+      return result;
+    } catch (error) {
+      span.setStatus(FAILED);
+      throw error;
+    } finally {
+      span.end();
+    }
+  };
