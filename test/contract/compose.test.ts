@@ -13,7 +13,8 @@ const Service = z.looseObject({
   build: z.string().optional(),
   ports: z.array(z.string()).default([]),
   profiles: z.array(z.string()).default([]),
-  environment: z.record(z.string(), z.string()).default({}),
+  /** Null is handed on where it is set. */
+  environment: z.record(z.string(), z.string().nullable()).default({}),
   command: z.array(z.string()).default([]),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
   configs: z.array(z.object({ source: z.string() })).default([]),
@@ -59,7 +60,8 @@ test('every secret is required, and none is written down', () => {
   expect(new Set(secrets.map(({ name }) => name)).size).toBeGreaterThanOrEqual(9);
   for (const { name, rule } of secrets) expect(`${name}${rule}`).toMatch(/^[A-Z_]+:\?\w+/);
   for (const [service, { environment }] of SERVICES)
-    for (const [name, value] of Object.entries(environment)) if (secret.test(name)) expect(value, `${service} ${name}`).toMatch(/^\$\{[A-Z_]+:\?[^}]+\}$/);
+    for (const [name, value] of Object.entries(environment))
+      if (secret.test(name) && value !== null) expect(value, `${service} ${name}`).toMatch(/^\$\{[A-Z_]+:\?[^}]+\}$/);
   expect(SOURCE).not.toMatch(/:\/\/\w+:[^$]\w*@/);
 });
 
