@@ -13,6 +13,7 @@ import { connectTemporal } from '../worker/temporal.ts';
 import { loadTracing } from '../worker/tracing.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './certificate-key.ts';
+import { createDrain } from './drain.ts';
 import { createLogger } from './logger.ts';
 
 const POOL_SIZE_MAX = 20;
@@ -50,8 +51,10 @@ const { host, metricsPort } = config;
 const expositions = [stateExposition(metrics, { db: connection.db, now: () => new Date(), log })];
 const metricsServer = metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 
+const drain = createDrain(app.server);
 closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
   if (err) log.error({ err }, 'the API stops after an error');
+  await drain();
   await app.close();
   await metricsServer?.close();
   await dispatcher.stop();

@@ -25,7 +25,7 @@ export const READ_HEADERS = ['Retry-After'] as const;
 export const settlementRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const waitForChange = createChangeWaiter((settlement: Settlement) => isTerminal(settlement.status));
+    const waitForChange = createChangeWaiter(app, (settlement: Settlement) => isTerminal(settlement.status));
 
     app.post(
       '/v2/settle',
