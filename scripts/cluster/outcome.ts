@@ -9,8 +9,6 @@ import { NAMESPACE } from './temporal-server.ts';
 export type Evidence = {
   /** One line for each thing that is not as it should be. */
   differences(orgId: string, accepted: readonly string[]): Promise<string[]>;
-  /** Milliseconds from a moment until a settlement that was accepted after it had settled; undefined when none has. */
-  recoveryMs(orgId: string, sinceMs: number): Promise<number | undefined>;
   close(): Promise<void>;
 };
 
@@ -38,21 +36,11 @@ export async function openEvidence({ databaseUrl, temporalAddress }: Pick<Cluste
         await delay(POLL_MS);
       }
     },
-    recoveryMs: async (orgId, sinceMs) => {
-      const { rows } = await database.query<{ ms: number | null }>(RECOVERY, [orgId, new Date(sinceMs).toISOString()]);
-      return rows[0]?.ms ?? undefined;
-    },
     close: async () => {
       await Promise.all([database.end(), connection.close()]);
     },
   };
 }
-
-/** `created_at` and `at` are the moments in which the service acted, on this machine's clock. */
-const RECOVERY = `
-  SELECT extract(epoch FROM min(t.at) - $2::timestamptz)::float8 * 1000 AS ms
-  FROM settlements s JOIN settlement_transitions t USING (settlement_id)
-  WHERE s.org_id = $1 AND s.created_at > $2::timestamptz AND t.to_status = 'settled'`;
 
 const WRONG = `
   SELECT s.settlement_id, s.status,
