@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSyn
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { acquireDevServer, acquireTestServer } from '../../scripts/stack/binary.ts';
+import { acquireClusterServer, acquireDevServer, acquireTestServer } from '../../scripts/stack/binary.ts';
 import { findProcess } from '../../scripts/stack/process.ts';
 
 let home: string;
@@ -121,6 +121,23 @@ describe('the development server', () => {
     });
     await expect(acquired).rejects.toThrow('go install did not work');
     expect(readdirSync(binDirectory)).toEqual([]);
+  });
+});
+
+describe('the server of a cluster', () => {
+  test('refused with the reason of every branch, a sentence each, when there is no Go to build it with', async () => {
+    await expect(acquireClusterServer(machine())).rejects.toThrow(
+      /^No Temporal server could be found or made:\n {2}TEMPORAL_SERVER_PATH is not set\.\n {2}Nothing is kept at .+ yet\.\n {2}There is no Go on the PATH to build it with\.$/,
+    );
+  });
+
+  test('is built with its schema tool, each under a name of its own, and both are kept for the next time', async () => {
+    fakeGo();
+    const built = await acquireClusterServer(machine());
+    expect(Object.values(built).map((file) => path.dirname(file))).toEqual([binDirectory, binDirectory]);
+    expect(new Set(Object.values(built)).size).toBe(2);
+    expect(await acquireClusterServer(machine())).toEqual(built);
+    expect(runs('go')).toBe(2);
   });
 });
 
