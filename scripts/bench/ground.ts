@@ -77,7 +77,7 @@ async function prepare(undo: (() => Promise<unknown>)[]): Promise<Ground> {
       lastLog = log;
       return log.includes(readyText);
     };
-    await startService({ name, script, env, logFile, isReady }, async (member) => {
+    await startService({ name, run: script, env, logFile, isReady }, async (member) => {
       members.push(member);
       undo.push(member.stop);
     });
