@@ -2,13 +2,13 @@
  * The Temporal workers of a process: one for settlements and what belongs to them, one for deliveries, whose requests
  * may hang for as long as subscribers please without taking a place from the other. The same call in production and in tests.
  */
-import { NativeConnection, type NativeConnectionOptions, Worker, type WorkerOptions } from '@temporalio/worker';
+import { NativeConnection, type NativeConnectionOptions, Worker, type WorkerOptions, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 import { workflowBundle } from './bundle.ts';
-import type { Tracing } from './tracing.ts';
 import { dataConverterOf } from './payload-codec.ts';
+import type { Tracing } from './tracing.ts';
 
 /** Activities under way get this long to finish when the process is told to stop. */
 const SHUTDOWN_GRACE_MS = 15_000;
@@ -33,17 +33,19 @@ export type RunningWorker = {
   close(): Promise<void>;
 };
 
+/** @param bundle the workflows' code; that of this clone unless told */
 export async function createWorker(
   config: Pick<Config, 'temporal' | 'payloadKeys' | 'workerDeployment'>,
   activities: Activities,
   tracing?: Tracing,
+  bundle?: WorkflowBundleOption,
 ): Promise<RunningWorker> {
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = await NativeConnection.connect(connectionOptions as NativeConnectionOptions);
   const shared = {
     connection,
     namespace,
-    workflowBundle: await workflowBundle({ traced: tracing !== undefined }),
+    workflowBundle: bundle ?? (await workflowBundle({ traced: tracing !== undefined })),
     activities,
     dataConverter: dataConverterOf(config),
     ...versionOf(config),
