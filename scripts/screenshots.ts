@@ -1,57 +1,67 @@
 /**
- * `npm run screenshots`: a picture of every page of the running stack under `.local/screenshots`, light and dark, wide
- * and as narrow as a telephone. For looking at; no test reads them.
+ * `npm run screenshots`: a picture of every page of the service, and of what operators see in Temporal UI, under
+ * `.local/screenshots`, light and dark, wide and as narrow as a telephone. For looking at; no test reads them.
  *
- * Options: `--url <API>`; by default the stack that `npm start` runs in this clone.
+ * Options: `--url <API>` and `--temporal-ui <address>`; by default the stack that `npm start` runs in this clone, or
+ * one that is started for this. It makes settlements of its own to look at.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Browser } from 'playwright-core';
 import { startBrowser } from '../test/support/browser.ts';
+import { makeSubjects } from './screenshots/subject.ts';
+import { serviceViews, temporalViews, type View } from './screenshots/view.ts';
+import { borrowStack } from './stack/borrowed.ts';
 import { localDirectory } from './stack/place.ts';
 import { findRunningStack } from './stack/state.ts';
 
-const PAGES = [
-  { name: 'home', path: '/' },
-  { name: 'status', path: '/status' },
-  { name: 'problem', path: '/problems/idempotency_key_reused' },
-  { name: 'docs', path: '/docs' },
-] as const;
-
-const VIEWS = [
+const SCREENS = [
   { name: 'wide', width: 1280, colorScheme: 'light' },
   { name: 'dark', width: 1280, colorScheme: 'dark' },
   { name: 'narrow', width: 360, colorScheme: 'light' },
   { name: 'narrow-dark', width: 360, colorScheme: 'dark' },
 ] as const;
+const HEIGHT = 900;
+const LOAD_TIMEOUT_MS = 60_000;
+/** Temporal UI goes on drawing after it has everything. */
+const SETTLE_MS = 1_500;
 
-const { values } = parseArgs({ options: { url: { type: 'string' } } });
-const url = values.url ?? findRunningStack()?.apiUrl;
+async function shoot(browser: Browser, screen: (typeof SCREENS)[number], view: View, folder: string): Promise<string> {
+  const context = await browser.newContext({ colorScheme: screen.colorScheme, viewport: { width: screen.width, height: HEIGHT }, locale: 'en-US' });
+  try {
+    context.setDefaultTimeout(LOAD_TIMEOUT_MS);
+    const page = await context.newPage();
+    if (view.headers) await page.setExtraHTTPHeaders(view.headers);
+    await page.addInitScript(`Object.assign(localStorage, ${JSON.stringify(view.localStorage ?? {})})`);
+    await page.goto(view.url, { waitUntil: 'load' });
+    await view.ready(page);
+    await page.waitForTimeout(SETTLE_MS);
+    const file = path.join(folder, `${view.name}-${screen.name}.png`);
+    writeFileSync(file, await page.screenshot({ fullPage: !view.isLong }));
+    return file;
+  } finally {
+    await context.close();
+  }
+}
 
-if (url === undefined) {
-  console.error('No stack is running in this clone: run `npm start` in another terminal, or name one with --url.');
-  process.exitCode = 1;
-} else {
+const { values } = parseArgs({ options: { url: { type: 'string' }, 'temporal-ui': { type: 'string' } } });
+const stack = await borrowStack(values.url, console.log);
+try {
+  const temporalUi = values['temporal-ui'] ?? (values.url === undefined ? findRunningStack()?.temporalUiUrl : undefined);
+  const subjects = await makeSubjects(stack.baseUrl);
+  const views = [...serviceViews(stack.baseUrl, subjects), ...(temporalUi === undefined ? [] : await temporalViews(temporalUi, subjects))];
+  if (temporalUi === undefined) console.log('Where Temporal UI is was not said (--temporal-ui); it is left out.');
   const folder = path.join(localDirectory, 'screenshots');
   mkdirSync(folder, { recursive: true });
   const browser = await startBrowser();
+  const files: string[] = [];
   try {
-    for (const view of VIEWS) {
-      const context = await browser.newContext({ colorScheme: view.colorScheme, viewport: { width: view.width, height: 900 } });
-      for (const shown of PAGES) {
-        const page = await context.newPage();
-        await page.goto(`${url}${shown.path}`, { waitUntil: 'networkidle' });
-        // The reference draws itself, after everything has come.
-        await page.locator('h1').first().waitFor();
-        const file = path.join(folder, `${shown.name}-${view.name}.png`);
-        // The reference is as long as the whole interface; its first screen tells enough.
-        writeFileSync(file, await page.screenshot({ fullPage: shown.name !== 'docs' }));
-        console.log(path.relative(process.cwd(), file));
-        await page.close();
-      }
-      await context.close();
-    }
+    for (const screen of SCREENS) for (const view of views) files.push(await shoot(browser, screen, view, folder));
   } finally {
     await browser.close();
   }
+  console.log(files.map((file) => path.relative(process.cwd(), file)).join('\n'));
+} finally {
+  await stack.giveBack();
 }
