@@ -34,7 +34,7 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
     console.log(`\n${addresses(cluster)}\n`);
     if (!values.rehearse) return watch(supervisor, stop, env);
     const passed = await rehearse(cluster, { settlements, print: console.log, signal });
-    stop(passed ? undefined : new Error('something in the rehearsal is not as it should be.'));
+    stop(passed ? undefined : new Error(`the rehearsal failed; its logs are in ${logDirectory}.`));
   } catch (error) {
     stop(error);
   }

@@ -31,7 +31,9 @@ export async function rehearse({ members, apiUrls, ...cluster }: Cluster, option
     const undisturbed = await act(scene, 'Undisturbed', (play) => settleAll(play, Math.ceil(options.settlements / 4), []));
     const killed = await act(scene, 'Killed with SIGKILL', (play) => settleAll(play, options.settlements, KILLED));
     const rolled = await act(scene, 'Rolling restart with SIGTERM', rollingRestart);
-    return undisturbed && killed && rolled;
+    const passed = undisturbed && killed && rolled;
+    options.print(passed ? '\nNothing was lost or doubled, and no request failed that could not simply be repeated.' : '\nSomething is not as it should be.');
+    return passed;
   } finally {
     await evidence.close();
   }
@@ -147,7 +149,7 @@ async function settleOne({ partner, accepted }: Play): Promise<void> {
 }
 
 function printReport({ outcomes, faults, callTimesMs }: Report, print: Options['print']): void {
-  print(`  attempts: ${OUTCOMES.map((outcome) => `${outcomes[outcome]} ${outcome}`).join(', ')}`);
+  print(`  attempts: ${OUTCOMES.map((outcome) => `${outcome} ${outcomes[outcome]}`).join(', ')}`);
   const [half, most, slowest] = [0.5, 0.99, 1].map((part) => percentile(callTimesMs, part).toFixed(0));
   print(`  a call with its repetitions took ${half} ms (median), ${most} ms (99 %), ${slowest} ms (slowest)`);
   for (const fault of faults) print(`  fault: ${fault}`);
