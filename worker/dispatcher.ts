@@ -10,6 +10,11 @@ import type { Tracing } from './tracing.ts';
 import { workflowStartOf } from './workflow-start.ts';
 
 const BATCH_SIZE = 32;
+/**
+ * More at once are dispatched no sooner: they wait for each other in Temporal, and where it is busy all of them past
+ * their deadline, to be asked for again. Even if every call takes until its deadline, a batch ends before its lease.
+ */
+const CALLS_AT_ONCE = 8;
 const CALL_TIMEOUT_MS = 2_000;
 const POLL_INTERVAL_MS = 1_000;
 
@@ -66,7 +71,7 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
 /** @returns whether the batch was full, so that there may be more */
 async function dispatchBatch({ db, client, log, traceDispatch = untraced }: DispatcherDeps): Promise<boolean> {
   const rows = await claimOutbox(db, BATCH_SIZE);
-  const outcomes = await Promise.all(rows.map(async (row) => ({ row, error: await traceDispatch(row, () => dispatch(client, row)) })));
+  const outcomes = await dispatchAll(rows, (row) => traceDispatch(row, () => dispatch(client, row)));
   const failed = outcomes.filter(({ error }) => error !== undefined);
   await deleteOutbox(
     db,
@@ -82,6 +87,19 @@ async function dispatchBatch({ db, client, log, traceDispatch = untraced }: Disp
     log.warn({ rows: failed.length, reason }, 'Temporal did not take what was dispatched; it is tried again');
   }
   return rows.length === BATCH_SIZE;
+}
+
+type Outcome = { readonly row: OutboxRow; readonly error: string | undefined };
+
+/** In lanes that share what is left: each takes the next row as soon as its call has ended. */
+async function dispatchAll(rows: readonly OutboxRow[], dispatchRow: (row: OutboxRow) => Promise<string | undefined>): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  const left = rows.values();
+  const lane = async (): Promise<void> => {
+    for (const row of left) outcomes.push({ row, error: await dispatchRow(row) });
+  };
+  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, lane));
+  return outcomes;
 }
 
 const untraced: Tracing['traceDispatch'] = (_row, dispatchRow) => dispatchRow();
