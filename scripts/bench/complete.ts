@@ -3,11 +3,14 @@
  * bare workflow with one signal and three local activities that insert a row each, on the same servers.
  *
  * A turn has two parts: as many as the turn has are begun and waited for until all wait for their money, or their
- * signal; then all are paid, or rung, and waited for until the last has stored its end.
+ * signal; then all are paid, or rung, and waited for until the last has stored its end. The CPU time of each is told
+ * beside, since a machine with other work leaves that as it is.
  */
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
+import { readStack } from '../stack/state.ts';
 import { type Bench, inParallel } from './bench.ts';
+import { cpuMs } from './cpu.ts';
 import { figure, printTable, ratios } from './figure.ts';
 import { type Ground, onOwnGround } from './ground.ts';
 import { untilTrue } from './load.ts';
@@ -27,6 +30,9 @@ type Contender = {
 };
 
 type Turn = { readonly wholePerSecond: number; readonly secondPartPerSecond: number };
+/** Who uses the CPU, by name. */
+type Users = Readonly<Record<string, readonly number[]>>;
+type Measured = Turn & { readonly cpuMsEach: Readonly<Record<string, number>> };
 
 export const complete: Bench = {
   usage: 'complete [--rounds <n>] [--settlements <n>]   (5, 100)',
@@ -35,12 +41,17 @@ export const complete: Bench = {
     const { values } = parseArgs({ args: [...args], options });
     const count = Number(values.settlements);
     return await onOwnGround(async (ground) => {
-      await Promise.all([ground.start('api', 'api/main.ts', 'API ready'), ground.start('worker', 'worker/main.ts', 'worker ready')]);
-      const contenders = await Promise.all([settlement(ground), bareWorkflow(ground)]);
+      const api = await ground.start('api', 'api/main.ts', 'API ready');
+      const worker = await ground.start('worker', 'worker/main.ts', 'worker ready');
+      const bareWorker = await ground.start('bare-worker', 'scripts/bench/bare-worker.ts', 'bare worker ready');
+      const servers = readStack()?.processes ?? {};
+      const pidsOf = (name: string) => [servers[name]?.pid ?? []].flat();
+      const users = { API: [api.pid], worker: [worker.pid, bareWorker.pid], Temporal: pidsOf('Temporal'), PostgreSQL: pidsOf('PostgreSQL') };
+      const contenders = [await settlement(ground), bareWorkflow(ground)];
       for (const contender of contenders) await takeTurn(contender, WARM_UP);
-      const found = new Map<Contender, Turn[]>(contenders.map((contender) => [contender, []]));
+      const found = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
       for (let round = 0; round < Number(values.rounds); round += 1) {
-        for (const contender of contenders) found.get(contender)?.push(await takeTurn(contender, count));
+        for (const contender of contenders) found.get(contender)?.push(await measureTurn(contender, count, users));
         console.log(`round ${round + 1} of ${values.rounds}`);
       }
       report(found);
@@ -48,6 +59,13 @@ export const complete: Bench = {
     });
   },
 };
+
+async function measureTurn(contender: Contender, count: number, users: Users): Promise<Measured> {
+  const usedMs = () => Object.entries(users).map(([name, pids]) => [name, cpuMs(pids)] as const);
+  const before = new Map(usedMs());
+  const turn = await takeTurn(contender, count);
+  return { ...turn, cpuMsEach: Object.fromEntries(usedMs().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / count])) };
+}
 
 async function takeTurn(contender: Contender, count: number): Promise<Turn> {
   const [waitedBefore, overBefore] = [await contender.countWaiting(), await contender.countOver()];
@@ -65,7 +83,7 @@ async function takeTurn(contender: Contender, count: number): Promise<Turn> {
   return { wholePerSecond: perSecond(begunMs), secondPartPerSecond: perSecond(rungMs) };
 }
 
-function report(found: ReadonlyMap<Contender, readonly Turn[]>): void {
+function report(found: ReadonlyMap<Contender, readonly Measured[]>): void {
   const [ours = []] = found.values();
   const rows = [...found].map(([{ name }, turns]) => {
     const columns = [(turn: Turn) => turn.wholePerSecond, (turn: Turn) => turn.secondPartPerSecond].flatMap((pick) => [
@@ -75,6 +93,9 @@ function report(found: ReadonlyMap<Contender, readonly Turn[]>): void {
     return [name, ...columns];
   });
   printTable(['what', 'whole life /s', 'settlement to it', 'from the event to the end /s', 'settlement to it'], rows);
+  const users = Object.keys(ours[0]?.cpuMsEach ?? {});
+  const cpuRows = [...found].map(([{ name }, turns]) => [name, ...users.map((user) => figure(turns.map(({ cpuMsEach }) => cpuMsEach[user] ?? Number.NaN)))]);
+  printTable(['CPU ms each', ...users], cpuRows);
 }
 
 /** Asks the database alone, as it is cheaper than what it waits for. */
@@ -89,8 +110,7 @@ async function settlement(ground: Ground): Promise<Contender> {
   return { name: 'card settlement', begin: payer.settle, ring: payer.pay, countWaiting: reached('awaiting_funds'), countOver: reached('settled') };
 }
 
-async function bareWorkflow(ground: Ground): Promise<Contender> {
-  await ground.start('bare-worker', 'scripts/bench/bare-worker.ts', 'bare worker ready');
+function bareWorkflow(ground: Ground): Contender {
   const { client } = ground.temporal;
   const stored = (step: number) => counter(ground, `SELECT count(*) FROM bare_step WHERE step = ${step}`);
   const begin = async (): Promise<string> => {
