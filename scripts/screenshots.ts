@@ -3,7 +3,8 @@
  * `.local/screenshots`, light and dark, wide and as narrow as a telephone. For looking at; no test reads them.
  *
  * Options: `--url <API>` and `--temporal-ui <address>`; by default the stack that `npm start` runs in this clone, or
- * one that is started for this. It makes settlements of its own to look at.
+ * one that is started for this. It makes settlements of its own to look at. `--only <beginning of a name>` leaves the
+ * other pictures out.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -28,7 +29,11 @@ const LOAD_TIMEOUT_MS = 60_000;
 const SETTLE_MS = 1_500;
 
 async function shoot(browser: Browser, screen: (typeof SCREENS)[number], view: View, folder: string): Promise<string> {
-  const context = await browser.newContext({ colorScheme: screen.colorScheme, viewport: { width: screen.width, height: HEIGHT }, locale: 'en-US' });
+  const context = await browser.newContext({
+    colorScheme: screen.colorScheme,
+    viewport: { width: screen.width, height: view.height ?? HEIGHT },
+    locale: 'en-US',
+  });
   try {
     context.setDefaultTimeout(LOAD_TIMEOUT_MS);
     const page = await context.newPage();
@@ -45,7 +50,7 @@ async function shoot(browser: Browser, screen: (typeof SCREENS)[number], view: V
   }
 }
 
-const { values } = parseArgs({ options: { url: { type: 'string' }, 'temporal-ui': { type: 'string' } } });
+const { values } = parseArgs({ options: { url: { type: 'string' }, 'temporal-ui': { type: 'string' }, only: { type: 'string', default: '' } } });
 const stack = await borrowStack(values.url, console.log);
 try {
   const temporalUi = values['temporal-ui'] ?? (values.url === undefined ? findRunningStack()?.temporalUiUrl : undefined);
@@ -57,7 +62,8 @@ try {
   const browser = await startBrowser();
   const files: string[] = [];
   try {
-    for (const screen of SCREENS) for (const view of views) files.push(await shoot(browser, screen, view, folder));
+    for (const screen of SCREENS)
+      for (const view of views.filter(({ name }) => name.startsWith(values.only))) files.push(await shoot(browser, screen, view, folder));
   } finally {
     await browser.close();
   }

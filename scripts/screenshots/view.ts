@@ -14,10 +14,14 @@ export type View = {
   ready(page: Page): Promise<unknown>;
   /** One too long to be looked at whole is shown by its first screen. */
   readonly isLong?: boolean;
+  /** Of the screen, where what is to be seen scrolls inside of the page. */
+  readonly height?: number;
 };
 
 const NAMESPACE = 'default';
-const COLUMNS = ['Status', 'Workflow ID', 'Type', 'SettlementStatus', 'WaitingFor', 'Corridor', 'PaymentMethod', 'Start'];
+const HISTORY_HEIGHT = 1_600;
+/** What is looked for comes before the id, which is as wide as the rest. */
+const COLUMNS = ['Status', 'SettlementStatus', 'WaitingFor', 'Corridor', 'PaymentMethod', 'Start', 'Workflow ID'];
 
 const drawn = (page: Page): Promise<unknown> => page.locator('h1').first().waitFor();
 
@@ -37,23 +41,19 @@ export async function temporalViews(url: string, { settled, waiting }: Subjects)
     localStorage: { 'namespace-workflow-table-columns': JSON.stringify({ [NAMESPACE]: COLUMNS.map((label) => ({ label, pinned: false })) }) },
     ready: (page) => page.getByText('settlement:').first().waitFor(),
   });
-  const run = async (name: string, settlementId: string): Promise<View> => {
+  const run = async (name: string, settlementId: string): Promise<View[]> => {
     const workflow = `namespaces/${NAMESPACE}/workflows/${encodeURIComponent(settlementWorkflowId(settlementId))}`;
-    return {
-      name,
-      url: `${url}/${workflow}/${await readRunId(`${url}/api/v1/${workflow}`)}/history`,
-      ready: (page) =>
-        page
-          .getByText(/settlement by/)
-          .first()
-          .waitFor(),
-    };
+    const runUrl = `${url}/${workflow}/${await readRunId(`${url}/api/v1/${workflow}`)}`;
+    return [
+      { name: `${name}-history`, url: `${runUrl}/history`, height: HISTORY_HEIGHT, ready: (page) => page.getByText('Event History').first().waitFor() },
+      { name: `${name}-details`, url: `${runUrl}/user-metadata`, ready: (page) => page.getByText('Current Details').first().waitFor() },
+    ];
   };
   return [
     list('temporal-settlements', 'WorkflowType="settlement"'),
     list('temporal-waiting-for-card', 'ExecutionStatus="Running" AND WaitingFor="card evidence"'),
-    await run('temporal-waiting', waiting),
-    await run('temporal-settled', settled),
+    ...(await run('temporal-waiting', waiting)),
+    ...(await run('temporal-settled', settled)),
   ];
 }
 
