@@ -132,7 +132,11 @@ export function recipientStatusAfter(
 }
 
 /** What is to be known of a verification to start or ring its workflow. */
-export const verificationMessage = (verification: Verification, signal: OutboxSignal | null, requestId: string): OutboxMessage => ({
+export const verificationMessage = (
+  verification: Pick<Verification, 'verificationId' | 'orgId' | 'verificationType' | 'provider'>,
+  signal: OutboxSignal | null,
+  requestId: string,
+): OutboxMessage => ({
   kind: 'verification',
   objectId: verification.verificationId,
   signal,

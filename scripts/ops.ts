@@ -1,6 +1,6 @@
 /**
- * `npm run ops -- <command> …`: what operators see and decide by hand, in the environment that is configured. Each act
- * and its audit entry are one transaction.
+ * `npm run ops -- <command> …`: what operators see and decide by hand, in the environment that is configured, or on the
+ * stack that runs in this clone. Each act and its audit entry are one transaction.
  */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +16,8 @@ import { GATE_USAGE, gateCommand } from './ops/gate.ts';
 import { KEYS_USAGE, keysCommand } from './ops/keys.ts';
 import { cancel, redispatch, resolve } from './ops/settlement.ts';
 import { stuck, waiting } from './ops/waiting.ts';
+import { localDirectory } from './stack/place.ts';
+import { completeEnvironment } from './stack/state.ts';
 
 type Command = {
   /** @returns whether it was done */
@@ -33,7 +35,7 @@ const done =
 const COMMANDS = new Map<string, Command>([
   ['waiting', { run: done(waiting), usage: ['waiting'] }],
   ['stuck', { run: done(stuck), usage: ['stuck'] }],
-  ['redispatch', { run: done(redispatch), usage: ['redispatch <settlement id> --operator <name> --note <why>'] }],
+  ['redispatch', { run: done(redispatch), usage: ['redispatch <settlement id>|--all --operator <name> --note <why>'] }],
   ['cancel', { run: done(cancel), usage: ['cancel <settlement id> --operator <name> --note <why>'] }],
   ['resolve', { run: resolve, usage: [`resolve <settlement id> ${RESOLUTION_OUTCOMES.join('|')} --operator <name> --note <how it is known>`] }],
   ['retry-delivery', { run: done(retryDelivery), usage: ['retry-delivery <delivery id> --operator <name> --note <why>'] }],
@@ -59,7 +61,7 @@ export async function runOps(deps: OpsDeps, [name = '', ...args]: readonly strin
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const config = loadConfig();
+  const config = loadConfig(completeEnvironment(process.env), localDirectory);
   const { runtime, databaseUrl, workerDeployment } = config;
   let temporal: TemporalClient | undefined;
   const client = () => {

@@ -8,7 +8,12 @@ export type AuditEntry = Omit<typeof auditEntries.$inferSelect, 'auditId' | 'org
 
 /** @param orgId whose object it was; null for what concerns the whole service */
 export async function insertAuditEntry(tx: Tx, orgId: string | null, entry: AuditEntry): Promise<void> {
-  await tx.insert(auditEntries).values({ ...entry, orgId, auditId: newId() });
+  await insertAuditEntries(tx, [{ ...entry, orgId }]);
+}
+
+/** Several at once, in one statement. */
+export async function insertAuditEntries(tx: Tx, entries: readonly (AuditEntry & { readonly orgId: string | null })[]): Promise<void> {
+  if (entries.length > 0) await tx.insert(auditEntries).values(entries.map((entry) => ({ ...entry, auditId: newId() })));
 }
 
 /** The last time that this was done to an object whose id begins so. */

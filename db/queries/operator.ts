@@ -1,9 +1,12 @@
 /** What operators look for across organizations: what waits, what has stopped, and whose it is. Bounded, by index. */
-import { asc, eq, sql } from 'drizzle-orm';
-import type { OutboxKind } from '../../domain/outbox.ts';
+import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
+import { deliveryMessage, type OutboxKind, type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
+import { verificationMessage } from '../../domain/verification.ts';
 import type { Queryable, Tx } from '../client.ts';
+import { settlements } from '../schema/settlement.ts';
+import { verifications } from '../schema/verification.ts';
 import { webhookDeliveries } from '../schema/webhook.ts';
 import { OPEN_STATUSES, OVERDUE_GRACE_MS } from './metric.ts';
 
@@ -109,3 +112,42 @@ const withDates = (row: WaitingSettlement): WaitingSettlement => ({
   since: new Date(row.since),
   expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt),
 });
+
+/** Something that a workflow should run for, and what has it started. */
+export type OpenObject = { readonly orgId: string; readonly message: OutboxMessage };
+
+/** Settlements that are not at an end, in the order of their ids. */
+export async function listOpenSettlements(db: Queryable, after: string, limit: number, requestId: string): Promise<OpenObject[]> {
+  const { settlementId, orgId, corridor, paymentMethod, status } = settlements;
+  const rows = await db
+    .select({ settlementId, orgId, corridor, paymentMethod })
+    .from(settlements)
+    .where(and(inArray(status, OPEN_STATUSES), gt(settlementId, after)))
+    .orderBy(asc(settlementId))
+    .limit(limit);
+  return rows.map((row) => ({ orgId: row.orgId, message: settlementMessage(row, 'evidenceRecorded', requestId) }));
+}
+
+/** Verifications that nobody has decided, in the order of their ids. */
+export async function listOpenVerifications(db: Queryable, after: string, limit: number, requestId: string): Promise<OpenObject[]> {
+  const { verificationId, orgId, verificationType, provider, status } = verifications;
+  const rows = await db
+    .select({ verificationId, orgId, verificationType, provider })
+    .from(verifications)
+    .where(and(inArray(status, ['pending', 'in_review']), gt(verificationId, after)))
+    .orderBy(asc(verificationId))
+    .limit(limit);
+  return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'verificationDecided', requestId) }));
+}
+
+/** Deliveries that are not finished, in the order of their ids. None is attempted before its time. */
+export async function listOpenDeliveries(db: Queryable, after: string, limit: number, requestId: string): Promise<OpenObject[]> {
+  const { deliveryId, webhookId, orgId, generation, status } = webhookDeliveries;
+  const rows = await db
+    .select({ deliveryId, webhookId, orgId, generation })
+    .from(webhookDeliveries)
+    .where(and(eq(status, 'pending'), gt(deliveryId, after)))
+    .orderBy(asc(deliveryId))
+    .limit(limit);
+  return rows.map((row) => ({ orgId: row.orgId, message: deliveryMessage(row, null, requestId) }));
+}

@@ -9,6 +9,8 @@ export type AuditAction =
   | 'gate_approve'
   | 'gate_revoke'
   | 'settlement_redispatch'
+  | 'verification_redispatch'
+  | 'delivery_redispatch'
   | 'settlement_cancel'
   | 'keys_record'
   | 'keys_reseal'

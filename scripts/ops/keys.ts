@@ -14,7 +14,7 @@ import { reseal } from './reseal.ts';
 
 export const KEYS_USAGE = ['keys list', 'keys record --operator <name> --note <why>', 'keys reseal --operator <name> --note <why>'] as const;
 
-export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys'>;
+export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys' | 'payloadKeys'>;
 
 const VERBS = ['list', 'record', 'reseal'] as const;
 const UNKNOWN = 'unknown';
@@ -24,8 +24,10 @@ const LISTS = [
   ['ENCRYPTION_KEYS', ({ encryptionKeys }: KeyRing) => encryptionKeys],
   ['API_KEY_PEPPER', ({ apiKeyPeppers }: KeyRing) => apiKeyPeppers],
   ['CERTIFICATE_SIGNING_KEY', ({ certificateSigningKeys }: KeyRing) => certificateSigningKeys],
+  ['TEMPORAL_PAYLOAD_KEYS', ({ payloadKeys }: KeyRing) => payloadKeys ?? []],
 ] as const;
 type ListName = (typeof LISTS)[number][0];
+type CountedName = Exclude<ListName, 'TEMPORAL_PAYLOAD_KEYS'>;
 
 /** @returns false when something is still sealed by a key that is not the active one */
 export async function keysCommand(deps: OpsDeps, [name = '', ...args]: readonly string[]): Promise<boolean> {
@@ -57,8 +59,8 @@ async function recordChanges(deps: OpsDeps, tx: Tx, { operator, note }: KeysAct)
   const changes: string[] = [];
   for (const [name, keysOf] of LISTS) {
     const [now, before] = [idsOf(keysOf(deps.keys)), await recordedIds(tx, name)];
-    if (now === before?.ids) continue;
-    const change = `${name} from ${before?.ids ?? 'nothing recorded'} to ${now}`;
+    if (now === (before?.ids ?? '')) continue;
+    const change = `${name} from ${before?.ids ?? 'nothing recorded'} to ${now || 'none'}`;
     await insertAuditEntry(tx, null, { objectId: `${name}:${now}`, action: 'keys_record', operator, note: `${change}: ${note}`, at: deps.now() });
     changes.push(`Recorded: ${change}.`);
   }
@@ -85,8 +87,9 @@ async function list(deps: OpsDeps): Promise<void> {
     { accessMode: 'read only' },
   );
   for (const [name, keysOf] of LISTS) {
+    if (keysOf(deps.keys).length === 0) continue;
     deps.print(`${name}: ${await recordOf(deps.db, name, idsOf(keysOf(deps.keys)))}`);
-    for (const line of linesOf(name, keysOf(deps.keys), uses[name])) deps.print(`  ${line}`);
+    for (const line of name === 'TEMPORAL_PAYLOAD_KEYS' ? rolesOf(keysOf(deps.keys)) : linesOf(name, keysOf(deps.keys), uses[name])) deps.print(`  ${line}`);
   }
 }
 
@@ -97,13 +100,17 @@ async function recordOf(db: Database, name: ListName, now: string): Promise<stri
 }
 
 /** What hangs on a key, and what that means for one that is old or gone. */
-const WORDS: Record<ListName, { readonly things: string; readonly old: string; readonly gone: string }> = {
+const WORDS: Record<CountedName, { readonly things: string; readonly old: string; readonly gone: string }> = {
   ENCRYPTION_KEYS: { things: 'sealed texts', old: 'still opens them; keys reseal', gone: 'NOT CONFIGURED, nothing can open them' },
   API_KEY_PEPPER: { things: 'API keys', old: 'still verifies them; they move as they are used', gone: 'NOT CONFIGURED, they are refused' },
   CERTIFICATE_SIGNING_KEY: { things: 'certificates', old: 'still published, for ever', gone: 'NOT CONFIGURED, they do not verify' },
 };
 
-function linesOf(name: ListName, keys: readonly { readonly id: string }[], uses: ReadonlyMap<string, number>): string[] {
+/** What Temporal keeps is not ours to count. */
+const rolesOf = (keys: readonly { readonly id: string }[]): string[] =>
+  keys.map(({ id }, place) => `${id}: ${place === 0 ? 'active' : 'still opens what histories hold; as long as they are kept'}`);
+
+function linesOf(name: CountedName, keys: readonly { readonly id: string }[], uses: ReadonlyMap<string, number>): string[] {
   const { things, old, gone } = WORDS[name];
   const configured = keys.map(({ id }, place) => {
     const count = uses.get(id) ?? 0;

@@ -10,6 +10,7 @@ import { RESOLUTION_OUTCOMES } from '../../domain/review.ts';
 import { isTerminal } from '../../domain/settlement.ts';
 import { runResolve } from '../sandbox/resolve.ts';
 import { newRequestId, type OpsDeps, oneOf, read, readAct, readArgs, readOperator, readText } from './command.ts';
+import { ALL, redispatchAll } from './redispatch-all.ts';
 
 const ACT = ['operator', 'note'] as const;
 
@@ -20,6 +21,11 @@ const ACT = ['operator', 'note'] as const;
  * @throws DomainError `not_found`; `state_conflict` for a settlement at its end
  */
 export async function redispatch(deps: OpsDeps, args: readonly string[]): Promise<void> {
+  if (args.includes(ALL))
+    return await redispatchAll(
+      deps,
+      args.filter((arg) => arg !== ALL),
+    );
   const { objectId: settlementId, operator, note } = readAct('settlement', readArgs(args, ACT, 1));
   await deps.db.transaction(async (tx) => {
     const orgId = await getOwner(tx, settlementId);

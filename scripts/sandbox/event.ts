@@ -1,6 +1,6 @@
 /** `event`: has a settlement's simulated provider send an event, by the test helper (contract §6). */
 import { parseArgs } from 'node:util';
-import { findRunningStack } from '../stack/state.ts';
+import { nameRunningStack } from '../stack/state.ts';
 import type { SandboxCommand } from './command.ts';
 
 export const event: SandboxCommand = {
@@ -8,7 +8,7 @@ export const event: SandboxCommand = {
   run: async (args) => {
     const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: { amount: { type: 'string' }, url: { type: 'string' } } });
     const [settlementId = '', name = ''] = positionals;
-    const url = values.url ?? findRunningStack()?.apiUrl;
+    const url = values.url ?? nameRunningStack()?.apiUrl;
     const apiKey = process.env['API_KEY'];
     if (!url || !apiKey) {
       console.error(

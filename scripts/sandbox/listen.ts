@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { parseArgs, styleText } from 'node:util';
 import { z } from 'zod';
-import { findRunningStack } from '../stack/state.ts';
+import { nameRunningStack } from '../stack/state.ts';
 import type { SandboxCommand } from './command.ts';
 import { ADVICE, diagnose } from './webhook-diagnosis.ts';
 
@@ -23,7 +23,7 @@ export const listen: SandboxCommand = {
     });
     const given = values.secret ?? process.env['WEBHOOK_SECRET'];
     const apiKey = process.env['API_KEY'];
-    const apiUrl = values.url ?? findRunningStack()?.apiUrl;
+    const apiUrl = values.url ?? nameRunningStack()?.apiUrl;
     if (given === undefined && (apiKey === undefined || apiUrl === undefined)) {
       console.error("Give the subscription's secret with --secret, or set API_KEY while a stack is running, to subscribe from here.");
       return 1;

@@ -9,7 +9,7 @@ import { RESOLUTION_OUTCOMES, type Resolution, resolutionFault } from '../../dom
 import type { SettlementStatus } from '../../domain/settlement.ts';
 import { connectTemporal } from '../../worker/temporal.ts';
 import { resolveReview, settlementWorkflowId } from '../../workflows/contract.ts';
-import { findRunningStack } from '../stack/state.ts';
+import { nameRunningStack } from '../stack/state.ts';
 import type { SandboxCommand } from './command.ts';
 
 const CALL_TIMEOUT_MS = 30_000;
@@ -31,7 +31,7 @@ export const resolve: SandboxCommand = {
       console.error(`Not resolved: ${fault}.`);
       return 1;
     }
-    const TEMPORAL_ADDRESS = process.env['TEMPORAL_ADDRESS'] || findRunningStack()?.temporalAddress;
+    const TEMPORAL_ADDRESS = process.env['TEMPORAL_ADDRESS'] || nameRunningStack()?.temporalAddress;
     if (!TEMPORAL_ADDRESS) {
       console.error('No stack is running in this clone: run `npm start` in another terminal, or set TEMPORAL_ADDRESS.');
       return 1;

@@ -149,7 +149,7 @@ describe('keys reseal', () => {
   });
 });
 
-test('a rotation: every text opens by the new key alone, twice changes nothing, and the old key can go', async () => {
+test('a rotation: every text opens by the new key alone, twice changes nothing, and the old key can go', { timeout: 60_000 }, async () => {
   // What the test before left under a key of its own is nothing that this one is about.
   const left = await createTestApi({ config: { smtpUrl: 'smtp://127.0.0.1:1' } });
   const [previous, previousCaller] = [api, caller];

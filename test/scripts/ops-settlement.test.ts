@@ -54,6 +54,9 @@ describe('without Temporal', () => {
     ['redispatch of what is not there', ['redispatch', 'stl_none', ...ACT]],
     ['redispatch of what has ended', () => ['redispatch', ended, ...ACT]],
     ['redispatch of two', () => ['redispatch', accepted, funded, ...ACT]],
+    ['redispatch of all by nobody', ['redispatch', '--all', '--note', 'why']],
+    ['redispatch of all without a reason', ['redispatch', '--all', '--operator', 'ana']],
+    ['redispatch of all and of one', () => ['redispatch', accepted, '--all', ...ACT]],
     ['resolve as something else', () => ['resolve', accepted, 'maybe', ...ACT]],
     ['resolve without a reason', () => ['resolve', accepted, 'paid', '--operator', 'ana']],
   ] as const)('%s is refused with 1, and nothing is written', async (_what, args) => {
@@ -79,6 +82,28 @@ describe('without Temporal', () => {
       await api.connection.pool.query('ALTER TABLE audit_entries_away RENAME TO audit_entries');
     }
     expect((await readSettlement({ api }, caller, accepted)).status).toBe('accepted');
+  });
+
+  test('redispatch of all asks once for everything that is open, however much there is, each with its audit entry', async () => {
+    const { pool } = api.connection;
+    await pool.query(
+      `INSERT INTO settlements SELECT (jsonb_populate_record(s, jsonb_build_object('settlement_id', 'stl_copy_' || n))).*
+       FROM settlements s, generate_series(1, 250) n WHERE settlement_id = $1`,
+      [accepted],
+    );
+    await pool.query('DELETE FROM outbox');
+    const isOpen = `status NOT IN ('settled', 'rejected', 'expired', 'failed', 'canceled')`;
+    const { rows: open } = await pool.query(`SELECT settlement_id FROM settlements WHERE ${isOpen} ORDER BY settlement_id`);
+    expect(await ops('redispatch', '--all', ...ACT)).toBe(0);
+    expect(printed).toContain(`settlements: ${open.length} will be started or rung again.`);
+    const { rows: asked } = await pool.query(`SELECT object_id AS settlement_id FROM outbox WHERE kind = 'settlement' ORDER BY object_id`);
+    expect(asked).toEqual(open);
+    const { rows: audited } = await pool.query(
+      `SELECT count(*)::int AS n FROM audit_entries WHERE action = 'settlement_redispatch' AND object_id LIKE 'stl_copy_%'`,
+    );
+    expect(audited).toEqual([{ n: 250 }]);
+    await pool.query(`DELETE FROM outbox`);
+    await pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'stl_copy_%'`);
   });
 
   test('a settlement whose start was lost is started by redispatch', async () => {

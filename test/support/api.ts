@@ -15,7 +15,7 @@ import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.t
 import type { Scope } from '../../domain/scope.ts';
 import type { KeyRing } from '../../scripts/ops/keys.ts';
 import { createConformance } from './conformance.ts';
-import { createTestDatabase } from './postgres.ts';
+import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
 export const TEST_SECRETS = {
   apiKeyPepper: { id: 'test-1', secret: 'test-pepper-test-pepper-test-pepper' },
@@ -31,6 +31,7 @@ export const TEST_KEYS: KeyRing = {
   encryptionKeys: [TEST_SECRETS.encryption],
   apiKeyPeppers: [TEST_SECRETS.apiKeyPepper],
   certificateSigningKeys: [TEST_SECRETS.signing],
+  payloadKeys: undefined,
 };
 
 export type Caller = { readonly orgId: string; readonly keyId: string; readonly apiKey: string };
@@ -58,10 +59,16 @@ export type TestApi = {
 };
 
 export async function createTestApi(
-  options: { runtime?: RuntimeEnvironment; deps?: Partial<ApiDeps>; config?: Partial<ApiDeps['config']>; logger?: FastifyBaseLogger } = {},
+  options: {
+    runtime?: RuntimeEnvironment;
+    deps?: Partial<ApiDeps>;
+    config?: Partial<ApiDeps['config']>;
+    logger?: FastifyBaseLogger;
+    database?: TestDatabase;
+  } = {},
 ): Promise<TestApi> {
   const runtime = options.runtime ?? 'local-sandbox';
-  const database = await createTestDatabase();
+  const database = options.database ?? (await createTestDatabase());
   const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });
   let nudgeCount = 0;
   const deps: ApiDeps = {

@@ -6,8 +6,11 @@ import { sharedResource } from './resource.ts';
 
 const Server = z.object({ serverUrl: z.string(), template: z.string() });
 
+/** Where a test's data is, and how it goes away. */
+export type TestDatabase = { readonly databaseUrl: string; readonly drop: () => Promise<void> };
+
 /** An empty database with the current schema. `drop` ends whatever is still connected to it. */
-export async function createTestDatabase(): Promise<{ databaseUrl: string; drop: () => Promise<void> }> {
+export async function createTestDatabase(): Promise<TestDatabase> {
   const { serverUrl, template } = await sharedResource('postgres', Server);
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await administer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);

@@ -37,7 +37,7 @@ export type StackOptions = {
   readonly deliveries?: boolean;
   readonly activities?: Partial<ActivityDeps>;
   /** The runtime and the configuration of all of it. */
-  readonly api?: Pick<NonNullable<Parameters<typeof createTestApi>[0]>, 'runtime' | 'config'>;
+  readonly api?: Pick<NonNullable<Parameters<typeof createTestApi>[0]>, 'runtime' | 'config' | 'database'>;
   /** Keeps traces of all of it. */
   readonly tracing?: Tracing;
 };
