@@ -29,6 +29,7 @@ let stack: TestStack;
 let caller: Caller;
 let running: { readonly stop: () => Promise<void> }[];
 let printed: string[];
+let aheadMs: number;
 
 beforeAll(async () => {
   ({ address } = await sharedResource('dev-server', z.object({ address: z.string() })));
@@ -38,6 +39,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   running = [];
   printed = [];
+  aheadMs = 0;
   stack = await startStack({ worker: false });
   caller = await stack.api.createCaller();
 });
@@ -72,7 +74,7 @@ const ops = (...args: string[]) =>
       keys: TEST_KEYS,
       workerDeployment: { deploymentName: DEPLOYMENT, buildId: 'of-the-operator' },
       client: () => stack.temporal,
-      now: () => new Date(),
+      now: () => new Date(Date.now() + aheadMs),
       print: (line) => printed.push(line),
     },
     ['deployment', ...args],
@@ -126,7 +128,12 @@ test('of versions, the promoted one serves: waiting settlements go on in the new
   await pay(early);
   expect(await stepsOf(early)).toEqual([]);
 
-  await untilDone('promote', 'b', ...ACT);
+  aheadMs = 91_000;
+  expect(await ops('promote', 'b', ...ACT), 'a worker that has not asked for a minute and a half is gone').toBe(1);
+  aheadMs = 0;
+  expect(await ops('ramp', 'b', '0', ...ACT)).toBe(0);
+  expect(await shown()).toContain(`${DEPLOYMENT}: a serves, b 0 % of it`);
+  expect(await ops('promote', 'b', ...ACT)).toBe(0);
   await pay(second);
   await old.stop();
   await pay(third);
@@ -137,10 +144,14 @@ test('of versions, the promoted one serves: waiting settlements go on in the new
     expect(await stack.api.connection.db.select().from(certificates).where(eq(certificates.settlementId, id))).toHaveLength(1);
     expect((await readSettlement(stack, caller, id)).exceptions).toEqual([]);
   }
+  expect(await ops('unset', ...ACT)).toBe(1);
+  expect(printed.at(-1)).toContain('No worker without a version asks for workflows of settlement');
   const entries = await stack.api.connection.db.select().from(auditEntries);
-  expect(entries.map(({ orgId, objectId, action, operator, note }) => [orgId, objectId, action, operator, note])).toEqual(
-    ['a', 'b'].map((buildId) => [null, `${DEPLOYMENT}:${buildId}`, 'deployment_promote', 'ana', 'release of the day']),
-  );
+  expect(entries.map(({ orgId, objectId, action, operator, note }) => [orgId, objectId, action, operator, note])).toEqual([
+    [null, `${DEPLOYMENT}:a`, 'deployment_promote', 'ana', 'release of the day'],
+    [null, `${DEPLOYMENT}:b`, 'deployment_ramp', 'ana', '0 %: release of the day'],
+    [null, `${DEPLOYMENT}:b`, 'deployment_promote', 'ana', 'release of the day'],
+  ]);
 });
 
 test('without versions both builds serve one queue, and settlements of the old one settle under either', { timeout: 120_000 }, async () => {
