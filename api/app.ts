@@ -130,7 +130,10 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(pageRoutes(deps));
   app.get(
     '/openapi.json',
-    { config: { access: { auth: 'none' } }, schema: { tags: ['Service'], summary: 'This document', response: { 200: OpenApiDocument } } },
+    {
+      config: { access: { auth: 'none' } },
+      schema: { tags: ['Service'], operationId: 'getOpenApiDocument', summary: 'This document', response: { 200: OpenApiDocument } },
+    },
     async () => app.swagger(),
   );
 
