@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** They spend minutes waiting for servers, so that the others run beside them and not after them. */
@@ -13,9 +13,11 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** Files that run workflows need a process of their own: the SDK's runtime is one for each process. */
+const WITH_WORKERS = ['test/e2e/**/*.test.ts', 'test/workflows/**/*.test.ts', 'test/faults/**/*.test.ts', 'test/scripts/**/*.test.ts'];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     // The servers the tests talk to need the rest of a small machine.
@@ -25,5 +27,10 @@ export default defineConfig({
     // The first file that needs a server starts it, and builds the workflow bundle when the sources changed.
     hookTimeout: 90_000,
     reporters: ['default', ['json', { outputFile: '.local/test-report.json' }]],
+    projects: [
+      // Modules do nothing when they are imported and keep nothing, so that one import serves many files.
+      { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...configDefaults.exclude, ...WITH_WORKERS], isolate: false } },
+      { extends: true, test: { name: 'own', include: WITH_WORKERS } },
+    ],
   },
 });

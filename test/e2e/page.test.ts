@@ -135,7 +135,7 @@ test('the keyboard goes past the navigation to the content, and shows where it i
     await page.waitForURL(`${baseUrl}/status`);
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    expect(new URL(page.url()).hash).toBe('#main');
+    await page.waitForURL(`${baseUrl}/status#main`);
   });
 });
 
