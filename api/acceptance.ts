@@ -44,11 +44,14 @@ export type Accepted = Omit<CommandAnswer, 'resourceId'> & { readonly settlement
  * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `launch_gates_closed`; ValidationError. None binds the key.
  */
 export async function acceptSettlement(deps: ApiDeps, command: SettlementCommand, answer: AcceptanceAnswer): Promise<Accepted> {
-  const answered = await findAnswer(deps.db, command);
-  if (answered) return acceptedOf(answered);
   const priced = price(command);
   const payer = payerOf(deps, command);
-  if ('faults' in priced || 'faults' in payer) throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
+  if ('faults' in priced || 'faults' in payer) {
+    // A bound key is answered as it was, whatever its command would be worth now.
+    const answered = await findAnswer(deps.db, command);
+    if (answered) return acceptedOf(answered);
+    throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
+  }
   const accepted = await deps.db.transaction((tx) => commit(deps, tx, { ...command, ...payer }, priced.pricing, answer));
   deps.dispatcher.nudge();
   return accepted;

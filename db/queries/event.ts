@@ -33,8 +33,14 @@ export async function recordEvent(tx: Tx, event: NewEvent): Promise<string> {
     .select({ sequence: max(events.sequence) })
     .from(events)
     .where(eq(events.objectId, event.objectId));
+  return writeEvent(tx, event, (latest?.sequence ?? 0) + 1);
+}
+
+/** Writes the event of an object's creation, before which there can be none. */
+export const recordFirstEvent = (tx: Tx, event: NewEvent): Promise<string> => writeEvent(tx, event, 1);
+
+async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
   const eventId = newId();
-  const sequence = (latest?.sequence ?? 0) + 1;
   const envelope: EventEnvelope = {
     id: eventId,
     type: event.type,

@@ -13,7 +13,7 @@ import { type SettlementException, type SettlementTransition, settlementDetail, 
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
-import { recordEvent } from './event.ts';
+import { recordEvent, recordFirstEvent } from './event.ts';
 
 type SettlementRow = typeof settlements.$inferSelect;
 
@@ -27,7 +27,7 @@ export async function insertSettlement(tx: Tx, accepted: Settlement, paymentToke
   const { settlementId, version, status, createdAt, requestId } = accepted;
   await tx.insert(settlements).values({ ...accepted, paymentTokenSealed });
   await tx.insert(settlementTransitions).values({ settlementId, sequence: version, from: null, to: status, at: createdAt });
-  await recordEvent(tx, settlementEvent(accepted, EVENT_OF_STATUS[status], createdAt, requestId));
+  await recordFirstEvent(tx, settlementEvent(accepted, EVENT_OF_STATUS[status], createdAt, requestId));
 }
 
 export async function findSettlement(db: Queryable, orgId: string, settlementId: string): Promise<Settlement | undefined> {
