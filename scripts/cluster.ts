@@ -26,7 +26,7 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
   const env = withDefaults({ ...given, ...(values.rehearse && { RATE_LIMIT_PER_MINUTE: UNLIMITED_PER_MINUTE }) });
   const config = loadConfig({ ...env, DATABASE_URL: 'postgresql://127.0.0.1' }, localDirectory);
   const supervisor = await createSupervisor({ embedsDatabase: true, directory: clusterDirectory });
-  const { signal, stop } = stopInOrder(supervisor);
+  const { signal, stop } = stopInOrder(supervisor, values.rehearse ? new Error('the rehearsal was cut short.') : undefined);
   try {
     const cluster = await startCluster({ env, config, supervisor, signal });
     const [apiUrl = ''] = cluster.apiUrls;

@@ -21,13 +21,17 @@ export function checkNode(): void {
   throw new Error(`Node ${process.versions.node} is too old: install Node ${wantedMajor}.${wantedMinor} or later.`);
 }
 
-/** Stops the stack once, whatever asks for it first: a signal, a step that failed, a process that died. */
-export function stopInOrder(supervisor: Supervisor) {
+/**
+ * Stops the stack once, whatever asks for it first: a signal, a step that failed, a process that died.
+ *
+ * @param cutShort what it means that a signal came first, for a command that should have ended by itself
+ */
+export function stopInOrder(supervisor: Supervisor, cutShort?: Error) {
   const aborter = new AbortController();
   let failure: unknown;
   const onSecondSignal = () => say('Ended at once; the next start recovers.');
   const grace = closeWithGrace({ delay: STOP_TIMEOUT_MS, logger: false, onSecondSignal }, async ({ err, signal }) => {
-    failure ??= err;
+    failure ??= err ?? (signal && cutShort);
     if (failure !== undefined) complain(failure);
     if (signal) say(`\nStopping after ${signal}; once more ends at once.`);
     aborter.abort();
