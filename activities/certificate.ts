@@ -6,7 +6,7 @@ import { createHash, createPrivateKey, sign } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Tx } from '../db/client.ts';
 import { insertCertificate, listCertificateFacts } from '../db/queries/certificate.ts';
-import { recordEvent } from '../db/queries/event.ts';
+import { recordFirstEvent } from '../db/queries/event.ts';
 import { type CertificateFacts, certificateContent, certificateId, certificateResource } from '../domain/certificate.ts';
 import type { Settlement } from '../domain/settlement.ts';
 
@@ -63,7 +63,7 @@ export async function issueCertificate(
   const { certificate, inserted } = await insertCertificate(tx, { ...sealed, orgId, settlementId, issuedAt: issuance.at });
   const { certId, sha256, issuedAt } = certificate;
   if (inserted) {
-    await recordEvent(tx, {
+    await recordFirstEvent(tx, {
       orgId,
       objectType: 'certificate',
       objectId: certId,
