@@ -165,8 +165,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
   );
   const temporal = temporalConfig(given);
   const halves = deploymentFaults(given);
-  if (!parsed.success || 'fault' in temporal || halves.length > 0)
-    throw new ConfigError([...faultsOf(parsed), ...('fault' in temporal ? [temporal.fault] : []), ...halves]);
+  if (!parsed.success || 'fault' in temporal || halves.length > 0) throw new ConfigError([...faultsOf(parsed, temporal), ...halves]);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -208,7 +207,7 @@ export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<C
   const given = givenOf(env);
   const parsed = Environment.pick({ TEMPORAL_TLS: true, TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: true, TEMPORAL_PAYLOAD_KEYS: true }).safeParse(given);
   const temporal = temporalConfig(given);
-  if (!parsed.success || 'fault' in temporal) throw new ConfigError([...faultsOf(parsed), ...('fault' in temporal ? [temporal.fault] : [])]);
+  if (!parsed.success || 'fault' in temporal) throw new ConfigError(faultsOf(parsed, temporal));
   return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
 }
 
@@ -224,8 +223,9 @@ function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
 }
 
 /** A line for each variable and rule; a list that breaks one several times is told once. */
-function faultsOf(parsed: z.ZodSafeParseResult<unknown>): string[] {
-  return [...new Set(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`))];
+function faultsOf(parsed: z.ZodSafeParseResult<unknown>, temporal: ReturnType<typeof temporalConfig>): string[] {
+  const told = parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`);
+  return [...new Set(told), ...('fault' in temporal ? [temporal.fault] : [])];
 }
 
 /** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
