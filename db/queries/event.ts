@@ -8,10 +8,8 @@ import { ALL_EVENTS, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { events } from '../schema/event.ts';
-import { outbox } from '../schema/outbox.ts';
 import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
-import { currentTraceparent } from '../traceparent.ts';
-import { DELIVERY_KIND, deliveryContextSql } from './webhook-delivery.ts';
+import { enqueueDeliveriesSql } from './webhook-delivery.ts';
 
 export type NewEvent = {
   readonly orgId: string;
@@ -77,8 +75,7 @@ async function insertEventAndDeliveries(
       SELECT (${sql.param(deliveryIds)}::text[])[position], ${orgId}, webhook_id, ${eventId}, ${type}, CASE WHEN pending THEN 'pending' ELSE 'skipped' END,
         1, ${isPing}::boolean, 0, CASE WHEN pending THEN now() END, ${requestId}, now()
       FROM wanted
-      RETURNING delivery_id, org_id, webhook_id, generation, status
+      RETURNING delivery_id, org_id, webhook_id, generation, request_id, status
     )
-    INSERT INTO ${outbox} (kind, object_id, context, request_id, traceparent)
-    SELECT ${DELIVERY_KIND}, delivery_id, ${deliveryContextSql}, ${requestId}, ${currentTraceparent()}::text FROM delivery WHERE status = 'pending'`);
+    ${enqueueDeliveriesSql(sql`delivery WHERE status = 'pending'`, null)}`);
 }

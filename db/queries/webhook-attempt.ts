@@ -9,10 +9,8 @@ import type { OutboxSignal } from '../../domain/outbox.ts';
 import { type AttemptError, type AttemptOutcome, type DeliveryStatus, IN_FLIGHT_MAX } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { events } from '../schema/event.ts';
-import { outbox } from '../schema/outbox.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
-import { currentTraceparent } from '../traceparent.ts';
-import { DELIVERY_KIND, type DeliveryRow, deliveryContextSql } from './webhook-delivery.ts';
+import { type DeliveryRow, enqueueDeliveriesSql } from './webhook-delivery.ts';
 
 /** Longer than any attempt takes; one that dies gives its place back after it. */
 const LEASE_SECONDS = 30;
@@ -120,6 +118,5 @@ export async function wakeNextInLine(tx: Tx, webhookId: string): Promise<void> {
       )
       RETURNING delivery_id, org_id, webhook_id, generation, request_id
     )
-    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id, traceparent)
-    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}, ${deliveryContextSql}, request_id, ${currentTraceparent()}::text FROM next`);
+    ${enqueueDeliveriesSql(sql`next`, signal)}`);
 }

@@ -2,7 +2,7 @@
  * Deliveries: one row per event and subscription, however often it is delivered again. A delivery changes only under
  * its subscription's lock, together with the request to tell its workflow.
  */
-import { and, asc, count, desc, eq, inArray, max, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, inArray, max, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import { deliveryMessage, type OutboxKind, type OutboxSignal } from '../../domain/outbox.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -16,8 +16,18 @@ import { enqueue } from './outbox.ts';
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
 /** What the outbox is told of each delivery that a statement has changed. */
-export const DELIVERY_KIND = 'webhook_delivery' satisfies OutboxKind;
-export const deliveryContextSql = sql.raw(`jsonb_build_object('orgId', org_id, 'webhookId', webhook_id, 'generation', generation::text)`);
+const DELIVERY_KIND = 'webhook_delivery' satisfies OutboxKind;
+
+/**
+ * The end of a statement: asks Temporal to start the deliveries of `source`, or to ring them where there is a signal.
+ *
+ * @param source rows with delivery_id, org_id, webhook_id, generation and request_id
+ */
+export const enqueueDeliveriesSql = (source: SQL, signal: string | null): SQL => sql`
+    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id, traceparent)
+    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}::text, jsonb_build_object('orgId', org_id, 'webhookId', webhook_id, 'generation', generation::text),
+      request_id, ${currentTraceparent()}::text
+    FROM ${source}`;
 
 /** Newest first, each with its attempts as they were at one moment; a fixed number of queries however many there are. */
 export async function listDeliveries(
@@ -121,8 +131,7 @@ export async function endPendingDeliveries(tx: Tx, webhook: Webhook, to: 'skippe
       WHERE webhook_id = ${webhook.webhookId} AND status = 'pending'
       RETURNING delivery_id, org_id, webhook_id, generation, request_id
     )
-    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id, traceparent)
-    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}, ${deliveryContextSql}, request_id, ${currentTraceparent()}::text FROM ended`);
+    ${enqueueDeliveriesSql(sql`ended`, signal)}`);
 }
 
 /** Where a generation of a delivery stands; `skipped` when a later one has begun, since this one is over. */
