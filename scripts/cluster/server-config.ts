@@ -3,6 +3,8 @@
  * Both are JSON, which is YAML.
  */
 
+import { DYNAMIC_CONFIG } from '../stack/temporal.ts';
+
 export type ServerSettings = {
   /** Eight of them; each of the four services takes two. */
   readonly ports: readonly number[];
@@ -70,14 +72,8 @@ function store(databaseServerUrl: string, databaseName: keyof typeof CONNECTIONS
   };
 }
 
-/** The stock server waits 50 ms at each dispatch of a task, and refuses what one machine under load asks of it. */
-const DYNAMIC_CONFIG = {
-  'history.transferProcessorMaxPollRPS': 2_000,
-  'history.timerProcessorMaxPollRPS': 2_000,
-  'history.visibilityProcessorMaxPollRPS': 500,
-  'system.enableActivityEagerExecution': true,
-  'matching.numTaskqueueReadPartitions': 1,
-  'matching.numTaskqueueWritePartitions': 1,
+/** The stock server also refuses what one machine under load asks of it. */
+const LIMITS = {
   'frontend.persistenceMaxQPS': 20_000,
   'history.persistenceMaxQPS': 20_000,
   'matching.persistenceMaxQPS': 20_000,
@@ -89,4 +85,4 @@ const DYNAMIC_CONFIG = {
 };
 
 /** Each setting with one value that holds for everything. */
-export const dynamicConfig = (): object => Object.fromEntries(Object.entries(DYNAMIC_CONFIG).map(([name, value]) => [name, [{ value }]]));
+export const dynamicConfig = (): object => Object.fromEntries(Object.entries({ ...DYNAMIC_CONFIG, ...LIMITS }).map(([name, value]) => [name, [{ value }]]));

@@ -34,7 +34,8 @@ export type TemporalOptions = {
   readonly onLaunch?: (server: TemporalServer) => Promise<void>;
 };
 
-const DYNAMIC_CONFIG = {
+/** The stock server waits 50 ms at each dispatch of a task. */
+export const DYNAMIC_CONFIG = {
   'history.transferProcessorMaxPollRPS': 2_000,
   'history.timerProcessorMaxPollRPS': 2_000,
   'history.visibilityProcessorMaxPollRPS': 500,
