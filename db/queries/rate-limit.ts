@@ -1,14 +1,10 @@
 /** Counts requests per caller and fixed window, across processes, by one statement. */
 import { lt, sql } from 'drizzle-orm';
-import type { Database } from '../client.ts';
+import type { Queryable } from '../client.ts';
 import { rateLimits } from '../schema/rate-limit.ts';
 
-/**
- * A transaction of its own, which does not wait for the disk: a server that crashes forgives the last instant's requests.
- *
- * @returns how much of the window's quota this caller has used, this request included
- */
-export async function countRequest(db: Database, caller: string, windowStart: Date, cost: number): Promise<number> {
+/** @returns how much of the window's quota this caller has used, this request included */
+export async function countRequest(db: Queryable, caller: string, windowStart: Date, cost: number): Promise<number> {
   const [row] = await db
     .insert(rateLimits)
     .values({ caller, windowStart, used: cost })
@@ -19,11 +15,11 @@ export async function countRequest(db: Database, caller: string, windowStart: Da
         used: sql`CASE WHEN ${rateLimits.windowStart} = excluded.window_start THEN ${rateLimits.used} ELSE 0 END + excluded.used`,
       },
     })
-    .returning({ used: rateLimits.used, durability: sql`set_config('synchronous_commit', 'off', true)` });
+    .returning({ used: rateLimits.used });
   return row?.used ?? cost;
 }
 
 /** Forgets callers who have not been seen since. */
-export async function deleteRateLimits(db: Database, before: Date): Promise<void> {
+export async function deleteRateLimits(db: Queryable, before: Date): Promise<void> {
   await db.delete(rateLimits).where(lt(rateLimits.windowStart, before));
 }
