@@ -4,8 +4,8 @@ import type { Config } from '../config.ts';
 import type { Database } from '../db/client.ts';
 import type { Sealer } from '../db/seal.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
+import type { RequestTracing } from '../process/tracing.ts';
 import type { CertificateKeys } from './certificate-key.ts';
-import type { RequestTracing } from './plugins/tracing.ts';
 
 export type ApiDeps = {
   readonly config: Pick<

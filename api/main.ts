@@ -1,20 +1,19 @@
 /** The API's process: configuration, connections, dispatcher, listening, and an orderly end. */
 import closeWithGrace from 'close-with-grace';
-// biome-ignore lint/style/noRestrictedImports: the composition root brings the adapter that routes know as a domain type.
-import { createIdverify } from '../activities/providers/idverify.ts';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
-import { startDispatcher } from '../worker/dispatcher.ts';
-import { createHostResolver } from '../worker/host-resolver.ts';
-import { processRegistry, serveMetrics } from '../worker/metrics.ts';
-import { stateExposition } from '../worker/state-metrics.ts';
-import { connectTemporal } from '../worker/temporal.ts';
-import { loadTracing } from '../worker/tracing.ts';
+import { startDispatcher } from '../process/dispatcher.ts';
+import { createHostResolver } from '../process/host-resolver.ts';
+import { createIdverify } from '../process/idverify.ts';
+import { createLogger } from '../process/logger.ts';
+import { processRegistry, serveMetrics } from '../process/metrics.ts';
+import { stateExposition } from '../process/state-metrics.ts';
+import { connectTemporal } from '../process/temporal.ts';
+import { loadTracing } from '../process/tracing.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './certificate-key.ts';
 import { createDrain } from './drain.ts';
-import { createLogger } from './logger.ts';
 
 const POOL_SIZE_MAX = 20;
 const CLOSE_TIMEOUT_MS = 20_000;

@@ -21,3 +21,7 @@ export function settlementIdOf(orgId: string, idempotencyKey: string): string {
   }
   return `stl_${text}`;
 }
+
+/** The applicant that the simulated identity provider makes for a verification: the same one each time. */
+export const simulatedApplicantId = (verificationId: string): string =>
+  `sim_${createHash('sha256').update(`applicant\0${verificationId}`).digest('hex').slice(0, 24)}`;

@@ -11,7 +11,7 @@ import { ApplicationFailure, type Payload, type PayloadCodec } from '@temporalio
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { loadTemporalConfig } from '../config.ts';
-import { createPayloadCodec } from '../worker/payload-codec.ts';
+import { createPayloadCodec } from '../process/payload-codec.ts';
 
 const USAGE = 'Usage: npm run codec -- --origin <http://127.0.0.1:8080> [--origin …] [--host 127.0.0.1] [--port 8082]';
 const PORT = '8082';

@@ -8,7 +8,7 @@ import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { DomainError } from '../domain/error.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
-import { connectTemporal, type TemporalClient } from '../worker/temporal.ts';
+import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
 import { type OpsDeps, UsageError } from './ops/command.ts';
 import { retryDelivery } from './ops/delivery.ts';
 import { DEPLOYMENT_USAGE, deploymentCommand } from './ops/deployment.ts';

@@ -5,10 +5,10 @@
 import { NativeConnection, type NativeConnectionOptions, Worker, type WorkerOptions, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
+import { dataConverterOf } from '../process/payload-codec.ts';
+import type { Tracing } from '../process/tracing.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 import { workflowBundle } from './bundle.ts';
-import { dataConverterOf } from './payload-codec.ts';
-import type { Tracing } from './tracing.ts';
 
 /** Activities under way get this long to finish when the process is told to stop. */
 const SHUTDOWN_GRACE_MS = 15_000;

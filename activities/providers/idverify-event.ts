@@ -1,9 +1,9 @@
 /** The simulated identity provider's events: their bytes, their signature, their delivery to our own webhook. */
 import { createHmac } from 'node:crypto';
+import { simulatedApplicantId } from '../../db/id.ts';
 import type { ReviewAnswer } from '../../domain/idverify.ts';
 import type { Verification } from '../../domain/verification.ts';
 import type { ActivityDeps } from '../deps.ts';
-import { simulatedApplicantId } from './idverify.ts';
 import { postSigned } from './signed-post.ts';
 
 export type IdverifyMoment = { readonly type: 'applicantPending' } | { readonly type: 'applicantReviewed'; readonly answer: ReviewAnswer };

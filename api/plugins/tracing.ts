@@ -4,16 +4,8 @@
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
-import type { ErrorCode } from '../../domain/error.ts';
+import type { RequestSpan } from '../../process/tracing.ts';
 import type { ApiDeps } from '../deps.ts';
-
-export type RequestTracing = { begin(request: { readonly method: string; readonly requestId: string }): RequestSpan };
-
-type RequestSpan = {
-  /** Runs something, and whatever follows from it, as part of the request's trace. */
-  run(work: () => void): void;
-  end(answer: { readonly route: string; readonly status: number; readonly orgId: string | undefined; readonly refusal: ErrorCode | undefined }): void;
-};
 
 declare module 'fastify' {
   interface FastifyRequest {

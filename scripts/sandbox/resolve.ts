@@ -7,7 +7,7 @@ import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@
 import { loadTemporalConfig } from '../../config.ts';
 import { RESOLUTION_OUTCOMES, type Resolution, resolutionFault } from '../../domain/review.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
-import { connectTemporal } from '../../worker/temporal.ts';
+import { connectTemporal } from '../../process/temporal.ts';
 import { resolveReview, settlementWorkflowId } from '../../workflows/contract.ts';
 import { nameRunningStack } from '../stack/state.ts';
 import type { SandboxCommand } from './command.ts';

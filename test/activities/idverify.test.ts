@@ -3,8 +3,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createIdverify } from '../../activities/providers/idverify.ts';
 import type { ApplicantOrder, IdentityProvider } from '../../domain/idverify.ts';
+import { createIdverify } from '../../process/idverify.ts';
 
 const APP_TOKEN = 'app-token-0123456789abcdef0123456789';
 const SECRET_KEY = 'secret-key-0123456789abcdef012345678';

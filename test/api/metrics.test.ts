@@ -1,8 +1,8 @@
 /** `/metrics` of the API over a real database: what it counts, and what it must never tell. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect } from '../../db/client.ts';
-import { type MetricsServer, processRegistry, serveMetrics } from '../../worker/metrics.ts';
-import { stateExposition } from '../../worker/state-metrics.ts';
+import { type MetricsServer, processRegistry, serveMetrics } from '../../process/metrics.ts';
+import { stateExposition } from '../../process/state-metrics.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { openSettlement } from '../support/open-settlement.ts';
 import { createRecipient } from '../support/partner.ts';

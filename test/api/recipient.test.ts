@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { describeError } from '../../api/logger.ts';
+import { describeError } from '../../process/logger.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { type Json, jsonOf, recipientBody } from '../support/partner.ts';

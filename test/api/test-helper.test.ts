@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { outbox } from '../../db/schema/index.ts';
-import { workflowStartOf } from '../../worker/workflow-start.ts';
+import { workflowStartOf } from '../../process/workflow-start.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables } from '../support/database.ts';

@@ -4,8 +4,8 @@
  */
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { createLogger } from '../../api/logger.ts';
 import { newId } from '../../db/id.ts';
+import { createLogger } from '../../process/logger.ts';
 import { createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import type { DescribedOperation } from './document.ts';

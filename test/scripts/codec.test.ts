@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { ApplicationFailure, type Payload } from '@temporalio/common';
 import { payloadToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { describe, expect, test } from 'vitest';
+import { createPayloadCodec } from '../../process/payload-codec.ts';
 import { buildCodec, type CodecOptions, readSettings } from '../../scripts/codec.ts';
-import { createPayloadCodec } from '../../worker/payload-codec.ts';
 
 const newKey = (id: string) => ({ id, key: randomBytes(32) });
 const [OLD, NEW] = [newKey('key-1'), newKey('key-2')];

@@ -2,8 +2,8 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { auditEntries } from '../../db/schema/index.ts';
+import { startDispatcher } from '../../process/dispatcher.ts';
 import { runOps } from '../../scripts/ops.ts';
-import { startDispatcher } from '../../worker/dispatcher.ts';
 import { settlementWorkflowId } from '../../workflows/contract.ts';
 import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';

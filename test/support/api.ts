@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
-import { createIdverify } from '../../activities/providers/idverify.ts';
 import { issueApiKey } from '../../api/api-key.ts';
 import { buildApp } from '../../api/app.ts';
 import { certificateKeys } from '../../api/certificate-key.ts';
@@ -13,6 +12,7 @@ import { apiKeys, organizations } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
+import { createIdverify } from '../../process/idverify.ts';
 import type { KeyRing } from '../../scripts/ops/keys.ts';
 import { createConformance } from './conformance.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';

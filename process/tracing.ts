@@ -1,10 +1,25 @@
 /** Traces, for whoever configures where they go. Without that, nothing of what keeps them is loaded. */
 import type { ClientInterceptors } from '@temporalio/client';
 import type { WorkerOptions } from '@temporalio/worker';
-import type { GuardedHttp } from '../activities/providers/guarded-http.ts';
-import type { RequestTracing } from '../api/plugins/tracing.ts';
 import type { Config } from '../config.ts';
 import type { OutboxRow } from '../db/queries/outbox.ts';
+import type { ErrorCode } from '../domain/error.ts';
+
+/** What the API needs of tracing: a span for each request. */
+export type RequestTracing = { begin(request: { readonly method: string; readonly requestId: string }): RequestSpan };
+
+export type RequestSpan = {
+  /** Runs work, and everything that it starts, as part of the request's trace. */
+  run(work: () => void): void;
+  end(answer: { readonly route: string; readonly status: number; readonly orgId: string | undefined; readonly refusal: ErrorCode | undefined }): void;
+};
+
+/** The part of a subscriber's answer that a span keeps. */
+export type TracedAnswer = { readonly status: number | null; readonly error: string | null };
+
+export type TracedHttp<Answer extends TracedAnswer> = {
+  post(url: string, body: Buffer, headers: Readonly<Record<string, string>>): Promise<Answer>;
+};
 
 export type Tracing = {
   readonly requests: RequestTracing;
@@ -15,7 +30,7 @@ export type Tracing = {
   /** Runs a dispatch as part of the trace that its row carries. */
   traceDispatch(row: OutboxRow, dispatch: () => Promise<string | undefined>): Promise<string | undefined>;
   /** Keeps each request to a subscriber; what is sent stays the same, and names no trace. */
-  traceHttp(http: GuardedHttp): GuardedHttp;
+  traceHttp<Answer extends TracedAnswer>(http: TracedHttp<Answer>): TracedHttp<Answer>;
   /** Sends what has ended so far. */
   flush(): Promise<void>;
   /** Sends what is left. */

@@ -11,11 +11,9 @@ import { Resource } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { OpenTelemetryWorkflowClientInterceptor } from '@temporalio/interceptors-opentelemetry/lib/client/index.js';
 import { makeWorkflowExporter, OpenTelemetryActivityInboundInterceptor } from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
-import type { GuardedHttp } from '../activities/providers/guarded-http.ts';
-import type { RequestTracing } from '../api/plugins/tracing.ts';
 import { inTrace } from '../db/traceparent.ts';
 import { filterSpans } from './span-filter.ts';
-import type { Tracing, TracingOptions } from './tracing.ts';
+import type { RequestTracing, TracedAnswer, TracedHttp, Tracing, TracingOptions } from './tracing.ts';
 
 const EXPORT_TIMEOUT_MS = 5_000;
 const SERVER_ERRORS_FROM = 500;
@@ -80,7 +78,7 @@ const traceDispatches =
     );
   };
 
-const traceHttp = (tracer: Tracer, http: GuardedHttp): GuardedHttp => ({
+const traceHttp = <Answer extends TracedAnswer>(tracer: Tracer, http: TracedHttp<Answer>): TracedHttp<Answer> => ({
   post: (url, body, headers) => {
     const attributes = { 'http.request.method': 'POST', 'event.id': headers['webhook-id'] };
     const post = async (span: Span) => {

@@ -3,12 +3,13 @@
  * local sandbox a simulation that reaches nobody. An applicant is made once per verification: the verification's id is
  * the provider's external user id. Access tokens pass through and are neither kept nor logged.
  */
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { request } from 'undici';
 import { z } from 'zod';
-import { DomainError } from '../../domain/error.ts';
-import type { Applicant, ApplicantOrder, IdentityProvider } from '../../domain/idverify.ts';
-import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import { simulatedApplicantId } from '../db/id.ts';
+import { DomainError } from '../domain/error.ts';
+import type { Applicant, ApplicantOrder, IdentityProvider } from '../domain/idverify.ts';
+import { isRemote, type RuntimeEnvironment } from '../domain/runtime.ts';
 
 export type IdverifySettings = { readonly baseUrl: string; readonly appToken: string; readonly secretKey: string };
 
@@ -33,10 +34,6 @@ export function createIdverify(deps: IdverifyDeps): IdentityProvider | undefined
 }
 
 const tokenExpiry = (now: Date): Date => new Date(now.getTime() + TOKEN_LIFE_SECONDS * 1_000);
-
-/** The simulation's applicant of a verification. */
-export const simulatedApplicantId = (verificationId: string): string =>
-  `sim_${createHash('sha256').update(`applicant\0${verificationId}`).digest('hex').slice(0, 24)}`;
 
 const simulatedIdverify = (now: () => Date): IdentityProvider => ({
   simulation: true,

@@ -4,7 +4,7 @@ import { count } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connect, type Connection as DatabaseConnection } from '../../db/client.ts';
 import { outbox } from '../../db/schema/index.ts';
-import { startDispatcher } from '../../worker/dispatcher.ts';
+import { startDispatcher } from '../../process/dispatcher.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
 const ROWS = 40;
