@@ -19,10 +19,8 @@ COPY activities activities
 COPY api api
 COPY db db
 COPY domain domain
-COPY scripts/migrate.ts scripts/ops.ts scripts/
-COPY scripts/ops scripts/ops
-COPY scripts/sandbox scripts/sandbox
-COPY scripts/stack scripts/stack
+COPY ops ops
+COPY process process
 COPY worker worker
 COPY workflows workflows
 COPY --from=bundle /app/.local/bundle .local/bundle

@@ -14,7 +14,15 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Files that run workflows need a process of their own: the SDK's runtime is one for each process. */
-const WITH_WORKERS = ['test/e2e/**/*.test.ts', 'test/workflows/**/*.test.ts', 'test/faults/**/*.test.ts', 'test/scripts/**/*.test.ts'];
+const WITH_WORKERS = [
+  'test/e2e/**/*.test.ts',
+  'test/workflows/**/*.test.ts',
+  'test/faults/**/*.test.ts',
+  'test/scripts/**/*.test.ts',
+  'test/ops/**/*.test.ts',
+  'test/process/**/*.test.ts',
+  'test/rehearsal/**/*.test.ts',
+];
 
 export default defineConfig({
   test: {

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts';
 import { newId } from '../db/id.ts';
 import type { NewApiKey } from '../db/queries/api-key.ts';
 import { environmentName } from '../domain/runtime.ts';
-import { generateApiKey, hashApiKey, KEY_PREFIX_LENGTH } from './credential.ts';
+import { generateApiKey, hashApiKey, KEY_PREFIX_LENGTH } from './http/credential.ts';
 
 export type IssuedApiKey = { readonly apiKey: string; readonly record: NewApiKey };
 

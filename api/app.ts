@@ -4,8 +4,8 @@
  */
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
-import { handleAddressError, handleClientError, handleExpectation } from './client-error.ts';
 import type { ApiDeps } from './deps.ts';
+import { handleAddressError, handleClientError, handleExpectation } from './http/client-error.ts';
 import { authentication } from './plugins/authentication.ts';
 import { http, requestIdOf } from './plugins/http.ts';
 import { loadShedding } from './plugins/load-shedding.ts';

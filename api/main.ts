@@ -13,7 +13,7 @@ import { connectTemporal } from '../process/temporal.ts';
 import { loadTracing } from '../process/tracing.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './certificate-key.ts';
-import { createDrain } from './drain.ts';
+import { createDrain } from './http/drain.ts';
 
 const POOL_SIZE_MAX = 20;
 const CLOSE_TIMEOUT_MS = 20_000;

@@ -7,7 +7,7 @@ import { findSession } from '../db/queries/consumer.ts';
 import { DomainError, ValidationError } from '../domain/error.ts';
 import { environmentName } from '../domain/runtime.ts';
 import type { ApiDeps } from './deps.ts';
-import { headerLines } from './header-lines.ts';
+import { headerLines } from './http/header-lines.ts';
 import type { ConsumerPrincipal } from './route-config.ts';
 import { AUTHORIZATION_LENGTH_MAX } from './schemas/session.ts';
 import { bearerToken, hashSessionToken } from './session-token.ts';

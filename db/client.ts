@@ -40,6 +40,9 @@ export function connect(databaseUrl: string, options: { poolSizeMax: number; nam
   return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
 }
 
+/** The driver's error behind a failed query; any other error as it is. */
+export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQueryError ? error.cause : error);
+
 /** SQLSTATE classes and codes after which nothing is known to be wrong with the request: the database was away or busy. */
 const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25P03)$/;
 const UNAVAILABLE_MESSAGE =
@@ -51,7 +54,7 @@ const UNAVAILABLE_ERRNO = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIME
  * unknown. Such a request is answered 503 and may be repeated with the same key (contract §2).
  */
 export function isUnavailable(error: unknown): boolean {
-  const cause = error instanceof DrizzleQueryError ? error.cause : error;
+  const cause = causeOf(error);
   if (!(cause instanceof Error)) return false;
   if (cause instanceof pg.DatabaseError) return cause.code !== undefined && UNAVAILABLE_SQLSTATE.test(cause.code);
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';

@@ -2,8 +2,8 @@
  * Structured logs of the API and the worker. Nothing secret or personal reaches them: requests are logged by an
  * allow-list, and of an error only its kind, code and place, since messages and query parameters can carry data.
  */
-import { DrizzleQueryError } from 'drizzle-orm';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
+import { causeOf } from '../db/client.ts';
 
 const REDACTED = [
   'authorization',
@@ -33,7 +33,7 @@ export function createLogger(options: { level: string; name: string }, destinati
 /** Kind, code and place of an error; never its message, which can quote data. */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { kind: typeof error };
-  const cause = error instanceof DrizzleQueryError ? error.cause : error;
+  const cause = causeOf(error);
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   const place = error.stack
     ?.split('\n')

@@ -8,11 +8,11 @@
 import { parseArgs, styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
 import { SCENARIOS } from '../domain/scenario.ts';
+import { findRunningStack } from '../process/running-stack.ts';
 import { playFirstSettlement, signUp } from './demo/first-settlement.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { type Backstage, playScenario } from './demo/scenario.ts';
 import { resolve } from './sandbox/resolve.ts';
-import { findRunningStack } from './stack/state.ts';
 
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
   const wanted = SCENARIOS.filter((scenario) => name === 'all' || scenario.name === name);

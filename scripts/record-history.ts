@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { findRunningStack } from './stack/state.ts';
+import { findRunningStack } from '../process/running-stack.ts';
 
 const HISTORIES = path.resolve(import.meta.dirname, '../test/workflows/histories');
 

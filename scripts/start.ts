@@ -3,10 +3,10 @@
  * DATABASE_URL and TEMPORAL_ADDRESS name others. Ctrl-C stops everything in order; after a kill the next start recovers.
  */
 import { loadConfig } from '../config.ts';
+import { localDirectory } from '../process/place.ts';
 import { banner } from './stack/banner.ts';
 import { logDirectory } from './stack/embedded.ts';
 import { checkNode, complain, stopInOrder, watch, withDefaults } from './stack/lifetime.ts';
-import { localDirectory } from './stack/place.ts';
 import { apiUrl, startAll } from './stack/steps.ts';
 import { createSupervisor } from './stack/supervisor.ts';
 

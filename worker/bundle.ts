@@ -7,12 +7,12 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { localDirectory, repositoryRoot } from '../process/place.ts';
 
-const ROOT = path.resolve(import.meta.dirname, '..');
-const DIRECTORY = path.join(ROOT, '.local', 'bundle');
+const DIRECTORY = path.join(localDirectory, 'bundle');
 
 /** Everything that decides the bundle's bytes: the code in it, the packages' versions, and the options below. */
-const SOURCES = ['workflows', 'domain', 'package-lock.json', path.relative(ROOT, import.meta.filename)];
+const SOURCES = ['workflows', 'domain', 'package-lock.json', path.relative(repositoryRoot, import.meta.filename)];
 
 /** Bundles of other contents are kept this long: a process that started with one may still read it. */
 const KEEP_MS = 24 * 60 * 60 * 1_000;
@@ -27,7 +27,7 @@ export async function workflowBundle({ traced = false }: { readonly traced?: boo
   // Loaded only to build: a process that finds the bundle ready starts most of a second sooner.
   const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker');
   const { code } = await bundleWorkflowCode({
-    workflowsPath: path.join(ROOT, 'workflows', 'index.ts'),
+    workflowsPath: path.join(repositoryRoot, 'workflows', 'index.ts'),
     workflowInterceptorModules: traced ? [createRequire(import.meta.url).resolve(TRACING_MODULE)] : [],
     logger: new DefaultLogger('WARN'),
   });
@@ -43,7 +43,7 @@ async function contentHash(): Promise<string> {
   const hash = createHash('sha256');
   for (const file of (await Promise.all(SOURCES.map(filesUnder))).flat()) {
     hash
-      .update(`${path.relative(ROOT, file)}\0`)
+      .update(`${path.relative(repositoryRoot, file)}\0`)
       .update(await readFile(file))
       .update('\0');
   }
@@ -51,7 +51,7 @@ async function contentHash(): Promise<string> {
 }
 
 async function filesUnder(source: string): Promise<string[]> {
-  const start = path.join(ROOT, source);
+  const start = path.join(repositoryRoot, source);
   if (!(await stat(start)).isDirectory()) return [start];
   const entries = await readdir(start, { recursive: true, withFileTypes: true });
   return entries.flatMap((entry) => (entry.isFile() ? [path.join(entry.parentPath, entry.name)] : [])).sort();

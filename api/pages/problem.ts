@@ -1,7 +1,7 @@
 /** What a problem's `type` leads to (contract §2): what the code means, and what its reader does next. */
 import { html } from 'ghtml';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
-import { STATUS_OF } from '../error-handler.ts';
+import { STATUS_OF } from '../http/error-handler.ts';
 import { document, type Frame } from './layout.ts';
 
 const NEXT_STEP: Record<ErrorCode, string> = {

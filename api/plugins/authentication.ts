@@ -8,9 +8,9 @@ import { findActiveApiKey, touchApiKey } from '../../db/queries/api-key.ts';
 import { DomainError } from '../../domain/error.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { scopeCovers } from '../../domain/scope.ts';
-import { hashApiKey, isWellFormedApiKey } from '../credential.ts';
 import type { ApiDeps } from '../deps.ts';
-import { headerLines } from '../header-lines.ts';
+import { hashApiKey, isWellFormedApiKey } from '../http/credential.ts';
+import { headerLines } from '../http/header-lines.ts';
 import type { Principal } from '../route-config.ts';
 import { authenticateSession } from '../session.ts';
 

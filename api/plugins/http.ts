@@ -9,11 +9,11 @@ import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
-import { namesOneHost, refuseUnreadable } from '../client-error.ts';
 import type { ApiDeps } from '../deps.ts';
-import { handleError } from '../error-handler.ts';
-import { headerLines } from '../header-lines.ts';
-import { parseJsonBody } from '../json-body.ts';
+import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
+import { handleError } from '../http/error-handler.ts';
+import { headerLines } from '../http/header-lines.ts';
+import { parseJsonBody } from '../http/json-body.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 

@@ -10,10 +10,10 @@ import type { OpenAPIV3_1 } from 'openapi-types';
 import { z } from 'zod';
 import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
-import { STATUS_OF } from '../error-handler.ts';
+import { STATUS_OF } from '../http/error-handler.ts';
+import { HEADER_NAMES } from '../http/validation.ts';
 import type { AnswerHeader, RouteConfig } from '../route-config.ts';
 import { EXAMPLE_ID, Problem } from '../schemas/common.ts';
-import { HEADER_NAMES } from '../validation.ts';
 
 const EXAMPLE_INSTANCE = '/v2/settle';
 

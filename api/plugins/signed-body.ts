@@ -3,7 +3,7 @@
  * sends; they are parsed after the signature was verified, as strictly as every other body.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { parseJsonBody } from '../json-body.ts';
+import { parseJsonBody } from '../http/json-body.ts';
 
 /** Providers batch; still far below what would hurt. */
 const SIGNED_BODY_BYTES_MAX = 256 * 1024;

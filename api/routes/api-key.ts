@@ -11,7 +11,7 @@ import { bodyFault, DomainError, ValidationError } from '../../domain/error.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
 import { issueApiKey } from '../api-key.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerPage, pageOf } from '../pagination.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
 import { type Principal, principalOf } from '../route-config.ts';
 import { ApiKeyCreatedResponse, ApiKeyPath, ApiKeyResponse, ApiKeyRotatedResponse, CreateApiKeyRequest } from '../schemas/api-key.ts';
 import { PageQuery } from '../schemas/common.ts';

@@ -4,9 +4,9 @@ import type { NewEvidence } from '../../db/queries/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { isLiveMode } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
+import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import { type EvidenceClaim, movedMoney, receiveProviderEvent } from '../provider-event.ts';
-import { singleHeader, verifyDigest } from '../provider-signature.ts';
 import { BankledgerEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
 
 /** Registered where bodies arrive as raw bytes. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { type CapabilityCatalog, catalogResource, requireSoundCatalog } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
-import { namesTag } from '../conditional.ts';
+import { namesTag } from '../http/conditional.ts';
 import { CapabilitiesResponse, CatalogConditions } from '../schemas/capability.ts';
 
 /** JSON schemas: the document's generator wraps them into headers. */

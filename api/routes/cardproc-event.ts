@@ -5,9 +5,9 @@ import { DomainError } from '../../domain/error.ts';
 import { isLiveMode, isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { closedGates } from '../gate.ts';
+import { singleHeader, verifyTimestamped } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import { type EvidenceClaim, movedMoney, receiveProviderEvent } from '../provider-event.ts';
-import { singleHeader, verifyTimestamped } from '../provider-signature.ts';
 import { CardprocEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
 
 const DISPUTE_TYPES = new Set(['charge.dispute.created', 'charge.dispute.closed']);

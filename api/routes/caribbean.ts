@@ -5,7 +5,7 @@ import { detailSettlements, listSettlements } from '../../db/queries/settlement.
 import { settlementResource } from '../../domain/settlement-resource.ts';
 import { acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerPage, pageOf } from '../pagination.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';

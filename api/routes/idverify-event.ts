@@ -7,8 +7,8 @@ import { isLiveMode } from '../../domain/runtime.ts';
 import { canMoveVerification, type VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type EventEffect, receiveEvent } from '../event-receipt.ts';
+import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { singleHeader, verifyDigest } from '../provider-signature.ts';
 import { IdverifyEvent } from '../schemas/idverify-event.ts';
 import { ProviderEventReceipt } from '../schemas/provider-event.ts';
 

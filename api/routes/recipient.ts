@@ -6,7 +6,7 @@ import { DomainError, ValidationError, type ValidationFault } from '../../domain
 import { changeFaults, detailsFaults, type Recipient, type RecipientChange, type RecipientDraft } from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/recipient-resource.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerPage, pageOf } from '../pagination.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { CreateRecipientRequest, RecipientPath, RecipientResponse, UpdateRecipientRequest } from '../schemas/recipient.ts';

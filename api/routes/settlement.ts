@@ -9,7 +9,7 @@ import { isTerminal, type Settlement } from '../../domain/settlement.ts';
 import { settlementResource } from '../../domain/settlement-resource.ts';
 import { type Accepted, acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
-import { createChangeWaiter, preferredWaitMs } from '../prefer-wait.ts';
+import { createChangeWaiter, preferredWaitMs } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
 import { SettlementPath, SettlementPreferences, SettlementResponse, SettleRequestV2, SettleResponseV2 } from '../schemas/settlement.ts';

@@ -15,11 +15,11 @@ import { settlementDetail } from '../../domain/settlement-resource.ts';
 import { acceptSettlement } from '../acceptance.ts';
 import { answerList, listOf } from '../consumer-list.ts';
 import type { ApiDeps } from '../deps.ts';
+import { faultsOf } from '../http/validation.ts';
 import { findAnswer } from '../idempotency.ts';
 import { consumerOf } from '../route-config.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';
-import { faultsOf } from '../validation.ts';
 import { ACCEPTED_HEADERS, commandFingerprint, READ_HEADERS, sendAccepted } from './settlement.ts';
 
 const TAGS = ['Consumer'];

@@ -3,7 +3,7 @@ import { newId } from '../../db/id.ts';
 import { getWallet, insertWallet, listWallets } from '../../db/queries/wallet.ts';
 import { type Wallet, walletResource } from '../../domain/wallet.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerPage, pageOf } from '../pagination.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { CreateWalletRequest, WalletPath, WalletResponse } from '../schemas/wallet.ts';

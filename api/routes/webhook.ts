@@ -19,7 +19,7 @@ import { getDelivery, getDeliveryOfEvent, listAttempts, listDeliveries, redelive
 import type { Delivery, Webhook } from '../../domain/webhook.ts';
 import { deliveryResource, webhookResource } from '../../domain/webhook-resource.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerPage, pageOf } from '../pagination.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf, type RouteConfig } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import {

@@ -4,6 +4,8 @@ import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { type AuditAction, auditEntries } from '../schema/audit.ts';
 
+export type { AuditAction };
+
 export type AuditEntry = Omit<typeof auditEntries.$inferSelect, 'auditId' | 'orgId'>;
 
 /** @param orgId whose object it was; null for what concerns the whole service */

@@ -1,5 +1,5 @@
 /** The page of refusals: every code that a partner can meet, its status and its public text. */
-import { STATUS_OF } from '../../api/error-handler.ts';
+import { STATUS_OF } from '../../api/http/error-handler.ts';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
 import { GENERATED, page, table } from './document.ts';
 

@@ -1,6 +1,6 @@
 /** `event`: has a settlement's simulated provider send an event, by the test helper (contract §6). */
 import { parseArgs } from 'node:util';
-import { nameRunningStack } from '../stack/state.ts';
+import { nameRunningStack } from '../../process/running-stack.ts';
 import type { SandboxCommand } from './command.ts';
 
 export const event: SandboxCommand = {

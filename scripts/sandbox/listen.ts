@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { parseArgs, styleText } from 'node:util';
 import { z } from 'zod';
-import { nameRunningStack } from '../stack/state.ts';
+import { nameRunningStack } from '../../process/running-stack.ts';
 import type { SandboxCommand } from './command.ts';
 import { ADVICE, diagnose } from './webhook-diagnosis.ts';
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { styleText } from 'node:util';
 import { firstRequest, POSTURE } from '../../domain/posture.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
-import type { StackAddresses } from './state.ts';
+import type { StackAddresses } from '../../process/running-stack.ts';
 
 type Banner = StackAddresses & {
   readonly seconds: number;

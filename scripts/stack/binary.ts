@@ -11,7 +11,7 @@ import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { repositoryRoot } from './place.ts';
+import { repositoryRoot } from '../../process/place.ts';
 import { layOut, shareClasses } from './test-server.ts';
 
 export type Acquisition = {

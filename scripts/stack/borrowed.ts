@@ -3,8 +3,8 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
-import { repositoryRoot } from './place.ts';
-import { findRunningStack } from './state.ts';
+import { repositoryRoot } from '../../process/place.ts';
+import { findRunningStack } from '../../process/running-stack.ts';
 
 const START_TIMEOUT_MS = 300_000;
 const POLL_MS = 200;

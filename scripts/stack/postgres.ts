@@ -11,9 +11,10 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { freePort } from './port.ts';
 import type { PostgresProgram } from './postgres-program.ts';
-import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
+import { stopProcess } from './process.ts';
 
 export type Cluster = {
   /** The server's address without a database: append its name. */

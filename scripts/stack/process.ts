@@ -1,25 +1,8 @@
-/**
- * Processes that outlive their parent: who a pid is, whether it is still the one that was recorded, and a bounded stop.
- * A pid alone is never trusted, since the system hands it out again: the moment it started must match too.
- */
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+/** Stops recorded processes, which may outlive their parent, within a limit of time. */
 import { setTimeout as sleep } from 'node:timers/promises';
-
-/** A process as it was seen. Pid and start recognize it later; the command is for people, and changes when a program replaces itself. */
-export type ProcessRecord = { readonly pid: number; readonly startedAt: string; readonly command: string };
+import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
 
 const POLL_MS = 25;
-
-/** The process that has this pid now; undefined when there is none. */
-export function findProcess(pid: number): ProcessRecord | undefined {
-  return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
-}
-
-/** Whether the recorded process is still running: same pid, same start. */
-export function isRunning(record: ProcessRecord): boolean {
-  return findProcess(record.pid)?.startedAt === record.startedAt;
-}
 
 /**
  * Asks the recorded process to end, and ends it by force after `timeoutMs`. Does nothing when the pid belongs to
@@ -50,34 +33,5 @@ function send(record: ProcessRecord, signal: NodeJS.Signals): boolean {
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
     throw error;
-  }
-}
-
-function fromProc(pid: number): ProcessRecord | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in parentheses and may hold spaces: count from the last parenthesis.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [state] = fields;
-    const ticks = fields[19];
-    if (state === 'Z' || ticks === undefined) return undefined;
-    // Counted since the machine booted, so the boot belongs to it.
-    const startedAt = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
-    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-    return { pid, startedAt, command };
-  } catch {
-    return undefined;
-  }
-}
-
-function fromPs(pid: number): ProcessRecord | undefined {
-  try {
-    const text = execFileSync('ps', ['-ww', '-o', 'stat=,lstart=,args=', '-p', String(pid)], { encoding: 'utf8' }).trim();
-    // lstart is five words: "Fri Nov 21 11:47:03 2026".
-    const [state = '', ...words] = text.split(/\s+/);
-    if (state === '' || state.startsWith('Z')) return undefined;
-    return { pid, startedAt: words.slice(0, 5).join(' '), command: words.slice(5).join(' ') };
-  } catch {
-    return undefined;
   }
 }

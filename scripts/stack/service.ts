@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { repositoryRoot } from './place.ts';
-import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
+import { repositoryRoot } from '../../process/place.ts';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { stopProcess } from './process.ts';
 import type { Member, Stage } from './supervisor.ts';
 
 export type ServiceOptions = {

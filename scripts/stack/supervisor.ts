@@ -2,8 +2,10 @@
  * Keeps the processes of one stack: records each the moment it runs, notices when one dies, and stops them all in an
  * order in which nobody loses what it still needs.
  */
-import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
-import { readStack, removeStack, type StackAddresses, writeStack } from './state.ts';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { readStack, type StackAddresses } from '../../process/running-stack.ts';
+import { stopProcess } from './process.ts';
+import { removeStack, writeStack } from './state.ts';
 
 /** Later stages use earlier ones, so they are stopped first. */
 const STAGES = ['database', 'orchestrator', 'service'] as const;

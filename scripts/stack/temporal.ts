@@ -7,8 +7,9 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } fr
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { freePort, isListening } from './port.ts';
-import { findProcess, isRunning, type ProcessRecord, stopProcess } from './process.ts';
+import { stopProcess } from './process.ts';
 
 export type TemporalServer = {
   readonly address: string;

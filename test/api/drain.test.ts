@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createDrain } from '../../api/drain.ts';
+import { createDrain } from '../../api/http/drain.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 

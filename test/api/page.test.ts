@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { create } from 'qrcode';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { STATUS_OF } from '../../api/error-handler.ts';
+import { STATUS_OF } from '../../api/http/error-handler.ts';
 import { loadAssets } from '../../api/pages/asset.ts';
 import { certificateView } from '../../api/pages/certificate.ts';
 import { certificateHtml } from '../../api/pages/certificate-html.ts';

@@ -1,6 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import { pageLinks } from '../../api/pagination.ts';
+import { pageLinks } from '../../api/http/pagination.ts';
 import { PAGE } from '../../domain/page.ts';
 
 const LINK = /<([^>]+)>; rel="(next|prev)"/g;

@@ -1,7 +1,7 @@
 /** What every operation answers to a request that is not well-formed (contract §1, §2). */
 import { fc, test as property } from '@fast-check/vitest';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { JSON_DEPTH_MAX } from '../../api/json-body.ts';
+import { JSON_DEPTH_MAX } from '../../api/http/json-body.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { type Json, jsonOf, recipientBody } from '../support/partner.ts';

@@ -1,9 +1,9 @@
 /** The interface against requests that somebody else's program made of the document alone; `npm run fuzz` looks longer. */
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { acquireSchemathesis, type PythonProgram } from '../../scripts/fuzz/python.ts';
-import { fuzz } from '../../scripts/fuzz/schemathesis.ts';
-import { localDirectory } from '../../scripts/stack/place.ts';
+import { localDirectory } from '../../process/place.ts';
+import { acquireSchemathesis, type PythonProgram } from '../fuzz/python.ts';
+import { fuzz } from '../fuzz/schemathesis.ts';
 import { startStack, type TestStack } from '../support/stack.ts';
 
 const INSTALL_TIMEOUT_MS = 600_000;

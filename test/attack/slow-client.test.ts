@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LIMITS } from '../../api/app.ts';
-import { openSlowClients } from '../../scripts/bench/slow-client.ts';
+import { openSlowClients } from '../bench/slow-client.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/webhook.ts';
 

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { workerMetricsPort } from '../../process/metrics.ts';
-import { repositoryRoot } from '../../scripts/stack/place.ts';
+import { repositoryRoot } from '../../process/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { createTestDatabase } from '../support/postgres.ts';

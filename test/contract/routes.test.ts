@@ -1,7 +1,7 @@
 /** The routes are the operations of `operations.csv`, each with the access, the gate and the answer that it says. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { STATUS_OF } from '../../api/error-handler.ts';
+import { STATUS_OF } from '../../api/http/error-handler.ts';
 import type { Operation } from '../../api/plugins/operation-list.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
 import { BUILT, NOT_YET, nameOf, OPERATIONS, type OperationRow } from './operations.ts';

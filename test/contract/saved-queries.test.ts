@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { repositoryRoot } from '../../scripts/stack/place.ts';
+import { repositoryRoot } from '../../process/place.ts';
 import { settlementWorkflowId, TASK_QUEUE } from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';

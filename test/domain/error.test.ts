@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { STATUS_OF } from '../../api/error-handler.ts';
+import { STATUS_OF } from '../../api/http/error-handler.ts';
 import { bodyFault, DomainError, ERROR_CODES, ERROR_TEXT, ValidationError } from '../../domain/error.ts';
 
 /** The contract's table (§2), and the signature of §9. */

@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrate } from '../../db/migrate.ts';
-import { runOps } from '../../scripts/ops.ts';
+import { runOps } from '../../ops/main.ts';
 import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { type PostgresProgram, postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { settlementWorkflowId, verificationWorkflowId, webhookDeliveryWorkflowId } from '../../workflows/contract.ts';

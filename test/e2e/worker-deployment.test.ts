@@ -8,7 +8,7 @@ import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createActivities } from '../../activities/index.ts';
 import { auditEntries, certificates } from '../../db/schema/index.ts';
-import { runOps } from '../../scripts/ops.ts';
+import { runOps } from '../../ops/main.ts';
 import { createWorker } from '../../worker/worker.ts';
 import { settlementWorkflowId } from '../../workflows/contract.ts';
 import { type Caller, TEST_KEYS } from '../support/api.ts';

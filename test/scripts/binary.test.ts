@@ -4,8 +4,8 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSyn
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { findProcess } from '../../process/process-record.ts';
 import { acquireClusterServer, acquireDevServer, acquireTestServer } from '../../scripts/stack/binary.ts';
-import { findProcess } from '../../scripts/stack/process.ts';
 
 let home: string;
 let programs: string;

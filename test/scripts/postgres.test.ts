@@ -4,10 +4,11 @@ import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { findProcess } from '../../process/process-record.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { type PostgresProgram, postgresProgram } from '../../scripts/stack/postgres-program.ts';
-import { findProcess, hasEnded } from '../../scripts/stack/process.ts';
+import { hasEnded } from '../../scripts/stack/process.ts';
 
 let directory: string;
 let program: PostgresProgram;

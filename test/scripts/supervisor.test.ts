@@ -3,9 +3,11 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { findProcess, isRunning, type ProcessRecord, stopProcess } from '../../scripts/stack/process.ts';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { readStack } from '../../process/running-stack.ts';
+import { stopProcess } from '../../scripts/stack/process.ts';
 import { startService } from '../../scripts/stack/service.ts';
-import { readStack, writeStack } from '../../scripts/stack/state.ts';
+import { writeStack } from '../../scripts/stack/state.ts';
 import { createSupervisor, type Member, type Stage } from '../../scripts/stack/supervisor.ts';
 
 let directory: string;

@@ -12,8 +12,8 @@ import { apiKeys, organizations } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
+import type { KeyRing } from '../../ops/keys.ts';
 import { createIdverify } from '../../process/idverify.ts';
-import type { KeyRing } from '../../scripts/ops/keys.ts';
 import { createConformance } from './conformance.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 

@@ -2,9 +2,9 @@
 import path from 'node:path';
 import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
+import type { ProcessRecord } from '../../process/process-record.ts';
 import { ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
-import type { ProcessRecord } from '../../scripts/stack/process.ts';
 
 const TEMPLATE = 'settlement_template';
 

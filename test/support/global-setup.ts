@@ -13,9 +13,10 @@ import os from 'node:os';
 import path from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { z } from 'zod';
+import { localDirectory } from '../../process/place.ts';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { acquireDevServer, acquireTestServer } from '../../scripts/stack/binary.ts';
-import { localDirectory } from '../../scripts/stack/place.ts';
-import { findProcess, isRunning, type ProcessRecord, stopProcess } from '../../scripts/stack/process.ts';
+import { stopProcess } from '../../scripts/stack/process.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

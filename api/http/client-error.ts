@@ -1,0 +1,74 @@
+/**
+ * What is not HTTP, or does not come in time, never reaches a route: it is answered here on the bare socket, in the
+ * same shape, and the connection is closed.
+ */
+import { randomUUID } from 'node:crypto';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { DomainError, ERROR_TEXT } from '../../domain/error.ts';
+import { STATUS_OF, sendProblem } from './error-handler.ts';
+import { headerLines } from './header-lines.ts';
+
+const STATUS_OF_FAULT: Record<string, number> = { ERR_HTTP_REQUEST_TIMEOUT: STATUS_OF.request_timeout, HPE_HEADER_OVERFLOW: 431 };
+const BAD_REQUEST = 400;
+const EXPECTATION_FAILED = 417;
+
+export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = STATUS_OF_FAULT[error.code ?? ''] ?? BAD_REQUEST;
+  const { headers, body } = refusal(status);
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+/** What a client expects of the server beside an answer; nothing but `100-continue` is known, which Node answers itself. */
+export function handleExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const { headers, body } = refusal(EXPECTATION_FAILED);
+  response.writeHead(EXPECTATION_FAILED, headers).end(body);
+}
+
+/** Whether the request says once for which host it is; Node takes the first of two, others the last (RFC 9112 §3.2). */
+export function namesOneHost(raw: IncomingMessage): boolean {
+  const count = headerLines(raw, 'host').length;
+  return count === 1 || (count === 0 && raw.httpVersion === '1.0');
+}
+
+/** Refuses what came as far as a hook and is still no request. */
+export function refuseUnreadable({ id }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { headers, body } = refusal(BAD_REQUEST, id);
+  return reply.code(BAD_REQUEST).headers(headers).send(body);
+}
+
+function refusal(status: number, requestId: string = randomUUID()): { readonly headers: Record<string, string>; readonly body: string } {
+  const named =
+    status === STATUS_OF.request_timeout ? { type: '/problems/request_timeout', ...ERROR_TEXT.request_timeout, code: 'request_timeout' } : unnamed(status);
+  const body = JSON.stringify({ ...named, status, instance: '', request_id: requestId });
+  return {
+    headers: {
+      'Content-Type': 'application/problem+json',
+      'Content-Length': String(Buffer.byteLength(body)),
+      'X-Request-ID': requestId,
+      'X-Content-Type-Options': 'nosniff',
+      'Cache-Control': 'no-store',
+      Connection: 'close',
+    },
+    body,
+  };
+}
+
+/** An address that cannot be read, `/v1/recipients/%zz`, names nothing; Fastify would answer it before any hook. */
+export function handleAddressError(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' });
+  sendProblem(reply, request, new DomainError('not_found', {}, 'There is no such address.'));
+}
+
+/** The interface has no code for what is no request at all (RFC 9457: `about:blank`). */
+const unnamed = (status: number) => ({
+  type: 'about:blank',
+  title: STATUS_CODES[status] ?? 'Bad Request',
+  detail: 'The server could not read this as an HTTP request.',
+});

@@ -1,0 +1,95 @@
+/**
+ * The one place that knows HTTP statuses (contract §2). The map is exhaustive: a new code without a status does
+ * not compile. What is not an expected refusal becomes a 503 when the database was away and a 500 otherwise,
+ * with nothing of its text.
+ */
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { isUnavailable } from '../../db/client.ts';
+import { DomainError, ERROR_TEXT, type ErrorCode, ValidationError } from '../../domain/error.ts';
+import { requestFaults } from './validation.ts';
+
+export const STATUS_OF: Record<ErrorCode, number> = {
+  credential_missing: 401,
+  credential_ambiguous: 401,
+  credential_invalid: 401,
+  signature_invalid: 401,
+  scope_insufficient: 403,
+  organization_mismatch: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  idempotency_key_reused: 409,
+  state_conflict: 409,
+  last_full_key: 409,
+  provider_event_conflict: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal_error: 500,
+  remote_environment: 502,
+  launch_gates_closed: 503,
+  local_sandbox_only: 503,
+  provider_not_configured: 503,
+  temporarily_unavailable: 503,
+};
+
+/** Seconds after which a `temporarily_unavailable` request is worth repeating. */
+const RETRY_AFTER_SECONDS = 2;
+
+/** Fastify's own refusals by their codes. */
+const FASTIFY_CODES: Record<string, ErrorCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'request_timeout',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
+
+export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (error instanceof ValidationError) return reply.code(422).type('application/json').send({ detail: error.faults });
+  if (error instanceof DomainError) return sendProblem(reply, request, error);
+  if (isFastifyError(error)) {
+    if (error.validation)
+      return reply
+        .code(422)
+        .type('application/json')
+        .send({ detail: requestFaults(request) });
+    const code = FASTIFY_CODES[error.code];
+    if (code) return sendProblem(reply, request, new DomainError(code));
+  }
+  if (isUnavailable(error)) {
+    request.log.warn({ err: error }, 'the database was unavailable');
+    return sendProblem(reply, request, new DomainError('temporarily_unavailable'));
+  }
+  request.log.error({ err: error }, 'a request failed unexpectedly');
+  return sendProblem(reply, request, new DomainError('internal_error'));
+}
+
+/** Sends an RFC 9457 problem. */
+export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {
+  const status = STATUS_OF[error.code];
+  request.refusal = error.code;
+  if (status === 401) reply.header('WWW-Authenticate', challenge(request));
+  if (error.code === 'temporarily_unavailable') reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
+  return reply
+    .code(status)
+    .type('application/problem+json')
+    .send({
+      type: `/problems/${error.code}`,
+      title: ERROR_TEXT[error.code].title,
+      status,
+      detail: error.detail,
+      instance: request.url.split('?')[0],
+      code: error.code,
+      request_id: request.id,
+      ...error.extras,
+    });
+}
+
+function challenge(request: FastifyRequest): string {
+  const auth = request.routeOptions.config.access?.auth;
+  // The one open operation that refuses a credential is the consumer's sign-in.
+  if (auth === 'session' || auth === 'none') return 'Bearer realm="settlement"';
+  return auth === 'signature' ? 'Signature realm="settlement"' : 'ApiKey realm="settlement", header="X-API-Key"';
+}
+
+const isFastifyError = (error: unknown): error is FastifyError => error instanceof Error && 'code' in error && typeof error.code === 'string';

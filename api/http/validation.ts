@@ -1,0 +1,109 @@
+/**
+ * Turns what zod finds into FastAPI's HTTPValidationError (contract §2): pydantic's types, every fault of every
+ * part of the request, never a submitted value.
+ */
+import { parse as parseQuery } from 'node:querystring';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { ValidationFault } from '../../domain/error.ts';
+import { parseJsonBody } from './json-body.ts';
+
+/** What was sent: Fastify has already put what the schemas made of it in the place of the parts that were right. */
+const PARTS = [
+  { part: 'path', schemaKey: 'params', read: (request: FastifyRequest) => request.params },
+  { part: 'query', schemaKey: 'querystring', read: (request: FastifyRequest) => parseQuery(request.url.split('?', 2)[1] ?? '') },
+  { part: 'header', schemaKey: 'headers', read: (request: FastifyRequest) => request.raw.headers },
+  { part: 'body', schemaKey: 'body', read: (request: FastifyRequest) => (request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody)) },
+] as const;
+
+/** Header names as the specification writes them. */
+export const HEADER_NAMES: Record<string, string> = {
+  'idempotency-key': 'Idempotency-Key',
+  prefer: 'Prefer',
+  authorization: 'authorization',
+  accept: 'Accept',
+};
+
+/** Fastify stops at the first failing part; this checks them all. */
+export function requestFaults(request: FastifyRequest): ValidationFault[] {
+  const schemas: Record<string, unknown> = { ...request.routeOptions.schema };
+  return PARTS.flatMap(({ part, schemaKey, read }) => {
+    const schema = schemas[schemaKey];
+    if (!(schema instanceof z.ZodType)) return [];
+    const input = read(request);
+    // An absent body is one missing body, not a list of missing fields.
+    const result = schema.safeParse(part === 'body' ? (input ?? undefined) : input, { reportInput: true });
+    return result.success ? [] : result.error.issues.flatMap((issue) => faultsOf(issue, part));
+  });
+}
+
+/** @param part where the value stood: `body`, `path`, `query` or `header` */
+export function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault[] {
+  const at = (path: readonly PropertyKey[]) => [part, ...path.map((key) => locate(key, part))];
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ loc: at([...issue.path, key]), msg: 'Extra inputs are not permitted', type: 'extra_forbidden' }));
+  }
+  if (issue.code === 'invalid_key') return [{ loc: at(issue.path), msg: 'Value error, the key is not allowed', type: 'value_error' }];
+  return [{ loc: at(issue.path), ...describe(issue) }];
+}
+
+const NAME_LENGTH_MAX = 64;
+
+/** The value of an unknown key is never echoed, and a key is cut before it could carry much. */
+function locate(key: PropertyKey, part: string): string | number {
+  if (typeof key === 'number') return key;
+  const name = String(key).slice(0, NAME_LENGTH_MAX).toWellFormed();
+  return part === 'header' ? (HEADER_NAMES[name] ?? name) : name;
+}
+
+const TYPE_FAULTS: Record<string, { msg: string; type: string }> = {
+  string: { msg: 'Input should be a valid string', type: 'string_type' },
+  boolean: { msg: 'Input should be a valid boolean', type: 'bool_type' },
+  array: { msg: 'Input should be a valid list', type: 'list_type' },
+  object: { msg: 'Input should be a valid object', type: 'dict_type' },
+  record: { msg: 'Input should be a valid object', type: 'dict_type' },
+  // No number of the interface has a fraction: money is text.
+  number: { msg: 'Input should be a valid integer', type: 'int_type' },
+  int: { msg: 'Input should be a valid integer', type: 'int_type' },
+};
+
+function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
+  if ('input' in issue && issue.input === undefined && (issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.code === 'invalid_union')) {
+    return { msg: 'Field required', type: 'missing' };
+  }
+  switch (issue.code) {
+    case 'invalid_type':
+      return TYPE_FAULTS[issue.expected] ?? { msg: 'Value error, the value has the wrong type', type: 'value_error' };
+    case 'too_small':
+      return sizeFault(issue.origin, 'at least', Number(issue.minimum));
+    case 'too_big':
+      return sizeFault(issue.origin, 'at most', Number(issue.maximum));
+    case 'invalid_format':
+      return issue.format === 'regex'
+        ? { msg: `String should match pattern '${stripDelimiters(issue.pattern)}'`, type: 'string_pattern_mismatch' }
+        : valueError(`value is not a valid ${issue.format}`);
+    case 'invalid_value':
+      return { msg: `Input should be ${oneOf(issue.values.map(String))}`, type: 'enum' };
+    case 'custom':
+      return typeof issue.params?.['type'] === 'string' ? { msg: issue.message, type: issue.params['type'] } : valueError(issue.message);
+    default:
+      return valueError('the value is not allowed');
+  }
+}
+
+const valueError = (rule: string) => ({ msg: `Value error, ${rule}`, type: 'value_error' });
+
+function sizeFault(origin: string, bound: 'at least' | 'at most', limit: number): { msg: string; type: string } {
+  const low = bound === 'at least';
+  if (origin === 'string')
+    return { msg: `String should have ${bound} ${limit} character${limit === 1 ? '' : 's'}`, type: low ? 'string_too_short' : 'string_too_long' };
+  if (origin === 'array') return { msg: `List should have ${bound} ${limit} item${limit === 1 ? '' : 's'}`, type: low ? 'too_short' : 'too_long' };
+  return { msg: `Input should be ${low ? 'greater' : 'less'} than or equal to ${limit}`, type: low ? 'greater_than_equal' : 'less_than_equal' };
+}
+
+const stripDelimiters = (pattern: string | undefined): string => (pattern ?? '').replace(/^\/|\/[a-z]*$/g, '');
+
+const oneOf = (values: readonly string[]): string => {
+  const quoted = values.map((value) => `'${value}'`);
+  return quoted.length < 2 ? quoted.join('') : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
+};

@@ -1,0 +1,145 @@
+/**
+ * `webhooks`: deliveries a second from the commit of an event to its receiver, beside a bare loop of signed POSTs to the
+ * same receiver; then what 20 subscriptions that hang cost the other 180.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { parseArgs } from 'node:util';
+import { request } from 'undici';
+import { signWebhook } from '../../activities/webhook-signature.ts';
+import { IN_FLIGHT_MAX, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
+import { findRunningStack } from '../../process/running-stack.ts';
+import { type Bench, inParallel, percentile } from './bench.ts';
+import { createPartner, type Partner } from './partner.ts';
+
+const EVENTS = '25';
+const ORGANIZATIONS = 10;
+const HANGING_OF_EACH = 2;
+const ROUNDS = 3;
+const ARRIVAL_TIMEOUT_MS = 120_000;
+
+export const webhooks: Bench = {
+  usage: 'webhooks [--events COUNT] [--url API]',
+  run: async (args) => {
+    const { values } = parseArgs({ args: [...args], options: { events: { type: 'string', default: EVENTS }, url: { type: 'string' } } });
+    const url = values.url ?? findRunningStack()?.apiUrl;
+    if (url === undefined) {
+      console.error('No stack is running in this clone: run `npm start` in another terminal, or name one with --url.');
+      return 1;
+    }
+    const receiver = await startReceiver();
+    try {
+      await measureThroughput(url, receiver, Number(values.events));
+      await measureIsolation(url, receiver);
+      return 0;
+    } finally {
+      receiver.close();
+    }
+  },
+};
+
+type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+
+/** Answers at once, except under `/hang/`; tells of each arrival. */
+async function startReceiver() {
+  const arrivals: { readonly path: string; readonly atMs: number }[] = [];
+  const server = createServer((incoming, response) => {
+    const path = incoming.url ?? '';
+    incoming.resume();
+    incoming.on('end', () => {
+      if (path.startsWith('/hang/')) return;
+      arrivals.push({ path, atMs: performance.now() });
+      response.writeHead(204).end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  const untilArrived = async (count: number): Promise<void> => {
+    const end = performance.now() + ARRIVAL_TIMEOUT_MS;
+    while (arrivals.length < count) {
+      if (performance.now() > end) throw new Error(`only ${arrivals.length} of ${count} deliveries arrived`);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  };
+  return { base, arrivals, close, untilArrived };
+}
+
+async function measureThroughput(url: string, receiver: Receiver, events: number): Promise<void> {
+  const deliveries = events * SUBSCRIPTIONS_MAX;
+  const partner = await createPartner(url);
+  for (let index = 0; index < SUBSCRIPTIONS_MAX; index += 1) await partner.subscribe(`${receiver.base}/fast/${index}`);
+  await emit([partner], 1);
+  await receiver.untilArrived(SUBSCRIPTIONS_MAX);
+
+  receiver.arrivals.length = 0;
+  const startedMs = performance.now();
+  await emit([partner], events);
+  await receiver.untilArrived(deliveries);
+  const served = deliveries / ((performance.now() - startedMs) / 1_000);
+  await partner.end();
+  const bare = await bareLoop(receiver, deliveries);
+  console.log(
+    `${deliveries} deliveries: ${served.toFixed(0)}/s from commit to receiver; a bare loop of signed POSTs: ${bare.toFixed(0)}/s; ratio ${(served / bare).toFixed(3)}`,
+  );
+}
+
+/** The least that could be done: sign, connect, post, as many at once as the service has under way. */
+async function bareLoop(receiver: Receiver, count: number): Promise<number> {
+  const secret = randomBytes(32);
+  const body = Buffer.from(JSON.stringify({ id: 'evt', data: 'x'.repeat(600) }));
+  const startedMs = performance.now();
+  await inParallel(count, IN_FLIGHT_MAX * SUBSCRIPTIONS_MAX, async (index) => {
+    const timestamp = Math.floor(Date.now() / 1_000);
+    const id = `evt_${index}`;
+    const headers = { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signWebhook([secret], { id, timestamp, body }) };
+    const answer = await request(`${receiver.base}/bare/`, { method: 'POST', body, headers, reset: true });
+    await answer.body.dump();
+  });
+  return count / ((performance.now() - startedMs) / 1_000);
+}
+
+async function measureIsolation(url: string, receiver: Receiver): Promise<void> {
+  const partners: Partner[] = [];
+  for (let index = 0; index < ORGANIZATIONS; index += 1) {
+    const partner = await createPartner(url);
+    for (let n = HANGING_OF_EACH; n < SUBSCRIPTIONS_MAX; n += 1) await partner.subscribe(`${receiver.base}/fast/${index}/${n}`);
+    partners.push(partner);
+  }
+  const healthy = ORGANIZATIONS * (SUBSCRIPTIONS_MAX - HANGING_OF_EACH);
+  const round = async (): Promise<number> => {
+    receiver.arrivals.length = 0;
+    const startedMs = performance.now();
+    await emit(partners, 1);
+    await receiver.untilArrived(healthy);
+    return percentile(
+      receiver.arrivals.map(({ atMs }) => atMs - startedMs),
+      0.99,
+    );
+  };
+  const rounds = async (): Promise<number> => {
+    const found: number[] = [];
+    for (let n = 0; n < ROUNDS; n += 1) found.push(await round());
+    return percentile(found, 0.5);
+  };
+  await round();
+  const alone = await rounds();
+  for (const [index, partner] of partners.entries()) {
+    for (let n = 0; n < HANGING_OF_EACH; n += 1) await partner.subscribe(`${receiver.base}/hang/${index}/${n}`);
+  }
+  const beside = await rounds();
+  for (const partner of partners) await partner.end();
+  const hanging = ORGANIZATIONS * HANGING_OF_EACH;
+  console.log(
+    `p99 of ${healthy} subscriptions: ${alone.toFixed(0)} ms alone, ${beside.toFixed(0)} ms beside ${hanging} that hang; ratio ${(beside / alone).toFixed(2)} (promised: at most 1.5)`,
+  );
+}
+
+/** Has each partner cause so many events. */
+const emit = (partners: readonly Partner[], events: number) => Promise.all(partners.map((partner) => partner.emit(events)));

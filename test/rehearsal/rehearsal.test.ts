@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { DATABASE_CONNECTIONS_MAX, dynamicConfig, frontendAddress, serverConfig } from './server-config.ts';
+
+const PORTS = [17_233, 17_234, 17_235, 17_236, 17_237, 17_238, 17_239, 17_240];
+const SETTINGS = {
+  ports: PORTS,
+  databaseServerUrl: 'postgresql://settlement:p%40ss%2Fword@127.0.0.1:55432',
+  dynamicConfigFile: '/somewhere/dynamic.yaml',
+};
+
+test('no two of the four services share a port, and all listen on this machine alone', () => {
+  expect(serverConfig(SETTINGS)).toMatchObject({
+    services: {
+      frontend: { rpc: { grpcPort: 17_233, membershipPort: 17_234, bindOnLocalHost: true } },
+      matching: { rpc: { grpcPort: 17_235, membershipPort: 17_236, bindOnLocalHost: true } },
+      history: { rpc: { grpcPort: 17_237, membershipPort: 17_238, bindOnLocalHost: true } },
+      worker: { rpc: { grpcPort: 17_239, membershipPort: 17_240, bindOnLocalHost: true } },
+    },
+    global: { membership: { broadcastAddress: '127.0.0.1' } },
+  });
+});
+
+test('the one cluster is reached where its clients reach it', () => {
+  expect(frontendAddress(PORTS)).toBe('127.0.0.1:17233');
+  expect(serverConfig(SETTINGS)).toMatchObject({
+    clusterMetadata: { currentClusterName: 'active', clusterInformation: { active: { enabled: true, rpcAddress: '127.0.0.1:17233' } } },
+  });
+});
+
+test('histories and visibility lie in databases of their own, with the password as it is and not as an address writes it', () => {
+  const access = { pluginName: 'postgres12', connectAddr: '127.0.0.1:55432', user: 'settlement', password: 'p@ss/word' };
+  expect(serverConfig(SETTINGS)).toMatchObject({
+    persistence: {
+      defaultStore: 'default',
+      visibilityStore: 'visibility',
+      // A database made with another number cannot be opened any more.
+      numHistoryShards: 4,
+      datastores: { default: { sql: { ...access, databaseName: 'temporal' } }, visibility: { sql: { ...access, databaseName: 'temporal_visibility' } } },
+    },
+    dynamicConfigClient: { filepath: '/somewhere/dynamic.yaml' },
+  });
+});
+
+test('PostgreSQL has a connection for everybody: four services of the server, two APIs and two workers', () => {
+  expect(DATABASE_CONNECTIONS_MAX).toBeGreaterThanOrEqual(4 * (20 + 5) + 4 * 20);
+});
+
+test('every dynamic setting has one value that holds for everything, and no dispatch waits for a 50 ms tick', () => {
+  expect(dynamicConfig()).toMatchObject({
+    'history.transferProcessorMaxPollRPS': [{ value: 2_000 }],
+    'system.enableActivityEagerExecution': [{ value: true }],
+  });
+  for (const values of Object.values(dynamicConfig())) expect(values).toEqual([{ value: expect.anything() }]);
+});

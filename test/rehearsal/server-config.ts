@@ -1,0 +1,88 @@
+/**
+ * What a Temporal server with all four services on this machine is told: its configuration file and the dynamic one.
+ * Both are JSON, which is YAML.
+ */
+
+import { DYNAMIC_CONFIG } from '../../scripts/stack/temporal.ts';
+
+export type ServerSettings = {
+  /** Eight of them; each of the four services takes two. */
+  readonly ports: readonly number[];
+  /** The server's databases are `temporal` and `temporal_visibility` there; with user and password. */
+  readonly databaseServerUrl: string;
+  readonly dynamicConfigFile: string;
+};
+
+export const DATABASES = { default: 'temporal', visibility: 'temporal_visibility' } as const;
+
+const SERVICES = ['frontend', 'matching', 'history', 'worker'] as const;
+const CLUSTER = 'active';
+/** Chosen once and for ever: a database made with one number cannot be opened with another. */
+const HISTORY_SHARDS = 4;
+/** Of each service, so four times over; more gain nothing (measured). */
+const CONNECTIONS = { [DATABASES.default]: 20, [DATABASES.visibility]: 5 };
+
+/** Of the server's connections and those of two APIs and two workers. */
+export const DATABASE_CONNECTIONS_MAX = SERVICES.length * (CONNECTIONS.temporal + CONNECTIONS.temporal_visibility) + 4 * 20 + 20;
+
+/** The configuration as the server reads it; it holds the database's password. */
+export function serverConfig({ ports, databaseServerUrl, dynamicConfigFile }: ServerSettings): object {
+  const rpc = (index: number) => ({ grpcPort: ports[2 * index], membershipPort: ports[2 * index + 1], bindOnLocalHost: true });
+  return {
+    log: { stdout: true, level: 'warn' },
+    persistence: {
+      defaultStore: 'default',
+      visibilityStore: 'visibility',
+      numHistoryShards: HISTORY_SHARDS,
+      datastores: {
+        default: { sql: store(databaseServerUrl, DATABASES.default) },
+        visibility: { sql: store(databaseServerUrl, DATABASES.visibility) },
+      },
+    },
+    global: { membership: { maxJoinDuration: '30s', broadcastAddress: '127.0.0.1' } },
+    services: Object.fromEntries(SERVICES.map((service, index) => [service, { rpc: rpc(index) }])),
+    clusterMetadata: {
+      enableGlobalNamespace: false,
+      failoverVersionIncrement: 10,
+      masterClusterName: CLUSTER,
+      currentClusterName: CLUSTER,
+      clusterInformation: { [CLUSTER]: { enabled: true, initialFailoverVersion: 1, rpcName: 'frontend', rpcAddress: frontendAddress(ports) } },
+    },
+    dcRedirectionPolicy: { policy: 'noop' },
+    dynamicConfigClient: { filepath: dynamicConfigFile, pollInterval: '10s' },
+  };
+}
+
+/** Where clients reach it. */
+export const frontendAddress = (ports: readonly number[]): string => `127.0.0.1:${ports[0]}`;
+
+function store(databaseServerUrl: string, databaseName: keyof typeof CONNECTIONS): object {
+  const { host, username, password } = new URL(databaseServerUrl);
+  const connections = CONNECTIONS[databaseName];
+  return {
+    pluginName: 'postgres12',
+    databaseName,
+    connectAddr: host,
+    connectProtocol: 'tcp',
+    user: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    maxConns: connections,
+    maxIdleConns: connections,
+    maxConnLifetime: '1h',
+  };
+}
+
+/** The stock server also refuses what one machine under load asks of it. */
+const LIMITS = {
+  'frontend.persistenceMaxQPS': 20_000,
+  'history.persistenceMaxQPS': 20_000,
+  'matching.persistenceMaxQPS': 20_000,
+  'frontend.rps': 20_000,
+  'frontend.namespaceRPS': 20_000,
+  'frontend.namespaceCount': 20_000,
+  'history.rps': 20_000,
+  'matching.rps': 20_000,
+};
+
+/** Each setting with one value that holds for everything. */
+export const dynamicConfig = (): object => Object.fromEntries(Object.entries({ ...DYNAMIC_CONFIG, ...LIMITS }).map(([name, value]) => [name, [{ value }]]));

@@ -1,0 +1,116 @@
+/** The steps of `npm run cluster`, in the order in which each finds what it needs, with their times on the screen. */
+import path from 'node:path';
+import { Listr, type ListrTask, PRESET_TIMER } from 'listr2';
+import type { Config } from '../../config.ts';
+import { migrate } from '../../db/migrate.ts';
+import { localDirectory } from '../../process/place.ts';
+import { connectTemporal, ensureSearchAttributes } from '../../process/temporal.ts';
+import { acquireClusterServer } from '../../scripts/stack/binary.ts';
+import { startEmbeddedPostgres } from '../../scripts/stack/embedded.ts';
+import { freePorts } from '../../scripts/stack/port.ts';
+import type { Supervisor } from '../../scripts/stack/supervisor.ts';
+import { workflowBundle } from '../../worker/bundle.ts';
+import { createMembers, type Members, PRODUCT_MEMBERS } from './member.ts';
+import { DATABASE_CONNECTIONS_MAX, frontendAddress } from './server-config.ts';
+import { NAMESPACE, prepareDatabases, serverService } from './temporal-server.ts';
+
+/** Beside `npm start`'s things, so that both can run. */
+const FOLDER = 'cluster';
+export const clusterDirectory = path.join(localDirectory, FOLDER);
+export const logDirectory = path.join(clusterDirectory, 'log');
+
+export type Cluster = {
+  readonly apiUrls: readonly string[];
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
+  readonly members: Members;
+};
+
+type Start = { readonly env: NodeJS.ProcessEnv; readonly config: Config; readonly supervisor: Supervisor; readonly signal: AbortSignal };
+
+type Programs = { readonly server: string; readonly sqlTool: string };
+type Findings = { programs?: Programs; databases?: { readonly serverUrl: string; readonly databaseUrl: string }; cluster?: Cluster };
+
+/** Each of the server's four services listens twice. */
+const TEMPORAL_PORTS = 8;
+const TEMPORAL_PORT = 17_233;
+const TIMED = { timer: PRESET_TIMER };
+
+/** Starts everything; what it starts is in the supervisor's keeping, also when a step fails. */
+export async function startCluster(start: Start): Promise<Cluster> {
+  const steps: ListrTask<Findings>[] = [
+    { title: 'Programs', task: (_, task) => task.newListr([programStep(start), postgresStep(start), bundleStep()], { concurrent: true }) },
+    { title: 'Schemas', task: schemaStep },
+    { title: 'Temporal', task: (findings, task) => temporalStep(start, findings).then((title) => void Object.assign(task, { title })) },
+    { title: 'Two APIs and two workers', task: ({ cluster }) => startProduct(need(cluster)) },
+  ];
+  const rendererOptions = { ...TIMED, collapseSubtasks: false, showErrorMessage: false };
+  const findings: Findings = {};
+  await new Listr(steps, { ctx: findings, registerSignalListeners: false, rendererOptions, fallbackRendererOptions: TIMED }).run();
+  return need(findings.cluster);
+}
+
+function programStep({ env, signal }: Start): ListrTask<Findings> {
+  return {
+    title: 'Temporal server',
+    task: async (findings, task) => {
+      const onProgress = (text: string) => {
+        task.output = text;
+      };
+      findings.programs = await acquireClusterServer({ env, signal, onProgress, binDirectory: path.join(localDirectory, 'bin') });
+    },
+  };
+}
+
+function postgresStep({ supervisor }: Start): ListrTask<Findings> {
+  return {
+    title: 'PostgreSQL',
+    task: async (findings, task) => {
+      const settings = { max_connections: String(DATABASE_CONNECTIONS_MAX) };
+      const { cluster, databaseUrl } = await startEmbeddedPostgres(supervisor, { folder: FOLDER, settings });
+      task.title = `PostgreSQL 18 on port ${cluster.port}${cluster.reused ? ', taken over from an earlier start' : ''}`;
+      findings.databases = { serverUrl: cluster.serverUrl, databaseUrl };
+    },
+  };
+}
+
+function bundleStep(): ListrTask<Findings> {
+  return {
+    title: 'Workflow bundle',
+    task: async () => {
+      await workflowBundle();
+    },
+  };
+}
+
+async function schemaStep({ programs, databases }: Findings): Promise<void> {
+  const { serverUrl, databaseUrl } = need(databases);
+  await Promise.all([migrate(databaseUrl), prepareDatabases(need(programs).sqlTool, serverUrl)]);
+}
+
+/** @returns what to show of it */
+async function temporalStep({ env, config, supervisor }: Start, findings: Findings): Promise<string> {
+  const { serverUrl, databaseUrl } = need(findings.databases);
+  const ports = await freePorts(TEMPORAL_PORTS, TEMPORAL_PORT);
+  const temporalAddress = frontendAddress(ports);
+  const server = { program: need(findings.programs).server, ports, databaseServerUrl: serverUrl, logFile: path.join(logDirectory, 'temporal.log') };
+  const temporal = await serverService(path.join(clusterDirectory, 'temporal'), server);
+  const apiPorts = await freePorts(2, config.port);
+  const ownEnv = { ...env, HOST: '127.0.0.1', METRICS_PORT: '', DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: NAMESPACE };
+  const members = createMembers({ env: ownEnv, apiPorts, logDirectory, logLevel: config.logLevel, temporal }, supervisor);
+  await members.start('Temporal');
+  const client = connectTemporal({ ...config, temporal: { connectionOptions: { address: temporalAddress }, namespace: NAMESPACE }, payloadKeys: undefined });
+  await ensureSearchAttributes(client).finally(client.close);
+  findings.cluster = { apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`), databaseUrl, temporalAddress, members };
+  return `Temporal cluster on port ${ports[0]}`;
+}
+
+async function startProduct({ members }: Cluster): Promise<void> {
+  await Promise.all(PRODUCT_MEMBERS.map((name) => members.start(name)));
+}
+
+/** The steps run in order, so what an earlier one finds is there. */
+function need<Found>(found: Found | undefined): Found {
+  if (found === undefined) throw new Error('A step that comes before this one was left out.');
+  return found;
+}
