@@ -52,7 +52,9 @@ export type Config = Readonly<{
 export class ConfigError extends Error {
   readonly faults: readonly string[];
   constructor(faults: readonly string[]) {
-    super(`The configuration has ${faults.length} fault${faults.length === 1 ? '' : 's'}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+    super(
+      `The configuration has ${faults.length} fault${faults.length === 1 ? '' : 's'}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`,
+    );
     this.name = 'ConfigError';
     this.faults = faults;
   }
@@ -64,7 +66,8 @@ const PEPPER_ID_LENGTH = 8;
 /** A secret of fewer different characters or bytes was typed, not drawn. */
 const DISTINCT_MIN = 8;
 
-const required = (rule: string) => (issue: { readonly input?: unknown }) => (issue.input === undefined ? 'is required' : rule);
+const required = (rule: string) => (issue: { readonly input?: unknown }) =>
+  issue.input === undefined ? 'is required' : rule;
 
 const secret = z
   .string({ error: 'is required' })
@@ -81,7 +84,10 @@ const namedKeys = z.string({ error: 'is required' }).transform((value, context):
     const [id = '', encoded = ''] = part.trim().split(':');
     const key = Buffer.from(encoded, 'base64');
     if (!/^[A-Za-z0-9_-]{1,32}$/.test(id) || key.length !== KEY_BYTES) {
-      context.addIssue({ code: 'custom', message: `must be a comma-separated list of <id>:<base64 of ${KEY_BYTES} bytes>` });
+      context.addIssue({
+        code: 'custom',
+        message: `must be a comma-separated list of <id>:<base64 of ${KEY_BYTES} bytes>`,
+      });
     } else if (new Set(key).size < DISTINCT_MIN) {
       context.addIssue({ code: 'custom', message: 'is too uniform to be a secret' });
     }
@@ -97,9 +103,11 @@ const peppers = secretList.transform((secrets, context): [Pepper, ...Pepper[]] =
   return first ? [first, ...rest] : z.NEVER;
 });
 
-const pepperId = (pepper: string): string => createHash('sha256').update(`pepper-id\0${pepper}`).digest('hex').slice(0, PEPPER_ID_LENGTH);
+const pepperId = (pepper: string): string =>
+  createHash('sha256').update(`pepper-id\0${pepper}`).digest('hex').slice(0, PEPPER_ID_LENGTH);
 
-const hasTwins = (keys: readonly { readonly id: string }[]): boolean => new Set(keys.map(({ id }) => id)).size < keys.length;
+const hasTwins = (keys: readonly { readonly id: string }[]): boolean =>
+  new Set(keys.map(({ id }) => id)).size < keys.length;
 
 const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
 const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
@@ -107,7 +115,9 @@ const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a U
 const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
 const Environment = z.object({
-  RUNTIME_ENVIRONMENT: z.enum(RUNTIME_ENVIRONMENTS, { error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default` }),
+  RUNTIME_ENVIRONMENT: z.enum(RUNTIME_ENVIRONMENTS, {
+    error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default`,
+  }),
   HOST: z.string().default('127.0.0.1'),
   PORT: port.default(3000),
   METRICS_PORT: port.max(65_534).optional(),
@@ -137,7 +147,9 @@ const Environment = z.object({
   WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
-  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' }).default('info'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' })
+    .default('info'),
 });
 
 /** What the local sandbox makes for itself; with all of them given it writes nothing. */
@@ -161,11 +173,14 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
   const given = givenOf(env);
   const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
   const parsed = Environment.safeParse(
-    sandbox && SANDBOX_SECRETS.some((name) => given[name] === undefined) ? { ...sandboxSecrets(localDirectory), ...given } : given,
+    sandbox && SANDBOX_SECRETS.some((name) => given[name] === undefined)
+      ? { ...sandboxSecrets(localDirectory), ...given }
+      : given,
   );
   const temporal = temporalConfig(given);
   const halves = deploymentFaults(given);
-  if (!parsed.success || 'fault' in temporal || halves.length > 0) throw new ConfigError([...faultsOf(parsed, temporal), ...halves]);
+  if (!parsed.success || 'fault' in temporal || halves.length > 0)
+    throw new ConfigError([...faultsOf(parsed, temporal), ...halves]);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -205,7 +220,11 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
  */
 export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<Config, 'temporal' | 'payloadKeys'> {
   const given = givenOf(env);
-  const parsed = Environment.pick({ TEMPORAL_TLS: true, TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: true, TEMPORAL_PAYLOAD_KEYS: true }).safeParse(given);
+  const parsed = Environment.pick({
+    TEMPORAL_TLS: true,
+    TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: true,
+    TEMPORAL_PAYLOAD_KEYS: true,
+  }).safeParse(given);
   const temporal = temporalConfig(given);
   if (!parsed.success || 'fault' in temporal) throw new ConfigError(faultsOf(parsed, temporal));
   return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
@@ -213,13 +232,17 @@ export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<C
 
 /** Empty values count as unset: a line in a file of variables that was left blank. */
 const givenOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
-  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])));
+  Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
+  );
 
 /** A version is of a deployment, and a deployment is nothing without versions. */
 function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
   const names = ['WORKER_DEPLOYMENT_NAME', 'WORKER_BUILD_ID'];
   const missing = names.filter((name) => given[name] === undefined);
-  return missing.length === 1 ? [`${missing[0]} is required beside ${names.find((name) => !missing.includes(name))}`] : [];
+  return missing.length === 1
+    ? [`${missing[0]} is required beside ${names.find((name) => !missing.includes(name))}`]
+    : [];
 }
 
 /** A line for each variable and rule; a list that breaks one several times is told once. */
@@ -229,7 +252,9 @@ function faultsOf(parsed: z.ZodSafeParseResult<unknown>, temporal: ReturnType<ty
 }
 
 /** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
-function temporalConfig(given: Record<string, string>): { readonly connect: ClientConnectConfig } | { readonly fault: string } {
+function temporalConfig(
+  given: Record<string, string>,
+): { readonly connect: ClientConnectConfig } | { readonly fault: string } {
   try {
     return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: given }) };
   } catch {

@@ -37,7 +37,15 @@ export default defineConfig({
     reporters: ['default', ['json', { outputFile: '.local/test-report.json' }]],
     projects: [
       // Modules do nothing when they are imported and keep nothing, so that one import serves many files.
-      { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...configDefaults.exclude, ...WITH_WORKERS], isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...WITH_WORKERS],
+          isolate: false,
+        },
+      },
       { extends: true, test: { name: 'own', include: WITH_WORKERS } },
     ],
   },

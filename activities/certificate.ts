@@ -7,7 +7,12 @@ import canonicalize from 'canonicalize';
 import type { Tx } from '../db/client.ts';
 import { insertCertificate, listCertificateFacts } from '../db/queries/certificate.ts';
 import { recordFirstEvent } from '../db/queries/event.ts';
-import { type CertificateFacts, certificateContent, certificateId, certificateResource } from '../domain/certificate.ts';
+import {
+  type CertificateFacts,
+  certificateContent,
+  certificateId,
+  certificateResource,
+} from '../domain/certificate.ts';
 import type { Settlement } from '../domain/settlement.ts';
 
 /** An Ed25519 seed of 32 bytes and the name its public half has in the JWKS. */
@@ -33,12 +38,16 @@ const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 /** @param keys the first one signs; the others only verify, elsewhere */
 export function createCertifier([active]: readonly [SigningKey, ...SigningKey[]]): Certifier {
   const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, active.key]), format: 'der', type: 'pkcs8' });
-  const header = Buffer.from(JSON.stringify({ alg: 'EdDSA', kid: active.id, b64: false, crit: ['b64'] })).toString('base64url');
+  const header = Buffer.from(JSON.stringify({ alg: 'EdDSA', kid: active.id, b64: false, crit: ['b64'] })).toString(
+    'base64url',
+  );
   return {
     certify(facts) {
       const content = Buffer.from(canonicalize(certificateContent(facts)) ?? '');
       const sha256 = createHash('sha256').update(content).digest();
-      const signature = sign(null, Buffer.concat([Buffer.from(`${header}.`), content]), privateKey).toString('base64url');
+      const signature = sign(null, Buffer.concat([Buffer.from(`${header}.`), content]), privateKey).toString(
+        'base64url',
+      );
       return { certId: certificateId(sha256.toString('hex')), content, sha256, signature: `${header}..${signature}` };
     },
   };
@@ -60,7 +69,12 @@ export async function issueCertificate(
 ): Promise<string> {
   const { orgId, settlementId, environment } = settlement;
   const sealed = certifier.certify({ settlement, ...(await listCertificateFacts(tx, settlementId)) });
-  const { certificate, inserted } = await insertCertificate(tx, { ...sealed, orgId, settlementId, issuedAt: issuance.at });
+  const { certificate, inserted } = await insertCertificate(tx, {
+    ...sealed,
+    orgId,
+    settlementId,
+    issuedAt: issuance.at,
+  });
   const { certId, sha256, issuedAt } = certificate;
   if (inserted) {
     await recordFirstEvent(tx, {
@@ -68,7 +82,14 @@ export async function issueCertificate(
       objectType: 'certificate',
       objectId: certId,
       type: 'certificate.issued',
-      data: certificateResource({ certId, orgId, settlementId, sha256Hex: sha256.toString('hex'), environment, issuedAt }),
+      data: certificateResource({
+        certId,
+        orgId,
+        settlementId,
+        sha256Hex: sha256.toString('hex'),
+        environment,
+        issuedAt,
+      }),
       ...issuance,
     });
   }

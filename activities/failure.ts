@@ -14,9 +14,15 @@ const DEPENDENCY_FAILED =
 export function failureOf(error: unknown): ApplicationFailure {
   if (error instanceof ApplicationFailure) return error;
   if (error instanceof DomainError) {
-    return ApplicationFailure.create({ message: error.detail, type: error.code, nonRetryable: true, category: ApplicationFailureCategory.BENIGN });
+    return ApplicationFailure.create({
+      message: error.detail,
+      type: error.code,
+      nonRetryable: true,
+      category: ApplicationFailureCategory.BENIGN,
+    });
   }
-  if (error instanceof ValidationError) return ApplicationFailure.create({ message: 'The input is not valid.', type: 'validation', nonRetryable: true });
+  if (error instanceof ValidationError)
+    return ApplicationFailure.create({ message: 'The input is not valid.', type: 'validation', nonRetryable: true });
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
   return ApplicationFailure.create({ message: DEPENDENCY_FAILED, type: `dependency:${code}` });
 }
@@ -24,7 +30,10 @@ export function failureOf(error: unknown): ApplicationFailure {
 type AnyActivity = (input: never) => Promise<unknown>;
 
 /** Wraps each activity of a group so that it fails by the rule above; `report` gets the original error. */
-export function withFailures<T extends Record<string, AnyActivity>>(group: T, report: (error: unknown, activity: string) => void): T {
+export function withFailures<T extends Record<string, AnyActivity>>(
+  group: T,
+  report: (error: unknown, activity: string) => void,
+): T {
   const wrapped = Object.entries(group).map(([name, run]) => [
     name,
     async (input: never) => {

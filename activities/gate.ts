@@ -18,18 +18,28 @@ import type { ActivityDeps } from './deps.ts';
  *
  * @throws whatever the database throws
  */
-export async function closedGates(deps: Pick<ActivityDeps, 'runtime' | 'now'>, tx: Tx, settlement: Settlement): Promise<readonly ClosedGate[]> {
+export async function closedGates(
+  deps: Pick<ActivityDeps, 'runtime' | 'now'>,
+  tx: Tx,
+  settlement: Settlement,
+): Promise<readonly ClosedGate[]> {
   const environment = environmentName(deps.runtime);
   if (settlement.environment !== environment) return forbiddingGates(allClosed('other_environment'), deps.runtime);
   await holdGates(tx, environment, settlement.corridor);
   const evidence = await listGateEvidence(tx, environment, settlement.corridor);
-  return forbiddingGates(evaluateGates(evidence, { environment, corridors: [settlement.corridor] }, deps.now()), deps.runtime);
+  return forbiddingGates(
+    evaluateGates(evidence, { environment, corridors: [settlement.corridor] }, deps.now()),
+    deps.runtime,
+  );
 }
 
 type AnyActivity = (input: never) => Promise<unknown>;
 
 /** Makes activities that play a provider refuse in a remote runtime, whoever asks for them. */
-export function inLocalSandboxOnly<Group extends Record<string, AnyActivity>>(runtime: RuntimeEnvironment, group: Group): Group {
+export function inLocalSandboxOnly<Group extends Record<string, AnyActivity>>(
+  runtime: RuntimeEnvironment,
+  group: Group,
+): Group {
   if (!isRemote(runtime)) return group;
   const refuse: AnyActivity = async () => {
     throw new DomainError('local_sandbox_only');

@@ -17,13 +17,17 @@ export function createActivities(deps: ActivityDeps) {
     ...otpActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
   };
-  return withFailures(activities, (error, activity) => deps.log.warn({ err: error, activity, ...placeInTemporal() }, 'an activity failed'));
+  return withFailures(activities, (error, activity) =>
+    deps.log.warn({ err: error, activity, ...placeInTemporal() }, 'an activity failed'),
+  );
 }
 
 /** Which run a failure belongs to; nothing where an activity is called outside of Temporal, as tests do. */
 function placeInTemporal(): Record<string, unknown> {
   const info = asyncLocalStorage.getStore()?.info;
-  return info === undefined ? {} : { workflow_id: info.workflowExecution?.workflowId, run_id: info.workflowExecution?.runId, attempt: info.attempt };
+  return info === undefined
+    ? {}
+    : { workflow_id: info.workflowExecution?.workflowId, run_id: info.workflowExecution?.runId, attempt: info.attempt };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

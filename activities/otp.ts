@@ -17,18 +17,24 @@ export function otpActivities(deps: ActivityDeps) {
     sendOtp: async ({ challengeId }: OtpInput): Promise<OtpOutcome> => {
       const challenge = await findChallenge(deps.db, challengeId);
       if (!challenge || challenge.codeSealed === null) return { outcome: 'not_needed' };
-      const outcome = challenge.expiresAt <= deps.now() ? 'not_needed' : await send(deps, challenge, challenge.codeSealed);
+      const outcome =
+        challenge.expiresAt <= deps.now() ? 'not_needed' : await send(deps, challenge, challenge.codeSealed);
       await eraseCode(deps.db, challengeId);
       return { outcome };
     },
   };
 }
 
-async function send(deps: ActivityDeps, { challengeId, contactSealed }: OtpChallenge, codeSealed: string): Promise<'sent' | 'refused'> {
+async function send(
+  deps: ActivityDeps,
+  { challengeId, contactSealed }: OtpChallenge,
+  codeSealed: string,
+): Promise<'sent' | 'refused'> {
   if (!deps.mailer) throw new DomainError('provider_not_configured');
   const to = deps.sealer.open(contactSealed, otpBinding('contact', challengeId))?.toString();
   const code = deps.sealer.open(codeSealed, otpBinding('code', challengeId))?.toString();
-  if (to === undefined || code === undefined) throw new Error(`challenge ${challengeId} was sealed by a key that is gone`);
+  if (to === undefined || code === undefined)
+    throw new Error(`challenge ${challengeId} was sealed by a key that is gone`);
   return await deps.mailer.send({
     to,
     subject: 'Your one-time code',

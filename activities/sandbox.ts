@@ -18,7 +18,11 @@ export type SandboxCollectionInput = { readonly settlementId: string; readonly o
 export type CollectionStep = { readonly step: number; readonly event: string; readonly delayMs: number };
 
 /** What a test helper asked for; `amountMinor` as decimal digits. `commandId` makes it one event, however often it is sent. */
-export type SandboxEventInput = SandboxCollectionInput & { readonly commandId: string; readonly event: SandboxEvent; readonly amountMinor: string };
+export type SandboxEventInput = SandboxCollectionInput & {
+  readonly commandId: string;
+  readonly event: SandboxEvent;
+  readonly amountMinor: string;
+};
 
 /** A settlement of the sandbox is funded this long after it began to wait; the wait can be watched. */
 const PROVIDER_DELAY_MS = 250;
@@ -45,7 +49,10 @@ export function sandboxActivities(deps: ActivityDeps) {
       const { event, commandId } = input;
       if (isPayoutEvent(event)) return await answerPayout(deps, input.settlementId, event);
       const { settlement, provider } = await collecting(deps, input);
-      await provider.post(deps, provider.event(settlement, `evt_${commandId}`, { event, amountMinor: BigInt(input.amountMinor) }));
+      await provider.post(
+        deps,
+        provider.event(settlement, `evt_${commandId}`, { event, amountMinor: BigInt(input.amountMinor) }),
+      );
     },
   };
 }
@@ -60,7 +67,10 @@ async function collecting(
   return { settlement, provider };
 }
 
-async function payerToken(deps: ActivityDeps, { settlementId, orgId }: SandboxCollectionInput): Promise<string | undefined> {
+async function payerToken(
+  deps: ActivityDeps,
+  { settlementId, orgId }: SandboxCollectionInput,
+): Promise<string | undefined> {
   const sealed = await findPaymentToken(deps.db, orgId, settlementId);
   return sealed ? deps.sealer.open(sealed, paymentTokenBinding(settlementId))?.toString() : undefined;
 }
@@ -70,7 +80,13 @@ async function answerPayout(deps: ActivityDeps, settlementId: string, event: Pay
   await deps.db.transaction(async (tx) => {
     const settlement = await lockEvidenceTarget(tx, settlementId);
     if (!settlement) throw new DomainError('not_found');
-    await recordEvidenceAndRing(tx, settlement, payoutAnswer(settlementId, event), settlementTime(settlement, deps.now()), settlement.requestId);
+    await recordEvidenceAndRing(
+      tx,
+      settlement,
+      payoutAnswer(settlementId, event),
+      settlementTime(settlement, deps.now()),
+      settlement.requestId,
+    );
   });
   deps.dispatcher.nudge();
 }

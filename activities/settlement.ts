@@ -5,7 +5,13 @@
  */
 import type { Tx } from '../db/client.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
-import { foldCollections, listPendingEvidence, markFolded, receiveLeftovers, recordEvidence } from '../db/queries/evidence.ts';
+import {
+  foldCollections,
+  listPendingEvidence,
+  markFolded,
+  receiveLeftovers,
+  recordEvidence,
+} from '../db/queries/evidence.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
@@ -13,7 +19,13 @@ import { DomainError } from '../domain/error.ts';
 import { foldPayout } from '../domain/evidence.ts';
 import { isScreeningHit } from '../domain/recipient.ts';
 import type { Resolution } from '../domain/review.ts';
-import { type Failure, type Settlement, type SettlementStatus, settlementTime, VERIFICATION_THRESHOLD_MINOR } from '../domain/settlement.ts';
+import {
+  type Failure,
+  type Settlement,
+  type SettlementStatus,
+  settlementTime,
+  VERIFICATION_THRESHOLD_MINOR,
+} from '../domain/settlement.ts';
 import { issueCertificate } from './certificate.ts';
 import type { ActivityDeps } from './deps.ts';
 import { closedGates } from './gate.ts';
@@ -46,13 +58,15 @@ const FAILURES = {
 } as const satisfies Record<string, Failure>;
 
 export function settlementActivities(deps: ActivityDeps) {
-  const step = (input: SettlementStep, run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>) => takeStep(deps, input, run);
+  const step = (input: SettlementStep, run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>) =>
+    takeStep(deps, input, run);
   return {
     /** accepted → rejected, compliance_hold or awaiting_funds. */
     admitSettlement: (input: SettlementStep) => step(input, (tx, settlement, at) => admit(deps, tx, settlement, at)),
 
     /** compliance_hold → awaiting_funds, rejected or expired. */
-    reviewCompliance: (input: SettlementStep) => step(input, (tx, settlement, at) => reviewCompliance(deps, tx, settlement, at)),
+    reviewCompliance: (input: SettlementStep) =>
+      step(input, (tx, settlement, at) => reviewCompliance(deps, tx, settlement, at)),
 
     /** awaiting_funds → funded, failed or expired, by the evidence that was committed. */
     reviewFunding: (input: SettlementStep) => step(input, reviewFunding),
@@ -69,10 +83,12 @@ export function settlementActivities(deps: ActivityDeps) {
     },
 
     /** paying_out → settled, failed or needs_review, by the evidence that was committed. */
-    reviewPayout: (input: SettlementStep) => step(input, (tx, settlement, at) => reviewPayout(deps, tx, settlement, at)),
+    reviewPayout: (input: SettlementStep) =>
+      step(input, (tx, settlement, at) => reviewPayout(deps, tx, settlement, at)),
 
     /** needs_review → settled or failed, as an operator found out; one that was resolved before stays as it is. */
-    resolveReview: (input: ReviewResolution) => step(input, (tx, settlement, at) => resolveReview(deps, tx, settlement, at, input)),
+    resolveReview: (input: ReviewResolution) =>
+      step(input, (tx, settlement, at) => resolveReview(deps, tx, settlement, at, input)),
   };
 }
 
@@ -99,18 +115,34 @@ const stateOf = (settlement: Settlement, at: Date): SettlementState => ({
   failureCode: settlement.failure?.code ?? null,
 });
 
-const isOver = (settlement: Settlement, at: Date): boolean => settlement.expiresAt !== null && settlement.expiresAt <= at;
+const isOver = (settlement: Settlement, at: Date): boolean =>
+  settlement.expiresAt !== null && settlement.expiresAt <= at;
 
 async function admit(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
   if (settlement.status !== 'accepted') return settlement;
   const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
   if (!recipient.isActive)
-    return await moveSettlement(tx, settlement, { to: 'rejected', at, reason: 'recipient_inactive', failure: FAILURES.recipientInactive });
+    return await moveSettlement(tx, settlement, {
+      to: 'rejected',
+      at,
+      reason: 'recipient_inactive',
+      failure: FAILURES.recipientInactive,
+    });
   if (isScreeningHit(recipient.name))
-    return await moveSettlement(tx, settlement, { to: 'rejected', at, reason: 'screening_hit', failure: FAILURES.screeningHit });
+    return await moveSettlement(tx, settlement, {
+      to: 'rejected',
+      at,
+      reason: 'screening_hit',
+      failure: FAILURES.screeningHit,
+    });
   if (settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR && recipient.verificationStatus !== 'verified') {
     // Reviewed at once, so that a decision before the hold counts as much as one after it.
-    return await reviewCompliance(deps, tx, await moveSettlement(tx, settlement, { to: 'compliance_hold', at, reason: 'verification_required' }), at);
+    return await reviewCompliance(
+      deps,
+      tx,
+      await moveSettlement(tx, settlement, { to: 'compliance_hold', at, reason: 'verification_required' }),
+      at,
+    );
   }
   return await beginCollection(deps, tx, settlement, at);
 }
@@ -118,14 +150,25 @@ async function admit(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Dat
 /** Enters awaiting_funds and applies what is already known, so that evidence which came early is not waited for. */
 async function beginCollection(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
   if ((await closedGates(deps, tx, settlement)).length > 0) {
-    return await moveSettlement(tx, settlement, { to: 'rejected', at, reason: 'launch_gates_closed', failure: FAILURES.gateClosed });
+    return await moveSettlement(tx, settlement, {
+      to: 'rejected',
+      at,
+      reason: 'launch_gates_closed',
+      failure: FAILURES.gateClosed,
+    });
   }
   const waiting = await moveSettlement(tx, settlement, { to: 'awaiting_funds', at, reason: 'compliance_passed' });
   if (settlement.paymentMethod === 'internal') {
     await recordEvidence(tx, waiting, internalFunding(waiting), at, settlement.requestId);
   } else {
     const context = { orgId: settlement.orgId, paymentMethod: settlement.paymentMethod };
-    await enqueue(tx, { kind: 'sandbox_collection', objectId: settlement.settlementId, signal: null, context, requestId: settlement.requestId });
+    await enqueue(tx, {
+      kind: 'sandbox_collection',
+      objectId: settlement.settlementId,
+      signal: null,
+      context,
+      requestId: settlement.requestId,
+    });
   }
   return await reviewFunding(tx, waiting, at);
 }
@@ -135,10 +178,20 @@ async function reviewCompliance(deps: ActivityDeps, tx: Tx, settlement: Settleme
   const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
   if (recipient.verificationStatus === 'verified') return await beginCollection(deps, tx, settlement, at);
   if (recipient.verificationStatus === 'rejected') {
-    return await moveSettlement(tx, settlement, { to: 'rejected', at, reason: 'verification_rejected', failure: FAILURES.verificationRejected });
+    return await moveSettlement(tx, settlement, {
+      to: 'rejected',
+      at,
+      reason: 'verification_rejected',
+      failure: FAILURES.verificationRejected,
+    });
   }
   return isOver(settlement, at)
-    ? await moveSettlement(tx, settlement, { to: 'expired', at, reason: 'verification_timeout', failure: FAILURES.verificationTimeout })
+    ? await moveSettlement(tx, settlement, {
+        to: 'expired',
+        at,
+        reason: 'verification_timeout',
+        failure: FAILURES.verificationTimeout,
+      })
     : settlement;
 }
 
@@ -147,15 +200,27 @@ async function reviewFunding(tx: Tx, settlement: Settlement, at: Date): Promise<
   const { settlement: received, outcome } = await foldCollections(tx, settlement, at);
   if (outcome === undefined) {
     return isOver(received, at)
-      ? await moveSettlement(tx, received, { to: 'expired', at, reason: 'funding_timeout', failure: FAILURES.fundingTimeout })
+      ? await moveSettlement(tx, received, {
+          to: 'expired',
+          at,
+          reason: 'funding_timeout',
+          failure: FAILURES.fundingTimeout,
+        })
       : received;
   }
   const { evidenceId } = outcome;
   const decided =
     outcome.to === 'funded'
       ? await moveSettlement(tx, received, { to: 'funded', at, reason: 'evidence_covers_amount', evidenceId })
-      : await moveSettlement(tx, received, { to: 'failed', at, reason: outcome.failure.code, evidenceId, failure: outcome.failure });
-  if (outcome.to === 'funded' && outcome.overpaid) await recordException(tx, decided, { type: 'overpaid', at, evidenceId });
+      : await moveSettlement(tx, received, {
+          to: 'failed',
+          at,
+          reason: outcome.failure.code,
+          evidenceId,
+          failure: outcome.failure,
+        });
+  if (outcome.to === 'funded' && outcome.overpaid)
+    await recordException(tx, decided, { type: 'overpaid', at, evidenceId });
   await receiveLeftovers(tx, decided, at);
   return decided;
 }
@@ -163,8 +228,13 @@ async function reviewFunding(tx: Tx, settlement: Settlement, at: Date): Promise<
 async function beginPayout(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
   if (settlement.status !== 'funded') return settlement;
   const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
-  const refusal = !recipient.isActive ? FAILURES.recipientInactive : (await closedGates(deps, tx, settlement)).length > 0 ? FAILURES.gateClosed : undefined;
-  if (refusal) return await moveSettlement(tx, settlement, { to: 'failed', at, reason: refusal.code, failure: refusal });
+  const refusal = !recipient.isActive
+    ? FAILURES.recipientInactive
+    : (await closedGates(deps, tx, settlement)).length > 0
+      ? FAILURES.gateClosed
+      : undefined;
+  if (refusal)
+    return await moveSettlement(tx, settlement, { to: 'failed', at, reason: refusal.code, failure: refusal });
   return await moveSettlement(tx, settlement, { to: 'paying_out', at, reason: 'payout_sent' });
 }
 
@@ -189,18 +259,42 @@ async function reviewPayout(deps: ActivityDeps, tx: Tx, settlement: Settlement, 
   return await moveSettlement(tx, settlement, { to: 'needs_review', at, reason: 'payout_outcome_unknown' });
 }
 
-async function resolveReview(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date, input: ReviewResolution): Promise<Settlement> {
+async function resolveReview(
+  deps: ActivityDeps,
+  tx: Tx,
+  settlement: Settlement,
+  at: Date,
+  input: ReviewResolution,
+): Promise<Settlement> {
   if (settlement.status !== 'needs_review') return settlement;
   const { orgId, settlementId } = settlement;
   const { outcome, operator, note } = input;
-  await insertAuditEntry(tx, orgId, { objectId: settlementId, action: `resolve_review_${outcome}`, operator, note, at });
+  await insertAuditEntry(tx, orgId, {
+    objectId: settlementId,
+    action: `resolve_review_${outcome}`,
+    operator,
+    note,
+    at,
+  });
   return outcome === 'paid'
     ? await settle(deps, tx, settlement, at, 'resolved_paid', null)
-    : await moveSettlement(tx, settlement, { to: 'failed', at, reason: 'resolved_refused', failure: FAILURES.payoutRefused });
+    : await moveSettlement(tx, settlement, {
+        to: 'failed',
+        at,
+        reason: 'resolved_refused',
+        failure: FAILURES.payoutRefused,
+      });
 }
 
 /** Reaches settled and issues the certificate in the same transaction (contract §7). */
-async function settle(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date, reason: string, evidenceId: string | null): Promise<Settlement> {
+async function settle(
+  deps: ActivityDeps,
+  tx: Tx,
+  settlement: Settlement,
+  at: Date,
+  reason: string,
+  evidenceId: string | null,
+): Promise<Settlement> {
   const settled = await moveSettlement(tx, settlement, { to: 'settled', at, reason, evidenceId });
   const certificateId = await issueCertificate(tx, deps.certifier, settled, { at, requestId: settlement.requestId });
   return await setCertificate(tx, settled, certificateId);

@@ -25,21 +25,32 @@ export function verificationActivities(deps: ActivityDeps) {
     /** pending, in_review → expired, when its time is over. */
     reviewVerification: async ({ verificationId, orgId, nowMs }: VerificationStep): Promise<VerificationState> => {
       const at = new Date(nowMs);
-      const verification = await deps.db.transaction(async (tx) => expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at));
+      const verification = await deps.db.transaction(async (tx) =>
+        expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at),
+      );
       deps.dispatcher.nudge();
-      return { status: verification.status, waitMs: isOpen(verification.status) ? Math.max(0, verification.expiresAt.getTime() - at.getTime()) : null };
+      return {
+        status: verification.status,
+        waitMs: isOpen(verification.status) ? Math.max(0, verification.expiresAt.getTime() - at.getTime()) : null,
+      };
     },
   };
 }
 
 /** The simulated identity provider; for the local sandbox alone. */
 export function verificationSandboxActivities(deps: ActivityDeps) {
-  const momentsFor = async ({ verificationId, orgId }: VerificationInput): Promise<{ verification: Verification; moments: IdverifyMoment[] }> => {
+  const momentsFor = async ({
+    verificationId,
+    orgId,
+  }: VerificationInput): Promise<{ verification: Verification; moments: IdverifyMoment[] }> => {
     const verification = await findVerification(deps.db, orgId, verificationId);
     if (!verification) throw new DomainError('not_found');
     const { name } = await getRecipient(deps.db, orgId, verification.recipientId);
     const answer = sandboxReview(name);
-    return { verification, moments: answer ? [{ type: 'applicantPending' }, { type: 'applicantReviewed', answer }] : [] };
+    return {
+      verification,
+      moments: answer ? [{ type: 'applicantPending' }, { type: 'applicantReviewed', answer }] : [],
+    };
   };
   return {
     /** What the recipient's name stands for in the sandbox, as a list of events without the name. */
@@ -53,7 +64,10 @@ export function verificationSandboxActivities(deps: ActivityDeps) {
       const { verification, moments } = await momentsFor(input);
       const moment = moments[input.step];
       if (!moment) throw new DomainError('not_found');
-      await postIdverifyEvent(deps, idverifyEvent(verification, `sim_${verification.verificationId}_${input.step}`, moment));
+      await postIdverifyEvent(
+        deps,
+        idverifyEvent(verification, `sim_${verification.verificationId}_${input.step}`, moment),
+      );
     },
   };
 }

@@ -4,7 +4,13 @@
  * same number and the same webhook-id. What a subscriber does is data; only our own dependencies make an attempt fail.
  */
 import type { Tx } from '../db/client.ts';
-import { disableWebhook, lockSubscription, type Subscription, setFailingSince, webhookSecretBinding } from '../db/queries/webhook.ts';
+import {
+  disableWebhook,
+  lockSubscription,
+  type Subscription,
+  setFailingSince,
+  webhookSecretBinding,
+} from '../db/queries/webhook.ts';
 import {
   type AttemptRecord,
   beginAttempt,
@@ -16,7 +22,14 @@ import {
   wakeNextInLine,
 } from '../db/queries/webhook-attempt.ts';
 import { type DeliveryRow, getDeliveryStatus } from '../db/queries/webhook-delivery.ts';
-import { type DeliveryStatus, hasFailedTooLong, placeWaitMs, retryAfterMsOf, retryDelayMs, type Webhook } from '../domain/webhook.ts';
+import {
+  type DeliveryStatus,
+  hasFailedTooLong,
+  placeWaitMs,
+  retryAfterMsOf,
+  retryDelayMs,
+  type Webhook,
+} from '../domain/webhook.ts';
 import type { ActivityDeps } from './deps.ts';
 import type { GuardedAnswer } from './providers/guarded-http.ts';
 import { signWebhook } from './webhook-signature.ts';
@@ -34,14 +47,23 @@ export type AttemptInput = {
 };
 
 /** Where a delivery stands; `waitMs` until the next attempt, null when there is none. A deferred one found no place and made no attempt. */
-export type DeliveryState = { readonly status: DeliveryStatus; readonly waitMs: number | null; readonly deferred: boolean };
+export type DeliveryState = {
+  readonly status: DeliveryStatus;
+  readonly waitMs: number | null;
+  readonly deferred: boolean;
+};
 
 const USER_AGENT = 'settlement-service-webhooks/2.0';
 const TOO_MANY_REQUESTS = 429;
 const UNAVAILABLE = 503;
 const GONE = 410;
 
-type Sendable = { readonly delivery: DeliveryRow; readonly number: number; readonly body: Buffer; readonly subscription: Subscription };
+type Sendable = {
+  readonly delivery: DeliveryRow;
+  readonly number: number;
+  readonly body: Buffer;
+  readonly subscription: Subscription;
+};
 
 export function webhookDeliveryActivities(deps: ActivityDeps) {
   const inTurn = createTurns();
@@ -53,14 +75,19 @@ export function webhookDeliveryActivities(deps: ActivityDeps) {
       const answer = await send(deps, begun);
       const asked = answer.status === TOO_MANY_REQUESTS || answer.status === UNAVAILABLE;
       const retryAfterMs = asked ? retryAfterMsOf(answer.retryAfter, deps.now().getTime()) : null;
-      const state = await inTurn(input.webhookId, () => deps.db.transaction((tx) => complete(tx, input, begun.number, answer, retryAfterMs)));
+      const state = await inTurn(input.webhookId, () =>
+        deps.db.transaction((tx) => complete(tx, input, begun.number, answer, retryAfterMs)),
+      );
       deps.dispatcher.nudge();
       return state;
     },
 
     /** Whether a delivery is still to be made. */
-    readDelivery: (input: { readonly orgId: string; readonly deliveryId: string; readonly generation: number }): Promise<DeliveryStatus> =>
-      getDeliveryStatus(deps.db, input.orgId, input),
+    readDelivery: (input: {
+      readonly orgId: string;
+      readonly deliveryId: string;
+      readonly generation: number;
+    }): Promise<DeliveryStatus> => getDeliveryStatus(deps.db, input.orgId, input),
   };
 }
 
@@ -68,7 +95,9 @@ const over = (status: DeliveryStatus): DeliveryState => ({ status, waitMs: null,
 
 /** Where a delivery stands whose attempt is complete. */
 function stateOf({ status, nextAttemptAt }: DeliveryRow, nowMs: number): DeliveryState {
-  return nextAttemptAt === null ? over(status) : { status, waitMs: Math.max(0, nextAttemptAt.getTime() - nowMs), deferred: false };
+  return nextAttemptAt === null
+    ? over(status)
+    : { status, waitMs: Math.max(0, nextAttemptAt.getTime() - nowMs), deferred: false };
 }
 
 async function begin(tx: Tx, input: AttemptInput): Promise<Sendable | { readonly state: DeliveryState }> {
@@ -80,10 +109,15 @@ async function begin(tx: Tx, input: AttemptInput): Promise<Sendable | { readonly
   const number = delivery.priorAttempts + input.attempt;
   const outcome = await findAttemptOutcome(tx, { deliveryId: delivery.deliveryId, number });
   if (outcome !== undefined && outcome !== 'pending') return { state: stateOf(delivery, input.nowMs) };
-  if (subscription.deleted) return { state: stateOf(await moveDelivery(tx, delivery, { status: 'canceled', nextAttemptAt: null }), input.nowMs) };
+  if (subscription.deleted)
+    return {
+      state: stateOf(await moveDelivery(tx, delivery, { status: 'canceled', nextAttemptAt: null }), input.nowMs),
+    };
   const askedFor = delivery.requested && input.attempt === 1;
   if (subscription.webhook.status === 'disabled' && !askedFor) {
-    return { state: stateOf(await moveDelivery(tx, delivery, { status: 'skipped', nextAttemptAt: null }), input.nowMs) };
+    return {
+      state: stateOf(await moveDelivery(tx, delivery, { status: 'skipped', nextAttemptAt: null }), input.nowMs),
+    };
   }
   if (await beginAttempt(tx, delivery, number, at)) return { delivery, number, body, subscription };
   const waiting = await waitForPlace(tx, delivery);
@@ -108,7 +142,13 @@ async function send(deps: ActivityDeps, { delivery, body, subscription }: Sendab
   });
 }
 
-async function complete(tx: Tx, input: AttemptInput, number: number, answer: GuardedAnswer, retryAfterMs: number | null): Promise<DeliveryState> {
+async function complete(
+  tx: Tx,
+  input: AttemptInput,
+  number: number,
+  answer: GuardedAnswer,
+  retryAfterMs: number | null,
+): Promise<DeliveryState> {
   const endMs = input.nowMs + answer.durationMs;
   const { webhook, deleted } = await lockSubscription(tx, input.orgId, input.webhookId, new Date(endMs));
   const { delivery } = await getDeliveryToSend(tx, input.orgId, input.deliveryId);
@@ -119,24 +159,37 @@ async function complete(tx: Tx, input: AttemptInput, number: number, answer: Gua
   if (answer.error !== null) {
     const nextMs = retryDelayMs(input.attempt, input.random, retryAfterMs);
     return stateOf(
-      await fail(tx, webhook, delivery, { answer, at: new Date(endMs), nextAttemptAt: nextMs === undefined ? null : new Date(endMs + nextMs) }),
+      await fail(tx, webhook, delivery, {
+        answer,
+        at: new Date(endMs),
+        nextAttemptAt: nextMs === undefined ? null : new Date(endMs + nextMs),
+      }),
       endMs,
     );
   }
   await setFailingSince(tx, webhook, null);
   // One that was skipped while its request was under way has arrived all the same.
-  return stateOf(await moveDelivery(tx, delivery, { status: deleted ? 'canceled' : 'succeeded', nextAttemptAt: null }), endMs);
+  return stateOf(
+    await moveDelivery(tx, delivery, { status: deleted ? 'canceled' : 'succeeded', nextAttemptAt: null }),
+    endMs,
+  );
 }
 
 type Failed = { readonly answer: GuardedAnswer; readonly at: Date; readonly nextAttemptAt: Date | null };
 
 /** What follows from a failed attempt, for the subscription and for this delivery. */
-async function fail(tx: Tx, webhook: Webhook, delivery: DeliveryRow, { answer, at, nextAttemptAt }: Failed): Promise<DeliveryRow> {
+async function fail(
+  tx: Tx,
+  webhook: Webhook,
+  delivery: DeliveryRow,
+  { answer, at, nextAttemptAt }: Failed,
+): Promise<DeliveryRow> {
   await setFailingSince(tx, webhook, webhook.failingSince ?? at);
   const reason = answer.status === GONE ? 'gone' : hasFailedTooLong(webhook.failingSince, at) ? 'failing' : undefined;
   if (webhook.status === 'enabled' && reason) await disableWebhook(tx, webhook, reason, at);
   if (delivery.status !== 'pending') return delivery;
-  if (webhook.status === 'disabled' || reason) return await moveDelivery(tx, delivery, { status: 'skipped', nextAttemptAt: null });
+  if (webhook.status === 'disabled' || reason)
+    return await moveDelivery(tx, delivery, { status: 'skipped', nextAttemptAt: null });
   return await moveDelivery(tx, delivery, { status: nextAttemptAt === null ? 'exhausted' : 'pending', nextAttemptAt });
 }
 

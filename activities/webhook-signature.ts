@@ -11,7 +11,8 @@ const signature = (secret: Buffer, { id, timestamp, body }: SignedContent): stri
   `v1,${createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
 
 /** The value of `webhook-signature`; the current secret's first. */
-export const signWebhook = (secrets: readonly Buffer[], content: SignedContent): string => secrets.map((secret) => signature(secret, content)).join(' ');
+export const signWebhook = (secrets: readonly Buffer[], content: SignedContent): string =>
+  secrets.map((secret) => signature(secret, content)).join(' ');
 
 /** Whether one of the space-separated signatures is this secret's. */
 export function isSignedBy(secret: Buffer, header: string, content: SignedContent): boolean {

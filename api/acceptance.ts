@@ -34,7 +34,10 @@ export type SettlementCommand = PricingInput &
   };
 
 /** How the accepting route answers; kept with the key. */
-export type AcceptanceAnswer = { readonly status: number; present(settlement: Settlement): Readonly<Record<string, unknown>> };
+export type AcceptanceAnswer = {
+  readonly status: number;
+  present(settlement: Settlement): Readonly<Record<string, unknown>>;
+};
 
 export type Accepted = Omit<CommandAnswer, 'resourceId'> & { readonly settlementId: string };
 
@@ -43,7 +46,11 @@ export type Accepted = Omit<CommandAnswer, 'resourceId'> & { readonly settlement
  *
  * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `launch_gates_closed`; ValidationError. None binds the key.
  */
-export async function acceptSettlement(deps: ApiDeps, command: SettlementCommand, answer: AcceptanceAnswer): Promise<Accepted> {
+export async function acceptSettlement(
+  deps: ApiDeps,
+  command: SettlementCommand,
+  answer: AcceptanceAnswer,
+): Promise<Accepted> {
   const priced = price(command);
   const payer = payerOf(deps, command);
   if ('faults' in priced || 'faults' in payer) {
@@ -52,30 +59,51 @@ export async function acceptSettlement(deps: ApiDeps, command: SettlementCommand
     if (answered) return acceptedOf(answered);
     throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
   }
-  const accepted = await deps.db.transaction((tx) => commit(deps, tx, { ...command, ...payer }, priced.pricing, answer));
+  const accepted = await deps.db.transaction((tx) =>
+    commit(deps, tx, { ...command, ...payer }, priced.pricing, answer),
+  );
   deps.dispatcher.nudge();
   return accepted;
 }
 
 /** The card, or the account behind a bank-link token, which only the organization that linked it can name (contract §10). */
-function payerOf(deps: ApiDeps, command: SettlementCommand): Pick<SettlementCommand, 'paymentToken'> | { readonly faults: readonly ValidationFault[] } {
+function payerOf(
+  deps: ApiDeps,
+  command: SettlementCommand,
+): Pick<SettlementCommand, 'paymentToken'> | { readonly faults: readonly ValidationFault[] } {
   if (command.paymentMethod !== 'ach' || command.paymentToken === null) return { paymentToken: command.paymentToken };
   const account = openAccessToken(deps.sealer, command.orgId, command.paymentToken);
   return account === undefined
-    ? { faults: [bodyFault('banklink_account_token', "must be an access token that bank linking gave to the caller's organization")] }
+    ? {
+        faults: [
+          bodyFault(
+            'banklink_account_token',
+            "must be an access token that bank linking gave to the caller's organization",
+          ),
+        ],
+      }
     : { paymentToken: account };
 }
 
-async function commit(deps: ApiDeps, tx: Tx, command: SettlementCommand, pricing: Pricing, answer: AcceptanceAnswer): Promise<Accepted> {
+async function commit(
+  deps: ApiDeps,
+  tx: Tx,
+  command: SettlementCommand,
+  pricing: Pricing,
+  answer: AcceptanceAnswer,
+): Promise<Accepted> {
   const settlement = settlementOf(deps, command, pricing);
   const body = Buffer.from(JSON.stringify(answer.present(settlement)));
   const { settlementId, createdAt } = settlement;
-  const accepted = acceptedOf(await bindAnswer(tx, command, { resourceId: settlementId, status: answer.status, body }, createdAt));
+  const accepted = acceptedOf(
+    await bindAnswer(tx, command, { resourceId: settlementId, status: answer.status, body }, createdAt),
+  );
   if (accepted.replayed) return accepted;
   // Judged once the key is ours: a replay stays a replay whatever became of the recipient, and a refusal unbinds it.
   refuseUnpayable(await getRecipientForShare(tx, command.orgId, command.recipientId), pricing);
   await requireOpenGates(deps, tx, pricing.corridor);
-  const sealed = command.paymentToken === null ? null : deps.sealer.seal(command.paymentToken, paymentTokenBinding(settlementId));
+  const sealed =
+    command.paymentToken === null ? null : deps.sealer.seal(command.paymentToken, paymentTokenBinding(settlementId));
   await insertSettlement(tx, settlement, sealed);
   await enqueue(tx, settlementMessage(settlement, null, command.requestId));
   return accepted;
@@ -84,7 +112,12 @@ async function commit(deps: ApiDeps, tx: Tx, command: SettlementCommand, pricing
 const acceptedOf = ({ resourceId, ...answer }: CommandAnswer): Accepted => ({ ...answer, settlementId: resourceId });
 
 function refuseUnpayable(recipient: Recipient, pricing: Pricing): void {
-  if (!recipient.isActive) throw new DomainError('state_conflict', { current_state: 'inactive' }, 'The recipient is inactive and takes no new settlement.');
+  if (!recipient.isActive)
+    throw new DomainError(
+      'state_conflict',
+      { current_state: 'inactive' },
+      'The recipient is inactive and takes no new settlement.',
+    );
   const faults = payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail);
   if (faults.length > 0) throw new ValidationError(faults);
 }

@@ -132,7 +132,12 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
     '/openapi.json',
     {
       config: { access: { auth: 'none' } },
-      schema: { tags: ['Service'], operationId: 'getOpenApiDocument', summary: 'This document', response: { 200: OpenApiDocument } },
+      schema: {
+        tags: ['Service'],
+        operationId: 'getOpenApiDocument',
+        summary: 'This document',
+        response: { 200: OpenApiDocument },
+      },
     },
     async () => app.swagger(),
   );

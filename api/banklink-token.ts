@@ -8,7 +8,8 @@ const PREFIX = 'access-sandbox-';
 const binding = (orgId: string): string => `banklink.access_token:${orgId}`;
 
 /** @param account the public token that names the simulated account */
-export const sealAccessToken = (sealer: Sealer, orgId: string, account: string): string => PREFIX + sealer.seal(account, binding(orgId));
+export const sealAccessToken = (sealer: Sealer, orgId: string, account: string): string =>
+  PREFIX + sealer.seal(account, binding(orgId));
 
 /** The account behind a token; undefined when the token is not this organization's, or not as it was given out. */
 export function openAccessToken(sealer: Sealer, orgId: string, token: string): string | undefined {

@@ -29,8 +29,11 @@ export async function checkCertificate(
   const content = readContent(certificate.content);
   return {
     exists: true,
-    digest_matches_id: sha256.equals(certificate.sha256) && certificateId(sha256.toString('hex')) === certificate.certId,
-    settlement_matches: [certificate.settlementId, content?.settlement_id].every((id) => id === question.settlementId) && content?.org_id === certificate.orgId,
+    digest_matches_id:
+      sha256.equals(certificate.sha256) && certificateId(sha256.toString('hex')) === certificate.certId,
+    settlement_matches:
+      [certificate.settlementId, content?.settlement_id].every((id) => id === question.settlementId) &&
+      content?.org_id === certificate.orgId,
     signature_valid: await keys.verifies(certificate.signature, certificate.content),
     ledger_balanced: content !== undefined && isLedgerConfirmed(content.postings, question.journal),
   };

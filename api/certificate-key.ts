@@ -37,7 +37,9 @@ export function certificateKeys(named: readonly NamedKey[]): CertificateKeys {
       const { header, value } = DETACHED_JWS.exec(signature)?.groups ?? {};
       if (header === undefined || value === undefined) return false;
       try {
-        await flattenedVerify({ protected: header, payload: content, signature: value }, keySet, { algorithms: ['EdDSA'] });
+        await flattenedVerify({ protected: header, payload: content, signature: value }, keySet, {
+          algorithms: ['EdDSA'],
+        });
         return true;
       } catch (error) {
         if (error instanceof errors.JOSEError) return false;
@@ -48,6 +50,15 @@ export function certificateKeys(named: readonly NamedKey[]): CertificateKeys {
 }
 
 function publicJwk({ id, key }: NamedKey): CertificateJwk {
-  const publicKey = createPublicKey(createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, key]), format: 'der', type: 'pkcs8' }));
-  return { kty: 'OKP', crv: 'Ed25519', x: publicKey.export({ format: 'jwk' }).x ?? '', kid: id, use: 'sig', alg: 'EdDSA' };
+  const publicKey = createPublicKey(
+    createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, key]), format: 'der', type: 'pkcs8' }),
+  );
+  return {
+    kty: 'OKP',
+    crv: 'Ed25519',
+    x: publicKey.export({ format: 'jwk' }).x ?? '',
+    kid: id,
+    use: 'sig',
+    alg: 'EdDSA',
+  };
 }

@@ -23,7 +23,12 @@ export type EventEffect<Target> = {
   apply(tx: Tx, target: Target, received: { readonly sha256: Buffer; readonly at: Date }): Promise<void>;
 };
 
-export type EventReceipt = { readonly received: true; readonly event_id: string; readonly duplicate: boolean; readonly matched: boolean };
+export type EventReceipt = {
+  readonly received: true;
+  readonly event_id: string;
+  readonly duplicate: boolean;
+  readonly matched: boolean;
+};
 
 /**
  * Stores a verified event once, for ever, and applies it.
@@ -31,20 +36,37 @@ export type EventReceipt = { readonly received: true; readonly event_id: string;
  * @param effect undefined where the event says nothing that we apply: an unknown type, the wrong mode, nothing named
  * @throws DomainError `provider_event_conflict` when the id was seen with other bytes
  */
-export async function receiveEvent<Target>(deps: ApiDeps, event: SignedEvent, effect: EventEffect<Target> | undefined): Promise<EventReceipt> {
+export async function receiveEvent<Target>(
+  deps: ApiDeps,
+  event: SignedEvent,
+  effect: EventEffect<Target> | undefined,
+): Promise<EventReceipt> {
   const receipt = await deps.db.transaction((tx) => commitEvent(deps, tx, event, effect));
   deps.dispatcher.nudge();
   return receipt;
 }
 
-async function commitEvent<Target>(deps: ApiDeps, tx: Tx, event: SignedEvent, effect: EventEffect<Target> | undefined): Promise<EventReceipt> {
+async function commitEvent<Target>(
+  deps: ApiDeps,
+  tx: Tx,
+  event: SignedEvent,
+  effect: EventEffect<Target> | undefined,
+): Promise<EventReceipt> {
   const { provider, eventId, type, bytes } = event;
   const target = await effect?.lock(tx);
   const matched = target !== undefined;
   const sha256 = createHash('sha256').update(bytes).digest();
   const at = deps.now();
   const bodySealed = deps.sealer.seal(bytes, providerEventBinding(provider, eventId));
-  const first = await insertProviderEvent(tx, { provider, eventId, type, bodySha256: sha256, bodySealed, matched, receivedAt: at });
+  const first = await insertProviderEvent(tx, {
+    provider,
+    eventId,
+    type,
+    bodySha256: sha256,
+    bodySealed,
+    matched,
+    receivedAt: at,
+  });
   if (!first) {
     const stored = await findProviderEvent(tx, provider, eventId);
     return { received: true, event_id: eventId, duplicate: true, matched: stored?.matched ?? false };

@@ -12,11 +12,19 @@ import type { ApiDeps } from './deps.ts';
  *
  * @param corridor undefined where the request names none: a gate must then be open in all of them
  */
-export async function judgeGates(deps: ApiDeps, log: { error(fields: object, message: string): void }, corridor?: CorridorId): Promise<readonly GateVerdict[]> {
+export async function judgeGates(
+  deps: ApiDeps,
+  log: { error(fields: object, message: string): void },
+  corridor?: CorridorId,
+): Promise<readonly GateVerdict[]> {
   const environment = environmentName(deps.config.runtime);
   try {
     const evidence = await listGateEvidence(deps.db, environment, corridor);
-    return evaluateGates(evidence, { environment, corridors: corridor === undefined ? CORRIDOR_IDS : [corridor] }, deps.now());
+    return evaluateGates(
+      evidence,
+      { environment, corridors: corridor === undefined ? CORRIDOR_IDS : [corridor] },
+      deps.now(),
+    );
   } catch (error) {
     log.error({ err: error }, 'the launch gates could not be read; they count as closed');
     return allClosed('unreadable');
@@ -24,7 +32,11 @@ export async function judgeGates(deps: ApiDeps, log: { error(fields: object, mes
 }
 
 /** The gates that forbid a value operation here. In a remote runtime there always are some. */
-export async function closedGates(deps: ApiDeps, log: { error(fields: object, message: string): void }, corridor?: CorridorId): Promise<readonly ClosedGate[]> {
+export async function closedGates(
+  deps: ApiDeps,
+  log: { error(fields: object, message: string): void },
+  corridor?: CorridorId,
+): Promise<readonly ClosedGate[]> {
   return forbiddingGates(await judgeGates(deps, log, corridor), deps.config.runtime);
 }
 
@@ -36,7 +48,10 @@ export async function closedGates(deps: ApiDeps, log: { error(fields: object, me
 export async function requireOpenGates(deps: ApiDeps, tx: Tx, corridor: CorridorId): Promise<void> {
   const environment = environmentName(deps.config.runtime);
   const evidence = await listGateEvidence(tx, environment, corridor);
-  const gates = forbiddingGates(evaluateGates(evidence, { environment, corridors: [corridor] }, deps.now()), deps.config.runtime);
+  const gates = forbiddingGates(
+    evaluateGates(evidence, { environment, corridors: [corridor] }, deps.now()),
+    deps.config.runtime,
+  );
   if (gates.length > 0) throw new DomainError('launch_gates_closed', { gates });
 }
 

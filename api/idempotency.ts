@@ -3,12 +3,27 @@
  * kept as bytes and answered again for ever. A refusal binds nothing.
  */
 import type { Queryable, Tx } from '../db/client.ts';
-import { type BoundKey, bindIdempotencyKey, type CommandFingerprint, findIdempotencyKey, mismatchOf } from '../db/queries/idempotency-key.ts';
+import {
+  type BoundKey,
+  bindIdempotencyKey,
+  type CommandFingerprint,
+  findIdempotencyKey,
+  mismatchOf,
+} from '../db/queries/idempotency-key.ts';
 import { DomainError } from '../domain/error.ts';
 
-export type KeyedCommand = { readonly orgId: string; readonly idempotencyKey: string; readonly fingerprint: CommandFingerprint };
+export type KeyedCommand = {
+  readonly orgId: string;
+  readonly idempotencyKey: string;
+  readonly fingerprint: CommandFingerprint;
+};
 
-export type CommandAnswer = { readonly resourceId: string; readonly status: number; readonly body: Buffer; readonly replayed: boolean };
+export type CommandAnswer = {
+  readonly resourceId: string;
+  readonly status: number;
+  readonly body: Buffer;
+  readonly replayed: boolean;
+};
 
 /**
  * How the key's first use was answered; undefined while it is free.
@@ -26,7 +41,12 @@ export async function findAnswer(db: Queryable, command: KeyedCommand): Promise<
  *
  * @throws DomainError `idempotency_key_reused`
  */
-export async function bindAnswer(tx: Tx, command: KeyedCommand, answer: Omit<CommandAnswer, 'replayed'>, createdAt: Date): Promise<CommandAnswer> {
+export async function bindAnswer(
+  tx: Tx,
+  command: KeyedCommand,
+  answer: Omit<CommandAnswer, 'replayed'>,
+  createdAt: Date,
+): Promise<CommandAnswer> {
   const first = await bindIdempotencyKey(tx, {
     orgId: command.orgId,
     key: command.idempotencyKey,
@@ -43,6 +63,7 @@ export async function bindAnswer(tx: Tx, command: KeyedCommand, answer: Omit<Com
 }
 
 function replay(bound: BoundKey, fingerprint: CommandFingerprint): CommandAnswer {
-  if (!bound.requestHash.equals(fingerprint.requestHash)) throw new DomainError('idempotency_key_reused', { mismatch: mismatchOf(bound, fingerprint) });
+  if (!bound.requestHash.equals(fingerprint.requestHash))
+    throw new DomainError('idempotency_key_reused', { mismatch: mismatchOf(bound, fingerprint) });
   return { resourceId: bound.resourceId, status: bound.responseStatus, body: bound.responseBody, replayed: true };
 }

@@ -28,7 +28,12 @@ const connection = connect(config.databaseUrl, {
 const tracing = await loadTracing(config, { service: 'settlement-api', log });
 const temporal = connectTemporal(config, tracing);
 const metrics = processRegistry(connection.pool);
-const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log, traceDispatch: tracing?.traceDispatch });
+const dispatcher = startDispatcher({
+  db: connection.db,
+  client: temporal.client,
+  log,
+  traceDispatch: tracing?.traceDispatch,
+});
 const app = await buildApp(
   {
     config,
@@ -48,7 +53,8 @@ const app = await buildApp(
 
 const { host, metricsPort } = config;
 const expositions = [stateExposition(metrics, { db: connection.db, now: () => new Date(), log })];
-const metricsServer = metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
+const metricsServer =
+  metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 
 const drain = createDrain(app.server);
 closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {

@@ -6,7 +6,14 @@ import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 import type { Pepper } from '../config.ts';
 import { newId } from '../db/id.ts';
 import { findOrInsertConsumer, insertSession } from '../db/queries/consumer.ts';
-import { consumeChallenge, countChallenges, countTry, forgetChallenges, insertChallenge, lockContact } from '../db/queries/otp.ts';
+import {
+  consumeChallenge,
+  countChallenges,
+  countTry,
+  forgetChallenges,
+  insertChallenge,
+  lockContact,
+} from '../db/queries/otp.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { type ConsumerSession, SESSION_VALIDITY_MS } from '../domain/consumer.ts';
 import { DomainError } from '../domain/error.ts';
@@ -15,7 +22,9 @@ import { environmentName, isRemote } from '../domain/runtime.ts';
 import type { ApiDeps } from './deps.ts';
 import { generateSessionToken, hashSessionToken } from './session-token.ts';
 
-export type OtpRequest = { readonly challengeId: string; readonly expiresAt: Date; readonly code: string } | { readonly retryAfterSeconds: number };
+export type OtpRequest =
+  | { readonly challengeId: string; readonly expiresAt: Date; readonly code: string }
+  | { readonly retryAfterSeconds: number };
 
 /**
  * Makes a code for a contact and has it sent where there is a sender.
@@ -39,12 +48,18 @@ export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: str
     if (mailed) await enqueue(tx, otpMessage(challenge.challengeId, requestId));
     return null;
   });
-  if (firstAt !== null) return { retryAfterSeconds: Math.max(1, Math.ceil((firstAt.getTime() - windowStart.getTime()) / 1_000)) };
+  if (firstAt !== null)
+    return { retryAfterSeconds: Math.max(1, Math.ceil((firstAt.getTime() - windowStart.getTime()) / 1_000)) };
   deps.dispatcher.nudge();
   return { challengeId: challenge.challengeId, expiresAt: challenge.expiresAt, code };
 }
 
-function newChallenge(deps: ApiDeps, contact: Contact, mailed: boolean, at: Date): { readonly challenge: OtpChallenge; readonly code: string } {
+function newChallenge(
+  deps: ApiDeps,
+  contact: Contact,
+  mailed: boolean,
+  at: Date,
+): { readonly challenge: OtpChallenge; readonly code: string } {
   const challengeId = newId();
   const [pepper] = deps.config.apiKeyPeppers;
   const code = String(randomInt(10 ** OTP_LIMITS.codeDigits)).padStart(OTP_LIMITS.codeDigits, '0');
@@ -76,14 +91,20 @@ export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string
   const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
   if (!challenge || !isOneOf(given, challenge.codeHash)) throw refusal();
   const address = deps.sealer.open(challenge.contactSealed, otpBinding('contact', challengeId))?.toString();
-  if (address === undefined) throw new Error(`the contact of challenge ${challengeId} was sealed by a key that is gone`);
+  if (address === undefined)
+    throw new Error(`the contact of challenge ${challengeId} was sealed by a key that is gone`);
   const contact: Contact = { channel: challenge.channel, address };
   const token = generateSessionToken();
   const session = await deps.db.transaction(async (tx) => {
     await lockContact(tx, hashesOfContact(deps, contact));
     if (!(await consumeChallenge(tx, challengeId, at))) throw refusal();
     const { consumerId } = await findOrInsertConsumer(tx, contact, environmentName(deps.config.runtime), at);
-    const opened: ConsumerSession = { sessionId: newId(), consumerId, createdAt: at, expiresAt: new Date(at.getTime() + SESSION_VALIDITY_MS) };
+    const opened: ConsumerSession = {
+      sessionId: newId(),
+      consumerId,
+      createdAt: at,
+      expiresAt: new Date(at.getTime() + SESSION_VALIDITY_MS),
+    };
     await insertSession(tx, opened, hashSessionToken(deps.config.apiKeyPeppers[0], token));
     return opened;
   });
@@ -91,7 +112,11 @@ export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string
 }
 
 const refusal = (): DomainError =>
-  new DomainError('credential_invalid', {}, 'The code does not fit this challenge, was used, or is not valid any more. Ask for a new one.');
+  new DomainError(
+    'credential_invalid',
+    {},
+    'The code does not fit this challenge, was used, or is not valid any more. Ask for a new one.',
+  );
 
 /** Under the pepper, which the database does not know: a million codes are soon tried without it. */
 const hash = ({ secret }: Pepper, ...parts: readonly string[]): Buffer =>

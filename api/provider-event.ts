@@ -30,7 +30,9 @@ export function movedMoney<Field extends string>(
   const { currency } = object;
   if (amount === undefined || currency === undefined) {
     const missing = [amount === undefined ? [amountField] : [], currency === undefined ? ['currency'] : []].flat();
-    throw new ValidationError(missing.map((field) => ({ loc: [...loc, field], msg: 'Field required', type: 'missing' })));
+    throw new ValidationError(
+      missing.map((field) => ({ loc: [...loc, field], msg: 'Field required', type: 'missing' })),
+    );
   }
   return { amountMinor: BigInt(amount), currency: currency.toUpperCase() };
 }
@@ -50,7 +52,13 @@ export async function receiveProviderEvent(deps: ApiDeps, { claim, ...event }: V
     claim && {
       lock: (tx) => lockTarget(tx, claim),
       apply: (tx, settlement, { sha256, at }) =>
-        recordEvidenceAndRing(tx, settlement, { ...claim.says, provider, eventId, sha256 }, settlementTime(settlement, at), requestId),
+        recordEvidenceAndRing(
+          tx,
+          settlement,
+          { ...claim.says, provider, eventId, sha256 },
+          settlementTime(settlement, at),
+          requestId,
+        ),
     },
   );
 }

@@ -9,7 +9,9 @@ import type { RemoteAnswer } from '../domain/runtime.ts';
 import type { Scope } from '../domain/scope.ts';
 
 /** Who may call. `scope` is the least capability that the route accepts (contract §3). */
-export type RouteAccess = { readonly auth: 'api_key'; readonly scope: Scope } | { readonly auth: 'optional_api_key' | 'none' | 'signature' | 'session' };
+export type RouteAccess =
+  | { readonly auth: 'api_key'; readonly scope: Scope }
+  | { readonly auth: 'optional_api_key' | 'none' | 'signature' | 'session' };
 
 /** Described once for all operations, in `plugins/openapi.ts`. */
 export type AnswerHeader = 'Location' | 'Idempotency-Replayed' | 'Preference-Applied' | 'Retry-After';
@@ -56,12 +58,14 @@ declare module 'fastify' {
 
 /** The caller of a route that declares a credential. */
 export function principalOf(request: FastifyRequest): Principal {
-  if (request.principal === null) throw new Error(`route ${request.routeOptions.url} read a principal without declaring a credential`);
+  if (request.principal === null)
+    throw new Error(`route ${request.routeOptions.url} read a principal without declaring a credential`);
   return request.principal;
 }
 
 /** The caller of a route that declares a session. */
 export function consumerOf(request: FastifyRequest): ConsumerPrincipal {
-  if (request.consumer === null) throw new Error(`route ${request.routeOptions.url} read a consumer without declaring a session`);
+  if (request.consumer === null)
+    throw new Error(`route ${request.routeOptions.url} read a consumer without declaring a session`);
   return request.consumer;
 }

@@ -10,4 +10,5 @@ export const generateSessionToken = (): string => `cst_${randomBytes(SECRET_BYTE
 /** The token in an `Authorization` header; undefined for every other scheme and form. */
 export const bearerToken = (header: string): string | undefined => BEARER.exec(header)?.[1];
 
-export const hashSessionToken = ({ secret }: Pepper, token: string): Buffer => createHmac('sha256', secret).update(`session\0${token}`).digest();
+export const hashSessionToken = ({ secret }: Pepper, token: string): Buffer =>
+  createHmac('sha256', secret).update(`session\0${token}`).digest();

@@ -20,13 +20,26 @@ export async function authenticateSession(deps: ApiDeps, request: FastifyRequest
   const [header = '', ...more] = headerLines(request.raw, 'authorization');
   if (header.length > AUTHORIZATION_LENGTH_MAX) throw new ValidationError([TOO_LONG]);
   if (header === '' && more.length === 0)
-    throw new DomainError('credential_missing', {}, 'Send the session in an Authorization header: Bearer <access_token>.');
+    throw new DomainError(
+      'credential_missing',
+      {},
+      'Send the session in an Authorization header: Bearer <access_token>.',
+    );
   const token = more.length === 0 ? bearerToken(header) : undefined;
   const { apiKeyPeppers, runtime } = deps.config;
   const hashes = token === undefined ? undefined : apiKeyPeppers.map((pepper) => hashSessionToken(pepper, token));
   const found = hashes && (await findSession(deps.db, hashes, environmentName(runtime), deps.now()));
-  if (!found) throw new DomainError('credential_invalid', {}, 'The session is not valid. It may have expired or been ended; sign in again.');
+  if (!found)
+    throw new DomainError(
+      'credential_invalid',
+      {},
+      'The session is not valid. It may have expired or been ended; sign in again.',
+    );
   return { orgId: found.consumer.consumerId, ...found };
 }
 
-const TOO_LONG = { loc: ['header', 'authorization'], msg: `String should have at most ${AUTHORIZATION_LENGTH_MAX} characters`, type: 'string_too_long' };
+const TOO_LONG = {
+  loc: ['header', 'authorization'],
+  msg: `String should have at most ${AUTHORIZATION_LENGTH_MAX} characters`,
+  type: 'string_too_long',
+};

@@ -64,7 +64,9 @@ async function commitManual(deps: ApiDeps, tx: Tx, opening: ManualOpening): Prom
   const body = Buffer.from(JSON.stringify(verificationDetail(openedVerification(recipient, record))));
   const answer = { resourceId: record.verificationId, status: 201, body };
   // Before the recipient is judged: another request with this key may have opened the verification meanwhile.
-  const bound = opening.keyed ? await bindAnswer(tx, opening.keyed, answer, record.createdAt) : { ...answer, replayed: false };
+  const bound = opening.keyed
+    ? await bindAnswer(tx, opening.keyed, answer, record.createdAt)
+    : { ...answer, replayed: false };
   if (bound.replayed) return bound;
   const { free, open } = await findPlace(deps, tx, recipient, record.verificationType);
   if (open) throw alreadyOpen(open);
@@ -72,9 +74,16 @@ async function commitManual(deps: ApiDeps, tx: Tx, opening: ManualOpening): Prom
   return bound;
 }
 
-export type ApplicantOpening = Opening & { readonly levelName: string | undefined; readonly givenContact: GivenContact };
+export type ApplicantOpening = Opening & {
+  readonly levelName: string | undefined;
+  readonly givenContact: GivenContact;
+};
 
-export type OpenedApplicant = { readonly verification: Verification; readonly applicant: Applicant; readonly simulation: boolean };
+export type OpenedApplicant = {
+  readonly verification: Verification;
+  readonly applicant: Applicant;
+  readonly simulation: boolean;
+};
 
 /**
  * Opens a verification by the identity provider, or goes on with the open one, and has the provider make its
@@ -88,11 +97,21 @@ export async function openApplicant(deps: ApiDeps, opening: ApplicantOpening): P
   const { recipient, verification, levelName } = await deps.db.transaction((tx) => commitApplicant(deps, tx, opening));
   deps.dispatcher.nudge();
   const { verificationId, verificationType } = verification;
-  const applicant = await provider.createApplicant({ verificationId, verificationType, levelName, email: recipient.email, phone: recipient.phone });
+  const applicant = await provider.createApplicant({
+    verificationId,
+    verificationType,
+    levelName,
+    email: recipient.email,
+    phone: recipient.phone,
+  });
   await deps.db.transaction(async (tx) => {
     const named = await setApplicant(tx, verification, applicant.applicantId);
     // The simulated provider begins to look at an applicant when there is one.
-    if (named && provider.simulation) await enqueue(tx, { ...verificationMessage(verification, null, opening.requestId), kind: 'sandbox_verification' });
+    if (named && provider.simulation)
+      await enqueue(tx, {
+        ...verificationMessage(verification, null, opening.requestId),
+        kind: 'sandbox_verification',
+      });
   });
   deps.dispatcher.nudge();
   return { verification, applicant, simulation: provider.simulation };
@@ -104,7 +123,8 @@ async function commitApplicant(deps: ApiDeps, tx: Tx, opening: ApplicantOpening)
   const levelName = opening.levelName ?? DEFAULT_LEVEL[verificationType];
   const { free, open } = await findPlace(deps, tx, recipient, verificationType);
   if (open) {
-    if (open.provider !== 'idverify' || (opening.levelName !== undefined && open.levelName !== levelName)) throw alreadyOpen(open);
+    if (open.provider !== 'idverify' || (opening.levelName !== undefined && open.levelName !== levelName))
+      throw alreadyOpen(open);
     return { recipient, verification: open, levelName: open.levelName ?? levelName };
   }
   const verification = await insertVerification(tx, free, {
@@ -132,7 +152,12 @@ async function findPlace(
   recipient: Recipient,
   verificationType: VerificationType,
 ): Promise<{ readonly free: Recipient; readonly open: Verification | undefined }> {
-  if (!recipient.isActive) throw new DomainError('state_conflict', { current_state: 'inactive' }, 'The recipient is inactive and takes no verification.');
+  if (!recipient.isActive)
+    throw new DomainError(
+      'state_conflict',
+      { current_state: 'inactive' },
+      'The recipient is inactive and takes no verification.',
+    );
   const found = await findOpenVerification(tx, recipient, verificationType);
   if (!found) return { free: recipient, open: undefined };
   const verification = await expireIfOver(tx, { recipient, verification: found }, deps.now());

@@ -26,7 +26,13 @@ export function hasRightChecksum(address: string): boolean {
 export const isZeroAddress = (address: string): boolean => /^0x0{40}$/.test(address);
 
 /** Neither the signers' order nor the spelling of their addresses nor their labels matter. */
-export function walletAddressOf({ orgId, network, threshold, name, signers }: Omit<Wallet, 'walletId' | 'address' | 'createdAt'>): string {
+export function walletAddressOf({
+  orgId,
+  network,
+  threshold,
+  name,
+  signers,
+}: Omit<Wallet, 'walletId' | 'address' | 'createdAt'>): string {
   const sorted = signers.map(({ address }) => address.toLowerCase()).sort();
   const definition = JSON.stringify(['wallet/v1', orgId, network, threshold, name, sorted]);
   return checksumAddress(`0x${hexOf(keccak_256(Buffer.from(definition)).slice(-ADDRESS_BYTES))}`);

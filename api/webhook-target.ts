@@ -23,5 +23,7 @@ async function addressFault(deps: ApiDeps, host: string, allowLocal: boolean): P
   const timeout = delay(LOOKUP_TIMEOUT_MS, unknown, { signal: waiting.signal }).catch(() => unknown);
   const addresses = await Promise.race([deps.resolveHost(host).catch(() => unknown), timeout]);
   waiting.abort();
-  return addresses.every((address) => admitsAddress(address, { allowLocal })) ? undefined : 'must name a host on the public internet';
+  return addresses.every((address) => admitsAddress(address, { allowLocal }))
+    ? undefined
+    : 'must name a host on the public internet';
 }

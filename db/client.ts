@@ -23,7 +23,10 @@ export type Connection = { readonly db: Database; readonly pool: pg.Pool; close(
  *
  * @param onIdleError told when an idle connection breaks; the pool replaces it
  */
-export function connect(databaseUrl: string, options: { poolSizeMax: number; name: string; onIdleError: (error: Error) => void }): Connection {
+export function connect(
+  databaseUrl: string,
+  options: { poolSizeMax: number; name: string; onIdleError: (error: Error) => void },
+): Connection {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: options.poolSizeMax,
@@ -47,7 +50,16 @@ export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQue
 const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25P03)$/;
 const UNAVAILABLE_MESSAGE =
   /connection terminated|connect timeout|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i;
-const UNAVAILABLE_ERRNO = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOENT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN']);
+const UNAVAILABLE_ERRNO = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOENT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
 
 /**
  * Whether an error means that PostgreSQL could not be reached, gave up waiting, or that a commit's fate is
@@ -58,5 +70,9 @@ export function isUnavailable(error: unknown): boolean {
   if (!(cause instanceof Error)) return false;
   if (cause instanceof pg.DatabaseError) return cause.code !== undefined && UNAVAILABLE_SQLSTATE.test(cause.code);
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
-  return UNAVAILABLE_ERRNO.has(code) || UNAVAILABLE_MESSAGE.test(cause.message) || (cause instanceof AggregateError && cause.errors.some(isUnavailable));
+  return (
+    UNAVAILABLE_ERRNO.has(code) ||
+    UNAVAILABLE_MESSAGE.test(cause.message) ||
+    (cause instanceof AggregateError && cause.errors.some(isUnavailable))
+  );
 }

@@ -12,7 +12,10 @@ const SETTLEMENT_DIGEST_BYTES = 20;
  * ever name one settlement (contract §6).
  */
 export function settlementIdOf(orgId: string, idempotencyKey: string): string {
-  const digest = createHash('sha256').update(`settlement/v1\0${orgId}\0${idempotencyKey}`).digest().subarray(0, SETTLEMENT_DIGEST_BYTES);
+  const digest = createHash('sha256')
+    .update(`settlement/v1\0${orgId}\0${idempotencyKey}`)
+    .digest()
+    .subarray(0, SETTLEMENT_DIGEST_BYTES);
   let bits = BigInt(`0x${digest.toString('hex')}`);
   let text = '';
   for (let digit = 0; digit < (SETTLEMENT_DIGEST_BYTES * 8) / 5; digit += 1) {

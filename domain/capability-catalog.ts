@@ -14,7 +14,9 @@ const DEVELOPER: readonly Capability[] = [
     audience: 'public',
     surface: 'GET /openapi.json',
     evidenceLevel: 'locally tested',
-    evidence: ['test/contract/routes.test.ts › has nothing beside the operations of the interface and the service routes'],
+    evidence: [
+      'test/contract/routes.test.ts › has nothing beside the operations of the interface and the service routes',
+    ],
     nextGate: 'operator_approval',
     reviewedAt: REVIEWED_AT,
   },
@@ -99,7 +101,8 @@ const PARTIES: readonly Capability[] = [
     id: 'kyb-kyc-orchestration',
     name: 'KYB and KYC orchestration',
     category: 'identity',
-    description: 'Verification of recipients: decided by hand in the local sandbox, elsewhere by signed provider events alone.',
+    description:
+      'Verification of recipients: decided by hand in the local sandbox, elsewhere by signed provider events alone.',
     state: 'gated',
     environment: 'remote sandbox',
     audience: 'authenticated partner',
@@ -116,7 +119,8 @@ const PARTIES: readonly Capability[] = [
     id: 'compliance-evidence',
     name: 'Compliance evidence',
     category: 'compliance',
-    description: 'Screening before anything is collected, recorded with the settlement. Simulated: no sanctions list is read.',
+    description:
+      'Screening before anything is collected, recorded with the settlement. Simulated: no sanctions list is read.',
     state: 'local sandbox',
     environment: 'local sandbox',
     audience: 'authenticated partner',
@@ -142,7 +146,9 @@ const SETTLEMENT: readonly Capability[] = [
     audience: 'public',
     surface: 'POST /v2/estimate, POST /v1/fees/estimate, POST /v1/caribbean/estimate',
     evidenceLevel: 'locally tested',
-    evidence: ['test/api/estimate.test.ts › 200 with the price, the rate for thirty seconds, and nothing that could be executed'],
+    evidence: [
+      'test/api/estimate.test.ts › 200 with the price, the rate for thirty seconds, and nothing that could be executed',
+    ],
     nextGate: 'provider_evidence',
     reviewedAt: REVIEWED_AT,
   },
@@ -167,7 +173,8 @@ const SETTLEMENT: readonly Capability[] = [
     id: 'ach-card-wire-collection',
     name: 'ACH, card and wire collection',
     category: 'payins',
-    description: 'Collection by signed provider events. Simulated in the local sandbox; elsewhere refused before anything is collected.',
+    description:
+      'Collection by signed provider events. Simulated in the local sandbox; elsewhere refused before anything is collected.',
     state: 'gated',
     environment: 'remote sandbox',
     audience: 'authenticated partner',
@@ -297,7 +304,8 @@ const RECORDS: readonly Capability[] = [
     id: 'public-certificate-verification',
     name: 'Public certificate verification',
     category: 'evidence',
-    description: 'Verifying a certificate without a key at a public address. Today its owner verifies it, or anyone who was given it, offline.',
+    description:
+      'Verifying a certificate without a key at a public address. Today its owner verifies it, or anyone who was given it, offline.',
     state: 'gated',
     environment: 'public',
     audience: 'public',
@@ -311,7 +319,8 @@ const RECORDS: readonly Capability[] = [
     id: 'published-certificate-anchor',
     name: 'Published certificate anchor',
     category: 'evidence',
-    description: 'Anchoring certificates where the service cannot change them. Every certificate says that it is unanchored.',
+    description:
+      'Anchoring certificates where the service cannot change them. Every certificate says that it is unanchored.',
     state: 'unavailable',
     environment: 'production',
     audience: 'public',
@@ -325,7 +334,8 @@ const RECORDS: readonly Capability[] = [
     id: 'webhook-subscriptions',
     name: 'Webhook subscriptions',
     category: 'events',
-    description: 'Signed events of settlements, certificates and verifications. Excluded from the reviewed partner contract.',
+    description:
+      'Signed events of settlements, certificates and verifications. Excluded from the reviewed partner contract.',
     state: 'gated',
     environment: 'remote sandbox',
     audience: 'authenticated partner',
@@ -387,7 +397,8 @@ const RECORDS: readonly Capability[] = [
     id: 'returns-refunds-disputes',
     name: 'Returns, refunds and disputes',
     category: 'exceptions',
-    description: 'Accounting for money that goes back. The sandbox records that it is due and that a dispute was opened; nothing is paid back.',
+    description:
+      'Accounting for money that goes back. The sandbox records that it is due and that a dispute was opened; nothing is paid back.',
     state: 'unavailable',
     environment: 'production',
     audience: 'authenticated partner',

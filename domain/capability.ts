@@ -28,7 +28,12 @@ export const CAPABILITY_CATEGORIES = [
 ] as const;
 export type CapabilityCategory = (typeof CAPABILITY_CATEGORIES)[number];
 
-export const CAPABILITY_ENVIRONMENTS = ['public', 'local sandbox', 'remote sandbox', 'production'] as const satisfies readonly ('public' | EnvironmentName)[];
+export const CAPABILITY_ENVIRONMENTS = [
+  'public',
+  'local sandbox',
+  'remote sandbox',
+  'production',
+] as const satisfies readonly ('public' | EnvironmentName)[];
 export type CapabilityEnvironment = (typeof CAPABILITY_ENVIRONMENTS)[number];
 
 export const CAPABILITY_AUDIENCES = ['public', 'authenticated partner'] as const;
@@ -57,7 +62,11 @@ export type Capability = {
   readonly reviewedAt: string;
 };
 
-export type CapabilityCatalog = { readonly schemaVersion: string; readonly updatedAt: string; readonly services: readonly Capability[] };
+export type CapabilityCatalog = {
+  readonly schemaVersion: string;
+  readonly updatedAt: string;
+  readonly services: readonly Capability[];
+};
 
 /** The specification's table of states. The catalog must agree with it, entry by entry. */
 export const SPECIFIED_STATES: Readonly<Record<Exclude<CapabilityState, 'live' | 'maintenance'>, readonly string[]>> = {
@@ -99,7 +108,9 @@ const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
 /** Everything that is wrong with a catalog, a sentence each; none when it may be served. */
 export function catalogFaults({ updatedAt, services }: CapabilityCatalog): string[] {
-  const specified = new Map(Object.entries(SPECIFIED_STATES).flatMap(([state, ids]) => ids.map((id) => [id, state] as const)));
+  const specified = new Map(
+    Object.entries(SPECIFIED_STATES).flatMap(([state, ids]) => ids.map((id) => [id, state] as const)),
+  );
   const ids = services.map(({ id }) => id);
   const latest = services
     .map(({ reviewedAt }) => reviewedAt)
@@ -131,7 +142,10 @@ function entryFaults(entry: Capability, specifiedState: string | undefined): str
     [GATES.includes(entry.nextGate), 'waits for an unknown gate'],
     [[entry.name, entry.description, entry.surface].every((text) => text.trim() !== ''), 'has an empty text'],
     [TIMESTAMP.test(entry.reviewedAt) && !Number.isNaN(Date.parse(entry.reviewedAt)), 'was reviewed at no time'],
-    [isTested === entry.evidence.length > 0, isTested ? 'is called tested but names no test' : 'names tests but is not called tested'],
+    [
+      isTested === entry.evidence.length > 0,
+      isTested ? 'is called tested but names no test' : 'names tests but is not called tested',
+    ],
     [entry.evidence.every((test) => EVIDENCE.test(test)), 'names a test in another form than `<file> › <name>`'],
   ];
   return checks.filter(([sound]) => !sound).map(([, fault]) => fault);

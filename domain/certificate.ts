@@ -31,7 +31,12 @@ export type SettlementFacts = {
 export type CertificateFacts = SettlementFacts & { readonly settlement: Settlement };
 
 /** A line of the journal as a certificate shows it. */
-export type CertificatePosting = { readonly step: string; readonly account: string; readonly amount: string; readonly currency: string };
+export type CertificatePosting = {
+  readonly step: string;
+  readonly account: string;
+  readonly amount: string;
+  readonly currency: string;
+};
 
 /**
  * The content to be canonicalised; never contains personal data.
@@ -39,7 +44,8 @@ export type CertificatePosting = { readonly step: string; readonly account: stri
  * @throws when the settlement's history does not end as settled: its postings would be missing
  */
 export function certificateContent({ settlement, transitions, evidence, postings }: CertificateFacts) {
-  if (transitions.at(-1)?.to !== 'settled') throw new Error(`settlement ${settlement.settlementId} has not settled: there is nothing to certify`);
+  if (transitions.at(-1)?.to !== 'settled')
+    throw new Error(`settlement ${settlement.settlementId} has not settled: there is nothing to certify`);
   const source = (amountMinor: bigint) => formatMoney(amountMinor, settlement.sourceCurrency);
   return {
     schema_version: CERTIFICATE_SCHEMA_VERSION,
@@ -48,7 +54,10 @@ export function certificateContent({ settlement, transitions, evidence, postings
     corridor: settlement.corridor,
     amounts: {
       source: { amount: source(settlement.amountMinor), currency: settlement.sourceCurrency },
-      destination: { amount: formatMoney(settlement.destinationAmountMinor, settlement.destinationCurrency), currency: settlement.destinationCurrency },
+      destination: {
+        amount: formatMoney(settlement.destinationAmountMinor, settlement.destinationCurrency),
+        currency: settlement.destinationCurrency,
+      },
     },
     fees: {
       input_fee: source(settlement.inputFeeMinor),
@@ -93,12 +102,17 @@ export function isLedgerConfirmed(certified: readonly CertificatePosting[], jour
   const steps = new Set(certified.map((posting) => posting.step));
   const current = journal.filter((posting) => steps.has(posting.step)).map(certificatePosting);
   return (
-    [...sums.values()].every((sum) => sum === 0n) && current.length === certified.length && current.every((posting, line) => isSame(posting, certified[line]))
+    [...sums.values()].every((sum) => sum === 0n) &&
+    current.length === certified.length &&
+    current.every((posting, line) => isSame(posting, certified[line]))
   );
 }
 
 const isSame = (posting: CertificatePosting, other: CertificatePosting | undefined): boolean =>
-  posting.step === other?.step && posting.account === other.account && posting.amount === other.amount && posting.currency === other.currency;
+  posting.step === other?.step &&
+  posting.account === other.account &&
+  posting.amount === other.amount &&
+  posting.currency === other.currency;
 
 /** What `certificate.issued` tells: which certificate, of what, and the digest to check its bytes by. */
 export const certificateResource = (certificate: {

@@ -25,7 +25,12 @@ export const SESSION_VALIDITY_MS = 12 * 60 * 60_000;
 /** How many objects a list of the consumer API has at most, newest first; it has no pages (specification). */
 export const CONSUMER_LIST_MAX = 200;
 
-export const newConsumer = (consumerId: string, contact: Contact, environment: EnvironmentName, createdAt: Date): Consumer => ({
+export const newConsumer = (
+  consumerId: string,
+  contact: Contact,
+  environment: EnvironmentName,
+  createdAt: Date,
+): Consumer => ({
   consumerId,
   email: contact.channel === 'email' ? contact.address : null,
   phone: contact.channel === 'phone' ? contact.address : null,

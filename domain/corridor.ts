@@ -48,7 +48,12 @@ export const DELIVERY_MINUTES: Record<Rail, { readonly min: number; readonly max
 /** Payouts are simulated end to end; there is no adapter to a real rail. */
 export const RAIL_IMPLEMENTATION_STATE: ImplementationState = 'partial';
 
-const corridor = (id: CorridorId, pair: readonly [Currency, Currency], rate: string, rails: readonly [Rail, ...Rail[]]): Corridor => ({
+const corridor = (
+  id: CorridorId,
+  pair: readonly [Currency, Currency],
+  rate: string,
+  rails: readonly [Rail, ...Rail[]],
+): Corridor => ({
   id,
   sourceCountry: id.slice(0, 2),
   destinationCountry: id.slice(3),

@@ -14,6 +14,9 @@ export function parseDuration(text: string): number | undefined {
   const match = DURATION_PATTERN.exec(text);
   if (!match) return undefined;
   const [, weeks, days, hours, minutes, seconds, fraction = ''] = match;
-  const wholeMs = [weeks, days, hours, minutes, seconds].reduce((sum, digits, unit) => sum + Number(digits ?? 0) * (UNITS_MS[unit] ?? 0), 0);
+  const wholeMs = [weeks, days, hours, minutes, seconds].reduce(
+    (sum, digits, unit) => sum + Number(digits ?? 0) * (UNITS_MS[unit] ?? 0),
+    0,
+  );
   return wholeMs + Number(fraction.padEnd(3, '0'));
 }

@@ -34,7 +34,10 @@ type ErrorText = { readonly title: string; readonly detail: string };
 /** Title and default detail of each problem, written for the partner's developer: cause, then next step. */
 export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   credential_missing: { title: 'Credential missing', detail: 'Send the credential that this operation needs.' },
-  credential_ambiguous: { title: 'Credential ambiguous', detail: 'Send exactly one X-API-Key header with exactly one key.' },
+  credential_ambiguous: {
+    title: 'Credential ambiguous',
+    detail: 'Send exactly one X-API-Key header with exactly one key.',
+  },
   credential_invalid: {
     title: 'Credential invalid',
     detail: 'The credential is not valid in this environment. It may be mistyped, revoked, rotated or expired.',
@@ -43,23 +46,45 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
     title: 'Scope insufficient',
     detail: 'The key is valid, but its scope does not cover this operation. Use a key with the required scope.',
   },
-  organization_mismatch: { title: 'Organization mismatch', detail: "The body's org_id is not the key's organization. Leave it out or correct it." },
+  organization_mismatch: {
+    title: 'Organization mismatch',
+    detail: "The body's org_id is not the key's organization. Leave it out or correct it.",
+  },
   not_found: { title: 'Not found', detail: 'There is no such object in your organization.' },
-  method_not_allowed: { title: 'Method not allowed', detail: 'This address does not offer this method. The Allow header lists those that it offers.' },
-  idempotency_key_reused: { title: 'Idempotency key reused', detail: 'This key is bound to another command for ever. Use a new key for a new command.' },
+  method_not_allowed: {
+    title: 'Method not allowed',
+    detail: 'This address does not offer this method. The Allow header lists those that it offers.',
+  },
+  idempotency_key_reused: {
+    title: 'Idempotency key reused',
+    detail: 'This key is bound to another command for ever. Use a new key for a new command.',
+  },
   state_conflict: { title: 'State conflict', detail: "The object's state does not allow this." },
-  last_full_key: { title: 'Last full key', detail: "This is the organization's last active key with scope full. Create another one first." },
-  provider_event_conflict: { title: 'Provider event conflict', detail: 'An event with this id was received before with other content.' },
+  last_full_key: {
+    title: 'Last full key',
+    detail: "This is the organization's last active key with scope full. Create another one first.",
+  },
+  provider_event_conflict: {
+    title: 'Provider event conflict',
+    detail: 'An event with this id was received before with other content.',
+  },
   request_timeout: { title: 'Request timeout', detail: 'The request did not arrive completely in time.' },
   payload_too_large: { title: 'Payload too large', detail: 'The request body is larger than this operation accepts.' },
   unsupported_media_type: { title: 'Unsupported media type', detail: 'Send the body as application/json.' },
   rate_limited: { title: 'Rate limited', detail: 'Too many requests. Wait for the time that Retry-After tells.' },
-  remote_environment: { title: 'Remote environment', detail: 'Bank linking is simulated in the local sandbox only; no provider answers here.' },
+  remote_environment: {
+    title: 'Remote environment',
+    detail: 'Bank linking is simulated in the local sandbox only; no provider answers here.',
+  },
   launch_gates_closed: {
     title: 'Launch gates closed',
-    detail: 'Value operations stay closed in this environment until every launch gate passes. Nothing was collected or stored.',
+    detail:
+      'Value operations stay closed in this environment until every launch gate passes. Nothing was collected or stored.',
   },
-  local_sandbox_only: { title: 'Local sandbox only', detail: 'This operation is a simulation that exists in the local sandbox only. Nothing was stored.' },
+  local_sandbox_only: {
+    title: 'Local sandbox only',
+    detail: 'This operation is a simulation that exists in the local sandbox only. Nothing was stored.',
+  },
   provider_not_configured: {
     title: 'Provider not configured',
     detail: 'The provider behind this operation has no credentials in this environment. Nothing was stored.',
@@ -68,8 +93,14 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
     title: 'Temporarily unavailable',
     detail: 'The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.',
   },
-  signature_invalid: { title: 'Signature invalid', detail: 'The signature is missing, does not match the body, or its timestamp is outside the tolerance.' },
-  internal_error: { title: 'Internal error', detail: 'Something failed on our side. Quote the request id when you report it.' },
+  signature_invalid: {
+    title: 'Signature invalid',
+    detail: 'The signature is missing, does not match the body, or its timestamp is outside the tolerance.',
+  },
+  internal_error: {
+    title: 'Internal error',
+    detail: 'Something failed on our side. Quote the request id when you report it.',
+  },
 };
 
 /** Members that a problem carries beside the standard ones, by their JSON names (contract §2). */

@@ -47,14 +47,27 @@ export function price<Method extends PaymentMethod>(
   const payoutRail = input.payoutRail ?? corridor.rails[0];
   const rule = METHOD_RULES[input.paymentMethod];
   const faults: ValidationFault[] = [];
-  if (!corridor.rails.includes(payoutRail)) faults.push(bodyFault('payout_rail', `must be one of the corridor's rails: ${corridor.rails.join(', ')}`));
+  if (!corridor.rails.includes(payoutRail))
+    faults.push(bodyFault('payout_rail', `must be one of the corridor's rails: ${corridor.rails.join(', ')}`));
   if (!rule.sourceCurrencies.includes(corridor.sourceCurrency)) {
-    faults.push(bodyFault('payment_method', `takes ${rule.sourceCurrencies.join(', ')} only; the corridor's source currency is ${corridor.sourceCurrency}`));
+    faults.push(
+      bodyFault(
+        'payment_method',
+        `takes ${rule.sourceCurrencies.join(', ')} only; the corridor's source currency is ${corridor.sourceCurrency}`,
+      ),
+    );
   }
   const amountMinor = parseMoney(input.amount, corridor.sourceCurrency);
   if (amountMinor === undefined || amountMinor < rule.minimumMinor || amountMinor > rule.maximumMinor) {
-    const [low, high] = [rule.minimumMinor, rule.maximumMinor].map((bound) => formatMoney(bound, corridor.sourceCurrency));
-    return { faults: [...faults, bodyFault('amount', `must be an amount in ${corridor.sourceCurrency} from ${low} to ${high}`)] };
+    const [low, high] = [rule.minimumMinor, rule.maximumMinor].map((bound) =>
+      formatMoney(bound, corridor.sourceCurrency),
+    );
+    return {
+      faults: [
+        ...faults,
+        bodyFault('amount', `must be an amount in ${corridor.sourceCurrency} from ${low} to ${high}`),
+      ],
+    };
   }
   const fees = feesOf(amountMinor, input.paymentMethod);
   const netMinor = amountMinor - fees.totalFeesMinor;
@@ -67,7 +80,12 @@ export function price<Method extends PaymentMethod>(
       payoutRail,
       amountMinor,
       sourceCurrency: corridor.sourceCurrency,
-      destinationAmountMinor: convertDown(netMinor, corridor.sourceCurrency, corridor.destinationCurrency, corridor.rateMillionths),
+      destinationAmountMinor: convertDown(
+        netMinor,
+        corridor.sourceCurrency,
+        corridor.destinationCurrency,
+        corridor.rateMillionths,
+      ),
       destinationCurrency: corridor.destinationCurrency,
       rateMillionths: corridor.rateMillionths,
       ...fees,
@@ -102,7 +120,11 @@ export function estimateResource(pricing: Pricing, at: Date) {
 /** The fee lines alone, as partners see them. */
 export function feeResource(pricing: Pricing) {
   const currency = pricing.sourceCurrency;
-  const line = (type: 'input_fee' | 'platform_fee', amountMinor: bigint) => ({ type, amount: formatMoney(amountMinor, currency), currency });
+  const line = (type: 'input_fee' | 'platform_fee', amountMinor: bigint) => ({
+    type,
+    amount: formatMoney(amountMinor, currency),
+    currency,
+  });
   return {
     fees: [line('input_fee', pricing.inputFeeMinor), line('platform_fee', pricing.platformFeeMinor)],
     total_fees: formatMoney(pricing.totalFeesMinor, currency),

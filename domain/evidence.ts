@@ -5,7 +5,14 @@
  */
 import { type Failure, isTerminal, type Settlement } from './settlement.ts';
 
-export const EVIDENCE_KINDS = ['collection_succeeded', 'collection_failed', 'dispute_opened', 'dispute_closed', 'payout_confirmed', 'payout_refused'] as const;
+export const EVIDENCE_KINDS = [
+  'collection_succeeded',
+  'collection_failed',
+  'dispute_opened',
+  'dispute_closed',
+  'payout_confirmed',
+  'payout_refused',
+] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 
 export const EVIDENCE_PROVIDERS = ['cardproc', 'bankledger', 'payout_rail', 'internal'] as const;
@@ -27,15 +34,26 @@ export type Evidence = {
  * What a new piece of evidence is to a settlement in its present state: `pending` evidence waits to be folded
  * by the workflow; a surplus is money to give back; the rest is recorded and changes nothing.
  */
-export type Reception = { readonly pending: boolean; readonly exception: ExceptionType | null; readonly surplus: boolean };
+export type Reception = {
+  readonly pending: boolean;
+  readonly exception: ExceptionType | null;
+  readonly surplus: boolean;
+};
 
-const recorded = (exception: ExceptionType | null, surplus = false): Reception => ({ pending: false, exception, surplus });
+const recorded = (exception: ExceptionType | null, surplus = false): Reception => ({
+  pending: false,
+  exception,
+  surplus,
+});
 
 /**
  * Decides how evidence is received, under the settlement's row lock. A bank may take its money back whatever became of
  * the settlement that it funded. In review the rail's answer comes too late to decide: an operator does.
  */
-export function receive(settlement: Pick<Settlement, 'status' | 'sourceCurrency' | 'amountMinor' | 'amountReceivedMinor'>, evidence: Evidence): Reception {
+export function receive(
+  settlement: Pick<Settlement, 'status' | 'sourceCurrency' | 'amountMinor' | 'amountReceivedMinor'>,
+  evidence: Evidence,
+): Reception {
   const collected = evidence.kind === 'collection_succeeded';
   if (collected && evidence.currency !== settlement.sourceCurrency) return recorded('currency_mismatch');
   if (evidence.kind === 'dispute_opened') return recorded('disputed');
@@ -44,7 +62,9 @@ export function receive(settlement: Pick<Settlement, 'status' | 'sourceCurrency'
   if (evidence.kind === 'collection_failed' && funded) return recorded('returned');
   if (isTerminal(settlement.status)) return recorded('late_evidence', collected);
   if (collected && funded) return recorded('overpaid', true);
-  return settlement.status === 'needs_review' ? recorded('late_evidence') : { pending: true, exception: null, surplus: false };
+  return settlement.status === 'needs_review'
+    ? recorded('late_evidence')
+    : { pending: true, exception: null, surplus: false };
 }
 
 /** Money folded so far and what follows: nothing yet, funded (perhaps with too much), or failed. */
@@ -61,19 +81,29 @@ export type Funding = {
  * Folds pending collection evidence, oldest first, up to the first decision; partial amounts add up. What comes
  * after the decision is not folded: it is received again, in the new state.
  */
-export function foldFunding(settlement: Pick<Settlement, 'amountMinor' | 'amountReceivedMinor'>, pending: readonly Evidence[]): Funding {
+export function foldFunding(
+  settlement: Pick<Settlement, 'amountMinor' | 'amountReceivedMinor'>,
+  pending: readonly Evidence[],
+): Funding {
   let receivedMinor = settlement.amountReceivedMinor;
   const applied: (Evidence & { amountMinor: bigint })[] = [];
   for (const evidence of pending) {
     if (evidence.kind === 'collection_failed') {
-      const failure = evidence.failure ?? { code: 'collection_failed', message: 'The provider reported that the collection failed.' };
+      const failure = evidence.failure ?? {
+        code: 'collection_failed',
+        message: 'The provider reported that the collection failed.',
+      };
       return { applied, receivedMinor, outcome: { to: 'failed', failure, evidenceId: evidence.evidenceId } };
     }
     if (evidence.kind !== 'collection_succeeded' || evidence.amountMinor === null) continue;
     receivedMinor += evidence.amountMinor;
     applied.push({ ...evidence, amountMinor: evidence.amountMinor });
     if (receivedMinor >= settlement.amountMinor) {
-      return { applied, receivedMinor, outcome: { to: 'funded', overpaid: receivedMinor > settlement.amountMinor, evidenceId: evidence.evidenceId } };
+      return {
+        applied,
+        receivedMinor,
+        outcome: { to: 'funded', overpaid: receivedMinor > settlement.amountMinor, evidenceId: evidence.evidenceId },
+      };
     }
   }
   return { applied, receivedMinor, outcome: undefined };
@@ -83,6 +113,10 @@ export function foldFunding(settlement: Pick<Settlement, 'amountMinor' | 'amount
 export function foldPayout(
   pending: readonly Evidence[],
 ): { readonly evidenceId: string; readonly paid: boolean; readonly failure: Failure | null } | undefined {
-  const outcome = pending.find((evidence) => evidence.kind === 'payout_confirmed' || evidence.kind === 'payout_refused');
-  return outcome && { evidenceId: outcome.evidenceId, paid: outcome.kind === 'payout_confirmed', failure: outcome.failure };
+  const outcome = pending.find(
+    (evidence) => evidence.kind === 'payout_confirmed' || evidence.kind === 'payout_refused',
+  );
+  return (
+    outcome && { evidenceId: outcome.evidenceId, paid: outcome.kind === 'payout_confirmed', failure: outcome.failure }
+  );
 }

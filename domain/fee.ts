@@ -26,10 +26,15 @@ export const INPUT_FEE_RULES: Record<PaymentMethod, FeeRule> = {
 
 export const PLATFORM_FEE_RULE: FeeRule = rule(75n, 0n, 50n);
 
-export type Fees = { readonly inputFeeMinor: bigint; readonly platformFeeMinor: bigint; readonly totalFeesMinor: bigint };
+export type Fees = {
+  readonly inputFeeMinor: bigint;
+  readonly platformFeeMinor: bigint;
+  readonly totalFeesMinor: bigint;
+};
 
 /** Basis points as a percentage with two decimals, `290n` as `"2.90"`. */
-const formatPercent = (basisPoints: bigint): string => `${basisPoints / 100n}.${(basisPoints % 100n).toString().padStart(2, '0')}`;
+const formatPercent = (basisPoints: bigint): string =>
+  `${basisPoints / 100n}.${(basisPoints % 100n).toString().padStart(2, '0')}`;
 
 /** What `amountMinor` costs by this method, in the same currency. */
 export function feesOf(amountMinor: bigint, method: PaymentMethod): Fees {
@@ -54,6 +59,10 @@ const feeRuleResource = (fee: FeeRule, currency: Currency) => ({
 
 /** The rules that these methods' settlements pay in this source currency, as partners see them. */
 export const feeScheduleResource = (methods: readonly PaymentMethod[], currency: Currency) => [
-  ...methods.map((method) => ({ type: 'input_fee' as const, payment_method: method, ...feeRuleResource(INPUT_FEE_RULES[method], currency) })),
+  ...methods.map((method) => ({
+    type: 'input_fee' as const,
+    payment_method: method,
+    ...feeRuleResource(INPUT_FEE_RULES[method], currency),
+  })),
   { type: 'platform_fee' as const, payment_method: null, ...feeRuleResource(PLATFORM_FEE_RULE, currency) },
 ];

@@ -6,7 +6,14 @@
 import type { CorridorId } from './corridor.ts';
 import { type EnvironmentName, isRemote, type RuntimeEnvironment } from './runtime.ts';
 
-export const GATES = ['compliance_program', 'provider_evidence', 'rail_admission', 'ledger_reconciliation', 'dispute_accounting', 'operator_approval'] as const;
+export const GATES = [
+  'compliance_program',
+  'provider_evidence',
+  'rail_admission',
+  'ledger_reconciliation',
+  'dispute_accounting',
+  'operator_approval',
+] as const;
 export type Gate = (typeof GATES)[number];
 
 export const GATE_REASONS = [
@@ -43,7 +50,11 @@ export type GateEvidence = {
 export type GateScope = { readonly environment: EnvironmentName; readonly corridors: readonly CorridorId[] };
 
 /** `reason` says why the gate is closed, and is null when it is open; `evidence` is what decided. */
-export type GateVerdict = { readonly gate: Gate; readonly reason: GateReason | null; readonly evidence: GateEvidence | undefined };
+export type GateVerdict = {
+  readonly gate: Gate;
+  readonly reason: GateReason | null;
+  readonly evidence: GateEvidence | undefined;
+};
 
 export type ClosedGate = { readonly gate: Gate; readonly reason: GateReason };
 
@@ -62,13 +73,19 @@ export const operatorName = (text: string): string => text.trim().toLowerCase();
 /** One verdict a gate. For several corridors a gate is open when it is open in each of them. */
 export function evaluateGates(evidence: readonly GateEvidence[], scope: GateScope, now: Date): readonly GateVerdict[] {
   return GATES.map((gate) => {
-    const verdicts = scope.corridors.map((corridor) => judge(gate, corridor, newestOf(evidence, { gate, environment: scope.environment, corridor }), now));
-    return verdicts.find(({ reason }) => reason !== null) ?? soonestToExpire(verdicts) ?? { gate, reason: 'no_evidence', evidence: undefined };
+    const verdicts = scope.corridors.map((corridor) =>
+      judge(gate, corridor, newestOf(evidence, { gate, environment: scope.environment, corridor }), now),
+    );
+    return (
+      verdicts.find(({ reason }) => reason !== null) ??
+      soonestToExpire(verdicts) ?? { gate, reason: 'no_evidence', evidence: undefined }
+    );
   });
 }
 
 /** Every gate closed for one reason. */
-export const allClosed = (reason: GateReason): readonly GateVerdict[] => GATES.map((gate) => ({ gate, reason, evidence: undefined }));
+export const allClosed = (reason: GateReason): readonly GateVerdict[] =>
+  GATES.map((gate) => ({ gate, reason, evidence: undefined }));
 
 /**
  * The gates that forbid a value step in this runtime. This is the one place where the local sandbox differs: its steps
@@ -76,11 +93,17 @@ export const allClosed = (reason: GateReason): readonly GateVerdict[] => GATES.m
  * is judged like any other: revoke it, and the simulation stops.
  */
 export function forbiddingGates(verdicts: readonly GateVerdict[], runtime: RuntimeEnvironment): readonly ClosedGate[] {
-  return verdicts.flatMap(({ gate, reason }) => (reason === null || (!isRemote(runtime) && NOT_NEEDED_TO_SIMULATE.includes(reason)) ? [] : [{ gate, reason }]));
+  return verdicts.flatMap(({ gate, reason }) =>
+    reason === null || (!isRemote(runtime) && NOT_NEEDED_TO_SIMULATE.includes(reason)) ? [] : [{ gate, reason }],
+  );
 }
 
 function judge(gate: Gate, corridor: CorridorId, evidence: GateEvidence | undefined, now: Date): GateVerdict {
-  return { gate, reason: evidence ? (reasonToClose(evidence, now) ?? missingAdapter(gate, corridor)) : 'no_evidence', evidence };
+  return {
+    gate,
+    reason: evidence ? (reasonToClose(evidence, now) ?? missingAdapter(gate, corridor)) : 'no_evidence',
+    evidence,
+  };
 }
 
 function reasonToClose(evidence: GateEvidence, now: Date): GateReason | null {
@@ -88,7 +111,9 @@ function reasonToClose(evidence: GateEvidence, now: Date): GateReason | null {
   if (!(evidence.recordedAt <= now)) return 'clock_behind';
   if (!(now < evidence.expiresAt)) return 'expired';
   if (!evidence.approvals.every(({ approvedAt }) => approvedAt <= now)) return 'clock_behind';
-  const operators = new Set(evidence.approvals.map(({ operator }) => operatorName(operator)).filter((operator) => operator !== ''));
+  const operators = new Set(
+    evidence.approvals.map(({ operator }) => operatorName(operator)).filter((operator) => operator !== ''),
+  );
   return operators.size >= APPROVALS_REQUIRED ? null : 'not_approved';
 }
 
@@ -96,9 +121,15 @@ function reasonToClose(evidence: GateEvidence, now: Date): GateReason | null {
 const missingAdapter = (gate: Gate, corridor: CorridorId): GateReason | null =>
   gate === 'rail_admission' && !LIVE_ADAPTER_CORRIDORS.includes(corridor) ? 'no_live_adapter' : null;
 
-function newestOf(evidence: readonly GateEvidence[], wanted: Pick<GateEvidence, 'gate' | 'environment' | 'corridor'>): GateEvidence | undefined {
+function newestOf(
+  evidence: readonly GateEvidence[],
+  wanted: Pick<GateEvidence, 'gate' | 'environment' | 'corridor'>,
+): GateEvidence | undefined {
   return evidence
-    .filter(({ gate, environment, corridor }) => gate === wanted.gate && environment === wanted.environment && corridor === wanted.corridor)
+    .filter(
+      ({ gate, environment, corridor }) =>
+        gate === wanted.gate && environment === wanted.environment && corridor === wanted.corridor,
+    )
     .toSorted((a, b) => b.recordedAt.getTime() - a.recordedAt.getTime() || (a.evidenceId < b.evidenceId ? 1 : -1))[0];
 }
 

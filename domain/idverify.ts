@@ -15,7 +15,11 @@ export type ApplicantOrder = {
 };
 
 /** The token opens the provider's widget for this applicant alone; it is handed on and kept nowhere. */
-export type Applicant = { readonly applicantId: string; readonly sdkAccessToken: string; readonly sdkAccessTokenExpiresAt: Date };
+export type Applicant = {
+  readonly applicantId: string;
+  readonly sdkAccessToken: string;
+  readonly sdkAccessTokenExpiresAt: Date;
+};
 
 export type IdentityProvider = {
   readonly simulation: boolean;
@@ -32,7 +36,8 @@ export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 export const SANDBOX_REVIEWS: Readonly<Record<string, ReviewAnswer>> = { 'KYC REJECT': 'RED', 'KYC APPROVE': 'GREEN' };
 
 /** What the simulated provider decides about a recipient of this name; undefined for those that wait. */
-export const sandboxReview = (name: string): ReviewAnswer | undefined => Object.entries(SANDBOX_REVIEWS).find(([word]) => name.includes(word))?.[1];
+export const sandboxReview = (name: string): ReviewAnswer | undefined =>
+  Object.entries(SANDBOX_REVIEWS).find(([word]) => name.includes(word))?.[1];
 
 const LABEL = /^[A-Z][A-Z0-9_]{0,63}$/;
 const LABELS_MAX = 10;

@@ -2,7 +2,21 @@
  * Money is a bigint count of minor units; its text form is a decimal string in major units (contract §1).
  * Rates are bigint millionths. Nothing here rounds silently: every division names its direction.
  */
-export const CURRENCIES = ['USD', 'CAD', 'GBP', 'JMD', 'TTD', 'BBD', 'BSD', 'DOP', 'HTG', 'GYD', 'KYD', 'BZD', 'XCD'] as const;
+export const CURRENCIES = [
+  'USD',
+  'CAD',
+  'GBP',
+  'JMD',
+  'TTD',
+  'BBD',
+  'BSD',
+  'DOP',
+  'HTG',
+  'GYD',
+  'KYD',
+  'BZD',
+  'XCD',
+] as const;
 export type Currency = (typeof CURRENCIES)[number];
 
 /** Minor digits, ISO 4217. All the currencies of the corridors have two; a test compares the table with the library's. */

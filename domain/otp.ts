@@ -32,7 +32,10 @@ export type OtpChallenge = {
 };
 
 /** Mail systems tell capital letters apart in theory alone; whoever types one is the same person. */
-export const contactOf = (channel: Channel, address: string): Contact => ({ channel, address: channel === 'email' ? address.toLowerCase() : address });
+export const contactOf = (channel: Channel, address: string): Contact => ({
+  channel,
+  address: channel === 'email' ? address.toLowerCase() : address,
+});
 
 /** What a challenge's sealed parts are bound to; they open for no other one. */
 export const otpBinding = (part: 'contact' | 'code', challengeId: string): string => `otp.${part}:${challengeId}`;

@@ -5,7 +5,15 @@
 import type { Settlement } from './settlement.ts';
 import type { Delivery } from './webhook.ts';
 
-export const OUTBOX_KINDS = ['settlement', 'sandbox_collection', 'sandbox_event', 'verification', 'sandbox_verification', 'webhook_delivery', 'otp'] as const;
+export const OUTBOX_KINDS = [
+  'settlement',
+  'sandbox_collection',
+  'sandbox_event',
+  'verification',
+  'sandbox_verification',
+  'webhook_delivery',
+  'otp',
+] as const;
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
 /** Facts, in the past tense. They carry nothing: the workflow reads what was committed (design: evidence by doorbell). */

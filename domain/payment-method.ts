@@ -26,10 +26,25 @@ type MethodRule = {
 };
 
 export const METHOD_RULES: Record<PaymentMethod, MethodRule> = {
-  card: { minimumMinor: 100n, maximumMinor: 1_000_000n, sourceCurrencies: ['USD', 'CAD', 'GBP'], fundingWindowMs: 30 * MINUTE_MS },
+  card: {
+    minimumMinor: 100n,
+    maximumMinor: 1_000_000n,
+    sourceCurrencies: ['USD', 'CAD', 'GBP'],
+    fundingWindowMs: 30 * MINUTE_MS,
+  },
   ach: { minimumMinor: 100n, maximumMinor: 2_500_000n, sourceCurrencies: ['USD'], fundingWindowMs: 5 * DAY_MS },
-  wire: { minimumMinor: 100n, maximumMinor: 5_000_000n, sourceCurrencies: ['USD', 'CAD', 'GBP'], fundingWindowMs: 10 * DAY_MS },
-  internal: { minimumMinor: 100n, maximumMinor: 5_000_000n, sourceCurrencies: ['USD', 'CAD', 'GBP'], fundingWindowMs: 30 * MINUTE_MS },
+  wire: {
+    minimumMinor: 100n,
+    maximumMinor: 5_000_000n,
+    sourceCurrencies: ['USD', 'CAD', 'GBP'],
+    fundingWindowMs: 10 * DAY_MS,
+  },
+  internal: {
+    minimumMinor: 100n,
+    maximumMinor: 5_000_000n,
+    sourceCurrencies: ['USD', 'CAD', 'GBP'],
+    fundingWindowMs: 30 * MINUTE_MS,
+  },
 };
 
 /** An amount's bounds by this method, as partners see them. */

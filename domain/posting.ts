@@ -68,7 +68,12 @@ export function transitionPostings(settlement: Priced, from: SettlementStatus, t
   const netMinor = settlement.amountMinor - totalFeesMinor;
   switch (to) {
     case 'funded':
-      return transfer('settlement_funds', 'refund_due', settlement.amountReceivedMinor - settlement.amountMinor, sourceCurrency);
+      return transfer(
+        'settlement_funds',
+        'refund_due',
+        settlement.amountReceivedMinor - settlement.amountMinor,
+        sourceCurrency,
+      );
     case 'paying_out':
       return transfer('settlement_funds', 'payout_in_transit', netMinor, sourceCurrency);
     case 'settled':
@@ -81,7 +86,9 @@ export function transitionPostings(settlement: Priced, from: SettlementStatus, t
     case 'failed':
     case 'expired':
     case 'canceled':
-      return heldFunds(settlement, from).flatMap(([account, amountMinor]) => transfer(account, 'refund_due', amountMinor, sourceCurrency));
+      return heldFunds(settlement, from).flatMap(([account, amountMinor]) =>
+        transfer(account, 'refund_due', amountMinor, sourceCurrency),
+      );
     default:
       return [];
   }

@@ -8,7 +8,10 @@ import type { InputMethod } from './payment-method.ts';
 import type { EnvironmentName } from './runtime.ts';
 
 /** Amount in minor units of the corridor's source currency. */
-export type Quote = Pick<Pricing<InputMethod>, 'corridor' | 'amountMinor' | 'sourceCurrency' | 'paymentMethod' | 'payoutRail'> & {
+export type Quote = Pick<
+  Pricing<InputMethod>,
+  'corridor' | 'amountMinor' | 'sourceCurrency' | 'paymentMethod' | 'payoutRail'
+> & {
   readonly quoteId: string;
   readonly orgId: string;
   readonly createdAt: Date;

@@ -44,24 +44,38 @@ export type Recipient = {
 };
 
 /** What a request gives to make a recipient. */
-export type RecipientDraft = Pick<Recipient, 'kind' | 'entityType' | 'name' | 'country' | 'email' | 'phone' | 'mobileDetails' | 'metadata'> & {
+export type RecipientDraft = Pick<
+  Recipient,
+  'kind' | 'entityType' | 'name' | 'country' | 'email' | 'phone' | 'mobileDetails' | 'metadata'
+> & {
   readonly bankDetails: GivenBankDetails | null;
 };
 
 /** What a request gives to change one: what is absent stays, null clears. */
-export type RecipientChange = Partial<Pick<RecipientDraft, 'name' | 'email' | 'phone' | 'bankDetails' | 'mobileDetails' | 'metadata'>>;
+export type RecipientChange = Partial<
+  Pick<RecipientDraft, 'name' | 'email' | 'phone' | 'bankDetails' | 'mobileDetails' | 'metadata'>
+>;
 
-type Details = { readonly bankDetails: { readonly routing_number?: string | undefined } | null; readonly mobileDetails: MobileDetails | null };
+type Details = {
+  readonly bankDetails: { readonly routing_number?: string | undefined } | null;
+  readonly mobileDetails: MobileDetails | null;
+};
 
 /** Why these details cannot be a recipient's of this country; empty when they can (contract §4). */
 export function detailsFaults(country: string, details: Details): ValidationFault[] {
   const faults: ValidationFault[] = [];
   if (details.bankDetails === null && details.mobileDetails === null) {
-    faults.push({ loc: ['body'], msg: 'Value error, a recipient needs bank_details, mobile_details or both', type: 'value_error' });
+    faults.push({
+      loc: ['body'],
+      msg: 'Value error, a recipient needs bank_details, mobile_details or both',
+      type: 'value_error',
+    });
   }
   const routingNumber = details.bankDetails?.routing_number;
   if (country === 'US' && routingNumber !== undefined && !isAbaRoutingNumber(routingNumber)) {
-    faults.push(bodyFault('bank_details.routing_number', 'must be an ABA routing number: nine digits with a right check digit'));
+    faults.push(
+      bodyFault('bank_details.routing_number', 'must be an ABA routing number: nine digits with a right check digit'),
+    );
   }
   return faults;
 }
@@ -97,14 +111,25 @@ export const lastFour = (accountNumber: string): string => accountNumber.slice(-
 export function payoutFaults(recipient: Recipient, corridor: Corridor, rail: Rail): ValidationFault[] {
   const faults: ValidationFault[] = [];
   if (recipient.country !== corridor.destinationCountry) {
-    faults.push(bodyFault('recipient_id', `the recipient's country must be the corridor's destination, ${corridor.destinationCountry}`));
+    faults.push(
+      bodyFault(
+        'recipient_id',
+        `the recipient's country must be the corridor's destination, ${corridor.destinationCountry}`,
+      ),
+    );
   }
-  if (rail === 'bank_transfer' && recipient.bankDetails === null) faults.push(bodyFault('payout_rail', 'bank_transfer needs a recipient with bank_details'));
-  if (rail === 'mobile_money' && recipient.mobileDetails === null) faults.push(bodyFault('payout_rail', 'mobile_money needs a recipient with mobile_details'));
+  if (rail === 'bank_transfer' && recipient.bankDetails === null)
+    faults.push(bodyFault('payout_rail', 'bank_transfer needs a recipient with bank_details'));
+  if (rail === 'mobile_money' && recipient.mobileDetails === null)
+    faults.push(bodyFault('payout_rail', 'mobile_money needs a recipient with mobile_details'));
   return faults;
 }
 
 /** The local sandbox's screening: names that act as a hit or steer the simulated payout (contract §6). */
-export const SANDBOX_NAMES = { screeningHit: 'SANCTIONED', payoutRefused: 'PAYOUT REFUSED', payoutPending: 'PAYOUT PENDING' } as const;
+export const SANDBOX_NAMES = {
+  screeningHit: 'SANCTIONED',
+  payoutRefused: 'PAYOUT REFUSED',
+  payoutPending: 'PAYOUT PENDING',
+} as const;
 
 export const isScreeningHit = (name: string): boolean => name.includes(SANDBOX_NAMES.screeningHit);

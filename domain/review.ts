@@ -13,12 +13,20 @@ const NOTE_LENGTH_MAX = 500;
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
 /** Why this is no resolution, in one sentence; undefined when it is one. It comes from outside, so its type proves nothing. */
-export function resolutionFault(given: Readonly<Partial<Record<keyof Resolution, unknown>>> | undefined): string | undefined {
-  if (!RESOLUTION_OUTCOMES.some((outcome) => outcome === given?.outcome)) return `outcome must be ${RESOLUTION_OUTCOMES.join(' or ')}`;
-  if (!isLine(given?.operator, OPERATOR_LENGTH_MAX)) return `operator must be one line of 1 to ${OPERATOR_LENGTH_MAX} characters`;
+export function resolutionFault(
+  given: Readonly<Partial<Record<keyof Resolution, unknown>>> | undefined,
+): string | undefined {
+  if (!RESOLUTION_OUTCOMES.some((outcome) => outcome === given?.outcome))
+    return `outcome must be ${RESOLUTION_OUTCOMES.join(' or ')}`;
+  if (!isLine(given?.operator, OPERATOR_LENGTH_MAX))
+    return `operator must be one line of 1 to ${OPERATOR_LENGTH_MAX} characters`;
   if (!isLine(given?.note, NOTE_LENGTH_MAX)) return `note must be one line of 1 to ${NOTE_LENGTH_MAX} characters`;
   return undefined;
 }
 
 const isLine = (value: unknown, lengthMax: number): boolean =>
-  typeof value === 'string' && value.trim() !== '' && value.length <= lengthMax && value.isWellFormed() && !CONTROL_CHARACTER.test(value);
+  typeof value === 'string' &&
+  value.trim() !== '' &&
+  value.length <= lengthMax &&
+  value.isWellFormed() &&
+  !CONTROL_CHARACTER.test(value);

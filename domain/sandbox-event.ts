@@ -7,7 +7,12 @@ import { type Currency, formatMoney, parseMoney } from './money.ts';
 import type { PaymentMethod } from './payment-method.ts';
 import type { Settlement, SettlementStatus } from './settlement.ts';
 
-export const COLLECTION_EVENTS = ['collection_succeeded', 'collection_partial', 'collection_failed', 'dispute_opened'] as const;
+export const COLLECTION_EVENTS = [
+  'collection_succeeded',
+  'collection_partial',
+  'collection_failed',
+  'dispute_opened',
+] as const;
 export type CollectionEvent = (typeof COLLECTION_EVENTS)[number];
 
 export const PAYOUT_EVENTS = ['payout_confirmed', 'payout_refused'] as const;
@@ -23,7 +28,8 @@ export const SANDBOX_EVENTS = [
 ] as const;
 export type SandboxEvent = CollectionEvent | PayoutEvent;
 
-export const isPayoutEvent = (event: SandboxEvent): event is PayoutEvent => PAYOUT_EVENTS.some((known) => known === event);
+export const isPayoutEvent = (event: SandboxEvent): event is PayoutEvent =>
+  PAYOUT_EVENTS.some((known) => known === event);
 
 /** What a collecting provider says next; `amountMinor` of the settlement's source currency, 0 where no money moves. */
 export type CollectionMoment = { readonly event: CollectionEvent; readonly amountMinor: bigint };
@@ -45,15 +51,23 @@ const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
  * @param receivedMinor what evidence has brought so far, folded or not; without an amount the rest is sent
  * @throws ValidationError on `event` or `amount`; DomainError `state_conflict` when no payout waits for an answer
  */
-export function sandboxCommand(settlement: Settlement, asked: { event: SandboxEvent; amount?: string | undefined }, receivedMinor: bigint): SandboxCommand {
+export function sandboxCommand(
+  settlement: Settlement,
+  asked: { event: SandboxEvent; amount?: string | undefined },
+  receivedMinor: bigint,
+): SandboxCommand {
   const { event, amount } = asked;
   const { paymentMethod, sourceCurrency, status } = settlement;
   const refuse = (field: string, rule: string) => new ValidationError([bodyFault(field, rule)]);
   const collects = event === 'collection_succeeded' || event === 'collection_partial';
-  if (amount !== undefined && !collects) throw refuse('amount', 'is allowed only with collection_succeeded and collection_partial');
-  if (event === 'dispute_opened' && !DISPUTABLE_METHODS.includes(paymentMethod)) throw refuse('event', 'only card payments are disputed');
-  if (!isPayoutEvent(event) && paymentMethod === 'internal') throw refuse('event', 'no provider collects for a settlement that is funded internally');
-  if (isPayoutEvent(event) && !PAYOUT_STATUSES.includes(status)) throw new DomainError('state_conflict', { current_state: status });
+  if (amount !== undefined && !collects)
+    throw refuse('amount', 'is allowed only with collection_succeeded and collection_partial');
+  if (event === 'dispute_opened' && !DISPUTABLE_METHODS.includes(paymentMethod))
+    throw refuse('event', 'only card payments are disputed');
+  if (!isPayoutEvent(event) && paymentMethod === 'internal')
+    throw refuse('event', 'no provider collects for a settlement that is funded internally');
+  if (isPayoutEvent(event) && !PAYOUT_STATUSES.includes(status))
+    throw new DomainError('state_conflict', { current_state: status });
   if (amount !== undefined) return { event, amountMinor: givenAmount(amount, sourceCurrency) };
   return { event, amountMinor: collects ? usualAmount(settlement, event, receivedMinor) : 0n };
 }
@@ -61,7 +75,9 @@ export function sandboxCommand(settlement: Settlement, asked: { event: SandboxEv
 function givenAmount(amount: string, currency: Currency): bigint {
   const amountMinor = parseMoney(amount, currency);
   if (amountMinor !== undefined && amountMinor > 0n && amountMinor <= AMOUNT_MINOR_MAX) return amountMinor;
-  throw new ValidationError([bodyFault('amount', `must be an amount in ${currency} from 0.01 to ${formatMoney(AMOUNT_MINOR_MAX, currency)}`)]);
+  throw new ValidationError([
+    bodyFault('amount', `must be an amount in ${currency} from 0.01 to ${formatMoney(AMOUNT_MINOR_MAX, currency)}`),
+  ]);
 }
 
 /** What is still missing, or half of it; of a settlement that misses nothing, its amount again. */

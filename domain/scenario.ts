@@ -18,7 +18,12 @@ export type ScenarioStep = { readonly when: SettlementStatus; readonly received?
   | { readonly do: 'decide_verification'; readonly decision: 'verified' | 'rejected' }
   | { readonly do: 'resolve_review'; readonly outcome: (typeof RESOLUTION_OUTCOMES)[number] }
   /** A signed event of the bank ledger's own, for what the simulator never sends. */
-  | { readonly do: 'post_bankledger_event'; readonly event: 'reconciled'; readonly amount_reconciled: number; readonly currency: string }
+  | {
+      readonly do: 'post_bankledger_event';
+      readonly event: 'reconciled';
+      readonly amount_reconciled: number;
+      readonly currency: string;
+    }
 );
 
 export type Scenario = {
@@ -55,7 +60,8 @@ const by = (method: Given): Scenario['given'] => ({
   ...method,
 });
 const card = (token: string, given: Given = {}) => by({ card_token: token, ...given });
-const ach = (publicToken: string, given: Given = {}) => by({ payment_method: 'ach', public_token: publicToken, ...given });
+const ach = (publicToken: string, given: Given = {}) =>
+  by({ payment_method: 'ach', public_token: publicToken, ...given });
 const wire = (given: Given = {}) => by({ payment_method: 'wire', ...given });
 const paidTo = (name: string) => card('tok_visa', { recipient_name: name });
 
@@ -75,7 +81,11 @@ const scenario = (
   failure_code: rest.failure ?? null,
 });
 
-const send = (when: SettlementStatus, event: SandboxEvent, more: { readonly amount?: string; readonly received?: string } = {}): ScenarioStep => ({
+const send = (
+  when: SettlementStatus,
+  event: SandboxEvent,
+  more: { readonly amount?: string; readonly received?: string } = {},
+): ScenarioStep => ({
   when,
   do: 'send_event',
   event,
@@ -86,9 +96,14 @@ const EXPIRED = { path: [...WAITING, 'expired'], failure: 'funding_timeout' } as
 
 const CARD_SCENARIOS: readonly Scenario[] = [
   scenario('card-pays', 'tok_visa pays the whole amount.', card('tok_visa')),
-  scenario('card-declined', 'tok_declined is declined.', card('tok_declined'), { path: [...WAITING, 'failed'], failure: 'card_declined' }),
+  scenario('card-declined', 'tok_declined is declined.', card('tok_declined'), {
+    path: [...WAITING, 'failed'],
+    failure: 'card_declined',
+  }),
   scenario('card-pays-in-parts', 'tok_partial pays half, then the rest.', card('tok_partial')),
-  scenario('card-disputed', 'tok_dispute pays and is disputed; the dispute changes no state.', card('tok_dispute'), { exceptions: ['disputed'] }),
+  scenario('card-disputed', 'tok_dispute pays and is disputed; the dispute changes no state.', card('tok_dispute'), {
+    exceptions: ['disputed'],
+  }),
   scenario('card-waits-then-pays', 'tok_manual does nothing until an event is sent.', card('tok_manual'), {
     steps: [send('awaiting_funds', 'collection_succeeded')],
   }),
@@ -105,7 +120,10 @@ const CARD_SCENARIOS: readonly Scenario[] = [
     steps: [send('settled', 'dispute_opened')],
     exceptions: ['disputed'],
   }),
-  scenario('card-expires', 'No money within 30 minutes.', card('tok_manual'), { steps: [toEndOfWait('awaiting_funds')], ...EXPIRED }),
+  scenario('card-expires', 'No money within 30 minutes.', card('tok_manual'), {
+    steps: [toEndOfWait('awaiting_funds')],
+    ...EXPIRED,
+  }),
   scenario('card-expires-half-paid', 'Half of the money within 30 minutes; it is due back.', card('tok_manual'), {
     steps: [send('awaiting_funds', 'collection_partial'), { ...toEndOfWait('awaiting_funds'), received: '125.00' }],
     ...EXPIRED,
@@ -123,7 +141,10 @@ const CARD_SCENARIOS: readonly Scenario[] = [
 
 const BANK_SCENARIOS: readonly Scenario[] = [
   scenario('ach-pays', 'An ordinary account pays after a short delay.', ach('public-sandbox-checking')),
-  scenario('ach-returned', "public-sandbox-return's debit is returned.", ach('public-sandbox-return'), { path: [...WAITING, 'failed'], failure: 'R01' }),
+  scenario('ach-returned', "public-sandbox-return's debit is returned.", ach('public-sandbox-return'), {
+    path: [...WAITING, 'failed'],
+    failure: 'R01',
+  }),
   scenario('ach-waits-then-pays', 'public-sandbox-manual waits until an event is sent.', ach('public-sandbox-manual'), {
     steps: [send('awaiting_funds', 'collection_succeeded')],
   }),
@@ -136,60 +157,117 @@ const BANK_SCENARIOS: readonly Scenario[] = [
       exceptions: ['returned'],
     },
   ),
-  scenario('ach-expires', 'No money within 5 days.', ach('public-sandbox-manual'), { steps: [toEndOfWait('awaiting_funds')], ...EXPIRED }),
-  scenario('wire-pays', 'A wire waits until it arrives.', wire(), { steps: [send('awaiting_funds', 'collection_succeeded')] }),
+  scenario('ach-expires', 'No money within 5 days.', ach('public-sandbox-manual'), {
+    steps: [toEndOfWait('awaiting_funds')],
+    ...EXPIRED,
+  }),
+  scenario('wire-pays', 'A wire waits until it arrives.', wire(), {
+    steps: [send('awaiting_funds', 'collection_succeeded')],
+  }),
   scenario('wire-pays-in-parts', 'Two wires add up.', wire({ corridor: 'GB-JM' }), {
-    steps: [send('awaiting_funds', 'collection_partial', { amount: '100.00' }), send('awaiting_funds', 'collection_succeeded', { received: '100.00' })],
+    steps: [
+      send('awaiting_funds', 'collection_partial', { amount: '100.00' }),
+      send('awaiting_funds', 'collection_succeeded', { received: '100.00' }),
+    ],
   }),
   scenario('wire-overpaid', 'A wire of too much.', wire(), {
     steps: [send('awaiting_funds', 'collection_succeeded', { amount: '300.00' })],
     exceptions: ['overpaid'],
   }),
-  scenario('wire-in-another-currency', 'A wire in another currency is recorded and not applied; the right one funds.', wire(), {
-    steps: [
-      { when: 'awaiting_funds', do: 'post_bankledger_event', event: 'reconciled', amount_reconciled: 25_000, currency: 'CAD' },
-      send('awaiting_funds', 'collection_succeeded'),
-    ],
-    exceptions: ['currency_mismatch'],
-  }),
+  scenario(
+    'wire-in-another-currency',
+    'A wire in another currency is recorded and not applied; the right one funds.',
+    wire(),
+    {
+      steps: [
+        {
+          when: 'awaiting_funds',
+          do: 'post_bankledger_event',
+          event: 'reconciled',
+          amount_reconciled: 25_000,
+          currency: 'CAD',
+        },
+        send('awaiting_funds', 'collection_succeeded'),
+      ],
+      exceptions: ['currency_mismatch'],
+    },
+  ),
   scenario('wire-returned', 'The bank returns the wire before it was applied.', wire(), {
     steps: [send('awaiting_funds', 'collection_failed')],
     path: [...WAITING, 'failed'],
     failure: 'payment_returned',
   }),
-  scenario('wire-expires', 'No money within 10 days.', wire(), { steps: [{ when: 'awaiting_funds', do: 'advance_clock', by: 'P10D' }], ...EXPIRED }),
+  scenario('wire-expires', 'No money within 10 days.', wire(), {
+    steps: [{ when: 'awaiting_funds', do: 'advance_clock', by: 'P10D' }],
+    ...EXPIRED,
+  }),
 ];
 
 const PAYOUT_SCENARIOS: readonly Scenario[] = [
-  scenario('recipient-sanctioned', "The recipient's name is a screening hit.", paidTo(`${SANDBOX_NAMES.screeningHit} Person`), {
-    path: ['accepted', 'rejected'],
-    failure: 'screening_hit',
-  }),
-  scenario('payout-refused', "The recipient's name has the payout refused; what was collected is due back.", paidTo(SANDBOX_NAMES.payoutRefused), {
-    path: [...PAYING_OUT, 'failed'],
-    failure: 'payout_refused',
-  }),
-  scenario('payout-confirmed-later', "The recipient's name has the rail give no answer; it confirms later.", paidTo(SANDBOX_NAMES.payoutPending), {
-    steps: [send('paying_out', 'payout_confirmed')],
-  }),
-  scenario('payout-refused-later', 'The rail gives no answer at first, then refuses.', paidTo(SANDBOX_NAMES.payoutPending), {
-    steps: [send('paying_out', 'payout_refused')],
-    path: [...PAYING_OUT, 'failed'],
-    failure: 'payout_refused',
-  }),
-  scenario('payout-unknown', 'No answer in 3 days: unknown is not failed, an operator looks into it.', paidTo(SANDBOX_NAMES.payoutPending), {
-    steps: [toEndOfWait('paying_out')],
-    path: REVIEWED,
-  }),
-  scenario('payout-unknown-then-paid', 'An operator finds that the payout arrived.', paidTo(SANDBOX_NAMES.payoutPending), {
-    steps: [toEndOfWait('paying_out'), { when: 'needs_review', do: 'resolve_review', outcome: 'paid' }],
-    path: [...REVIEWED, 'settled'],
-  }),
-  scenario('payout-unknown-then-refused', 'An operator finds that the payout never arrived.', paidTo(SANDBOX_NAMES.payoutPending), {
-    steps: [toEndOfWait('paying_out'), { when: 'needs_review', do: 'resolve_review', outcome: 'refused' }],
-    path: [...REVIEWED, 'failed'],
-    failure: 'payout_refused',
-  }),
+  scenario(
+    'recipient-sanctioned',
+    "The recipient's name is a screening hit.",
+    paidTo(`${SANDBOX_NAMES.screeningHit} Person`),
+    {
+      path: ['accepted', 'rejected'],
+      failure: 'screening_hit',
+    },
+  ),
+  scenario(
+    'payout-refused',
+    "The recipient's name has the payout refused; what was collected is due back.",
+    paidTo(SANDBOX_NAMES.payoutRefused),
+    {
+      path: [...PAYING_OUT, 'failed'],
+      failure: 'payout_refused',
+    },
+  ),
+  scenario(
+    'payout-confirmed-later',
+    "The recipient's name has the rail give no answer; it confirms later.",
+    paidTo(SANDBOX_NAMES.payoutPending),
+    {
+      steps: [send('paying_out', 'payout_confirmed')],
+    },
+  ),
+  scenario(
+    'payout-refused-later',
+    'The rail gives no answer at first, then refuses.',
+    paidTo(SANDBOX_NAMES.payoutPending),
+    {
+      steps: [send('paying_out', 'payout_refused')],
+      path: [...PAYING_OUT, 'failed'],
+      failure: 'payout_refused',
+    },
+  ),
+  scenario(
+    'payout-unknown',
+    'No answer in 3 days: unknown is not failed, an operator looks into it.',
+    paidTo(SANDBOX_NAMES.payoutPending),
+    {
+      steps: [toEndOfWait('paying_out')],
+      path: REVIEWED,
+    },
+  ),
+  scenario(
+    'payout-unknown-then-paid',
+    'An operator finds that the payout arrived.',
+    paidTo(SANDBOX_NAMES.payoutPending),
+    {
+      steps: [toEndOfWait('paying_out'), { when: 'needs_review', do: 'resolve_review', outcome: 'paid' }],
+      path: [...REVIEWED, 'settled'],
+    },
+  ),
+  scenario(
+    'payout-unknown-then-refused',
+    'An operator finds that the payout never arrived.',
+    paidTo(SANDBOX_NAMES.payoutPending),
+    {
+      steps: [toEndOfWait('paying_out'), { when: 'needs_review', do: 'resolve_review', outcome: 'refused' }],
+      path: [...REVIEWED, 'failed'],
+      failure: 'payout_refused',
+    },
+  ),
   scenario(
     'payout-confirmed-too-late',
     "The rail's answer comes when the settlement is in review: it is recorded, and an operator decides.",
@@ -226,4 +304,9 @@ const COMPLIANCE_SCENARIOS: readonly Scenario[] = [
   }),
 ];
 
-export const SCENARIOS: readonly Scenario[] = [...CARD_SCENARIOS, ...BANK_SCENARIOS, ...PAYOUT_SCENARIOS, ...COMPLIANCE_SCENARIOS];
+export const SCENARIOS: readonly Scenario[] = [
+  ...CARD_SCENARIOS,
+  ...BANK_SCENARIOS,
+  ...PAYOUT_SCENARIOS,
+  ...COMPLIANCE_SCENARIOS,
+];

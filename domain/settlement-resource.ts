@@ -16,7 +16,11 @@ export type SettlementTransition = {
   readonly evidenceId: string | null;
 };
 
-export type SettlementException = { readonly type: ExceptionType; readonly at: Date; readonly evidenceId: string | null };
+export type SettlementException = {
+  readonly type: ExceptionType;
+  readonly at: Date;
+  readonly evidenceId: string | null;
+};
 
 /** The fields of SettleResponseV2. */
 export function settlementResource(settlement: Settlement) {
@@ -50,7 +54,10 @@ export function settlementResource(settlement: Settlement) {
 /** What a read adds to `settlementResource`. */
 export function settlementDetail(
   settlement: Settlement,
-  history: { readonly transitions: readonly SettlementTransition[]; readonly exceptions: readonly SettlementException[] },
+  history: {
+    readonly transitions: readonly SettlementTransition[];
+    readonly exceptions: readonly SettlementException[];
+  },
 ) {
   return {
     ...settlementResource(settlement),

@@ -22,11 +22,22 @@ export const SETTLEMENT_STATUSES = [
 ] as const;
 export type SettlementStatus = (typeof SETTLEMENT_STATUSES)[number];
 
-export const TERMINAL_STATUSES = ['settled', 'rejected', 'expired', 'failed', 'canceled'] as const satisfies readonly SettlementStatus[];
+export const TERMINAL_STATUSES = [
+  'settled',
+  'rejected',
+  'expired',
+  'failed',
+  'canceled',
+] as const satisfies readonly SettlementStatus[];
 
-export const isTerminal = (status: SettlementStatus): boolean => (TERMINAL_STATUSES as readonly SettlementStatus[]).includes(status);
+export const isTerminal = (status: SettlementStatus): boolean =>
+  (TERMINAL_STATUSES as readonly SettlementStatus[]).includes(status);
 
-export type Transition = { readonly from: SettlementStatus | null; readonly to: SettlementStatus; readonly when: string };
+export type Transition = {
+  readonly from: SettlementStatus | null;
+  readonly to: SettlementStatus;
+  readonly when: string;
+};
 
 export const TRANSITIONS: readonly Transition[] = [
   { from: null, to: 'accepted', when: 'record committed' },
@@ -118,12 +129,20 @@ export type Settlement = {
 };
 
 /** The time on the settlement's own clock when real time is `now`. */
-export const settlementTime = (settlement: Pick<Settlement, 'clockOffsetMs'>, now: Date): Date => new Date(now.getTime() + settlement.clockOffsetMs);
+export const settlementTime = (settlement: Pick<Settlement, 'clockOffsetMs'>, now: Date): Date =>
+  new Date(now.getTime() + settlement.clockOffsetMs);
 
 /** What acceptance decides; the rest of a new settlement is always the same. */
 export type NewSettlement = Omit<
   Settlement,
-  'status' | 'version' | 'amountReceivedMinor' | 'failure' | 'expiresAt' | 'clockOffsetMs' | 'certificateId' | 'updatedAt'
+  | 'status'
+  | 'version'
+  | 'amountReceivedMinor'
+  | 'failure'
+  | 'expiresAt'
+  | 'clockOffsetMs'
+  | 'certificateId'
+  | 'updatedAt'
 >;
 
 /** A settlement as it is accepted. */

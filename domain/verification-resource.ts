@@ -25,4 +25,7 @@ export function verificationResource(verification: Verification) {
 }
 
 /** The fields of VerificationResponse. */
-export const verificationDetail = (verification: Verification) => ({ ...verificationResource(verification), verified_name: verification.verifiedName });
+export const verificationDetail = (verification: Verification) => ({
+  ...verificationResource(verification),
+  verified_name: verification.verifiedName,
+});

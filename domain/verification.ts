@@ -12,9 +12,14 @@ export const OPEN_VERIFICATION_STATUSES = ['pending', 'in_review'] as const sati
 
 export const VERIFICATION_DECISIONS = ['verified', 'rejected'] as const satisfies readonly VerificationStatus[];
 
-export const isOpen = (status: VerificationStatus): boolean => (OPEN_VERIFICATION_STATUSES as readonly VerificationStatus[]).includes(status);
+export const isOpen = (status: VerificationStatus): boolean =>
+  (OPEN_VERIFICATION_STATUSES as readonly VerificationStatus[]).includes(status);
 
-export type VerificationTransition = { readonly from: VerificationStatus | null; readonly to: VerificationStatus; readonly when: string };
+export type VerificationTransition = {
+  readonly from: VerificationStatus | null;
+  readonly to: VerificationStatus;
+  readonly when: string;
+};
 
 export const VERIFICATION_TRANSITIONS: readonly VerificationTransition[] = [
   { from: null, to: 'pending', when: 'opened by the partner' },
@@ -36,7 +41,13 @@ export const VERIFICATION_WINDOW_MS = 30 * DAY_MS;
 export const VERIFICATION_TYPES = ['kyc', 'kyb'] as const;
 export type VerificationType = (typeof VERIFICATION_TYPES)[number];
 
-export const DOCUMENT_TYPES = ['passport', 'national_id', 'drivers_license', 'residence_permit', 'certificate_of_incorporation'] as const;
+export const DOCUMENT_TYPES = [
+  'passport',
+  'national_id',
+  'drivers_license',
+  'residence_permit',
+  'certificate_of_incorporation',
+] as const;
 export type DocumentType = (typeof DOCUMENT_TYPES)[number];
 
 export const VERIFICATION_PROVIDERS = ['manual_mock', 'idverify'] as const;
@@ -69,12 +80,24 @@ export type Verification = {
   readonly expiresAt: Date;
 };
 
-export type GivenContact = { readonly email: string | null; readonly phone: string | null; readonly country: string | null };
+export type GivenContact = {
+  readonly email: string | null;
+  readonly phone: string | null;
+  readonly country: string | null;
+};
 
 /** What opening decides; the rest of a new verification follows. */
 export type NewVerification = Pick<
   Verification,
-  'verificationId' | 'verificationType' | 'documentType' | 'documentCountry' | 'provider' | 'levelName' | 'givenContact' | 'requestId' | 'createdAt'
+  | 'verificationId'
+  | 'verificationType'
+  | 'documentType'
+  | 'documentCountry'
+  | 'provider'
+  | 'levelName'
+  | 'givenContact'
+  | 'requestId'
+  | 'createdAt'
 >;
 
 /** A verification of this recipient as it is opened. */
@@ -92,7 +115,8 @@ export const openedVerification = (recipient: Recipient, opening: NewVerificatio
 });
 
 /** What is verified where the caller does not say: a person or a business (contract §8). */
-export const defaultVerificationType = (entityType: Recipient['entityType']): VerificationType => (entityType === 'business' ? 'kyb' : 'kyc');
+export const defaultVerificationType = (entityType: Recipient['entityType']): VerificationType =>
+  entityType === 'business' ? 'kyb' : 'kyc';
 
 export type VerificationDecision =
   | { readonly to: 'verified'; readonly verifiedName: string | null }
@@ -140,6 +164,10 @@ export const verificationMessage = (
   kind: 'verification',
   objectId: verification.verificationId,
   signal,
-  context: { orgId: verification.orgId, verificationType: verification.verificationType, provider: verification.provider },
+  context: {
+    orgId: verification.orgId,
+    verificationType: verification.verificationType,
+    provider: verification.provider,
+  },
   requestId,
 });

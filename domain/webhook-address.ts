@@ -38,7 +38,9 @@ const IPV4_REFUSED = [
 
 const IPV6_PUBLIC = block('2000::/3', ipv6Value);
 /** Inside the public block: protocol assignments and Teredo, documentation, 6to4, AS112. */
-const IPV6_REFUSED = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'].map((text) => block(text, ipv6Value));
+const IPV6_REFUSED = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'].map((text) =>
+  block(text, ipv6Value),
+);
 
 const IPV4_LOOPBACK = block('127.0.0.0/8', ipv4Value);
 const IPV6_LOOPBACK = 1n;
@@ -52,7 +54,9 @@ export function addressKind(text: string): AddressKind {
   if (v6 === undefined) return 'refused';
   if (within(v6, IPV4_MAPPED, IPV6_BITS)) return ipv4Kind(v6 & 0xffff_ffffn);
   if (v6 === IPV6_LOOPBACK) return 'loopback';
-  return within(v6, IPV6_PUBLIC, IPV6_BITS) && !IPV6_REFUSED.some((refused) => within(v6, refused, IPV6_BITS)) ? 'public' : 'refused';
+  return within(v6, IPV6_PUBLIC, IPV6_BITS) && !IPV6_REFUSED.some((refused) => within(v6, refused, IPV6_BITS))
+    ? 'public'
+    : 'refused';
 }
 
 /** Whether two texts are the same address, however they are written. */
@@ -82,7 +86,8 @@ function canonicalValue(text: string): bigint | undefined {
 /** Four decimal octets without leading zeros: what resolvers and sockets write. */
 function ipv4Value(text: string): bigint | undefined {
   const octets = text.split('.');
-  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255)) return undefined;
+  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
+    return undefined;
   return octets.reduce((value, octet) => (value << 8n) | BigInt(octet), 0n);
 }
 
@@ -91,7 +96,10 @@ function ipv6Value(text: string): bigint | undefined {
   const tail = text.slice(text.lastIndexOf(':') + 1);
   const v4 = tail.includes('.') ? ipv4Value(tail) : undefined;
   if (tail.includes('.') && v4 === undefined) return undefined;
-  const groups = v4 === undefined ? text : `${text.slice(0, -tail.length)}${(v4 >> 16n).toString(16)}:${(v4 & 0xffffn).toString(16)}`;
+  const groups =
+    v4 === undefined
+      ? text
+      : `${text.slice(0, -tail.length)}${(v4 >> 16n).toString(16)}:${(v4 & 0xffffn).toString(16)}`;
   const halves = groups.split('::');
   if (halves.length > 2 || !groups.includes(':')) return undefined;
   const [head = [], rest = []] = halves.map((half) => (half === '' ? [] : half.split(':')));

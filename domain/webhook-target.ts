@@ -62,7 +62,8 @@ export const isLoopbackHost = (host: string): boolean => host === 'localhost' ||
 export function targetFault(text: string, rules: TargetRules): string | undefined {
   if (text.length > TARGET_LENGTH_MAX) return `must have at most ${TARGET_LENGTH_MAX} characters`;
   // The parser would drop or rewrite these; a URL is taken as it is written, or not at all.
-  if (/[\s\\\p{Cc}]/u.test(text) || !/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return 'must be an absolute https URL';
+  if (/[\s\\\p{Cc}]/u.test(text) || !/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text))
+    return 'must be an absolute https URL';
   const url = new URL(text);
   if (url.protocol !== 'https:' && !rules.allowLocal) return 'must be an https URL';
   const authority = /^https?:\/\/([^/?#]*)/i.exec(text)?.[1] ?? '';
@@ -73,13 +74,16 @@ export function targetFault(text: string, rules: TargetRules): string | undefine
 
 function portFault(url: URL): string | undefined {
   const port = url.port === '' ? (url.protocol === 'https:' ? HTTPS_PORT : 80) : Number(url.port);
-  return port === HTTPS_PORT || port >= UNPRIVILEGED_PORT_MIN ? undefined : `must use port ${HTTPS_PORT} or a port from ${UNPRIVILEGED_PORT_MIN} on`;
+  return port === HTTPS_PORT || port >= UNPRIVILEGED_PORT_MIN
+    ? undefined
+    : `must use port ${HTTPS_PORT} or a port from ${UNPRIVILEGED_PORT_MIN} on`;
 }
 
 function hostFault(host: string, rules: TargetRules): string | undefined {
   if (rules.allowLocal && isLoopbackHost(host)) return undefined;
   if (isAddress(host)) return 'must name a host, not an address';
-  if (PRIVATE_NAMES.some((name) => host === name || host.endsWith(`.${name}`))) return 'must name a host on the public internet';
+  if (PRIVATE_NAMES.some((name) => host === name || host.endsWith(`.${name}`)))
+    return 'must name a host on the public internet';
   const labels = host.split('.');
   const isName =
     labels.length >= 2 &&

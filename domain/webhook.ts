@@ -85,7 +85,15 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** How long after each failed attempt the next one comes; after the last there is none. */
-export const RETRY_STEPS_MS = [5 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS, 10 * HOUR_MS] as const;
+export const RETRY_STEPS_MS = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  10 * HOUR_MS,
+] as const;
 export const ATTEMPTS_MAX = RETRY_STEPS_MS.length + 1;
 export const RETRY_JITTER = 0.1;
 const RETRY_AFTER_FACTOR_MAX = 2;

@@ -32,7 +32,11 @@ export type CodecOptions = {
 
 const Base64 = z.base64().transform((text) => Buffer.from(text, 'base64'));
 /** The `temporal` program leaves out what is empty. */
-const Body = z.object({ payloads: z.array(z.object({ metadata: z.record(z.string(), Base64).default({}), data: Base64.optional() })).default([]) });
+const Body = z.object({
+  payloads: z
+    .array(z.object({ metadata: z.record(z.string(), Base64).default({}), data: Base64.optional() }))
+    .default([]),
+});
 
 /** `POST /encode` and `POST /decode` as Temporal's tools ask for them; payloads that are not sealed pass as they are. */
 export function buildCodec({ codec, namespace, origins, token }: CodecOptions): FastifyInstance {
@@ -42,17 +46,22 @@ export function buildCodec({ codec, namespace, origins, token }: CodecOptions): 
     const { origin } = request.headers;
     reply.header('vary', 'Origin').header('cache-control', 'no-store');
     // A page that was not named gets no answer at all, and neither does one that resolves its own name to this machine.
-    if (origin !== undefined && !origins.includes(origin)) return reply.code(403).send({ error: 'This origin may not ask.' });
+    if (origin !== undefined && !origins.includes(origin))
+      return reply.code(403).send({ error: 'This origin may not ask.' });
     if (origin !== undefined) reply.header('access-control-allow-origin', origin);
     if (request.method === 'OPTIONS') return;
-    if (token !== undefined && !carries(request, token)) return reply.code(401).send({ error: 'The token is missing or wrong.' });
+    if (token !== undefined && !carries(request, token))
+      return reply.code(401).send({ error: 'The token is missing or wrong.' });
     // The `temporal` program leaves it empty where it was not told of one.
-    if ((request.headers['x-namespace'] || namespace) !== namespace) return reply.code(403).send({ error: 'These keys are of another namespace.' });
+    if ((request.headers['x-namespace'] || namespace) !== namespace)
+      return reply.code(403).send({ error: 'These keys are of another namespace.' });
   });
   app.setErrorHandler(async (error, _request, reply) => {
     if (error instanceof ApplicationFailure) return reply.code(400).send({ error: error.message });
-    if (error instanceof z.ZodError) return reply.code(400).send({ error: 'The body must be {"payloads": [{"metadata": {…}, "data": "<base64>"}]}.' });
-    const status = error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number' ? error.statusCode : 500;
+    if (error instanceof z.ZodError)
+      return reply.code(400).send({ error: 'The body must be {"payloads": [{"metadata": {…}, "data": "<base64>"}]}.' });
+    const status =
+      error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number' ? error.statusCode : 500;
     return reply.code(status).send({ error: status === 500 ? 'It could not be done.' : 'The request cannot be read.' });
   });
   for (const direction of ['encode', 'decode'] as const) {
@@ -66,14 +75,20 @@ export function buildCodec({ codec, namespace, origins, token }: CodecOptions): 
     );
     app.post(`/${direction}`, async (request) => {
       const { payloads } = Body.parse(request.body);
-      return { payloads: (await codec[direction](payloads.map(({ metadata, data }) => ({ metadata, data: data ?? null })))).map(jsonOf) };
+      return {
+        payloads: (
+          await codec[direction](payloads.map(({ metadata, data }) => ({ metadata, data: data ?? null })))
+        ).map(jsonOf),
+      };
     });
   }
   return app;
 }
 
 const jsonOf = ({ metadata, data }: Payload): { metadata: Record<string, string>; data: string } => ({
-  metadata: Object.fromEntries(Object.entries(metadata ?? {}).map(([name, value]) => [name, Buffer.from(value).toString('base64')])),
+  metadata: Object.fromEntries(
+    Object.entries(metadata ?? {}).map(([name, value]) => [name, Buffer.from(value).toString('base64')]),
+  ),
   data: Buffer.from(data ?? []).toString('base64'),
 });
 
@@ -86,10 +101,17 @@ function carries({ headers }: FastifyRequest, token: string): boolean {
 type Settings = CodecOptions & { readonly host: string; readonly port: number };
 
 /** @returns what is wrong, a sentence each, when it cannot start so */
-export function readSettings(args: readonly string[], env: NodeJS.ProcessEnv): Settings | { readonly faults: readonly string[] } {
+export function readSettings(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Settings | { readonly faults: readonly string[] } {
   const { values } = parseArgs({
     args: [...args],
-    options: { origin: { type: 'string', multiple: true }, host: { type: 'string', default: LOOPBACK }, port: { type: 'string', default: PORT } },
+    options: {
+      origin: { type: 'string', multiple: true },
+      host: { type: 'string', default: LOOPBACK },
+      port: { type: 'string', default: PORT },
+    },
   });
   const { origin: origins = [], host } = values;
   const port = Number(values.port);
@@ -98,12 +120,23 @@ export function readSettings(args: readonly string[], env: NodeJS.ProcessEnv): S
   const faults = [
     ...(payloadKeys === undefined ? ['TEMPORAL_PAYLOAD_KEYS is not set: there is nothing to open.'] : []),
     ...(Number.isInteger(port) && port >= 0 && port <= 65_535 ? [] : ['--port must be a port number.']),
-    ...origins.filter((origin) => !isOrigin(origin)).map(() => '--origin must be <scheme>://<host>[:<port>], without a path.'),
-    ...(token !== undefined && token.length < TOKEN_LENGTH_MIN ? [`CODEC_TOKEN must have at least ${TOKEN_LENGTH_MIN} characters.`] : []),
+    ...origins
+      .filter((origin) => !isOrigin(origin))
+      .map(() => '--origin must be <scheme>://<host>[:<port>], without a path.'),
+    ...(token !== undefined && token.length < TOKEN_LENGTH_MIN
+      ? [`CODEC_TOKEN must have at least ${TOKEN_LENGTH_MIN} characters.`]
+      : []),
     ...(host !== LOOPBACK && token === undefined ? ['Beyond the loopback a CODEC_TOKEN is needed.'] : []),
   ];
   if (payloadKeys === undefined || faults.length > 0) return { faults };
-  return { codec: createPayloadCodec(payloadKeys), namespace: temporal.namespace ?? 'default', origins, token, host, port };
+  return {
+    codec: createPayloadCodec(payloadKeys),
+    namespace: temporal.namespace ?? 'default',
+    origins,
+    token,
+    host,
+    port,
+  };
 }
 
 function isOrigin(text: string): boolean {
@@ -128,4 +161,5 @@ async function main(args: readonly string[]): Promise<number | undefined> {
   }
 }
 
-if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2));
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
+  process.exitCode = await main(process.argv.slice(2));

@@ -40,7 +40,9 @@ const OPTIONS = {
 type Option = keyof typeof OPTIONS;
 
 /** What was written after the command's name. */
-export type Given = { readonly subject: string | undefined; readonly word: string | undefined } & Partial<Readonly<Record<Option, string>>>;
+export type Given = { readonly subject: string | undefined; readonly word: string | undefined } & Partial<
+  Readonly<Record<Option, string>>
+>;
 
 /**
  * @param words how many arguments there may be beside the options
@@ -62,15 +64,26 @@ export function readArgs(args: readonly string[], takes: readonly Option[], word
 export type Reading<Value> = { readonly value: Value } | { readonly fault: string };
 
 /** @throws UsageError with every fault */
-export function read<Shape extends Record<string, unknown>>(readings: { readonly [Name in keyof Shape]: Reading<Shape[Name]> }): Shape {
-  const faults = Object.values<Reading<unknown>>(readings).flatMap((reading) => ('fault' in reading ? [reading.fault] : []));
+export function read<Shape extends Record<string, unknown>>(
+  readings: { readonly [Name in keyof Shape]: Reading<Shape[Name]> },
+): Shape {
+  const faults = Object.values<Reading<unknown>>(readings).flatMap((reading) =>
+    'fault' in reading ? [reading.fault] : [],
+  );
   if (faults.length > 0) throw new UsageError(faults);
   return Object.fromEntries(
-    Object.entries<Reading<unknown>>(readings).map(([name, reading]) => [name, 'value' in reading ? reading.value : undefined]),
+    Object.entries<Reading<unknown>>(readings).map(([name, reading]) => [
+      name,
+      'value' in reading ? reading.value : undefined,
+    ]),
   ) as Shape;
 }
 
-export function oneOf<Value extends string>(what: string, values: readonly Value[], text: string | undefined): Reading<Value> {
+export function oneOf<Value extends string>(
+  what: string,
+  values: readonly Value[],
+  text: string | undefined,
+): Reading<Value> {
   const value = values.find((candidate) => candidate === text);
   return value === undefined ? { fault: `The ${what} must be one of ${values.join(', ')}.` } : { value };
 }
@@ -83,12 +96,21 @@ export function readText(what: string, text: string | undefined): Reading<string
 /** Names have one spelling, so that nobody is two operators. */
 export function readOperator(text: string | undefined): Reading<string> {
   const value = operatorName(text ?? '');
-  return /^[a-z0-9][a-z0-9._@-]{0,63}$/.test(value) ? { value } : { fault: '--operator must be a name of letters, digits, dots, dashes, underscores and @.' };
+  return /^[a-z0-9][a-z0-9._@-]{0,63}$/.test(value)
+    ? { value }
+    : { fault: '--operator must be a name of letters, digits, dots, dashes, underscores and @.' };
 }
 
 /** What is done to one object, by whom and why; the audit entry says the same. */
-export function readAct(what: string, given: Given): { readonly objectId: string; readonly operator: string; readonly note: string } {
-  return read({ objectId: readText(`The ${what} id`, given.subject), operator: readOperator(given.operator), note: readText('--note', given.note) });
+export function readAct(
+  what: string,
+  given: Given,
+): { readonly objectId: string; readonly operator: string; readonly note: string } {
+  return read({
+    objectId: readText(`The ${what} id`, given.subject),
+    operator: readOperator(given.operator),
+    note: readText('--note', given.note),
+  });
 }
 
 /** What events and workflows say a change came from. */

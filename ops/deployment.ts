@@ -7,7 +7,17 @@ import { tsToDate, tsToMs } from '@temporalio/common/lib/time.js';
 import { type AuditAction, insertAuditEntry } from '../db/queries/audit.ts';
 import { DomainError } from '../domain/error.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
-import { type Given, type OpsDeps, type Reading, read, readAct, readArgs, readOperator, readText, UsageError } from './command.ts';
+import {
+  type Given,
+  type OpsDeps,
+  type Reading,
+  read,
+  readAct,
+  readArgs,
+  readOperator,
+  readText,
+  UsageError,
+} from './command.ts';
 
 export const DEPLOYMENT_USAGE = [
   'deployment show',
@@ -22,7 +32,9 @@ const CALL_TIMEOUT_MS = 20_000;
 
 /** Of Temporal's interface: TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY. */
 const TASK_TYPES = [1, 2] as const;
-const QUEUES = [TASK_QUEUE, DELIVERY_TASK_QUEUE].flatMap((name) => TASK_TYPES.map((taskQueueType) => ({ name, taskQueueType })));
+const QUEUES = [TASK_QUEUE, DELIVERY_TASK_QUEUE].flatMap((name) =>
+  TASK_TYPES.map((taskQueueType) => ({ name, taskQueueType })),
+);
 /** gRPC's codes for what is not there, and for what cannot be done as things stand. */
 const NOT_FOUND = 5;
 const FAILED_PRECONDITION = 9;
@@ -30,9 +42,18 @@ const FAILED_PRECONDITION = 9;
 /** Workers without a version, as Temporal writes them. */
 const UNVERSIONED = '';
 
-type Deployment = { readonly client: Client; readonly namespace: string; readonly deploymentName: string; readonly now: () => Date };
+type Deployment = {
+  readonly client: Client;
+  readonly namespace: string;
+  readonly deploymentName: string;
+  readonly now: () => Date;
+};
 type Act = { readonly buildId: string; readonly action: AuditAction; readonly operator: string; readonly note: string };
-type Verb = { readonly takes: Parameters<typeof readArgs>[1]; readonly words: number; readonly run: (deps: OpsDeps, given: Given) => Promise<void> };
+type Verb = {
+  readonly takes: Parameters<typeof readArgs>[1];
+  readonly words: number;
+  readonly run: (deps: OpsDeps, given: Given) => Promise<void>;
+};
 
 const VERBS = new Map<string, Verb>([
   ['show', { takes: [], words: 0, run: show }],
@@ -52,10 +73,19 @@ async function show(deps: OpsDeps): Promise<void> {
   const deployment = deploymentOf(deps);
   const { client, namespace, deploymentName } = deployment;
   const [{ workerDeploymentInfo: info }, polls] = await calling(deployment, () =>
-    Promise.all([client.connection.workflowService.describeWorkerDeployment({ namespace, deploymentName }), listPolls(deployment)]),
+    Promise.all([
+      client.connection.workflowService.describeWorkerDeployment({ namespace, deploymentName }),
+      listPolls(deployment),
+    ]),
   );
-  const { currentDeploymentVersion: current, rampingDeploymentVersion: ramping, rampingVersionPercentage: percent } = info?.routingConfig ?? {};
-  deps.print(`${deploymentName}: ${current?.buildId ?? 'workers without a version'} serves${ramping ? `, ${ramping.buildId} ${percent ?? 0} % of it` : ''}.`);
+  const {
+    currentDeploymentVersion: current,
+    rampingDeploymentVersion: ramping,
+    rampingVersionPercentage: percent,
+  } = info?.routingConfig ?? {};
+  deps.print(
+    `${deploymentName}: ${current?.buildId ?? 'workers without a version'} serves${ramping ? `, ${ramping.buildId} ${percent ?? 0} % of it` : ''}.`,
+  );
   for (const { deploymentVersion, createTime } of info?.versionSummaries ?? []) {
     const buildId = deploymentVersion?.buildId ?? '';
     const known = createTime ? `, known since ${tsToDate(createTime).toISOString()}` : '';
@@ -88,8 +118,18 @@ async function ramp(deps: OpsDeps, given: Given): Promise<void> {
   });
   const deployment = deploymentOf(deps);
   const { client, namespace, deploymentName } = deployment;
-  await audited(deps, deployment, { buildId, action: 'deployment_ramp', operator, note: `${percentage} %: ${note}` }, () =>
-    client.connection.workflowService.setWorkerDeploymentRampingVersion({ namespace, deploymentName, buildId, percentage, identity: operator }),
+  await audited(
+    deps,
+    deployment,
+    { buildId, action: 'deployment_ramp', operator, note: `${percentage} %: ${note}` },
+    () =>
+      client.connection.workflowService.setWorkerDeploymentRampingVersion({
+        namespace,
+        deploymentName,
+        buildId,
+        percentage,
+        identity: operator,
+      }),
   );
   deps.print(`${buildId} serves ${percentage} % of all runs.`);
 }
@@ -99,16 +139,27 @@ async function setCurrent(deps: OpsDeps, act: Omit<Act, 'action'>): Promise<void
   const { client, namespace, deploymentName } = deployment;
   const { buildId, operator: identity } = act;
   await audited(deps, deployment, { ...act, action: 'deployment_promote' }, () =>
-    client.connection.workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName, buildId, identity }),
+    client.connection.workflowService.setWorkerDeploymentCurrentVersion({
+      namespace,
+      deploymentName,
+      buildId,
+      identity,
+    }),
   );
 }
 
 /** The entry stands when Temporal has agreed; were it lost then, promoting again writes it and changes nothing else. */
-async function audited(deps: OpsDeps, deployment: Deployment, { buildId, ...entry }: Act, change: () => Promise<unknown>): Promise<void> {
+async function audited(
+  deps: OpsDeps,
+  deployment: Deployment,
+  { buildId, ...entry }: Act,
+  change: () => Promise<unknown>,
+): Promise<void> {
   await calling(deployment, async () => {
     const missing = missingOf(await listPolls(deployment), buildId);
     const who = buildId === UNVERSIONED ? 'without a version' : `of ${buildId}`;
-    if (missing.length > 0) throw new DomainError('state_conflict', {}, `No worker ${who} asks for ${missing.join(', ')}.`);
+    if (missing.length > 0)
+      throw new DomainError('state_conflict', {}, `No worker ${who} asks for ${missing.join(', ')}.`);
     await deps.db.transaction(async (tx) => {
       const objectId = `${deployment.deploymentName}:${buildId === UNVERSIONED ? 'unversioned' : buildId}`;
       await insertAuditEntry(tx, null, { ...entry, objectId, at: deps.now() });
@@ -118,9 +169,15 @@ async function audited(deps: OpsDeps, deployment: Deployment, { buildId, ...entr
 }
 
 function deploymentOf({ workerDeployment, client, now }: OpsDeps): Deployment {
-  if (!workerDeployment) throw new UsageError(['WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID are not set: workers have no version.']);
+  if (!workerDeployment)
+    throw new UsageError(['WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID are not set: workers have no version.']);
   const connected = client();
-  return { client: connected, namespace: connected.options.namespace, deploymentName: workerDeployment.deploymentName, now };
+  return {
+    client: connected,
+    namespace: connected.options.namespace,
+    deploymentName: workerDeployment.deploymentName,
+    now,
+  };
 }
 
 async function calling<Value>({ client, deploymentName }: Deployment, call: () => Promise<Value>): Promise<Value> {
@@ -128,7 +185,12 @@ async function calling<Value>({ client, deploymentName }: Deployment, call: () =
     return await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, call);
   } catch (error) {
     if (!isGrpcServiceError(error)) throw error;
-    if (error.code === NOT_FOUND) throw new DomainError('not_found', {}, `Temporal does not know it: no worker of it has run in ${deploymentName} yet.`);
+    if (error.code === NOT_FOUND)
+      throw new DomainError(
+        'not_found',
+        {},
+        `Temporal does not know it: no worker of it has run in ${deploymentName} yet.`,
+      );
     if (error.code === FAILED_PRECONDITION) throw new DomainError('state_conflict', {}, error.details);
     throw error;
   }
@@ -141,19 +203,26 @@ async function listPolls({ client, namespace, deploymentName, now }: Deployment)
   const oldest = now().getTime() - POLLED_WITHIN_MS;
   const polls = await Promise.all(
     QUEUES.map(async ({ name, taskQueueType }) => {
-      const { pollers } = await client.connection.workflowService.describeTaskQueue({ namespace, taskQueue: { name }, taskQueueType });
+      const { pollers } = await client.connection.workflowService.describeTaskQueue({
+        namespace,
+        taskQueue: { name },
+        taskQueueType,
+      });
       return (pollers ?? [])
         .filter(({ lastAccessTime }) => tsToMs(lastAccessTime ?? undefined) >= oldest)
         .flatMap(({ deploymentOptions }) => {
           if (!deploymentOptions?.buildId) return [{ buildId: UNVERSIONED, work: workOf(name, taskQueueType) }];
-          return deploymentOptions.deploymentName === deploymentName ? [{ buildId: deploymentOptions.buildId, work: workOf(name, taskQueueType) }] : [];
+          return deploymentOptions.deploymentName === deploymentName
+            ? [{ buildId: deploymentOptions.buildId, work: workOf(name, taskQueueType) }]
+            : [];
         });
     }),
   );
   return polls.flat();
 }
 
-const workOf = (name: string, type: (typeof TASK_TYPES)[number]): string => `${type === 1 ? 'workflows' : 'activities'} of ${name}`;
+const workOf = (name: string, type: (typeof TASK_TYPES)[number]): string =>
+  `${type === 1 ? 'workflows' : 'activities'} of ${name}`;
 
 function missingOf(polls: readonly Poll[], buildId: string): string[] {
   const asked = new Set(polls.filter((poll) => poll.buildId === buildId).map(({ work }) => work));
@@ -168,5 +237,7 @@ function saysWhoPolls(polls: readonly Poll[], buildId: string): string {
 
 function readPercent(text: string | undefined): Reading<number> {
   const value = Number(text?.trim() || Number.NaN);
-  return Number.isInteger(value) && value >= 0 && value <= 100 ? { value } : { fault: 'The percentage must be a whole number from 0 to 100.' };
+  return Number.isInteger(value) && value >= 0 && value <= 100
+    ? { value }
+    : { fault: 'The percentage must be a whole number from 0 to 100.' };
 }

@@ -9,7 +9,17 @@ import { approveGateEvidence, listGateEvidence, recordGateEvidence, revokeGateEv
 import { CORRIDOR_IDS } from '../domain/corridor.ts';
 import { APPROVALS_REQUIRED, evaluateGates, GATES, type GateEvidence } from '../domain/gate.ts';
 import { environmentName } from '../domain/runtime.ts';
-import { type Given, type OpsDeps, oneOf, type Reading, read, readAct, readArgs, readOperator, UsageError } from './command.ts';
+import {
+  type Given,
+  type OpsDeps,
+  oneOf,
+  type Reading,
+  read,
+  readAct,
+  readArgs,
+  readOperator,
+  UsageError,
+} from './command.ts';
 
 export const GATE_USAGE = [
   'gate list [--corridor US-JM]',
@@ -18,7 +28,10 @@ export const GATE_USAGE = [
   'gate revoke <evidence id> --operator <name> --note <why>',
 ] as const;
 
-type Verb = { readonly takes: Parameters<typeof readArgs>[1]; readonly run: (deps: OpsDeps, given: Given) => Promise<void> };
+type Verb = {
+  readonly takes: Parameters<typeof readArgs>[1];
+  readonly run: (deps: OpsDeps, given: Given) => Promise<void>;
+};
 
 const VERBS = new Map<string, Verb>([
   ['list', { takes: ['corridor'], run: list }],
@@ -35,16 +48,33 @@ export async function gateCommand(deps: OpsDeps, [name = '', ...args]: readonly 
 }
 
 async function list(deps: OpsDeps, given: Given): Promise<void> {
-  const corridor = given.corridor === undefined ? undefined : read({ corridor: oneOf('corridor', CORRIDOR_IDS, given.corridor) }).corridor;
+  const corridor =
+    given.corridor === undefined
+      ? undefined
+      : read({ corridor: oneOf('corridor', CORRIDOR_IDS, given.corridor) }).corridor;
   const environment = environmentName(deps.runtime);
   const evidence = await listGateEvidence(deps.db, environment, corridor);
-  const verdicts = evaluateGates(evidence, { environment, corridors: corridor === undefined ? CORRIDOR_IDS : [corridor] }, deps.now());
+  const verdicts = evaluateGates(
+    evidence,
+    { environment, corridors: corridor === undefined ? CORRIDOR_IDS : [corridor] },
+    deps.now(),
+  );
   deps.print(`${environment}, ${corridor ?? 'every corridor'}:`);
   for (const { gate, reason } of verdicts) deps.print(`  ${gate}: ${reason === null ? 'open' : `closed, ${reason}`}`);
   for (const item of evidence) deps.print(lineOf(item));
 }
 
-const lineOf = ({ evidenceId, gate, corridor, sha256, reference, recordedBy, expiresAt, revokedAt, approvals }: GateEvidence): string =>
+const lineOf = ({
+  evidenceId,
+  gate,
+  corridor,
+  sha256,
+  reference,
+  recordedBy,
+  expiresAt,
+  revokedAt,
+  approvals,
+}: GateEvidence): string =>
   [
     `${evidenceId} ${gate} ${corridor}`,
     `sha256:${sha256} ${reference}`,
@@ -63,31 +93,44 @@ async function record(deps: OpsDeps, given: Given): Promise<void> {
     operator: readOperator(given.operator),
   });
   const environment = environmentName(deps.runtime);
-  const evidenceId = await deps.db.transaction((tx) => recordGateEvidence(tx, { gate, environment, corridor, ...document, expiresAt, operator, at: now }));
-  deps.print(`${evidenceId} recorded for ${gate} on ${corridor} in ${environment}. The gate is closed until ${APPROVALS_REQUIRED} operators approve.`);
+  const evidenceId = await deps.db.transaction((tx) =>
+    recordGateEvidence(tx, { gate, environment, corridor, ...document, expiresAt, operator, at: now }),
+  );
+  deps.print(
+    `${evidenceId} recorded for ${gate} on ${corridor} in ${environment}. The gate is closed until ${APPROVALS_REQUIRED} operators approve.`,
+  );
 }
 
 async function approve(deps: OpsDeps, given: Given): Promise<void> {
   const { objectId: evidenceId, operator, note } = readAct('evidence', given);
-  await deps.db.transaction((tx) => approveGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }));
+  await deps.db.transaction((tx) =>
+    approveGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }),
+  );
   deps.print(`${evidenceId} approved by ${operator}.`);
 }
 
 async function revoke(deps: OpsDeps, given: Given): Promise<void> {
   const { objectId: evidenceId, operator, note } = readAct('evidence', given);
-  await deps.db.transaction((tx) => revokeGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }));
+  await deps.db.transaction((tx) =>
+    revokeGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }),
+  );
   deps.print(`${evidenceId} revoked by ${operator}; its gate is closed.`);
 }
 
 function readExpiry(text: string | undefined, now: Date): Reading<Date> {
-  const value = new Date(/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(text ?? '') ? (text ?? '') : Number.NaN);
-  return value > now ? { value } : { fault: '--expires must be a date in the future, such as 2027-01-31 or 2027-01-31T12:00:00Z.' };
+  const value = new Date(
+    /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(text ?? '') ? (text ?? '') : Number.NaN,
+  );
+  return value > now
+    ? { value }
+    : { fault: '--expires must be a date in the future, such as 2027-01-31 or 2027-01-31T12:00:00Z.' };
 }
 
 function readDocument(file: string | undefined): Reading<{ reference: string; sha256: Buffer }> {
   try {
     const bytes = readFileSync(file ?? '');
-    if (bytes.length > 0) return { value: { reference: path.basename(file ?? ''), sha256: createHash('sha256').update(bytes).digest() } };
+    if (bytes.length > 0)
+      return { value: { reference: path.basename(file ?? ''), sha256: createHash('sha256').update(bytes).digest() } };
   } catch {
     // Said below.
   }

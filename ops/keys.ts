@@ -12,7 +12,11 @@ import { countSealed, SEALED_COLUMNS } from '../db/queries/sealed.ts';
 import { type Given, type OpsDeps, read, readArgs, readOperator, readText, UsageError } from './command.ts';
 import { reseal } from './reseal.ts';
 
-export const KEYS_USAGE = ['keys list', 'keys record --operator <name> --note <why>', 'keys reseal --operator <name> --note <why>'] as const;
+export const KEYS_USAGE = [
+  'keys list',
+  'keys record --operator <name> --note <why>',
+  'keys reseal --operator <name> --note <why>',
+] as const;
 
 export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys' | 'payloadKeys'>;
 
@@ -48,7 +52,8 @@ export async function keysCommand(deps: OpsDeps, [name = '', ...args]: readonly 
 
 export type KeysAct = { readonly operator: string; readonly note: string };
 
-const readKeysAct = (given: Given): KeysAct => read({ operator: readOperator(given.operator), note: readText('--note', given.note) });
+const readKeysAct = (given: Given): KeysAct =>
+  read({ operator: readOperator(given.operator), note: readText('--note', given.note) });
 
 /**
  * Writes an audit entry for each list that is configured otherwise than it was last recorded.
@@ -61,7 +66,13 @@ async function recordChanges(deps: OpsDeps, tx: Tx, { operator, note }: KeysAct)
     const [now, before] = [idsOf(keysOf(deps.keys)), await recordedIds(tx, name)];
     if (now === (before?.ids ?? '')) continue;
     const change = `${name} from ${before?.ids ?? 'nothing recorded'} to ${now || 'none'}`;
-    await insertAuditEntry(tx, null, { objectId: `${name}:${now}`, action: 'keys_record', operator, note: `${change}: ${note}`, at: deps.now() });
+    await insertAuditEntry(tx, null, {
+      objectId: `${name}:${now}`,
+      action: 'keys_record',
+      operator,
+      note: `${change}: ${note}`,
+      at: deps.now(),
+    });
     changes.push(`Recorded: ${change}.`);
   }
   return changes;
@@ -89,7 +100,10 @@ async function list(deps: OpsDeps): Promise<void> {
   for (const [name, keysOf] of LISTS) {
     if (keysOf(deps.keys).length === 0) continue;
     deps.print(`${name}: ${await recordOf(deps.db, name, idsOf(keysOf(deps.keys)))}`);
-    for (const line of name === 'TEMPORAL_PAYLOAD_KEYS' ? rolesOf(keysOf(deps.keys)) : linesOf(name, keysOf(deps.keys), uses[name])) deps.print(`  ${line}`);
+    for (const line of name === 'TEMPORAL_PAYLOAD_KEYS'
+      ? rolesOf(keysOf(deps.keys))
+      : linesOf(name, keysOf(deps.keys), uses[name]))
+      deps.print(`  ${line}`);
   }
 }
 
@@ -101,16 +115,34 @@ async function recordOf(db: Database, name: ListName, now: string): Promise<stri
 
 /** What hangs on a key, and what that means for one that is old or gone. */
 const WORDS: Record<CountedName, { readonly things: string; readonly old: string; readonly gone: string }> = {
-  ENCRYPTION_KEYS: { things: 'sealed texts', old: 'still opens them; keys reseal', gone: 'NOT CONFIGURED, nothing can open them' },
-  API_KEY_PEPPER: { things: 'API keys', old: 'still verifies them; they move as they are used', gone: 'NOT CONFIGURED, they are refused' },
-  CERTIFICATE_SIGNING_KEY: { things: 'certificates', old: 'still published, for ever', gone: 'NOT CONFIGURED, they do not verify' },
+  ENCRYPTION_KEYS: {
+    things: 'sealed texts',
+    old: 'still opens them; keys reseal',
+    gone: 'NOT CONFIGURED, nothing can open them',
+  },
+  API_KEY_PEPPER: {
+    things: 'API keys',
+    old: 'still verifies them; they move as they are used',
+    gone: 'NOT CONFIGURED, they are refused',
+  },
+  CERTIFICATE_SIGNING_KEY: {
+    things: 'certificates',
+    old: 'still published, for ever',
+    gone: 'NOT CONFIGURED, they do not verify',
+  },
 };
 
 /** What Temporal keeps is not ours to count. */
 const rolesOf = (keys: readonly { readonly id: string }[]): string[] =>
-  keys.map(({ id }, place) => `${id}: ${place === 0 ? 'active' : 'still opens what histories hold; as long as they are kept'}`);
+  keys.map(
+    ({ id }, place) => `${id}: ${place === 0 ? 'active' : 'still opens what histories hold; as long as they are kept'}`,
+  );
 
-function linesOf(name: CountedName, keys: readonly { readonly id: string }[], uses: ReadonlyMap<string, number>): string[] {
+function linesOf(
+  name: CountedName,
+  keys: readonly { readonly id: string }[],
+  uses: ReadonlyMap<string, number>,
+): string[] {
   const { things, old, gone } = WORDS[name];
   const configured = keys.map(({ id }, place) => {
     const count = uses.get(id) ?? 0;
@@ -119,7 +151,9 @@ function linesOf(name: CountedName, keys: readonly { readonly id: string }[], us
   const strangers = [...uses].filter(([id]) => !keys.some((key) => key.id === id));
   return [
     ...configured,
-    ...strangers.map(([id, count]) => (id === UNKNOWN ? `${count} ${things} not used since their pepper is noted` : `${id}: ${count} ${things}, ${gone}`)),
+    ...strangers.map(([id, count]) =>
+      id === UNKNOWN ? `${count} ${things} not used since their pepper is noted` : `${id}: ${count} ${things}, ${gone}`,
+    ),
   ];
 }
 

@@ -37,8 +37,17 @@ const COMMANDS = new Map<string, Command>([
   ['stuck', { run: done(stuck), usage: ['stuck'] }],
   ['redispatch', { run: done(redispatch), usage: ['redispatch <settlement id>|--all --operator <name> --note <why>'] }],
   ['cancel', { run: done(cancel), usage: ['cancel <settlement id> --operator <name> --note <why>'] }],
-  ['resolve', { run: resolve, usage: [`resolve <settlement id> ${RESOLUTION_OUTCOMES.join('|')} --operator <name> --note <how it is known>`] }],
-  ['retry-delivery', { run: done(retryDelivery), usage: ['retry-delivery <delivery id> --operator <name> --note <why>'] }],
+  [
+    'resolve',
+    {
+      run: resolve,
+      usage: [`resolve <settlement id> ${RESOLUTION_OUTCOMES.join('|')} --operator <name> --note <how it is known>`],
+    },
+  ],
+  [
+    'retry-delivery',
+    { run: done(retryDelivery), usage: ['retry-delivery <delivery id> --operator <name> --note <why>'] },
+  ],
   ['deployment', { run: done(deploymentCommand), usage: DEPLOYMENT_USAGE }],
   ['keys', { run: keysCommand, usage: KEYS_USAGE }],
   ['gate', { run: done(gateCommand), usage: GATE_USAGE }],
@@ -54,7 +63,8 @@ export async function runOps(deps: OpsDeps, [name = '', ...args]: readonly strin
     return (await command.run(deps, args)) ? 0 : 1;
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof DomainError)) throw error;
-    const lines = error instanceof UsageError ? [...error.faults, 'Usage:', ...USAGE] : [`Refused, ${error.code}: ${error.detail}`];
+    const lines =
+      error instanceof UsageError ? [...error.faults, 'Usage:', ...USAGE] : [`Refused, ${error.code}: ${error.detail}`];
     for (const line of lines) deps.print(line);
     return 1;
   }
@@ -70,10 +80,14 @@ async function main(args: readonly string[]): Promise<number> {
   };
   const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'settlement-ops', onIdleError: () => undefined });
   try {
-    return await runOps({ runtime, db: connection.db, keys: config, workerDeployment, client, now: () => new Date(), print: console.log }, args);
+    return await runOps(
+      { runtime, db: connection.db, keys: config, workerDeployment, client, now: () => new Date(), print: console.log },
+      args,
+    );
   } finally {
     await Promise.all([temporal?.close(), connection.close()]);
   }
 }
 
-if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2));
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
+  process.exitCode = await main(process.argv.slice(2));

@@ -4,7 +4,12 @@
  */
 import type { Tx } from '../db/client.ts';
 import { type AuditAction, insertAuditEntries } from '../db/queries/audit.ts';
-import { listOpenDeliveries, listOpenSettlements, listOpenVerifications, type OpenObject } from '../db/queries/operator.ts';
+import {
+  listOpenDeliveries,
+  listOpenSettlements,
+  listOpenVerifications,
+  type OpenObject,
+} from '../db/queries/operator.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { newRequestId, type OpsDeps, read, readArgs, readOperator, readText } from './command.ts';
 

@@ -16,11 +16,20 @@ const PASSES_MAX = 5;
 type Tally = { readonly resealed: number; readonly busy: number; readonly unreadable: number };
 
 /** @returns whether everything is sealed by the active key now */
-export async function reseal(deps: OpsDeps, act: KeysAct, recordChanges: (deps: OpsDeps, tx: Tx, act: KeysAct) => Promise<string[]>): Promise<boolean> {
+export async function reseal(
+  deps: OpsDeps,
+  act: KeysAct,
+  recordChanges: (deps: OpsDeps, tx: Tx, act: KeysAct) => Promise<string[]>,
+): Promise<boolean> {
   const [active] = deps.keys.encryptionKeys;
   // The deed takes many transactions: what is kept of it for ever is written before the first.
   const changes = await deps.db.transaction(async (tx) => {
-    await insertAuditEntry(tx, null, { objectId: `ENCRYPTION_KEYS:${active.id}`, action: 'keys_reseal', ...act, at: deps.now() });
+    await insertAuditEntry(tx, null, {
+      objectId: `ENCRYPTION_KEYS:${active.id}`,
+      action: 'keys_reseal',
+      ...act,
+      at: deps.now(),
+    });
     return await recordChanges(deps, tx, act);
   });
   for (const change of changes) deps.print(change);
@@ -37,7 +46,8 @@ export async function reseal(deps: OpsDeps, act: KeysAct, recordChanges: (deps: 
 }
 
 const nameOf = ({ column }: SealedColumn): string => column.name;
-const unreadable = (tally: Tally): string => (tally.unreadable > 0 ? `, ${tally.unreadable} UNREADABLE by the configured keys` : '');
+const unreadable = (tally: Tally): string =>
+  tally.unreadable > 0 ? `, ${tally.unreadable} UNREADABLE by the configured keys` : '';
 
 async function resealColumn(deps: OpsDeps, sealer: Sealer, sealed: SealedColumn): Promise<Tally> {
   let tally = await pass(deps, sealer, sealed);
@@ -56,7 +66,9 @@ async function pass({ db, keys }: OpsDeps, sealer: Sealer, sealed: SealedColumn)
   let after: readonly string[] | undefined;
   for (;;) {
     const page = await listSealed(db, sealed, after, PAGE_SIZE);
-    const old = page.flatMap(({ key, text }) => (text === null || text.startsWith(current) ? [] : [{ key, from: text }]));
+    const old = page.flatMap(({ key, text }) =>
+      text === null || text.startsWith(current) ? [] : [{ key, from: text }],
+    );
     const changes = old.flatMap(({ key, from }) => {
       const binding = sealed.bindingOf(key);
       const plain = sealer.open(from, binding);

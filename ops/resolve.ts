@@ -16,20 +16,31 @@ export async function runResolve(
   settlementId: string,
   resolution: Resolution,
 ): Promise<number> {
-  const outcome = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => update(client, settlementId, resolution));
+  const outcome = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+    update(client, settlementId, resolution),
+  );
   if ('refusal' in outcome) {
     print(`Not resolved: ${outcome.refusal}`);
     return 1;
   }
   const agrees = outcome.status === STATUS_OF[resolution.outcome];
-  print(agrees ? `${settlementId} is ${outcome.status}.` : `Not resolved: ${settlementId} is ${outcome.status} already.`);
+  print(
+    agrees ? `${settlementId} is ${outcome.status}.` : `Not resolved: ${settlementId} is ${outcome.status} already.`,
+  );
   return agrees ? 0 : 1;
 }
 
-async function update(client: Client, settlementId: string, resolution: Resolution): Promise<{ status: SettlementStatus } | { refusal: string }> {
+async function update(
+  client: Client,
+  settlementId: string,
+  resolution: Resolution,
+): Promise<{ status: SettlementStatus } | { refusal: string }> {
   const handle = client.workflow.getHandle(settlementWorkflowId(settlementId));
   try {
-    return await handle.executeUpdate(resolveReview, { args: [resolution], updateId: `resolve-review:${settlementId}` });
+    return await handle.executeUpdate(resolveReview, {
+      args: [resolution],
+      updateId: `resolve-review:${settlementId}`,
+    });
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) return { refusal: error.cause?.message ?? 'It was refused.' };
     if (!(error instanceof WorkflowNotFoundError)) throw error;
@@ -37,7 +48,8 @@ async function update(client: Client, settlementId: string, resolution: Resoluti
   try {
     return await handle.result();
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return { refusal: 'There is no such settlement, or its history is no longer kept.' };
+    if (error instanceof WorkflowNotFoundError)
+      return { refusal: 'There is no such settlement, or its history is no longer kept.' };
     throw error;
   }
 }

@@ -31,9 +31,20 @@ export async function redispatch(deps: OpsDeps, args: readonly string[]): Promis
     const orgId = await getOwner(tx, settlementId);
     const settlement = await lockSettlement(tx, orgId, settlementId);
     if (!settlement) throw new DomainError('not_found');
-    if (isTerminal(settlement.status)) throw new DomainError('state_conflict', { current_state: settlement.status }, `It is ${settlement.status}, its end.`);
+    if (isTerminal(settlement.status))
+      throw new DomainError(
+        'state_conflict',
+        { current_state: settlement.status },
+        `It is ${settlement.status}, its end.`,
+      );
     await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', newRequestId()));
-    await insertAuditEntry(tx, orgId, { objectId: settlementId, action: 'settlement_redispatch', operator, note, at: deps.now() });
+    await insertAuditEntry(tx, orgId, {
+      objectId: settlementId,
+      action: 'settlement_redispatch',
+      operator,
+      note,
+      at: deps.now(),
+    });
   });
   deps.print(`${settlementId} will be started or rung again.`);
 }
@@ -48,7 +59,13 @@ export async function cancel(deps: OpsDeps, args: readonly string[]): Promise<vo
   await deps.db.transaction(async (tx) => {
     const orgId = await getOwner(tx, settlementId);
     await cancelSettlement(tx, orgId, settlementId, deps.now(), newRequestId(), 'canceled_by_operator');
-    await insertAuditEntry(tx, orgId, { objectId: settlementId, action: 'settlement_cancel', operator, note, at: deps.now() });
+    await insertAuditEntry(tx, orgId, {
+      objectId: settlementId,
+      action: 'settlement_cancel',
+      operator,
+      note,
+      at: deps.now(),
+    });
   });
   deps.print(`${settlementId} is canceled.`);
 }

@@ -14,7 +14,10 @@ const LINES_MAX = 200;
 /** `waiting`: every settlement and verification that is not at an end; the longest-standing first. */
 export async function waiting(deps: OpsDeps, args: readonly string[]): Promise<void> {
   readArgs(args, [], 0);
-  const [settlements, verifications] = await Promise.all([listWaitingSettlements(deps.db, LINES_MAX), listWaitingVerifications(deps.db, LINES_MAX)]);
+  const [settlements, verifications] = await Promise.all([
+    listWaitingSettlements(deps.db, LINES_MAX),
+    listWaitingVerifications(deps.db, LINES_MAX),
+  ]);
   printList(deps, 'Settlements', settlements.map(settlementLine));
   printList(
     deps,
@@ -42,11 +45,18 @@ export async function stuck(deps: OpsDeps, args: readonly string[]): Promise<voi
         `${kind} ${objectId}: since ${since.toISOString()}, ${attempts} attempts, last ${lastError ?? 'none'}`,
     ),
   );
-  printList(deps, 'Settlements that nobody moves: is a worker running? Otherwise redispatch', settlements.map(settlementLine));
+  printList(
+    deps,
+    'Settlements that nobody moves: is a worker running? Otherwise redispatch',
+    settlements.map(settlementLine),
+  );
   printList(
     deps,
     'Deliveries past their time: is a worker running? Otherwise retry-delivery',
-    deliveries.map(({ deliveryId, webhookId, orgId, dueAt }) => `${deliveryId} to webhook ${webhookId} of ${orgId}: due since ${dueAt.toISOString()}`),
+    deliveries.map(
+      ({ deliveryId, webhookId, orgId, dueAt }) =>
+        `${deliveryId} to webhook ${webhookId} of ${orgId}: due since ${dueAt.toISOString()}`,
+    ),
   );
 }
 
@@ -66,7 +76,8 @@ function waitsFor({ status, paymentMethod, recipientId }: WaitingSettlement): st
   }
 }
 
-const settlementLine = (settlement: WaitingSettlement): string => lineOf(`${settlement.settlementId} ${settlement.status}`, waitsFor(settlement), settlement);
+const settlementLine = (settlement: WaitingSettlement): string =>
+  lineOf(`${settlement.settlementId} ${settlement.status}`, waitsFor(settlement), settlement);
 
 function lineOf(
   what: string,
@@ -77,6 +88,8 @@ function lineOf(
 }
 
 function printList(deps: OpsDeps, title: string, lines: readonly string[]): void {
-  deps.print(`${title}: ${lines.length === 0 ? 'none' : lines.length === LINES_MAX ? `the first ${LINES_MAX}` : lines.length}`);
+  deps.print(
+    `${title}: ${lines.length === 0 ? 'none' : lines.length === LINES_MAX ? `the first ${LINES_MAX}` : lines.length}`,
+  );
   for (const line of lines) deps.print(`  ${line}`);
 }

@@ -92,7 +92,10 @@ async function dispatchBatch({ db, client, log, traceDispatch = untraced }: Disp
 type Outcome = { readonly row: OutboxRow; readonly error: string | undefined };
 
 /** In lanes that share what is left: each takes the next row as soon as its call has ended. */
-async function dispatchAll(rows: readonly OutboxRow[], dispatchRow: (row: OutboxRow) => Promise<string | undefined>): Promise<Outcome[]> {
+async function dispatchAll(
+  rows: readonly OutboxRow[],
+  dispatchRow: (row: OutboxRow) => Promise<string | undefined>,
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   const left = rows.values();
   const lane = async (): Promise<void> => {

@@ -23,7 +23,8 @@ export type IdverifyDeps = {
 };
 
 const DEADLINE_MS = 8_000;
-const UNAVAILABLE = 'The identity provider did not answer as it should. Repeat the request: it goes on with the same verification.';
+const UNAVAILABLE =
+  'The identity provider did not answer as it should. Repeat the request: it goes on with the same verification.';
 const ANSWER_BYTES_MAX = 64 * 1024;
 const TOKEN_LIFE_SECONDS = 600;
 
@@ -51,7 +52,10 @@ type Call = { readonly method: 'GET' | 'POST'; readonly path: string; readonly b
 type Answer = { readonly status: number; readonly body: unknown };
 type Send = (call: Call) => Promise<Answer>;
 
-const remoteIdverify = (settings: IdverifySettings, { now, log, deadlineMs = DEADLINE_MS }: IdverifyDeps): IdentityProvider => ({
+const remoteIdverify = (
+  settings: IdverifySettings,
+  { now, log, deadlineMs = DEADLINE_MS }: IdverifyDeps,
+): IdentityProvider => ({
   simulation: false,
   createApplicant: async (order) => {
     const signal = AbortSignal.timeout(deadlineMs);
@@ -59,7 +63,8 @@ const remoteIdverify = (settings: IdverifySettings, { now, log, deadlineMs = DEA
       return await makeApplicant((call) => sendSigned(settings, now(), { ...call, signal }), order, now);
     } catch (error) {
       // The provider's text can quote the applicant, so only its kind is told.
-      const reason = error instanceof UnexpectedAnswer ? error.message : error instanceof Error ? error.name : 'unknown';
+      const reason =
+        error instanceof UnexpectedAnswer ? error.message : error instanceof Error ? error.name : 'unknown';
       log.warn({ reason }, 'the identity provider failed');
       throw new DomainError('temporarily_unavailable', {}, UNAVAILABLE);
     }
@@ -94,7 +99,10 @@ async function ensureApplicant(send: Send, order: ApplicantOrder): Promise<strin
     },
   });
   if (created.status !== 409) return expected('applicant', ApplicantAnswer, created).id;
-  const found = await send({ method: 'GET', path: `/resources/applicants/-;externalUserId=${encodeURIComponent(order.verificationId)}/one` });
+  const found = await send({
+    method: 'GET',
+    path: `/resources/applicants/-;externalUserId=${encodeURIComponent(order.verificationId)}/one`,
+  });
   return expected('applicant that exists', ApplicantAnswer, found).id;
 }
 
@@ -114,7 +122,9 @@ async function sendSigned(
   const url = new URL(baseUrl.replace(/\/+$/, '') + path);
   const bytes = body === undefined ? '' : JSON.stringify(body);
   const timestamp = String(Math.floor(now.getTime() / 1_000));
-  const signature = createHmac('sha256', secretKey).update(`${timestamp}${method}${url.pathname}${url.search}${bytes}`).digest('hex');
+  const signature = createHmac('sha256', secretKey)
+    .update(`${timestamp}${method}${url.pathname}${url.search}${bytes}`)
+    .digest('hex');
   const answer = await request(url, {
     method,
     headers: {

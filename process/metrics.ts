@@ -36,7 +36,9 @@ export function processRegistry(pool: Pick<pg.Pool, 'totalCount' | 'idleCount' |
 export function temporalExposition(port: number): Exposition {
   return async () => {
     try {
-      const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(TEMPORAL_SCRAPE_TIMEOUT_MS) });
+      const answer = await fetch(`http://127.0.0.1:${port}/metrics`, {
+        signal: AbortSignal.timeout(TEMPORAL_SCRAPE_TIMEOUT_MS),
+      });
       return answer.ok ? await answer.text() : '';
     } catch {
       return '';
@@ -67,16 +69,22 @@ export async function serveMetrics(options: {
   readonly port: number;
   readonly expositions: readonly Exposition[];
 }): Promise<MetricsServer> {
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
-    if (request.method !== 'GET' || request.url !== '/metrics') {
-      response.writeHead(404).end();
-      return;
-    }
-    Promise.all(options.expositions.map((tell) => tell())).then(
-      (parts) => response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE }).end(parts.map((part) => `${part.trim()}\n`).join('')),
-      () => response.writeHead(500).end(),
-    );
-  });
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
+    (request, response) => {
+      if (request.method !== 'GET' || request.url !== '/metrics') {
+        response.writeHead(404).end();
+        return;
+      }
+      Promise.all(options.expositions.map((tell) => tell())).then(
+        (parts) =>
+          response
+            .writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE })
+            .end(parts.map((part) => `${part.trim()}\n`).join('')),
+        () => response.writeHead(500).end(),
+      );
+    },
+  );
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);
@@ -91,4 +99,5 @@ export async function serveMetrics(options: {
   };
 }
 
-const portOf = (address: AddressInfo | string | null): number => (typeof address === 'object' && address !== null ? address.port : 0);
+const portOf = (address: AddressInfo | string | null): number =>
+  typeof address === 'object' && address !== null ? address.port : 0;

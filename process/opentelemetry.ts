@@ -3,14 +3,26 @@
  * the outbox to the workflow, its activities and the deliveries that follow. How many traces are kept, and with which
  * headers they are sent, the packages read from the standard OTEL_ variables themselves.
  */
-import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import {
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { Resource } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { OpenTelemetryWorkflowClientInterceptor } from '@temporalio/interceptors-opentelemetry/lib/client/index.js';
-import { makeWorkflowExporter, OpenTelemetryActivityInboundInterceptor } from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
+import {
+  makeWorkflowExporter,
+  OpenTelemetryActivityInboundInterceptor,
+} from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
 import { inTrace } from '../db/traceparent.ts';
 import { filterSpans } from './span-filter.ts';
 import type { RequestTracing, TracedAnswer, TracedHttp, Tracing, TracingOptions } from './tracing.ts';
@@ -26,7 +38,10 @@ export function startTracing(endpoint: string, { service, log }: TracingOptions)
   const processor = new BatchSpanProcessor(filterSpans(exporter), { exportTimeoutMillis: EXPORT_TIMEOUT_MS });
   const provider = new BasicTracerProvider({ resource, spanProcessors: [processor] });
   setGlobalErrorHandler((error) => log.warn({ err: error }, 'traces could not be sent'));
-  provider.register({ contextManager: new AsyncLocalStorageContextManager().enable(), propagator: new W3CTraceContextPropagator() });
+  provider.register({
+    contextManager: new AsyncLocalStorageContextManager().enable(),
+    propagator: new W3CTraceContextPropagator(),
+  });
   const tracer = provider.getTracer('settlement-service');
   return {
     requests: traceRequests(tracer),
@@ -54,7 +69,9 @@ const traceRequests = (tracer: Tracer): RequestTracing => ({
     return {
       run: (work) => context.with(trace.setSpan(ROOT_CONTEXT, span), () => inCurrentTrace(work)),
       end: ({ route, status, orgId, refusal }) => {
-        span.updateName(`${method} ${route}`).setAttributes({ 'http.route': route, 'http.response.status_code': status });
+        span
+          .updateName(`${method} ${route}`)
+          .setAttributes({ 'http.route': route, 'http.response.status_code': status });
         if (orgId !== undefined) span.setAttribute('organization.id', orgId);
         if (refusal !== undefined) span.setAttribute('error.type', refusal);
         if (status >= SERVER_ERRORS_FROM) span.setStatus(FAILED);
@@ -68,7 +85,11 @@ const traceDispatches =
   (tracer: Tracer): Tracing['traceDispatch'] =>
   ({ kind, objectId, context: facts, traceparent, attempts }, dispatch) => {
     const settlementId = kind === 'settlement' ? objectId : facts['settlementId'];
-    const attributes = { 'organization.id': facts['orgId'], 'settlement.id': settlementId, 'outbox.attempts': attempts };
+    const attributes = {
+      'organization.id': facts['orgId'],
+      'settlement.id': settlementId,
+      'outbox.attempts': attempts,
+    };
     const parent = traceparent === null ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent });
     return tracer.startActiveSpan(
       `dispatch ${kind}`,

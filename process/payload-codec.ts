@@ -3,7 +3,13 @@
  * open, and what was written before encryption was switched on still reads. Ids, search attributes and failures are no
  * payloads and stay readable.
  */
-import { ApplicationFailure, type DataConverter, METADATA_ENCODING_KEY, type Payload, type PayloadCodec } from '@temporalio/common';
+import {
+  ApplicationFailure,
+  type DataConverter,
+  METADATA_ENCODING_KEY,
+  type Payload,
+  type PayloadCodec,
+} from '@temporalio/common';
 import { z } from 'zod';
 import type { Config, NamedKey } from '../config.ts';
 import { createSealer } from '../db/seal.ts';
@@ -38,10 +44,17 @@ export function createPayloadCodec(keys: readonly [NamedKey, ...NamedKey[]]): Pa
     if (textOf(payload.metadata?.[METADATA_ENCODING_KEY]) !== ENCODING) return payload;
     const keyId = textOf(payload.metadata?.[KEY_ID]);
     if (!keys.some(({ id }) => id === keyId))
-      throw ApplicationFailure.nonRetryable(`There is no payload key ${KEY_ID_FORM.test(keyId) ? keyId : 'of that id'} here.`, 'payload_key_unknown');
+      throw ApplicationFailure.nonRetryable(
+        `There is no payload key ${KEY_ID_FORM.test(keyId) ? keyId : 'of that id'} here.`,
+        'payload_key_unknown',
+      );
     const sealed = textOf(payload.data);
     const opened = sealed.startsWith(`${keyId}.`) ? sealer.open(sealed, BINDING) : undefined;
-    if (!opened) throw ApplicationFailure.nonRetryable(`A payload of key ${keyId} was altered, or sealed by another key of that id.`, 'payload_altered');
+    if (!opened)
+      throw ApplicationFailure.nonRetryable(
+        `A payload of key ${keyId} was altered, or sealed by another key of that id.`,
+        'payload_altered',
+      );
     return Sealed.parse(JSON.parse(opened.toString()));
   };
   return {

@@ -37,7 +37,9 @@ function fromProc(pid: number): ProcessRecord | undefined {
 
 function fromPs(pid: number): ProcessRecord | undefined {
   try {
-    const text = execFileSync('ps', ['-ww', '-o', 'stat=,lstart=,args=', '-p', String(pid)], { encoding: 'utf8' }).trim();
+    const text = execFileSync('ps', ['-ww', '-o', 'stat=,lstart=,args=', '-p', String(pid)], {
+      encoding: 'utf8',
+    }).trim();
     // lstart is five words: "Fri Nov 21 11:47:03 2026".
     const [state = '', ...words] = text.split(/\s+/);
     if (state === '' || state.startsWith('Z')) return undefined;

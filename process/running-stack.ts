@@ -42,7 +42,9 @@ export function findRunningStack(): StackAddresses | undefined {
 }
 
 /** As `findRunningStack`, and says which: for commands that a person may have meant for another one. */
-export function nameRunningStack(say: (line: string) => void = (line) => void process.stderr.write(`${line}\n`)): StackAddresses | undefined {
+export function nameRunningStack(
+  say: (line: string) => void = (line) => void process.stderr.write(`${line}\n`),
+): StackAddresses | undefined {
   const stack = findRunningStack();
   if (stack) say(`On the stack that runs in this clone, ${stack.apiUrl}.`);
   return stack;
@@ -54,7 +56,10 @@ export function nameRunningStack(say: (line: string) => void = (line) => void pr
  *
  * @param find asked only where something is missing
  */
-export function completeEnvironment(given: NodeJS.ProcessEnv, find: () => StackAddresses | undefined = nameRunningStack): NodeJS.ProcessEnv {
+export function completeEnvironment(
+  given: NodeJS.ProcessEnv,
+  find: () => StackAddresses | undefined = nameRunningStack,
+): NodeJS.ProcessEnv {
   const runtime = given['RUNTIME_ENVIRONMENT'] || LOCAL_SANDBOX;
   const stack = given['DATABASE_URL'] || runtime !== LOCAL_SANDBOX ? undefined : find();
   if (!stack) return given;

@@ -12,7 +12,12 @@ const CALL_TIMEOUT_MS = 2_000;
 const NAMESPACE_POLL_MS = 100;
 const NAMESPACE_WAIT_MS = 60_000;
 
-export type TemporalClient = { readonly client: Client; readonly namespace: string; health(): Promise<'up' | 'degraded'>; close(): Promise<void> };
+export type TemporalClient = {
+  readonly client: Client;
+  readonly namespace: string;
+  health(): Promise<'up' | 'degraded'>;
+  close(): Promise<void>;
+};
 
 /** Connects when it is first used: that Temporal is down is no reason for the API not to start. */
 export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>, tracing?: Tracing): TemporalClient {
@@ -26,7 +31,12 @@ export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>
       return 'degraded';
     }
   };
-  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(config), interceptors: { workflow: tracing?.client ?? [] } });
+  const client = new Client({
+    connection,
+    namespace,
+    dataConverter: dataConverterOf(config),
+    interceptors: { workflow: tracing?.client ?? [] },
+  });
   return { client, namespace, health, close: () => connection.close() };
 }
 
@@ -41,10 +51,16 @@ export async function ensureSearchAttributes({ client, namespace }: TemporalClie
   const { customAttributes = {} } = await untilServed(() => operatorService.listSearchAttributes({ namespace }));
   const names = Object.keys(SEARCH_ATTRIBUTES);
   const wrong = names.filter((name) => customAttributes?.[name] !== undefined && customAttributes[name] !== KEYWORD);
-  if (wrong.length > 0) throw new Error(`Temporal has search attributes of another type than Keyword: ${wrong.join(', ')}. Use another namespace.`);
+  if (wrong.length > 0)
+    throw new Error(
+      `Temporal has search attributes of another type than Keyword: ${wrong.join(', ')}. Use another namespace.`,
+    );
   const missing = names.filter((name) => customAttributes?.[name] === undefined);
   if (missing.length > 0)
-    await operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])) });
+    await operatorService.addSearchAttributes({
+      namespace,
+      searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
+    });
 }
 
 /** A server that has just started answers before its namespaces do. */

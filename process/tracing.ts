@@ -11,7 +11,12 @@ export type RequestTracing = { begin(request: { readonly method: string; readonl
 export type RequestSpan = {
   /** Runs work, and everything that it starts, as part of the request's trace. */
   run(work: () => void): void;
-  end(answer: { readonly route: string; readonly status: number; readonly orgId: string | undefined; readonly refusal: ErrorCode | undefined }): void;
+  end(answer: {
+    readonly route: string;
+    readonly status: number;
+    readonly orgId: string | undefined;
+    readonly refusal: ErrorCode | undefined;
+  }): void;
 };
 
 /** The part of a subscriber's answer that a span keeps. */
@@ -37,10 +42,16 @@ export type Tracing = {
   close(): Promise<void>;
 };
 
-export type TracingOptions = { readonly service: string; readonly log: { warn(fields: Record<string, unknown>, message: string): void } };
+export type TracingOptions = {
+  readonly service: string;
+  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+};
 
 /** @returns undefined where no traces are kept */
-export async function loadTracing({ otlpEndpoint }: Pick<Config, 'otlpEndpoint'>, options: TracingOptions): Promise<Tracing | undefined> {
+export async function loadTracing(
+  { otlpEndpoint }: Pick<Config, 'otlpEndpoint'>,
+  options: TracingOptions,
+): Promise<Tracing | undefined> {
   if (otlpEndpoint === undefined) return undefined;
   const { startTracing } = await import('./opentelemetry.ts');
   return startTracing(otlpEndpoint, options);

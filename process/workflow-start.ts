@@ -88,11 +88,23 @@ const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
   webhook_delivery: ({ objectId, context }) => ({
     workflowType: 'webhookDelivery',
     workflowId: webhookDeliveryWorkflowId(objectId, Number(context['generation'])),
-    args: [{ deliveryId: objectId, webhookId: context['webhookId'], orgId: context['orgId'], generation: Number(context['generation']) }],
+    args: [
+      {
+        deliveryId: objectId,
+        webhookId: context['webhookId'],
+        orgId: context['orgId'],
+        generation: Number(context['generation']),
+      },
+    ],
     summary: `Delivery to webhook ${context['webhookId']}`,
     taskQueue: DELIVERY_TASK_QUEUE,
   }),
-  otp: ({ objectId }) => ({ workflowType: 'otp', workflowId: otpWorkflowId(objectId), args: [{ challengeId: objectId }], summary: 'One-time code' }),
+  otp: ({ objectId }) => ({
+    workflowType: 'otp',
+    workflowId: otpWorkflowId(objectId),
+    args: [{ challengeId: objectId }],
+    summary: 'One-time code',
+  }),
 };
 
 function searchAttributesOf({ kind, objectId, context }: OutboxMessage) {
@@ -100,7 +112,10 @@ function searchAttributesOf({ kind, objectId, context }: OutboxMessage) {
     { key: SEARCH_ATTRIBUTES.OrgId, value: context['orgId'] },
     { key: SEARCH_ATTRIBUTES.Corridor, value: context['corridor'] },
     { key: SEARCH_ATTRIBUTES.PaymentMethod, value: context['paymentMethod'] },
-    { key: SEARCH_ATTRIBUTES.SettlementId, value: kind === 'settlement' || kind === 'sandbox_collection' ? objectId : context['settlementId'] },
+    {
+      key: SEARCH_ATTRIBUTES.SettlementId,
+      value: kind === 'settlement' || kind === 'sandbox_collection' ? objectId : context['settlementId'],
+    },
   ];
   return values.flatMap(({ key, value }) => (value === undefined ? [] : [{ key, value }]));
 }

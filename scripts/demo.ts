@@ -16,16 +16,28 @@ import { resolve } from './sandbox/resolve.ts';
 
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
   const wanted = SCENARIOS.filter((scenario) => name === 'all' || scenario.name === name);
-  if (wanted.length === 0) throw new Error(`There is no scenario ${name}; there are: all, ${SCENARIOS.map((scenario) => scenario.name).join(', ')}.`);
+  if (wanted.length === 0)
+    throw new Error(
+      `There is no scenario ${name}; there are: all, ${SCENARIOS.map((scenario) => scenario.name).join(', ')}.`,
+    );
   const partner = await signUp(narrator);
   for (const scenario of wanted) await playScenario(narrator, backstage(), partner, scenario);
 }
 
 /** The sandbox's own secret, and the operator's command. */
 const backstage = (): Backstage => ({
-  bankledgerSecret: loadConfig({ ...process.env, RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://unused' }).bankledgerWebhookSecrets[0] ?? '',
+  bankledgerSecret:
+    loadConfig({ ...process.env, RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://unused' })
+      .bankledgerWebhookSecrets[0] ?? '',
   resolveReview: async (settlementId, outcome) => {
-    const code = await resolve.run([settlementId, outcome, '--operator', 'demo', '--note', 'The rail told us by phone.']);
+    const code = await resolve.run([
+      settlementId,
+      outcome,
+      '--operator',
+      'demo',
+      '--note',
+      'The rail told us by phone.',
+    ]);
     if (code !== 0) throw new Error('The review was not resolved.');
   },
 });

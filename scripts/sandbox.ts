@@ -8,7 +8,8 @@ const COMMANDS: Readonly<Record<string, SandboxCommand>> = { event, listen, reso
 
 const [name = '', ...args] = process.argv.slice(2);
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-const isUsageError = (error: unknown): error is Error => error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
+const isUsageError = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
 
 try {
   if (command) process.exitCode = await command.run(args);

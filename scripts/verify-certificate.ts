@@ -33,9 +33,15 @@ export async function verifyCertificate({ bytes, certId, signature, jwks }: Down
   const digest = createHash('sha256').update(bytes).digest('hex');
   const content = parse(bytes);
   return [
-    { passed: certId === `CERT-${digest.slice(0, 32).toUpperCase()}`, says: `the id ${certId} is made from the digest of the bytes, ${digest}` },
+    {
+      passed: certId === `CERT-${digest.slice(0, 32).toUpperCase()}`,
+      says: `the id ${certId} is made from the digest of the bytes, ${digest}`,
+    },
     { passed: await isSigned(bytes, signature, jwks), says: 'a key of the key set signed exactly these bytes' },
-    { passed: content !== undefined && bytes.equals(canonical(content)), says: 'the bytes are canonical JSON (RFC 8785)' },
+    {
+      passed: content !== undefined && bytes.equals(canonical(content)),
+      says: 'the bytes are canonical JSON (RFC 8785)',
+    },
     { passed: isBalanced(content), says: 'the postings sum to zero in each currency' },
   ];
 }
@@ -60,7 +66,9 @@ async function isSigned(bytes: Buffer, signature: string, jwks: JSONWebKeySet): 
   const { header, value } = DETACHED_JWS.exec(signature)?.groups ?? {};
   if (header === undefined || value === undefined) return false;
   try {
-    await flattenedVerify({ protected: header, payload: bytes, signature: value }, createLocalJWKSet(jwks), { algorithms: ['EdDSA'] });
+    await flattenedVerify({ protected: header, payload: bytes, signature: value }, createLocalJWKSet(jwks), {
+      algorithms: ['EdDSA'],
+    });
     return true;
   } catch (error) {
     if (error instanceof errors.JOSEError) return false;
@@ -68,7 +76,10 @@ async function isSigned(bytes: Buffer, signature: string, jwks: JSONWebKeySet): 
   }
 }
 
-const Posting = z.object({ amount: z.string().regex(/^-?[0-9]+(\.[0-9]+)?$/), currency: z.string().regex(/^[A-Z]{3}$/) });
+const Posting = z.object({
+  amount: z.string().regex(/^-?[0-9]+(\.[0-9]+)?$/),
+  currency: z.string().regex(/^[A-Z]{3}$/),
+});
 const WithPostings = z.object({ postings: z.array(Posting).min(1) });
 
 /** More decimals than any currency has. */
@@ -86,12 +97,18 @@ function isBalanced(content: unknown): boolean {
   return [...sums.values()].every((sum) => sum === 0n);
 }
 
-const Subject = z.object({ settlement_id: z.string(), simulation: z.literal(true), anchor: z.object({ status: z.string() }) });
+const Subject = z.object({
+  settlement_id: z.string(),
+  simulation: z.literal(true),
+  anchor: z.object({ status: z.string() }),
+});
 
 /** What a certificate is of, so that its reader can compare it with what was expected. */
 function describeSubject(content: unknown): string {
   const read = Subject.safeParse(content);
-  return read.success ? `It is of settlement ${read.data.settlement_id}: a simulation, ${read.data.anchor.status}.` : 'It does not say what it is of.';
+  return read.success
+    ? `It is of settlement ${read.data.settlement_id}: a simulation, ${read.data.anchor.status}.`
+    : 'It does not say what it is of.';
 }
 
 const KeySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
@@ -105,11 +122,17 @@ function readDownload(args: readonly string[]): Download | undefined {
       options: { signature: { type: 'string' }, jwks: { type: 'string' }, 'cert-id': { type: 'string' } },
     });
     const [file, ...more] = positionals;
-    if (file === undefined || more.length > 0 || values.signature === undefined || values.jwks === undefined) return undefined;
+    if (file === undefined || more.length > 0 || values.signature === undefined || values.jwks === undefined)
+      return undefined;
     const certId = values['cert-id'] ?? CERTIFICATE_ID.exec(path.basename(file))?.[0];
     if (certId === undefined) return undefined;
     const signature = existsSync(values.signature) ? readFileSync(values.signature, 'utf8').trim() : values.signature;
-    return { bytes: readFileSync(file), certId, signature, jwks: KeySet.parse(JSON.parse(readFileSync(values.jwks, 'utf8'))) };
+    return {
+      bytes: readFileSync(file),
+      certId,
+      signature,
+      jwks: KeySet.parse(JSON.parse(readFileSync(values.jwks, 'utf8'))),
+    };
   } catch {
     return undefined;
   }
@@ -125,8 +148,13 @@ async function main(args: readonly string[]): Promise<number> {
   const checks = await verifyCertificate(download);
   for (const { passed, says } of checks) console.log(`${passed ? 'yes' : 'NO '}  ${says}`);
   const valid = checks.every(({ passed }) => passed);
-  console.log(valid ? `${download.certId} is valid. ${describeSubject(parse(download.bytes))}` : `${download.certId} is NOT valid.`);
+  console.log(
+    valid
+      ? `${download.certId} is valid. ${describeSubject(parse(download.bytes))}`
+      : `${download.certId} is NOT valid.`,
+  );
   return valid ? 0 : 1;
 }
 
-if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2));
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
+  process.exitCode = await main(process.argv.slice(2));

@@ -68,16 +68,24 @@ function faultsOf(env: NodeJS.ProcessEnv): readonly string[] {
 }
 
 describe('is refused', () => {
-  test.each([undefined, '', 'local', 'LOCAL-SANDBOX', 'sandbox', 'prod', 'live'])('the runtime environment %j: there is no default', (runtime) => {
-    expect(faultsOf(remoteEnvironment('production', { RUNTIME_ENVIRONMENT: runtime }))).toEqual([
-      'RUNTIME_ENVIRONMENT must be one of local-sandbox, remote-sandbox, production; there is no default',
-    ]);
-  });
+  test.each([undefined, '', 'local', 'LOCAL-SANDBOX', 'sandbox', 'prod', 'live'])(
+    'the runtime environment %j: there is no default',
+    (runtime) => {
+      expect(faultsOf(remoteEnvironment('production', { RUNTIME_ENVIRONMENT: runtime }))).toEqual([
+        'RUNTIME_ENVIRONMENT must be one of local-sandbox, remote-sandbox, production; there is no default',
+      ]);
+    },
+  );
 
-  test.each(['remote-sandbox', 'production'])('%s without secrets, every one listed at once, and none is made', (runtime) => {
-    expect(faultsOf({ RUNTIME_ENVIRONMENT: runtime })).toEqual(['DATABASE_URL', ...SECRETS].map((name) => `${name} is required`));
-    expect(readdirSync(directory)).toEqual([]);
-  });
+  test.each(['remote-sandbox', 'production'])(
+    '%s without secrets, every one listed at once, and none is made',
+    (runtime) => {
+      expect(faultsOf({ RUNTIME_ENVIRONMENT: runtime })).toEqual(
+        ['DATABASE_URL', ...SECRETS].map((name) => `${name} is required`),
+      );
+      expect(readdirSync(directory)).toEqual([]);
+    },
+  );
 
   test.each(['remote-sandbox', 'production'])('%s with weak secrets, every one listed at once', (runtime) => {
     const weak = {
@@ -100,21 +108,35 @@ describe('is refused', () => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
   });
 
-  test.each(['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'])('%s with two keys of one id: nobody could tell which of them sealed or signed', (name) => {
-    const twins = remoteEnvironment('production', { [name]: [key('a'), key('b'), key('a')].join(',') });
-    expect(faultsOf(twins)).toEqual([`${name} has two keys with one id`]);
-  });
+  test.each(['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'])(
+    '%s with two keys of one id: nobody could tell which of them sealed or signed',
+    (name) => {
+      const twins = remoteEnvironment('production', { [name]: [key('a'), key('b'), key('a')].join(',') });
+      expect(faultsOf(twins)).toEqual([`${name} has two keys with one id`]);
+    },
+  );
 
   test('the same pepper twice', () => {
     const pepper = text();
-    expect(faultsOf(remoteEnvironment('production', { API_KEY_PEPPER: `${pepper},${pepper}` }))).toEqual(['API_KEY_PEPPER has the same pepper twice']);
+    expect(faultsOf(remoteEnvironment('production', { API_KEY_PEPPER: `${pepper},${pepper}` }))).toEqual([
+      'API_KEY_PEPPER has the same pepper twice',
+    ]);
   });
 
   test.each([
     [{ WORKER_BUILD_ID: '2026.11.21' }, 'WORKER_DEPLOYMENT_NAME is required beside WORKER_BUILD_ID'],
-    [{ WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '' }, 'WORKER_BUILD_ID is required beside WORKER_DEPLOYMENT_NAME'],
-    [{ WORKER_DEPLOYMENT_NAME: 'settlement.eu', WORKER_BUILD_ID: '1' }, 'WORKER_DEPLOYMENT_NAME must be a name of letters, digits, dashes and underscores'],
-    [{ WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '1:2' }, 'WORKER_BUILD_ID must be an id of letters, digits, dots, dashes and underscores'],
+    [
+      { WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '' },
+      'WORKER_BUILD_ID is required beside WORKER_DEPLOYMENT_NAME',
+    ],
+    [
+      { WORKER_DEPLOYMENT_NAME: 'settlement.eu', WORKER_BUILD_ID: '1' },
+      'WORKER_DEPLOYMENT_NAME must be a name of letters, digits, dashes and underscores',
+    ],
+    [
+      { WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '1:2' },
+      'WORKER_BUILD_ID must be an id of letters, digits, dots, dashes and underscores',
+    ],
   ])('half a worker deployment, or one that Temporal would not take: %j', (given, fault) => {
     expect(faultsOf(remoteEnvironment('production', given))).toEqual([fault]);
   });
@@ -153,7 +175,11 @@ describe('is refused', () => {
       const secret = 'not-long-enough-marker';
       const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {
         cwd: path.join(import.meta.dirname, '..'),
-        env: { RUNTIME_ENVIRONMENT: 'production', API_KEY_PEPPER: secret, DATABASE_URL: 'postgres://user:marker-password@127.0.0.1:1/none' },
+        env: {
+          RUNTIME_ENVIRONMENT: 'production',
+          API_KEY_PEPPER: secret,
+          DATABASE_URL: 'postgres://user:marker-password@127.0.0.1:1/none',
+        },
         reject: false,
         all: true,
       });
@@ -167,34 +193,58 @@ describe('is refused', () => {
 });
 
 describe('a remote runtime', () => {
-  test.each(['remote-sandbox', 'production'] as const)('%s starts with its own secrets, the first of each list the active one', (runtime) => {
-    const env = remoteEnvironment(runtime);
-    const config = load(env);
-    expect(config.runtime).toBe(runtime);
-    expect(config.encryptionKeys.map(({ id }) => id)).toEqual(['b', 'a']);
-    expect(config.cardprocWebhookSecrets).toEqual(env['CARDPROC_WEBHOOK_SECRET']?.split(','));
-    expect(config.apiKeyPeppers.map(({ secret }) => secret)).toEqual(env['API_KEY_PEPPER']?.split(','));
-    for (const { id, secret } of config.apiKeyPeppers) expect(secret).not.toContain(id);
-    expect(load({ ...env, API_KEY_PEPPER: env['API_KEY_PEPPER']?.split(',').toReversed().join(',') }).apiKeyPeppers).toEqual(config.apiKeyPeppers.toReversed());
-    expect(readdirSync(directory)).toEqual([]);
-  });
+  test.each(['remote-sandbox', 'production'] as const)(
+    '%s starts with its own secrets, the first of each list the active one',
+    (runtime) => {
+      const env = remoteEnvironment(runtime);
+      const config = load(env);
+      expect(config.runtime).toBe(runtime);
+      expect(config.encryptionKeys.map(({ id }) => id)).toEqual(['b', 'a']);
+      expect(config.cardprocWebhookSecrets).toEqual(env['CARDPROC_WEBHOOK_SECRET']?.split(','));
+      expect(config.apiKeyPeppers.map(({ secret }) => secret)).toEqual(env['API_KEY_PEPPER']?.split(','));
+      for (const { id, secret } of config.apiKeyPeppers) expect(secret).not.toContain(id);
+      expect(
+        load({ ...env, API_KEY_PEPPER: env['API_KEY_PEPPER']?.split(',').toReversed().join(',') }).apiKeyPeppers,
+      ).toEqual(config.apiKeyPeppers.toReversed());
+      expect(readdirSync(directory)).toEqual([]);
+    },
+  );
 
-  test.each(['remote-sandbox', 'production'])('%s never sends webhooks to local targets, whatever is set', (runtime) => {
-    expect(load(remoteEnvironment(runtime, { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' })).webhookAllowLocalTargets).toBe(false);
-  });
+  test.each(['remote-sandbox', 'production'])(
+    '%s never sends webhooks to local targets, whatever is set',
+    (runtime) => {
+      expect(load(remoteEnvironment(runtime, { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' })).webhookAllowLocalTargets).toBe(
+        false,
+      );
+    },
+  );
 
   test('leaves payloads readable and workers without a version unless told otherwise', () => {
-    expect(load(remoteEnvironment('production'))).toMatchObject({ payloadKeys: undefined, workerDeployment: undefined });
-    const given = { TEMPORAL_PAYLOAD_KEYS: `${key('p2')},${key('p1')}`, WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '2026.11.21' };
+    expect(load(remoteEnvironment('production'))).toMatchObject({
+      payloadKeys: undefined,
+      workerDeployment: undefined,
+    });
+    const given = {
+      TEMPORAL_PAYLOAD_KEYS: `${key('p2')},${key('p1')}`,
+      WORKER_DEPLOYMENT_NAME: 'settlement',
+      WORKER_BUILD_ID: '2026.11.21',
+    };
     const { payloadKeys, workerDeployment } = load(remoteEnvironment('production', given));
     expect(payloadKeys?.map(({ id }) => id)).toEqual(['p2', 'p1']);
     expect(workerDeployment).toEqual({ deploymentName: 'settlement', buildId: '2026.11.21' });
   });
 
   test('has no identity provider unless all three of its settings are there', () => {
-    const idverify = { IDVERIFY_BASE_URL: 'https://idverify.example', IDVERIFY_APP_TOKEN: text(), IDVERIFY_SECRET_KEY: text() };
-    expect(load(remoteEnvironment('production', idverify)).idverify).toMatchObject({ baseUrl: 'https://idverify.example' });
-    for (const name of Object.keys(idverify)) expect(load(remoteEnvironment('production', { ...idverify, [name]: undefined })).idverify).toBeUndefined();
+    const idverify = {
+      IDVERIFY_BASE_URL: 'https://idverify.example',
+      IDVERIFY_APP_TOKEN: text(),
+      IDVERIFY_SECRET_KEY: text(),
+    };
+    expect(load(remoteEnvironment('production', idverify)).idverify).toMatchObject({
+      baseUrl: 'https://idverify.example',
+    });
+    for (const name of Object.keys(idverify))
+      expect(load(remoteEnvironment('production', { ...idverify, [name]: undefined })).idverify).toBeUndefined();
   });
 });
 

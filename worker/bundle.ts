@@ -21,7 +21,11 @@ const KEEP_MS = 24 * 60 * 60 * 1_000;
 const TRACING_MODULE = '@temporalio/interceptors-opentelemetry/lib/workflow-interceptors';
 
 /** The path of the bundle for the sources as they are now, built when there is none. Safe in several processes at once. */
-export async function workflowBundle({ traced = false }: { readonly traced?: boolean } = {}): Promise<{ codePath: string }> {
+export async function workflowBundle({
+  traced = false,
+}: {
+  readonly traced?: boolean;
+} = {}): Promise<{ codePath: string }> {
   const codePath = path.join(DIRECTORY, `${await contentHash()}${traced ? '-traced' : ''}.js`);
   if (existsSync(codePath)) return { codePath };
   // Loaded only to build: a process that finds the bundle ready starts most of a second sooner.

@@ -11,7 +11,13 @@ import { createSealer } from '../db/seal.ts';
 import { startDispatcher } from '../process/dispatcher.ts';
 import { createHostResolver } from '../process/host-resolver.ts';
 import { createLogger } from '../process/logger.ts';
-import { freeLoopbackPort, processRegistry, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
+import {
+  freeLoopbackPort,
+  processRegistry,
+  serveMetrics,
+  temporalExposition,
+  workerMetricsPort,
+} from '../process/metrics.ts';
 import { connectTemporal, ensureSearchAttributes } from '../process/temporal.ts';
 import { loadTracing } from '../process/tracing.ts';
 import { createWorker } from './worker.ts';
@@ -25,10 +31,14 @@ const { host, metricsPort } = config;
 const sdkMetricsPort = metricsPort === undefined ? undefined : await freeLoopbackPort();
 Runtime.install({
   shutdownSignals: [],
-  logger: new DefaultLogger('WARN', ({ level, message, meta }) => log[level === 'ERROR' ? 'error' : 'warn']({ ...meta, err: meta?.['error'] }, message)),
+  logger: new DefaultLogger('WARN', ({ level, message, meta }) =>
+    log[level === 'ERROR' ? 'error' : 'warn']({ ...meta, err: meta?.['error'] }, message),
+  ),
   telemetryOptions: {
     logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
-    ...(sdkMetricsPort === undefined ? {} : { metrics: { prometheus: { bindAddress: `127.0.0.1:${sdkMetricsPort}` } } }),
+    ...(sdkMetricsPort === undefined
+      ? {}
+      : { metrics: { prometheus: { bindAddress: `127.0.0.1:${sdkMetricsPort}` } } }),
   },
 });
 
@@ -40,8 +50,16 @@ const connection = connect(config.databaseUrl, {
 const tracing = await loadTracing(config, { service: 'settlement-worker', log });
 const temporal = connectTemporal(config, tracing);
 await ensureSearchAttributes(temporal);
-const dispatcher = startDispatcher({ db: connection.db, client: temporal.client, log, traceDispatch: tracing?.traceDispatch });
-const guardedHttp = createGuardedHttp({ rules: { allowLocal: config.webhookAllowLocalTargets }, resolve: createHostResolver() });
+const dispatcher = startDispatcher({
+  db: connection.db,
+  client: temporal.client,
+  log,
+  traceDispatch: tracing?.traceDispatch,
+});
+const guardedHttp = createGuardedHttp({
+  rules: { allowLocal: config.webhookAllowLocalTargets },
+  resolve: createHostResolver(),
+});
 const activities = createActivities({
   runtime: config.runtime,
   db: connection.db,
@@ -62,7 +80,11 @@ const metrics = processRegistry(connection.pool);
 const metricsServer =
   metricsPort === undefined || sdkMetricsPort === undefined
     ? undefined
-    : await serveMetrics({ host, port: workerMetricsPort(metricsPort), expositions: [() => metrics.metrics(), temporalExposition(sdkMetricsPort)] });
+    : await serveMetrics({
+        host,
+        port: workerMetricsPort(metricsPort),
+        expositions: [() => metrics.metrics(), temporalExposition(sdkMetricsPort)],
+      });
 
 const running = worker.run();
 log.info({ runtime: config.runtime }, 'worker ready');

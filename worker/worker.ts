@@ -2,7 +2,13 @@
  * The Temporal workers of a process: one for settlements and what belongs to them, one for deliveries, whose requests
  * may hang for as long as subscribers please without taking a place from the other. The same call in production and in tests.
  */
-import { NativeConnection, type NativeConnectionOptions, Worker, type WorkerOptions, type WorkflowBundleOption } from '@temporalio/worker';
+import {
+  NativeConnection,
+  type NativeConnectionOptions,
+  Worker,
+  type WorkerOptions,
+  type WorkflowBundleOption,
+} from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import { dataConverterOf } from '../process/payload-codec.ts';
@@ -83,5 +89,9 @@ export async function createWorker(
  * to the promoted version at their next step, since they last for weeks and replay under `patched()`; pinned ones would
  * keep every old version running for as long.
  */
-const versionOf = ({ workerDeployment: version }: Pick<Config, 'workerDeployment'>): Pick<WorkerOptions, 'workerDeploymentOptions'> =>
-  version === undefined ? {} : { workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } };
+const versionOf = ({
+  workerDeployment: version,
+}: Pick<Config, 'workerDeployment'>): Pick<WorkerOptions, 'workerDeploymentOptions'> =>
+  version === undefined
+    ? {}
+    : { workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } };

@@ -2,7 +2,12 @@
  * The typed handles to the activities, and the only timeouts and retries of the code base. Every proxy waits for
  * cancellation to complete: by default a workflow goes on while a canceled payout is still running.
  */
-import { type ActivityOptions, type LocalActivityOptions, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import {
+  type ActivityOptions,
+  type LocalActivityOptions,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
 const WAIT = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const;

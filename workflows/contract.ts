@@ -22,7 +22,8 @@ export const webhookDeliveryWorkflowId = (deliveryId: string, generation: number
 export const sandboxEventWorkflowId = (commandId: string): string => `sandbox-event:${commandId}`;
 export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;
 export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
-export const sandboxVerificationWorkflowId = (verificationId: string): string => `sandbox-verification:${verificationId}`;
+export const sandboxVerificationWorkflowId = (verificationId: string): string =>
+  `sandbox-verification:${verificationId}`;
 export const otpWorkflowId = (challengeId: string): string => `otp:${challengeId}`;
 
 /**

@@ -3,14 +3,31 @@
  * decides about a payout that nobody answered for. PostgreSQL holds what is true; this decides what is tried next and
  * how long is waited. Started again on a settlement that is half-way, it goes on from there.
  */
-import { ApplicationFailure, allHandlersFinished, condition, setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
+import {
+  ApplicationFailure,
+  allHandlersFinished,
+  condition,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+} from '@temporalio/workflow';
 import type { SettlementState, SettlementStep } from '../activities/settlement.ts';
 import { resolutionFault } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement.ts';
 import { record, visible } from './activities.ts';
-import { canceled, clockAdvanced, evidenceRecorded, resolveReview, SEARCH_ATTRIBUTES, type SettlementInput, verificationDecided } from './contract.ts';
+import {
+  canceled,
+  clockAdvanced,
+  evidenceRecorded,
+  resolveReview,
+  SEARCH_ATTRIBUTES,
+  type SettlementInput,
+  verificationDecided,
+} from './contract.ts';
 
-export async function settlement(input: SettlementInput): Promise<{ status: SettlementStatus; failure: string | null }> {
+export async function settlement(
+  input: SettlementInput,
+): Promise<{ status: SettlementStatus; failure: string | null }> {
   const news = listen();
   const step = (): SettlementStep => ({ ...input, nowMs: Date.now() });
   const untilResolved = openReviewDesk(step);
@@ -58,15 +75,22 @@ function openReviewDesk(step: () => SettlementStep): (inReview: SettlementState)
   setHandler(
     resolveReview,
     async ({ outcome, operator, note }) => {
-      const resolved = await visible(`Resolve the review: ${outcome}`).resolveReview({ ...step(), outcome, operator, note });
+      const resolved = await visible(`Resolve the review: ${outcome}`).resolveReview({
+        ...step(),
+        outcome,
+        operator,
+        note,
+      });
       latest = resolved;
       return { status: resolved.status };
     },
     {
-      description: 'Decide about a payout of unknown outcome: {"outcome": "paid" | "refused", "operator": who, "note": how it is known}',
+      description:
+        'Decide about a payout of unknown outcome: {"outcome": "paid" | "refused", "operator": who, "note": how it is known}',
       validator: (resolution) => {
         const fault = latest === undefined ? 'The settlement is not in review.' : resolutionFault(resolution);
-        if (fault !== undefined) throw ApplicationFailure.nonRetryable(fault, latest === undefined ? 'state_conflict' : 'validation');
+        if (fault !== undefined)
+          throw ApplicationFailure.nonRetryable(fault, latest === undefined ? 'state_conflict' : 'validation');
       },
     },
   );
@@ -93,7 +117,9 @@ function told(state: SettlementState): SettlementState {
     { key: SEARCH_ATTRIBUTES.SettlementStatus, value: state.status },
     { key: SEARCH_ATTRIBUTES.WaitingFor, value: waiting },
   ]);
-  setCurrentDetails(`**${state.status}**${waiting === null ? '' : ` - waiting for ${waiting}`}${state.failureCode === null ? '' : ` - ${state.failureCode}`}`);
+  setCurrentDetails(
+    `**${state.status}**${waiting === null ? '' : ` - waiting for ${waiting}`}${state.failureCode === null ? '' : ` - ${state.failureCode}`}`,
+  );
   return state;
 }
 

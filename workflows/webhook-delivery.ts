@@ -9,13 +9,21 @@ import { ATTEMPTS_MAX, type DeliveryStatus } from '../domain/webhook.ts';
 import { record, sending } from './activities.ts';
 import { placeFreed, retryRequested, subscriptionChanged, type WebhookDeliveryInput } from './contract.ts';
 
-export async function webhookDelivery({ attempt: first = 1, ...input }: WebhookDeliveryInput): Promise<{ status: DeliveryStatus }> {
+export async function webhookDelivery({
+  attempt: first = 1,
+  ...input
+}: WebhookDeliveryInput): Promise<{ status: DeliveryStatus }> {
   const news = listen();
   let attempt = first;
   for (;;) {
     news.retry = news.place = false;
     const summary = `Attempt ${attempt} of ${ATTEMPTS_MAX}`;
-    const state = await sending(summary).attemptDelivery({ ...input, attempt, nowMs: Date.now(), random: Math.random() });
+    const state = await sending(summary).attemptDelivery({
+      ...input,
+      attempt,
+      nowMs: Date.now(),
+      random: Math.random(),
+    });
     if (state.waitMs === null) return { status: state.status };
     if (!state.deferred) attempt += 1;
     const status = await wait(input, news, state, attempt);
@@ -46,10 +54,17 @@ function listen(): News {
  *
  * @returns `pending`, or what became of the delivery meanwhile
  */
-async function wait(input: WebhookDeliveryInput, news: News, state: DeliveryState, attempt: number): Promise<DeliveryStatus> {
+async function wait(
+  input: WebhookDeliveryInput,
+  news: News,
+  state: DeliveryState,
+  attempt: number,
+): Promise<DeliveryStatus> {
   const untilMs = Date.now() + (state.waitMs ?? 0);
   const isTime = () => news.retry || (state.deferred && news.place);
-  const summary = state.deferred ? 'Waiting for a free place among the requests to this subscription' : `Waiting before attempt ${attempt}`;
+  const summary = state.deferred
+    ? 'Waiting for a free place among the requests to this subscription'
+    : `Waiting before attempt ${attempt}`;
   for (;;) {
     const leftMs = untilMs - Date.now();
     const rung = leftMs > 0 && (await condition(() => isTime() || news.subscription, leftMs, { summary }));

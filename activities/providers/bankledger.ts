@@ -17,10 +17,13 @@ const EVENTS: Record<Exclude<CollectionEvent, 'dispute_opened'>, string> = {
 const ACH_RETURN_CODE = 'R01';
 
 export const bankledger: CollectionProvider = {
-  plan: ({ paymentMethod, amountMinor }, account) => (paymentMethod === 'ach' ? accountMoments(amountMinor, account) : []),
+  plan: ({ paymentMethod, amountMinor }, account) =>
+    paymentMethod === 'ach' ? accountMoments(amountMinor, account) : [],
   event: bankledgerEvent,
   post: (deps, bytes) =>
-    postSigned(deps, '/v2/webhooks/bankledger', bytes, { 'x-signature': createHmac('sha256', deps.bankledgerWebhookSecret).update(bytes).digest('hex') }),
+    postSigned(deps, '/v2/webhooks/bankledger', bytes, {
+      'x-signature': createHmac('sha256', deps.bankledgerWebhookSecret).update(bytes).digest('hex'),
+    }),
 };
 
 /** What each linked account of the sandbox does. An account that cannot be known has its debit returned. */
@@ -37,7 +40,8 @@ function accountMoments(amountMinor: bigint, account: string | undefined): Colle
 }
 
 function bankledgerEvent(settlement: Settlement, eventId: string, moment: CollectionMoment): Buffer {
-  if (moment.event === 'dispute_opened') throw new DomainError('state_conflict', {}, 'A bank ledger knows no disputes.');
+  if (moment.event === 'dispute_opened')
+    throw new DomainError('state_conflict', {}, 'A bank ledger knows no disputes.');
   const event = EVENTS[moment.event];
   const data = {
     id: `ep_${settlement.settlementId}`,

@@ -16,7 +16,9 @@ export const cardproc: CollectionProvider = {
   plan: ({ amountMinor }, token) => cardMoments(amountMinor, token),
   event: cardprocEvent,
   post: (deps, bytes) =>
-    postSigned(deps, '/v2/webhooks/cardproc', bytes, { 'cardproc-signature': signCardproc(deps.cardprocWebhookSecret, bytes, deps.now()) }),
+    postSigned(deps, '/v2/webhooks/cardproc', bytes, {
+      'cardproc-signature': signCardproc(deps.cardprocWebhookSecret, bytes, deps.now()),
+    }),
 };
 
 /** What each card token of the sandbox does. An unknown token is declined, as a processor would. */
@@ -53,7 +55,9 @@ function cardprocEvent(settlement: Settlement, eventId: string, { event, amountM
     metadata: { settlement_id: settlement.settlementId },
   };
   const created = Math.floor(settlement.createdAt.getTime() / 1_000);
-  return Buffer.from(JSON.stringify({ id: eventId, object: 'event', type, created, livemode: false, data: { object } }));
+  return Buffer.from(
+    JSON.stringify({ id: eventId, object: 'event', type, created, livemode: false, data: { object } }),
+  );
 }
 
 /** `Cardproc-Signature` over exact bytes (contract §9). */

@@ -10,7 +10,13 @@ import tls from 'node:tls';
 import { Client, errors } from 'undici';
 import type { AttemptError } from '../../domain/webhook.ts';
 import { isAddress, isSameAddress } from '../../domain/webhook-address.ts';
-import { admitsAddress, isLoopbackHost, type TargetRules, targetFault, targetHost } from '../../domain/webhook-target.ts';
+import {
+  admitsAddress,
+  isLoopbackHost,
+  type TargetRules,
+  targetFault,
+  targetHost,
+} from '../../domain/webhook-target.ts';
 
 /** What came back. Of the answer's body only size and digest of what was read are kept. */
 export type GuardedAnswer = {
@@ -60,27 +66,51 @@ export function createGuardedHttp(options: GuardOptions): GuardedHttp {
     async post(url, body, headers) {
       const startedAt = performance.now();
       const signal = AbortSignal.timeout(options.timeoutMs ?? TOTAL_TIMEOUT_MS);
-      const done = (answer: Omit<GuardedAnswer, 'durationMs'>): GuardedAnswer => ({ ...answer, durationMs: Math.round(performance.now() - startedAt) });
+      const done = (answer: Omit<GuardedAnswer, 'durationMs'>): GuardedAnswer => ({
+        ...answer,
+        durationMs: Math.round(performance.now() - startedAt),
+      });
       try {
         return done(await Promise.race([exchange(options, { url, body, headers, signal }), rejection(signal)]));
       } catch (error) {
-        return done({ status: null, error: signal.aborted ? 'timeout' : failureKind(error), bytes: null, sha256: null, retryAfter: undefined });
+        return done({
+          status: null,
+          error: signal.aborted ? 'timeout' : failureKind(error),
+          bytes: null,
+          sha256: null,
+          retryAfter: undefined,
+        });
       }
     },
   };
 }
 
-type Exchange = { readonly url: string; readonly body: Buffer; readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal };
+type Exchange = {
+  readonly url: string;
+  readonly body: Buffer;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+};
 
-async function exchange(options: GuardOptions, { url: text, body, headers, signal }: Exchange): Promise<Omit<GuardedAnswer, 'durationMs'>> {
+async function exchange(
+  options: GuardOptions,
+  { url: text, body, headers, signal }: Exchange,
+): Promise<Omit<GuardedAnswer, 'durationMs'>> {
   if (targetFault(text, options.rules) !== undefined) throw new AttemptFailure('blocked_target');
   const url = new URL(text);
   const socket = await connect(options, url, signal);
   // Answered later, as a connector must: an answer within the call is lost.
-  const connector = (_: unknown, callback: (error: null, connected: net.Socket) => void) => queueMicrotask(() => callback(null, socket));
+  const connector = (_: unknown, callback: (error: null, connected: net.Socket) => void) =>
+    queueMicrotask(() => callback(null, socket));
   const client = new Client(url.origin, { connect: connector, pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
   try {
-    const response = await client.request({ method: 'POST', path: `${url.pathname}${url.search}`, headers, body, signal });
+    const response = await client.request({
+      method: 'POST',
+      path: `${url.pathname}${url.search}`,
+      headers,
+      body,
+      signal,
+    });
     const { statusCode: status } = response;
     const read = await readBounded(response.body);
     return { status, error: statusError(status), ...read, retryAfter: textOf(response.headers['retry-after']) };
@@ -90,7 +120,8 @@ async function exchange(options: GuardOptions, { url: text, body, headers, signa
   }
 }
 
-const textOf = (header: string | string[] | undefined): string | undefined => (typeof header === 'string' ? header : undefined);
+const textOf = (header: string | string[] | undefined): string | undefined =>
+  typeof header === 'string' ? header : undefined;
 
 function statusError(status: number): AttemptError | null {
   if (status >= 200 && status <= 299) return null;
@@ -122,7 +153,11 @@ async function connect(options: GuardOptions, url: URL, signal: AbortSignal): Pr
   return url.protocol === 'https:' ? await secure(socket, host, options.ca, deadline) : socket;
 }
 
-async function resolve({ rules, resolve: lookup }: GuardOptions, host: string, signal: AbortSignal): Promise<readonly string[]> {
+async function resolve(
+  { rules, resolve: lookup }: GuardOptions,
+  host: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   if (isAddress(host)) return [host];
   if (rules.allowLocal && isLoopbackHost(host)) return ['127.0.0.1', '::1'];
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(DNS_TIMEOUT_MS)]);
@@ -140,7 +175,12 @@ function rejection(signal: AbortSignal): Promise<never> {
 }
 
 /** The first of the addresses that takes a connection. */
-async function dialFirst(options: GuardOptions, addresses: readonly string[], port: number, signal: AbortSignal): Promise<net.Socket> {
+async function dialFirst(
+  options: GuardOptions,
+  addresses: readonly string[],
+  port: number,
+  signal: AbortSignal,
+): Promise<net.Socket> {
   for (const address of addresses) {
     const socket = (options.dial ?? dialAddress)(address, port);
     const reached = await opened(socket, 'connect', signal).catch(() => undefined);
@@ -153,12 +193,25 @@ async function dialFirst(options: GuardOptions, addresses: readonly string[], po
   throw new AttemptFailure('connect');
 }
 
-const dialAddress = (address: string, port: number): net.Socket => net.connect({ host: address, port, autoSelectFamily: false });
+const dialAddress = (address: string, port: number): net.Socket =>
+  net.connect({ host: address, port, autoSelectFamily: false });
 
-async function secure(socket: net.Socket, host: string, ca: string | undefined, signal: AbortSignal): Promise<net.Socket> {
+async function secure(
+  socket: net.Socket,
+  host: string,
+  ca: string | undefined,
+  signal: AbortSignal,
+): Promise<net.Socket> {
   const name = isAddress(host) ? { host } : { host, servername: host };
   const trusted = ca === undefined ? {} : { ca };
-  const secured = tls.connect({ socket, ...name, ...trusted, minVersion: 'TLSv1.2', rejectUnauthorized: true, ALPNProtocols: ['http/1.1'] });
+  const secured = tls.connect({
+    socket,
+    ...name,
+    ...trusted,
+    minVersion: 'TLSv1.2',
+    rejectUnauthorized: true,
+    ALPNProtocols: ['http/1.1'],
+  });
   try {
     return await opened(secured, 'secureConnect', signal);
   } catch {
@@ -167,7 +220,11 @@ async function secure(socket: net.Socket, host: string, ca: string | undefined, 
 }
 
 /** Waits for a socket; one that does not open in time, or at all, is destroyed. */
-function opened<Socket extends net.Socket>(socket: Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<Socket> {
+function opened<Socket extends net.Socket>(
+  socket: Socket,
+  event: 'connect' | 'secureConnect',
+  signal: AbortSignal,
+): Promise<Socket> {
   return new Promise((resolveOpened, reject) => {
     const fail = () => {
       socket.destroy();

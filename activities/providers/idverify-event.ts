@@ -6,10 +6,16 @@ import type { Verification } from '../../domain/verification.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { postSigned } from './signed-post.ts';
 
-export type IdverifyMoment = { readonly type: 'applicantPending' } | { readonly type: 'applicantReviewed'; readonly answer: ReviewAnswer };
+export type IdverifyMoment =
+  | { readonly type: 'applicantPending' }
+  | { readonly type: 'applicantReviewed'; readonly answer: ReviewAnswer };
 
 /** The event's bytes; the same arguments always give the same bytes. */
-export function idverifyEvent(verification: Pick<Verification, 'verificationId' | 'createdAt'>, eventId: string, moment: IdverifyMoment): Buffer {
+export function idverifyEvent(
+  verification: Pick<Verification, 'verificationId' | 'createdAt'>,
+  eventId: string,
+  moment: IdverifyMoment,
+): Buffer {
   const reviewed = moment.type === 'applicantReviewed';
   return Buffer.from(
     JSON.stringify({
@@ -20,7 +26,14 @@ export function idverifyEvent(verification: Pick<Verification, 'verificationId' 
       sandboxMode: true,
       reviewStatus: reviewed ? 'completed' : 'pending',
       createdAtMs: verification.createdAt.toISOString(),
-      ...(reviewed ? { reviewResult: { reviewAnswer: moment.answer, ...(moment.answer === 'RED' ? { rejectLabels: ['DOCUMENT_TEMPLATE'] } : {}) } } : {}),
+      ...(reviewed
+        ? {
+            reviewResult: {
+              reviewAnswer: moment.answer,
+              ...(moment.answer === 'RED' ? { rejectLabels: ['DOCUMENT_TEMPLATE'] } : {}),
+            },
+          }
+        : {}),
     }),
   );
 }

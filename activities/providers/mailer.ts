@@ -19,7 +19,11 @@ const PERMANENT = 500;
 /** Where the server judged the recipient or the message, and not us. */
 const JUDGED = new Set(['EENVELOPE', 'EMESSAGE']);
 
-export type MailerSettings = { readonly smtpUrl: string | undefined; readonly publicBaseUrl: string; readonly runtime: RuntimeEnvironment };
+export type MailerSettings = {
+  readonly smtpUrl: string | undefined;
+  readonly publicBaseUrl: string;
+  readonly runtime: RuntimeEnvironment;
+};
 
 /**
  * The sender is the `from` parameter of the URL, or `no-reply` at the service's own host.

@@ -24,12 +24,18 @@ export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
     if (!settlement) throw new DomainError('not_found');
     const { name } = await getRecipient(deps.db, orgId, settlement.recipientId);
     if (name.includes(SANDBOX_NAMES.payoutPending)) return undefined;
-    return payoutAnswer(settlementId, name.includes(SANDBOX_NAMES.payoutRefused) ? 'payout_refused' : 'payout_confirmed');
+    return payoutAnswer(
+      settlementId,
+      name.includes(SANDBOX_NAMES.payoutRefused) ? 'payout_refused' : 'payout_confirmed',
+    );
   },
 });
 
 /** The rail's one answer about a settlement; a second one has the same id and is not recorded. */
-export function payoutAnswer(settlementId: string, kind: Extract<EvidenceKind, 'payout_confirmed' | 'payout_refused'>): NewEvidence {
+export function payoutAnswer(
+  settlementId: string,
+  kind: Extract<EvidenceKind, 'payout_confirmed' | 'payout_refused'>,
+): NewEvidence {
   const eventId = `payout:${settlementId}`;
   return {
     settlementId,

@@ -6,7 +6,12 @@ import type { ActivityDeps } from '../deps.ts';
 const DELIVERY_TIMEOUT_MS = 5_000;
 
 /** @throws ApplicationFailure, retryable, unless the API answered 2xx */
-export async function postSigned(deps: Pick<ActivityDeps, 'apiBaseUrl'>, path: string, bytes: Buffer, headers: Record<string, string>): Promise<void> {
+export async function postSigned(
+  deps: Pick<ActivityDeps, 'apiBaseUrl'>,
+  path: string,
+  bytes: Buffer,
+  headers: Record<string, string>,
+): Promise<void> {
   const { statusCode, body } = await request(`${deps.apiBaseUrl}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
@@ -15,6 +20,9 @@ export async function postSigned(deps: Pick<ActivityDeps, 'apiBaseUrl'>, path: s
   });
   await body.dump();
   if (statusCode < 200 || statusCode > 299) {
-    throw ApplicationFailure.create({ message: `The webhook answered ${statusCode}; the event is sent again.`, type: 'webhook_refused' });
+    throw ApplicationFailure.create({
+      message: `The webhook answered ${statusCode}; the event is sent again.`,
+      type: 'webhook_refused',
+    });
   }
 }

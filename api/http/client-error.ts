@@ -10,7 +10,10 @@ import { DomainError, ERROR_TEXT } from '../../domain/error.ts';
 import { STATUS_OF, sendProblem } from './error-handler.ts';
 import { headerLines } from './header-lines.ts';
 
-const STATUS_OF_FAULT: Record<string, number> = { ERR_HTTP_REQUEST_TIMEOUT: STATUS_OF.request_timeout, HPE_HEADER_OVERFLOW: 431 };
+const STATUS_OF_FAULT: Record<string, number> = {
+  ERR_HTTP_REQUEST_TIMEOUT: STATUS_OF.request_timeout,
+  HPE_HEADER_OVERFLOW: 431,
+};
 const BAD_REQUEST = 400;
 const EXPECTATION_FAILED = 417;
 
@@ -21,7 +24,10 @@ export function handleClientError(error: Error & { code?: string }, socket: Sock
   }
   const status = STATUS_OF_FAULT[error.code ?? ''] ?? BAD_REQUEST;
   const { headers, body } = refusal(status);
-  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+  ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
@@ -43,9 +49,14 @@ export function refuseUnreadable({ id }: FastifyRequest, reply: FastifyReply): F
   return reply.code(BAD_REQUEST).headers(headers).send(body);
 }
 
-function refusal(status: number, requestId: string = randomUUID()): { readonly headers: Record<string, string>; readonly body: string } {
+function refusal(
+  status: number,
+  requestId: string = randomUUID(),
+): { readonly headers: Record<string, string>; readonly body: string } {
   const named =
-    status === STATUS_OF.request_timeout ? { type: '/problems/request_timeout', ...ERROR_TEXT.request_timeout, code: 'request_timeout' } : unnamed(status);
+    status === STATUS_OF.request_timeout
+      ? { type: '/problems/request_timeout', ...ERROR_TEXT.request_timeout, code: 'request_timeout' }
+      : unnamed(status);
   const body = JSON.stringify({ ...named, status, instance: '', request_id: requestId });
   return {
     headers: {

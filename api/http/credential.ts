@@ -30,8 +30,12 @@ export function generateApiKey(runtime: RuntimeEnvironment): string {
 
 /** Whether this could be a key of this environment; says nothing about whether it is one. */
 export function isWellFormedApiKey(raw: string, runtime: RuntimeEnvironment): boolean {
-  return KEY.exec(raw)?.[1] === API_KEY_ENVIRONMENT[runtime] && raw.slice(-CHECK_DIGITS) === checkOf(raw.slice(0, -CHECK_DIGITS));
+  return (
+    KEY.exec(raw)?.[1] === API_KEY_ENVIRONMENT[runtime] &&
+    raw.slice(-CHECK_DIGITS) === checkOf(raw.slice(0, -CHECK_DIGITS))
+  );
 }
 
 /** What is stored of a key: HMAC-SHA-256 under a pepper of the server's, so that a dump can be matched with nothing. */
-export const hashApiKey = ({ secret }: Pepper, raw: string): Buffer => createHmac('sha256', secret).update(raw).digest();
+export const hashApiKey = ({ secret }: Pepper, raw: string): Buffer =>
+  createHmac('sha256', secret).update(raw).digest();

@@ -92,4 +92,5 @@ function challenge(request: FastifyRequest): string {
   return auth === 'signature' ? 'Signature realm="settlement"' : 'ApiKey realm="settlement", header="X-API-Key"';
 }
 
-const isFastifyError = (error: unknown): error is FastifyError => error instanceof Error && 'code' in error && typeof error.code === 'string';
+const isFastifyError = (error: unknown): error is FastifyError =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string';

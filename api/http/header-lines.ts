@@ -6,5 +6,7 @@ import type { IncomingMessage } from 'node:http';
 
 /** @param name lower case */
 export function headerLines({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): string[] {
-  return rawHeaders.flatMap((sent, index) => (index % 2 === 0 && sent.toLowerCase() === name ? [rawHeaders[index + 1] ?? ''] : []));
+  return rawHeaders.flatMap((sent, index) =>
+    index % 2 === 0 && sent.toLowerCase() === name ? [rawHeaders[index + 1] ?? ''] : [],
+  );
 }

@@ -45,7 +45,8 @@ function checkStructure(source: string): void {
     const [text] = token;
     if (text === '{' || text === '[') {
       open.push(text === '{' ? new Set() : undefined);
-      if (open.length > JSON_DEPTH_MAX) throw invalid(token.index, `JSON decode error: nested deeper than ${JSON_DEPTH_MAX}`);
+      if (open.length > JSON_DEPTH_MAX)
+        throw invalid(token.index, `JSON decode error: nested deeper than ${JSON_DEPTH_MAX}`);
     } else if (text === '}' || text === ']') {
       open.pop();
     } else if (isName(source, token.index + text.length)) {

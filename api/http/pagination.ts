@@ -20,7 +20,12 @@ export const pageOf = <Item extends z.ZodType>(item: Item, description: string) 
 });
 
 /** Sets the headers of a page and gives its items, which are the whole body. */
-export function answerPage<T>(request: FastifyRequest, reply: FastifyReply, page: Page, { items, total }: Paged<T>): T[] {
+export function answerPage<T>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  page: Page,
+  { items, total }: Paged<T>,
+): T[] {
   reply.header('X-Total-Count', String(total));
   const links = pageLinks(request.url, page, total);
   if (links !== '') reply.header('Link', links);

@@ -20,7 +20,10 @@ type Versioned = { readonly version: number };
  * @param isFinal what will never change is not waited for
  * @returns reads until the version differs from the first one read, the wait is over or the caller has gone
  */
-export function createChangeWaiter<T extends Versioned>(app: Pick<FastifyInstance, 'addHook'>, isFinal: (value: T) => boolean) {
+export function createChangeWaiter<T extends Versioned>(
+  app: Pick<FastifyInstance, 'addHook'>,
+  isFinal: (value: T) => boolean,
+) {
   let waiters = 0;
   let closing = false;
   app.addHook('preClose', async () => {
@@ -33,7 +36,13 @@ export function createChangeWaiter<T extends Versioned>(app: Pick<FastifyInstanc
     let latest = first;
     waiters += 1;
     try {
-      while (latest.version === first.version && !isFinal(latest) && performance.now() < end && !request.raw.destroyed && !closing) {
+      while (
+        latest.version === first.version &&
+        !isFinal(latest) &&
+        performance.now() < end &&
+        !request.raw.destroyed &&
+        !closing
+      ) {
         await delay(Math.min(POLL_INTERVAL_MS, Math.max(1, end - performance.now())));
         latest = await read();
       }

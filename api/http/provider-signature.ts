@@ -29,7 +29,13 @@ export function verifyTimestamped(header: string, bytes: Buffer, secrets: readon
   const parts = header.split(',').map((part) => part.trim().split('='));
   const [timestamp, ...moreTimestamps] = parts.filter(([name]) => name === 't').map(([, value = '']) => value);
   const signatures = parts.filter(([name]) => name === 'v1').map(([, value = '']) => value);
-  if (timestamp === undefined || moreTimestamps.length > 0 || !/^[0-9]{1,12}$/.test(timestamp) || signatures.length > SIGNATURES_MAX) throw invalid();
+  if (
+    timestamp === undefined ||
+    moreTimestamps.length > 0 ||
+    !/^[0-9]{1,12}$/.test(timestamp) ||
+    signatures.length > SIGNATURES_MAX
+  )
+    throw invalid();
   if (Math.abs(now.getTime() / 1_000 - Number(timestamp)) > TOLERANCE_SECONDS) throw invalid();
   requireMatch(signatures, Buffer.concat([Buffer.from(`${timestamp}.`), bytes]), secrets);
 }
@@ -45,7 +51,9 @@ export function verifyDigest(header: string, bytes: Buffer, secrets: readonly st
 
 function requireMatch(signatures: readonly string[], signed: Buffer, secrets: readonly string[]): void {
   const expected = secrets.map((secret) => createHmac('sha256', secret).update(signed).digest());
-  const given = signatures.filter((signature) => HEX_DIGEST.test(signature)).map((signature) => Buffer.from(signature, 'hex'));
+  const given = signatures
+    .filter((signature) => HEX_DIGEST.test(signature))
+    .map((signature) => Buffer.from(signature, 'hex'));
   // Every pair is compared, so that the time taken tells nothing about which one matched.
   const matches = expected.flatMap((digest) => given.map((candidate) => timingSafeEqual(digest, candidate)));
   if (!matches.includes(true)) throw invalid();

@@ -11,9 +11,17 @@ import { parseJsonBody } from './json-body.ts';
 /** What was sent: Fastify has already put what the schemas made of it in the place of the parts that were right. */
 const PARTS = [
   { part: 'path', schemaKey: 'params', read: (request: FastifyRequest) => request.params },
-  { part: 'query', schemaKey: 'querystring', read: (request: FastifyRequest) => parseQuery(request.url.split('?', 2)[1] ?? '') },
+  {
+    part: 'query',
+    schemaKey: 'querystring',
+    read: (request: FastifyRequest) => parseQuery(request.url.split('?', 2)[1] ?? ''),
+  },
   { part: 'header', schemaKey: 'headers', read: (request: FastifyRequest) => request.raw.headers },
-  { part: 'body', schemaKey: 'body', read: (request: FastifyRequest) => (request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody)) },
+  {
+    part: 'body',
+    schemaKey: 'body',
+    read: (request: FastifyRequest) => (request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody)),
+  },
 ] as const;
 
 /** Header names as the specification writes them. */
@@ -41,9 +49,14 @@ export function requestFaults(request: FastifyRequest): ValidationFault[] {
 export function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault[] {
   const at = (path: readonly PropertyKey[]) => [part, ...path.map((key) => locate(key, part))];
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ loc: at([...issue.path, key]), msg: 'Extra inputs are not permitted', type: 'extra_forbidden' }));
+    return issue.keys.map((key) => ({
+      loc: at([...issue.path, key]),
+      msg: 'Extra inputs are not permitted',
+      type: 'extra_forbidden',
+    }));
   }
-  if (issue.code === 'invalid_key') return [{ loc: at(issue.path), msg: 'Value error, the key is not allowed', type: 'value_error' }];
+  if (issue.code === 'invalid_key')
+    return [{ loc: at(issue.path), msg: 'Value error, the key is not allowed', type: 'value_error' }];
   return [{ loc: at(issue.path), ...describe(issue) }];
 }
 
@@ -68,7 +81,11 @@ const TYPE_FAULTS: Record<string, { msg: string; type: string }> = {
 };
 
 function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
-  if ('input' in issue && issue.input === undefined && (issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.code === 'invalid_union')) {
+  if (
+    'input' in issue &&
+    issue.input === undefined &&
+    (issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.code === 'invalid_union')
+  ) {
     return { msg: 'Field required', type: 'missing' };
   }
   switch (issue.code) {
@@ -85,7 +102,9 @@ function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
     case 'invalid_value':
       return { msg: `Input should be ${oneOf(issue.values.map(String))}`, type: 'enum' };
     case 'custom':
-      return typeof issue.params?.['type'] === 'string' ? { msg: issue.message, type: issue.params['type'] } : valueError(issue.message);
+      return typeof issue.params?.['type'] === 'string'
+        ? { msg: issue.message, type: issue.params['type'] }
+        : valueError(issue.message);
     default:
       return valueError('the value is not allowed');
   }
@@ -96,9 +115,19 @@ const valueError = (rule: string) => ({ msg: `Value error, ${rule}`, type: 'valu
 function sizeFault(origin: string, bound: 'at least' | 'at most', limit: number): { msg: string; type: string } {
   const low = bound === 'at least';
   if (origin === 'string')
-    return { msg: `String should have ${bound} ${limit} character${limit === 1 ? '' : 's'}`, type: low ? 'string_too_short' : 'string_too_long' };
-  if (origin === 'array') return { msg: `List should have ${bound} ${limit} item${limit === 1 ? '' : 's'}`, type: low ? 'too_short' : 'too_long' };
-  return { msg: `Input should be ${low ? 'greater' : 'less'} than or equal to ${limit}`, type: low ? 'greater_than_equal' : 'less_than_equal' };
+    return {
+      msg: `String should have ${bound} ${limit} character${limit === 1 ? '' : 's'}`,
+      type: low ? 'string_too_short' : 'string_too_long',
+    };
+  if (origin === 'array')
+    return {
+      msg: `List should have ${bound} ${limit} item${limit === 1 ? '' : 's'}`,
+      type: low ? 'too_short' : 'too_long',
+    };
+  return {
+    msg: `Input should be ${low ? 'greater' : 'less'} than or equal to ${limit}`,
+    type: low ? 'greater_than_equal' : 'less_than_equal',
+  };
 }
 
 const stripDelimiters = (pattern: string | undefined): string => (pattern ?? '').replace(/^\/|\/[a-z]*$/g, '');

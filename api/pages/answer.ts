@@ -18,6 +18,7 @@ export const sendPage = (reply: FastifyReply, html: string, policy: string = PAG
 
 export async function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset): Promise<FastifyReply> {
   reply.header('Cache-Control', ASSET_CACHE_CONTROL).header('Vary', 'Accept-Encoding').type(asset.type);
-  if (!/\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(request.headers['accept-encoding'] ?? '')) return reply.send(asset.bytes);
+  if (!/\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(request.headers['accept-encoding'] ?? ''))
+    return reply.send(asset.bytes);
   return reply.header('Content-Encoding', 'gzip').send(await asset.compressed());
 }

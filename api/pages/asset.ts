@@ -29,7 +29,10 @@ export const readStyle = (): Promise<Buffer> => readFile(new URL('./style.css', 
 /** Reads every file that pages load; the reference's own program comes from its package. */
 export async function loadAssets(): Promise<Assets> {
   const referencePackage = import.meta.resolve('@scalar/fastify-api-reference');
-  const [style, reference] = await Promise.all([readStyle(), readFile(new URL('./js/standalone.js', referencePackage))]);
+  const [style, reference] = await Promise.all([
+    readStyle(),
+    readFile(new URL('./js/standalone.js', referencePackage)),
+  ]);
   return {
     style: asset('style', 'css', 'text/css; charset=utf-8', style),
     icon: asset('icon', 'svg', 'image/svg+xml', Buffer.from(ICON)),

@@ -10,7 +10,11 @@ export const CERTIFICATE_TYPES = ['application/json', 'text/html', 'application/
 export type CertificateType = (typeof CERTIFICATE_TYPES)[number];
 
 /** `etag` names exactly these bytes. */
-export type CertificateForm = { readonly bytes: Buffer; readonly etag: string; readonly headers: Readonly<Record<string, string>> };
+export type CertificateForm = {
+  readonly bytes: Buffer;
+  readonly etag: string;
+  readonly headers: Readonly<Record<string, string>>;
+};
 
 type Make = (certificate: CertificateRow) => Promise<CertificateForm>;
 

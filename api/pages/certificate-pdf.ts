@@ -49,7 +49,12 @@ function draw(pdf: Pdf, view: CertificateView): void {
   pdf.font('Helvetica-Bold').fontSize(20).fillColor(INK).text('Evidence certificate').moveDown(0.5);
   for (const [word, meaning] of view.warnings) warning(pdf, word, meaning);
   pdf.moveDown(0.5);
-  for (const [name, value] of [['Certificate', view.certId] as const, ['SHA-256', view.sha256Hex] as const, ...view.facts]) fact(pdf, name, value);
+  for (const [name, value] of [
+    ['Certificate', view.certId] as const,
+    ['SHA-256', view.sha256Hex] as const,
+    ...view.facts,
+  ])
+    fact(pdf, name, value);
   for (const shown of view.tables) table(pdf, shown);
   verification(pdf, view);
   footers(pdf, view);
@@ -110,13 +115,16 @@ function verification(pdf: Pdf, view: CertificateView): void {
   pdf
     .moveDown(0.5)
     .fillColor(QUIET)
-    .text('The code holds the id and the digest of this certificate, and no address.', { width: innerWidth(pdf) - QR_SIDE - 15 });
+    .text('The code holds the id and the digest of this certificate, and no address.', {
+      width: innerWidth(pdf) - QR_SIDE - 15,
+    });
 }
 
 function squares(pdf: Pdf, text: string, left: number, top: number): void {
   const { size, dark } = qrCode(text);
   const side = QR_SIDE / (size + 2 * QUIET_ZONE);
-  for (const [column, line] of dark) pdf.rect(left + (column + QUIET_ZONE) * side, top + (line + QUIET_ZONE) * side, side, side);
+  for (const [column, line] of dark)
+    pdf.rect(left + (column + QUIET_ZONE) * side, top + (line + QUIET_ZONE) * side, side, side);
   pdf.fill('#000000').fillColor(INK);
 }
 
@@ -132,7 +140,12 @@ function footers(pdf: Pdf, view: CertificateView): void {
       .font('Helvetica')
       .fontSize(8)
       .fillColor(QUIET)
-      .text(`${words} · ${view.certId} · page ${page - start + 1} of ${count}`, MARGIN, pdf.page.height - FOOTER_FROM_BOTTOM, { lineBreak: false });
+      .text(
+        `${words} · ${view.certId} · page ${page - start + 1} of ${count}`,
+        MARGIN,
+        pdf.page.height - FOOTER_FROM_BOTTOM,
+        { lineBreak: false },
+      );
   }
 }
 

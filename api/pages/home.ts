@@ -8,7 +8,11 @@ const PLACES = [
   { path: '/status', text: 'Status', what: 'what works and how far, and the gates that stand before real value' },
   { path: '/openapi.json', text: 'OpenAPI document', what: 'version 3.1, for generated clients' },
   { path: '/v2/capabilities', text: 'Capability catalog', what: 'the status page as JSON' },
-  { path: '/.well-known/jwks.json', text: 'Certificate keys', what: 'the public keys that verify evidence certificates' },
+  {
+    path: '/.well-known/jwks.json',
+    text: 'Certificate keys',
+    what: 'the public keys that verify evidence certificates',
+  },
   { path: '/health/ready', text: 'Readiness', what: 'whether the service takes requests' },
 ] as const;
 

@@ -9,7 +9,10 @@ type Range = { readonly type: string; readonly quality: number };
  * @param accept the header, undefined where there is none
  * @param offered media types, the usual one first
  */
-export function preferredType<Type extends string>(accept: string | undefined, offered: readonly [Type, ...Type[]]): Type {
+export function preferredType<Type extends string>(
+  accept: string | undefined,
+  offered: readonly [Type, ...Type[]],
+): Type {
   const ranges = (accept ?? '*/*').split(',').map(parseRange);
   let [best] = offered;
   let bestQuality = 0;

@@ -5,18 +5,23 @@ import { STATUS_OF } from '../http/error-handler.ts';
 import { document, type Frame } from './layout.ts';
 
 const NEXT_STEP: Record<ErrorCode, string> = {
-  credential_missing: 'Send your API key in one X-API-Key header; consumer operations take a session as a bearer token. POST /v1/orgs gives a first key.',
-  credential_ambiguous: 'Send one header with one key. Look for a proxy or client that adds a second one or joins two with a comma.',
+  credential_missing:
+    'Send your API key in one X-API-Key header; consumer operations take a session as a bearer token. POST /v1/orgs gives a first key.',
+  credential_ambiguous:
+    'Send one header with one key. Look for a proxy or client that adds a second one or joins two with a comma.',
   credential_invalid:
     'Compare the key with the one that was shown once, and its environment with the address that you call. If it is lost, create another one.',
   scope_insufficient: 'Repeat the request with a key of the scope that required_scope names.',
   organization_mismatch: 'Leave org_id out of the body: the key already says which organization acts.',
   not_found: 'Check the id and that it was made by your organization, in this environment.',
   method_not_allowed: 'Use one of the methods in the Allow header.',
-  idempotency_key_reused: 'To repeat the first command, send exactly its bytes again; mismatch names what differs. For another command make a new key.',
-  state_conflict: 'Read the object, whose state current_state names, and decide anew. The same request will be refused again.',
+  idempotency_key_reused:
+    'To repeat the first command, send exactly its bytes again; mismatch names what differs. For another command make a new key.',
+  state_conflict:
+    'Read the object, whose state current_state names, and decide anew. The same request will be refused again.',
   last_full_key: 'Create another key with scope full, change your systems to it, then revoke this one.',
-  provider_event_conflict: 'Compare the event with the one that was received first. A provider gives each event an id of its own.',
+  provider_event_conflict:
+    'Compare the event with the one that was received first. A provider gives each event an id of its own.',
   request_timeout: 'Repeat the request over a faster connection; a command with the same Idempotency-Key.',
   payload_too_large: 'Send a smaller body; 64 KiB is the most.',
   unsupported_media_type: 'Send Content-Type: application/json, in UTF-8 and without content encoding.',

@@ -13,6 +13,9 @@ export type QrCode = {
 
 export function qrCode(text: string): QrCode {
   const { modules } = create(text, { errorCorrectionLevel: 'M' });
-  const places = Array.from({ length: modules.size ** 2 }, (_, index) => [index % modules.size, Math.floor(index / modules.size)] as const);
+  const places = Array.from(
+    { length: modules.size ** 2 },
+    (_, index) => [index % modules.size, Math.floor(index / modules.size)] as const,
+  );
   return { size: modules.size, dark: places.filter(([column, row]) => modules.get(row, column) !== 0) };
 }

@@ -40,7 +40,9 @@ export const referencePage = (frame: Frame, operations: readonly Operation[]): s
 <dl class="places">
 !${operations
     .filter(({ schema }) => !schema.hide)
-    .map(({ method, path, schema }) => html`<div><dt><code>${method} ${path}</code></dt><dd>${schema.summary}</dd></div>`)}
+    .map(
+      ({ method, path, schema }) => html`<div><dt><code>${method} ${path}</code></dt><dd>${schema.summary}</dd></div>`,
+    )}
 </dl>
 <p><a href="/">${SERVICE_NAME}</a></p>
 </main>

@@ -24,14 +24,17 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     const access = request.routeOptions.config.access;
     if (access?.auth === 'api_key') {
       const principal = await authenticate(deps, request);
-      if (!scopeCovers(principal.scope, access.scope)) throw new DomainError('scope_insufficient', { required_scope: access.scope });
+      if (!scopeCovers(principal.scope, access.scope))
+        throw new DomainError('scope_insufficient', { required_scope: access.scope });
       request.principal = principal;
     }
-    if (access?.auth === 'optional_api_key' && headerLines(request.raw, 'x-api-key').length > 0) request.principal = await authenticate(deps, request);
+    if (access?.auth === 'optional_api_key' && headerLines(request.raw, 'x-api-key').length > 0)
+      request.principal = await authenticate(deps, request);
     if (access?.auth === 'session') request.consumer = await authenticateSession(deps, request);
   });
   app.addHook('preValidation', async (request) => {
-    if (request.principal && namesOtherOrganization(request.body, request.principal.orgId)) throw new DomainError('organization_mismatch');
+    if (request.principal && namesOtherOrganization(request.body, request.principal.orgId))
+      throw new DomainError('organization_mismatch');
   });
 });
 
@@ -51,11 +54,19 @@ async function authenticate(deps: ApiDeps, request: FastifyRequest): Promise<Pri
   );
   if (!key || (key.expiresAt !== null && key.expiresAt <= now)) throw new DomainError('credential_invalid');
   if (key.lastUsedAt === null || now.getTime() - key.lastUsedAt.getTime() > TOUCH_INTERVAL_MS) {
-    touchApiKey(deps.db, key, now, hashed[0]).catch((error: unknown) => request.log.warn({ err: error }, 'could not note the use of a key'));
+    touchApiKey(deps.db, key, now, hashed[0]).catch((error: unknown) =>
+      request.log.warn({ err: error }, 'could not note the use of a key'),
+    );
   }
   return { orgId: key.orgId, keyId: key.keyId, scope: key.scope };
 }
 
 function namesOtherOrganization(body: unknown, orgId: string): boolean {
-  return typeof body === 'object' && body !== null && 'org_id' in body && typeof body.org_id === 'string' && body.org_id !== orgId;
+  return (
+    typeof body === 'object' &&
+    body !== null &&
+    'org_id' in body &&
+    typeof body.org_id === 'string' &&
+    body.org_id !== orgId
+  );
 }

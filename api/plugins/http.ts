@@ -55,7 +55,8 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     if (!namesOneHost(request.raw)) return refuseUnreadable(request, reply);
     reply.header('X-Request-ID', request.id).header('Cache-Control', 'no-store');
     if (request.method === 'GET') return undefined;
-    if (request.headers['content-encoding'] !== undefined) throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
+    if (request.headers['content-encoding'] !== undefined)
+      throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
     if (headerLines(request.raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
     return undefined;
   });
@@ -73,8 +74,11 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   });
   app.setErrorHandler(handleError);
   app.setNotFoundHandler((request, reply) => {
-    const allow = app.supportedMethods.includes(request.method) ? undefined : app.methodsAt(request.url.split('?')[0] ?? '');
-    if (allow === undefined) return handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply);
+    const allow = app.supportedMethods.includes(request.method)
+      ? undefined
+      : app.methodsAt(request.url.split('?')[0] ?? '');
+    if (allow === undefined)
+      return handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply);
     return handleError(new DomainError('method_not_allowed'), request, reply.header('Allow', allow));
   });
 });

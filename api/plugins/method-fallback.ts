@@ -23,7 +23,9 @@ export function collectMethods(app: FastifyInstance): () => void {
     methodsOf.set(route.url, methods);
   });
   app.decorate('methodsAt', (address) => {
-    const found = [...methodsOf].find(([url]) => new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[A-Za-z_]+/g, '[^/]+')}$`).test(address));
+    const found = [...methodsOf].find(([url]) =>
+      new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[A-Za-z_]+/g, '[^/]+')}$`).test(address),
+    );
     return found && allowOf(found[1]);
   });
   return () => {

@@ -57,12 +57,18 @@ export const openapi = fp(async (app: FastifyInstance) => {
         path: route.url.replace(/:([A-Za-z_]+)/g, '{$1}'),
         access,
         hasBody,
-        hasInput: readsBody(method) || schema?.params !== undefined || schema?.querystring !== undefined || schema?.headers !== undefined,
+        hasInput:
+          readsBody(method) ||
+          schema?.params !== undefined ||
+          schema?.querystring !== undefined ||
+          schema?.headers !== undefined,
       });
     }
   });
   // A default around what only its `override` describes is empty before that override.
-  await app.register(fastifyZodOpenApiPlugin, { documentOpts: { override: tidySchema, allowEmptySchema: { default: true } } });
+  await app.register(fastifyZodOpenApiPlugin, {
+    documentOpts: { override: tidySchema, allowEmptySchema: { default: true } },
+  });
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -75,13 +81,19 @@ export const openapi = fp(async (app: FastifyInstance) => {
       tags: TAGS.map((name) => ({ name })),
       components: {
         securitySchemes: {
-          ApiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'Exactly one header with exactly one key.' },
+          ApiKey: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'X-API-Key',
+            description: 'Exactly one header with exactly one key.',
+          },
           ConsumerSession: { type: 'http', scheme: 'bearer' },
         },
       },
     },
     transform: fastifyZodOpenApiTransformers.transform,
-    transformObject: (options) => describeSharedAnswers(fastifyZodOpenApiTransformers.transformObject(options) as OpenAPIV3_1.Document, operations),
+    transformObject: (options) =>
+      describeSharedAnswers(fastifyZodOpenApiTransformers.transformObject(options) as OpenAPIV3_1.Document, operations),
   });
 });
 
@@ -109,13 +121,22 @@ function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: reado
     if (operation.hasInput) responses['422'] = { ...VALIDATION_RESPONSE };
     Object.assign(responses, described.responses);
     for (const [status, response] of Object.entries(responses)) {
-      if (!('$ref' in response)) describeAnswer(status, response, status.startsWith('2') ? operation.access.headers : []);
+      if (!('$ref' in response))
+        describeAnswer(status, response, status.startsWith('2') ? operation.access.headers : []);
     }
     Object.assign(described, { responses });
     spellHeaders(described);
     describeBody(described.requestBody);
   }
-  return { ...document, components: { ...document.components, schemas: sortedByName(schemas), examples: PROBLEM_EXAMPLES, headers: HEADERS } };
+  return {
+    ...document,
+    components: {
+      ...document.components,
+      schemas: sortedByName(schemas),
+      examples: PROBLEM_EXAMPLES,
+      headers: HEADERS,
+    },
+  };
 }
 
 function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, own: readonly AnswerHeader[] = []): void {
@@ -130,7 +151,8 @@ function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, ow
 /** Fastify knows headers in lower case; the document spells them as the specification does. */
 function spellHeaders(operation: OpenAPIV3_1.OperationObject): void {
   for (const parameter of operation.parameters ?? []) {
-    if ('in' in parameter && parameter.in === 'header') parameter.name = HEADER_NAMES[parameter.name] ?? capitalised(parameter.name);
+    if ('in' in parameter && parameter.in === 'header')
+      parameter.name = HEADER_NAMES[parameter.name] ?? capitalised(parameter.name);
   }
 }
 
@@ -160,24 +182,43 @@ const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirem
 };
 
 const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate' | 'ETag', OpenAPIV3_1.HeaderObject> = {
-  'X-Request-ID': { description: "The request's id: the caller's own when it was well-formed.", schema: { type: 'string' } },
+  'X-Request-ID': {
+    description: "The request's id: the caller's own when it was well-formed.",
+    schema: { type: 'string' },
+  },
   'WWW-Authenticate': { description: 'The credential that the operation takes.', schema: { type: 'string' } },
-  'Retry-After': { description: 'Seconds after which the request is worth repeating; absent when it never is.', schema: { type: 'integer', minimum: 1 } },
+  'Retry-After': {
+    description: 'Seconds after which the request is worth repeating; absent when it never is.',
+    schema: { type: 'integer', minimum: 1 },
+  },
   ETag: { description: 'The SHA-256 of the bytes, in hex.', schema: { type: 'string' } },
   Location: { description: 'Where the object is read.', schema: { type: 'string' } },
   'Idempotency-Replayed': {
     description: "`true` when this is the answer to the key's first use, and nothing was done now; absent otherwise.",
     schema: { type: 'string', enum: ['true'] },
   },
-  'Preference-Applied': { description: 'The wait that was granted (RFC 7240); absent when none was asked for.', schema: { type: 'string' } },
+  'Preference-Applied': {
+    description: 'The wait that was granted (RFC 7240); absent when none was asked for.',
+    schema: { type: 'string' },
+  },
 };
 
 const NO_CONTENT = '204';
 
 /** Headers that an answer of this status has beside those of every answer. */
-const STATUS_HEADERS: Record<string, readonly string[]> = { '304': ['ETag'], '401': ['WWW-Authenticate'], '429': ['Retry-After'], '503': ['Retry-After'] };
+const STATUS_HEADERS: Record<string, readonly string[]> = {
+  '304': ['ETag'],
+  '401': ['WWW-Authenticate'],
+  '429': ['Retry-After'],
+  '503': ['Retry-After'],
+};
 
-const SUCCESS_TEXT: Record<string, string> = { '200': 'Success.', '201': 'Created.', '202': 'Accepted; the work goes on.', '204': 'Done.' };
+const SUCCESS_TEXT: Record<string, string> = {
+  '200': 'Success.',
+  '201': 'Created.',
+  '202': 'Accepted; the work goes on.',
+  '204': 'Done.',
+};
 
 const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
   description: 'Validation failed; every fault of the request is listed.',
@@ -195,7 +236,8 @@ const readsBody = (method: string): boolean => method.toLowerCase() !== 'get';
 /** The refusals that follow from an operation's declaration, by status. */
 function sharedProblems({ method, path, access, hasBody }: Operation): [string, ErrorCode[]][] {
   const codes: ErrorCode[] = ['rate_limited', 'temporarily_unavailable', 'internal_error'];
-  if (access.auth === 'api_key' || access.auth === 'optional_api_key') codes.push('credential_missing', 'credential_ambiguous', 'credential_invalid');
+  if (access.auth === 'api_key' || access.auth === 'optional_api_key')
+    codes.push('credential_missing', 'credential_ambiguous', 'credential_invalid');
   if (access.auth === 'session') codes.push('credential_missing', 'credential_invalid');
   if (access.auth === 'signature') codes.push('signature_invalid');
   if (access.auth === 'api_key' && access.scope !== 'read') codes.push('scope_insufficient');
@@ -229,7 +271,16 @@ export function problemResponse(codes: readonly ErrorCode[]): OpenAPIV3_1.Respon
 const PROBLEM_EXAMPLES: Record<string, OpenAPIV3_1.ExampleObject> = Object.fromEntries(
   ERROR_CODES.map((code) => [
     code,
-    { value: { type: `/problems/${code}`, ...ERROR_TEXT[code], status: STATUS_OF[code], instance: EXAMPLE_INSTANCE, code, request_id: EXAMPLE_ID } },
+    {
+      value: {
+        type: `/problems/${code}`,
+        ...ERROR_TEXT[code],
+        status: STATUS_OF[code],
+        instance: EXAMPLE_INSTANCE,
+        code,
+        request_id: EXAMPLE_ID,
+      },
+    },
   ]),
 );
 

@@ -14,7 +14,8 @@ export const remoteGate = fp(async (app: FastifyInstance, { deps }: { deps: ApiD
   app.addHook('preHandler', async (request) => {
     const answer = request.routeOptions.config.access?.remote ?? 'same';
     // Thrown whatever the gates say: that one is always closed is their statement, not what this relies on.
-    if (answer === 'launch_gates_closed') throw new DomainError(answer, { gates: await closedGates(deps, request.log, corridorOf(request.body)) });
+    if (answer === 'launch_gates_closed')
+      throw new DomainError(answer, { gates: await closedGates(deps, request.log, corridorOf(request.body)) });
     if (answer === 'local_sandbox_only' || answer === 'remote_environment') throw new DomainError(answer);
   });
 });

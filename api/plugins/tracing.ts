@@ -26,6 +26,11 @@ export const tracing = fp(async (app: FastifyInstance, { deps: { requestTracing 
   });
   app.addHook('onResponse', async (request, reply) => {
     const orgId = request.principal?.orgId ?? request.consumer?.orgId;
-    request.span?.end({ route: request.routeOptions.url ?? 'none', status: reply.statusCode, orgId, refusal: request.refusal });
+    request.span?.end({
+      route: request.routeOptions.url ?? 'none',
+      status: reply.statusCode,
+      orgId,
+      refusal: request.refusal,
+    });
   });
 });

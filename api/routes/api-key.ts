@@ -4,7 +4,14 @@
  */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { Tx } from '../../db/client.ts';
-import { getApiKey, hasOtherFullKey, insertApiKey, listApiKeys, retireApiKey, revokeApiKey } from '../../db/queries/api-key.ts';
+import {
+  getApiKey,
+  hasOtherFullKey,
+  insertApiKey,
+  listApiKeys,
+  retireApiKey,
+  revokeApiKey,
+} from '../../db/queries/api-key.ts';
 import { lockOrganization } from '../../db/queries/organization.ts';
 import { type ApiKey, apiKeyResource, apiKeyStatus } from '../../domain/api-key.ts';
 import { bodyFault, DomainError, ValidationError } from '../../domain/error.ts';
@@ -13,7 +20,13 @@ import { issueApiKey } from '../api-key.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { type Principal, principalOf } from '../route-config.ts';
-import { ApiKeyCreatedResponse, ApiKeyPath, ApiKeyResponse, ApiKeyRotatedResponse, CreateApiKeyRequest } from '../schemas/api-key.ts';
+import {
+  ApiKeyCreatedResponse,
+  ApiKeyPath,
+  ApiKeyResponse,
+  ApiKeyRotatedResponse,
+  CreateApiKeyRequest,
+} from '../schemas/api-key.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { OrganizationPath } from '../schemas/organization.ts';
 
@@ -42,7 +55,8 @@ export const apiKeyRoutes =
         const expiresAt = expiry === undefined ? null : new Date(expiry);
         // Scope `full`, which the route asks for, covers all; the rule must not depend on that.
         requireScope(caller, scope);
-        if (expiresAt !== null && expiresAt <= now) throw new ValidationError([bodyFault('expires_at', 'must be in the future')]);
+        if (expiresAt !== null && expiresAt <= now)
+          throw new ValidationError([bodyFault('expires_at', 'must be in the future')]);
         requireOwnOrganization(caller, request.params.org_id);
         const issued = issueApiKey(deps.config, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
         const key = await deps.db.transaction(async (tx) => {
@@ -72,7 +86,10 @@ export const apiKeyRoutes =
         requireOwnOrganization(caller, request.params.org_id);
         const now = deps.now();
         const { items, total } = await listApiKeys(deps.db, caller.orgId, request.query);
-        return answerPage(request, reply, request.query, { items: items.map((key) => apiKeyResource(key, now)), total });
+        return answerPage(request, reply, request.query, {
+          items: items.map((key) => apiKeyResource(key, now)),
+          total,
+        });
       },
     );
 
@@ -84,7 +101,8 @@ export const apiKeyRoutes =
           tags: TAGS,
           operationId: 'rotateApiKey',
           summary: 'Replace an API key',
-          description: 'Any active key may rotate itself; rotating another one needs scope `full`. The successor keeps name, scope and expiry.',
+          description:
+            'Any active key may rotate itself; rotating another one needs scope `full`. The successor keeps name, scope and expiry.',
           params: ApiKeyPath,
           response: { 200: ApiKeyRotatedResponse },
         },
@@ -121,13 +139,19 @@ export const apiKeyRoutes =
   };
 
 /** One transaction, so that a key has at most one successor: of two that race, the second finds it rotated. */
-async function rotate(deps: ApiDeps, caller: Principal, keyId: string, now: Date): Promise<{ successor: ApiKey; apiKey: string }> {
+async function rotate(
+  deps: ApiDeps,
+  caller: Principal,
+  keyId: string,
+  now: Date,
+): Promise<{ successor: ApiKey; apiKey: string }> {
   return await deps.db.transaction(async (tx) => {
     await lockOrganization(tx, caller.orgId);
     if (keyId !== caller.keyId) await requireValidCaller(tx, caller, now);
     const key = await getApiKey(tx, caller.orgId, keyId);
     const status = apiKeyStatus(key, now);
-    if (status !== 'active') throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
+    if (status !== 'active')
+      throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
     // The expiry stays: else a short-lived key could prolong itself for ever.
     const { name, scope, expiresAt } = key;
     const issued = issueApiKey(deps.config, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
@@ -152,7 +176,8 @@ async function revoke(deps: ApiDeps, caller: Principal, keyId: string, now: Date
       );
     }
     const isWorkingFullKey = key.scope === 'full' && apiKeyStatus(key, now) === 'active';
-    if (isWorkingFullKey && !(await hasOtherFullKey(tx, caller.orgId, keyId, now))) throw new DomainError('last_full_key');
+    if (isWorkingFullKey && !(await hasOtherFullKey(tx, caller.orgId, keyId, now)))
+      throw new DomainError('last_full_key');
     return await revokeApiKey(tx, key, now);
   });
 }

@@ -59,7 +59,10 @@ function claimOf({ event, data }: BankledgerEvent): EvidenceClaim | undefined {
     case 'partially_reconciled':
       return claim({ kind: 'collection_succeeded', ...movedMoney(data, 'amount_reconciled', ['body', 'data']) });
     case 'returned':
-      return claim({ kind: 'collection_failed', failure: { code: returnCode(data.return_code), message: 'The bank returned the payment.' } });
+      return claim({
+        kind: 'collection_failed',
+        failure: { code: returnCode(data.return_code), message: 'The bank returned the payment.' },
+      });
     default:
       return undefined;
   }
@@ -72,4 +75,5 @@ function methodsOf(type: string | undefined): readonly PaymentMethod[] {
 }
 
 /** A bank's code as far as it is one, such as R01: it reaches partners, so nothing else of theirs may ride on it. */
-const returnCode = (code: string | undefined): string => (code !== undefined && /^[A-Z0-9]{2,8}$/.test(code) ? code : 'payment_returned');
+const returnCode = (code: string | undefined): string =>
+  code !== undefined && /^[A-Z0-9]{2,8}$/.test(code) ? code : 'payment_returned';

@@ -21,7 +21,8 @@ export const banklinkRoutes =
           tags: ['Bank linking'],
           operationId: 'createLinkToken',
           summary: 'Begin to link a bank account',
-          description: 'Simulated. The answer also has the public token that a linking widget would hand back; it is exchanged once, within 30 minutes.',
+          description:
+            'Simulated. The answer also has the public token that a linking widget would hand back; it is exchanged once, within 30 minutes.',
           body: LinkTokenRequest,
           response: { 200: LinkTokenResponse },
         },
@@ -31,7 +32,12 @@ export const banklinkRoutes =
         const expiresAt = new Date(createdAt.getTime() + LINK_TOKEN_LIFETIME_MS);
         const publicToken = `${PUBLIC_TOKEN_PREFIX}${randomUUID()}`;
         const userReference = request.body?.user_reference ?? null;
-        await insertBanklinkToken(deps.db, principalOf(request).orgId, { publicToken, userReference, createdAt, expiresAt });
+        await insertBanklinkToken(deps.db, principalOf(request).orgId, {
+          publicToken,
+          userReference,
+          createdAt,
+          expiresAt,
+        });
         return {
           link_token: `link-sandbox-${randomUUID()}`,
           sandbox_public_token: publicToken,
@@ -60,8 +66,13 @@ export const banklinkRoutes =
         const { orgId } = principalOf(request);
         const { public_token: publicToken } = request.body;
         const outcome = await exchangeBanklinkToken(deps.db, orgId, publicToken, deps.now());
-        if (outcome === 'refused') throw new ValidationError([bodyFault('public_token', 'has expired, was exchanged before, or is not yours')]);
-        return { access_token: sealAccessToken(deps.sealer, orgId, publicToken), account: linkedAccount(publicToken), simulation: true as const };
+        if (outcome === 'refused')
+          throw new ValidationError([bodyFault('public_token', 'has expired, was exchanged before, or is not yours')]);
+        return {
+          access_token: sealAccessToken(deps.sealer, orgId, publicToken),
+          account: linkedAccount(publicToken),
+          simulation: true as const,
+        };
       },
     );
   };

@@ -34,7 +34,11 @@ export const capabilityRoutes =
           description: 'Without a key the public entries, with one all of them. No capability is live.',
           headers: CatalogConditions,
           response: {
-            200: { description: 'The catalog.', headers: CATALOG_HEADERS, content: { 'application/json': { schema: CapabilitiesResponse } } },
+            200: {
+              description: 'The catalog.',
+              headers: CATALOG_HEADERS,
+              content: { 'application/json': { schema: CapabilitiesResponse } },
+            },
             304: { description: 'The caller has this catalog.' },
           },
         },
@@ -48,7 +52,10 @@ export const capabilityRoutes =
     );
   };
 
-function taggedBytes(catalog: CapabilityCatalog, isPartner: boolean): { readonly bytes: Buffer; readonly etag: string } {
+function taggedBytes(
+  catalog: CapabilityCatalog,
+  isPartner: boolean,
+): { readonly bytes: Buffer; readonly etag: string } {
   const bytes = Buffer.from(JSON.stringify(catalogResource(catalog, isPartner)));
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex')}"` };
 }

@@ -21,13 +21,19 @@ export const cardprocEventRoutes =
       {
         config: { access: { auth: 'signature', refusals: ['provider_event_conflict', 'launch_gates_closed'] } },
         preValidation: verifyThenParse((request) => {
-          verifyTimestamped(singleHeader(request.raw, 'cardproc-signature'), request.rawBody, deps.config.cardprocWebhookSecrets, deps.now());
+          verifyTimestamped(
+            singleHeader(request.raw, 'cardproc-signature'),
+            request.rawBody,
+            deps.config.cardprocWebhookSecrets,
+            deps.now(),
+          );
         }),
         schema: {
           tags: ['Provider webhooks'],
           operationId: 'receiveCardprocEvent',
           summary: "Receive a card processor's event",
-          description: 'Authenticated by `Cardproc-Signature: t=<unix>,v1=<hex HMAC-SHA256 of "<t>.<body>">`. The evidence is committed before the answer.',
+          description:
+            'Authenticated by `Cardproc-Signature: t=<unix>,v1=<hex HMAC-SHA256 of "<t>.<body>">`. The evidence is committed before the answer.',
           body: CardprocEvent,
           response: { 200: ProviderEventReceipt },
         },
@@ -61,11 +67,17 @@ function claimOf(event: CardprocEvent): EvidenceClaim | undefined {
   });
   switch (event.type) {
     case 'payment_intent.succeeded':
-      return claim({ kind: 'collection_succeeded', ...movedMoney(object, 'amount_received', ['body', 'data', 'object']) });
+      return claim({
+        kind: 'collection_succeeded',
+        ...movedMoney(object, 'amount_received', ['body', 'data', 'object']),
+      });
     case 'payment_intent.payment_failed':
       return claim({
         kind: 'collection_failed',
-        failure: { code: failureCode(object.last_payment_error?.code), message: 'The card processor reported that the payment failed.' },
+        failure: {
+          code: failureCode(object.last_payment_error?.code),
+          message: 'The card processor reported that the payment failed.',
+        },
       });
     case 'charge.dispute.created':
       return claim({ kind: 'dispute_opened' });
@@ -77,4 +89,5 @@ function claimOf(event: CardprocEvent): EvidenceClaim | undefined {
 }
 
 /** A provider's code as far as it is one: it reaches partners, so nothing else of theirs may ride on it. */
-const failureCode = (code: string | undefined): string => (code !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(code) ? code : 'collection_failed');
+const failureCode = (code: string | undefined): string =>
+  code !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(code) ? code : 'collection_failed';

@@ -9,8 +9,20 @@ import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
-import { CaribbeanOfframpRequest, CaribbeanOfframpResponse, SettlementPath, SettlementResponse } from '../schemas/settlement.ts';
-import { ACCEPTED_HEADERS, commandFingerprint, ownSettlement, READ_HEADERS, sendAccepted, sendSettlement } from './settlement.ts';
+import {
+  CaribbeanOfframpRequest,
+  CaribbeanOfframpResponse,
+  SettlementPath,
+  SettlementResponse,
+} from '../schemas/settlement.ts';
+import {
+  ACCEPTED_HEADERS,
+  commandFingerprint,
+  ownSettlement,
+  READ_HEADERS,
+  sendAccepted,
+  sendSettlement,
+} from './settlement.ts';
 
 export const caribbeanRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -31,7 +43,8 @@ export const caribbeanRoutes =
           tags: ['Caribbean off-ramp'],
           operationId: 'createCaribbeanSettlement',
           summary: 'Start a settlement (legacy)',
-          description: 'Legacy admission route; simulation in the local sandbox, funded internally without an input fee. Without a key one is drawn.',
+          description:
+            'Legacy admission route; simulation in the local sandbox, funded internally without an input fee. Without a key one is drawn.',
           headers: OptionalIdempotencyKey,
           body: CaribbeanOfframpRequest,
           response: { 201: CaribbeanOfframpResponse },
@@ -78,7 +91,9 @@ export const caribbeanRoutes =
       },
       async (request, reply) => {
         const { items, total } = await listSettlements(deps.db, principalOf(request).orgId, request.query);
-        return reply.send([...answerPage(request, reply, request.query, { items: await detailSettlements(deps.db, items), total })]);
+        return reply.send([
+          ...answerPage(request, reply, request.query, { items: await detailSettlements(deps.db, items), total }),
+        ]);
       },
     );
 
@@ -94,6 +109,11 @@ export const caribbeanRoutes =
           response: { 200: SettlementResponse },
         },
       },
-      async (request, reply) => sendSettlement(deps, reply, await ownSettlement(deps, principalOf(request).orgId, request.params.settlement_id)),
+      async (request, reply) =>
+        sendSettlement(
+          deps,
+          reply,
+          await ownSettlement(deps, principalOf(request).orgId, request.params.settlement_id),
+        ),
     );
   };

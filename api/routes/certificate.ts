@@ -11,7 +11,13 @@ import { readStyle } from '../pages/asset.ts';
 import { CERTIFICATE_TYPES, certificateForms } from '../pages/certificate-form.ts';
 import { preferredType } from '../pages/negotiation.ts';
 import { principalOf } from '../route-config.ts';
-import { CertificateConditions, CertificatePath, CertificateVerification, CertificateVerifyQuery, EvidenceCertificate } from '../schemas/certificate.ts';
+import {
+  CertificateConditions,
+  CertificatePath,
+  CertificateVerification,
+  CertificateVerifyQuery,
+  EvidenceCertificate,
+} from '../schemas/certificate.ts';
 
 /** A certificate never changes, so that whoever has it need not ask again. */
 const CACHE_CONTROL = 'private, max-age=31536000, immutable';
@@ -47,17 +53,25 @@ export const certificateRoutes =
           tags: ['Caribbean off-ramp'],
           operationId: 'getCertificate',
           summary: 'Download an evidence certificate',
-          description: 'As JSON unless `Accept` likes `text/html` or `application/pdf` better. The JSON is what is signed.',
+          description:
+            'As JSON unless `Accept` likes `text/html` or `application/pdf` better. The JSON is what is signed.',
           params: CertificatePath,
           headers: CertificateConditions,
           response: {
             200: {
-              description: 'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
+              description:
+                'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
               headers: CERTIFICATE_HEADERS,
               content: {
                 'application/json': { schema: EvidenceCertificate },
-                'text/html': { schema: z.string().meta({ description: 'For reading: says SIMULATION and UNANCHORED in words.' }) },
-                'application/pdf': { schema: z.string().meta({ format: 'binary', description: 'For print; the same certificate gives the same bytes.' }) },
+                'text/html': {
+                  schema: z.string().meta({ description: 'For reading: says SIMULATION and UNANCHORED in words.' }),
+                },
+                'application/pdf': {
+                  schema: z
+                    .string()
+                    .meta({ format: 'binary', description: 'For print; the same certificate gives the same bytes.' }),
+                },
               },
             },
             304: { description: 'The caller has these bytes.' },
@@ -66,9 +80,12 @@ export const certificateRoutes =
       },
       async (request, reply) => {
         const certificate = await getCertificate(principalOf(request).orgId, request.params.cert_id);
-        const { bytes, etag, headers } = await forms[preferredType(request.headers.accept, CERTIFICATE_TYPES)](certificate);
+        const { bytes, etag, headers } =
+          await forms[preferredType(request.headers.accept, CERTIFICATE_TYPES)](certificate);
         reply.headers({ ETag: etag, 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
-        return namesTag(request.headers['if-none-match'], etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
+        return namesTag(request.headers['if-none-match'], etag)
+          ? reply.code(304).send()
+          : reply.headers(headers).send(bytes);
       },
     );
 
@@ -89,7 +106,10 @@ export const certificateRoutes =
         const certificate = await getCertificate(principalOf(request).orgId, request.params.cert_id);
         const { settlement_id } = request.query;
         const journal = await listPostings(deps.db, certificate.settlementId);
-        const checks = await checkCertificate(deps.certificateKeys, certificate, { settlementId: settlement_id, journal });
+        const checks = await checkCertificate(deps.certificateKeys, certificate, {
+          settlementId: settlement_id,
+          journal,
+        });
         return {
           cert_id: certificate.certId,
           settlement_id,

@@ -27,7 +27,13 @@ export const consumerRoutes =
       '/consumer/me',
       {
         config: { access: { auth: 'session' } },
-        schema: { tags: TAGS, operationId: 'getConsumer', summary: 'Read who is signed in', headers: SessionHeader, response: { 200: MeResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getConsumer',
+          summary: 'Read who is signed in',
+          headers: SessionHeader,
+          response: { 200: MeResponse },
+        },
       },
       async (request) => {
         const { consumer, session } = consumerOf(request);
@@ -48,7 +54,10 @@ export const consumerRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listRecipients(deps.db, consumerOf(request).orgId, { limit: CONSUMER_LIST_MAX, offset: 0 });
+        const { items, total } = await listRecipients(deps.db, consumerOf(request).orgId, {
+          limit: CONSUMER_LIST_MAX,
+          offset: 0,
+        });
         return answerList(reply, { items: items.map(consumerRecipientResource), total });
       },
     );
@@ -69,7 +78,10 @@ export const consumerRoutes =
       async (request, reply) => {
         const draft = draftOf({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
         refuseFaults(detailsFaults(draft.country, draft));
-        const recipient = await insertRecipient(deps.db, consumerOf(request).orgId, draft, { sealer: deps.sealer, at: deps.now() });
+        const recipient = await insertRecipient(deps.db, consumerOf(request).orgId, draft, {
+          sealer: deps.sealer,
+          at: deps.now(),
+        });
         return reply.code(201).send(consumerRecipientResource(recipient));
       },
     );

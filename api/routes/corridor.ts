@@ -1,5 +1,12 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { CORRIDOR_IDS, CORRIDOR_SCHEMA_VERSION, CORRIDORS, type Corridor, DELIVERY_MINUTES, RAIL_IMPLEMENTATION_STATE } from '../../domain/corridor.ts';
+import {
+  CORRIDOR_IDS,
+  CORRIDOR_SCHEMA_VERSION,
+  CORRIDORS,
+  type Corridor,
+  DELIVERY_MINUTES,
+  RAIL_IMPLEMENTATION_STATE,
+} from '../../domain/corridor.ts';
 import { feeScheduleResource } from '../../domain/fee.ts';
 import { formatRate } from '../../domain/money.ts';
 import { limitsResource, methodsFor } from '../../domain/payment-method.ts';
@@ -16,7 +23,12 @@ export const corridorRoutes =
       '/v1/caribbean/corridors',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: ['Caribbean off-ramp'], operationId: 'listCorridors', summary: 'List the modeled corridors', response: { 200: CorridorsResponse } },
+        schema: {
+          tags: ['Caribbean off-ramp'],
+          operationId: 'listCorridors',
+          summary: 'List the modeled corridors',
+          response: { 200: CorridorsResponse },
+        },
       },
       async () => ({
         schema_version: CORRIDOR_SCHEMA_VERSION,
@@ -37,7 +49,11 @@ function corridorEntry(corridor: Corridor, remote: boolean) {
     destination_currency: corridor.destinationCurrency,
     fx_rate: formatRate(corridor.rateMillionths),
     fees: feeScheduleResource(methods, corridor.sourceCurrency),
-    rails: corridor.rails.map((rail) => ({ rail, implementation_state: RAIL_IMPLEMENTATION_STATE, delivery_minutes: DELIVERY_MINUTES[rail] })),
+    rails: corridor.rails.map((rail) => ({
+      rail,
+      implementation_state: RAIL_IMPLEMENTATION_STATE,
+      delivery_minutes: DELIVERY_MINUTES[rail],
+    })),
     state: remote ? ('gated' as const) : ('local sandbox' as const),
     limits: methods.map((method) => ({ payment_method: method, ...limitsResource(method, corridor.sourceCurrency) })),
   };

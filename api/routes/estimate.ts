@@ -3,7 +3,12 @@ import { newId } from '../../db/id.ts';
 import { estimateResource } from '../../domain/estimate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { EstimateRequestV2, EstimateResponseV2, OfframpEstimateRequest, OfframpEstimateResponse } from '../schemas/estimate.ts';
+import {
+  EstimateRequestV2,
+  EstimateResponseV2,
+  OfframpEstimateRequest,
+  OfframpEstimateResponse,
+} from '../schemas/estimate.ts';
 
 /** Estimates are shown and never executed; nothing is stored (contract §5). */
 export const estimateRoutes =

@@ -20,6 +20,10 @@ export const feeRoutes =
           response: { 200: FeeEstimateResponse },
         },
       },
-      async ({ body: pricing }) => ({ ...feeResource(pricing), executable: false as const, environment: environmentName(deps.config.runtime) }),
+      async ({ body: pricing }) => ({
+        ...feeResource(pricing),
+        executable: false as const,
+        environment: environmentName(deps.config.runtime),
+      }),
     );
   };

@@ -13,7 +13,12 @@ export const healthRoutes =
       '/health/live',
       {
         config: { access: { auth: 'none', uncounted: true } },
-        schema: { tags: ['Service'], operationId: 'getLiveness', summary: 'The process runs', response: { 200: Liveness } },
+        schema: {
+          tags: ['Service'],
+          operationId: 'getLiveness',
+          summary: 'The process runs',
+          response: { 200: Liveness },
+        },
       },
       async () => ({ status: 'live' as const }),
     );
@@ -22,7 +27,12 @@ export const healthRoutes =
       '/health/ready',
       {
         config: { access: { auth: 'none', uncounted: true } },
-        schema: { tags: ['Service'], operationId: 'getReadiness', summary: 'The service can take requests', response: { 200: Readiness, 503: Readiness } },
+        schema: {
+          tags: ['Service'],
+          operationId: 'getReadiness',
+          summary: 'The service can take requests',
+          response: { 200: Readiness, 503: Readiness },
+        },
       },
       async (request, reply) => {
         const [applied, temporal] = await Promise.all([
@@ -34,9 +44,12 @@ export const healthRoutes =
         ]);
         const ready = applied === expected;
         const postgres = applied === undefined ? ('down' as const) : ('up' as const);
-        return reply
-          .code(ready ? 200 : 503)
-          .send({ status: ready ? 'ready' : 'not_ready', postgres, migrations: { applied: applied ?? null, expected }, temporal });
+        return reply.code(ready ? 200 : 503).send({
+          status: ready ? 'ready' : 'not_ready',
+          postgres,
+          migrations: { applied: applied ?? null, expected },
+          temporal,
+        });
       },
     );
   };

@@ -1,6 +1,11 @@
 /** The identity provider's webhook (contract §9); what its events mean for a verification is said here. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { decideVerification, type LockedVerification, lockVerificationTarget, moveVerification } from '../../db/queries/verification.ts';
+import {
+  decideVerification,
+  type LockedVerification,
+  lockVerificationTarget,
+  moveVerification,
+} from '../../db/queries/verification.ts';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { REVIEW_ANSWERS, rejectionReasonOf } from '../../domain/idverify.ts';
 import { isLiveMode } from '../../domain/runtime.ts';
@@ -23,8 +28,13 @@ export const idverifyEventRoutes =
       {
         config: { access: { auth: 'signature', refusals: ['provider_event_conflict'] } },
         preValidation: verifyThenParse((request) => {
-          if (singleHeader(request.raw, 'x-payload-digest-alg') !== DIGEST_ALGORITHM) throw new DomainError('signature_invalid');
-          verifyDigest(singleHeader(request.raw, 'x-payload-digest'), request.rawBody, deps.config.idverifyWebhookSecrets);
+          if (singleHeader(request.raw, 'x-payload-digest-alg') !== DIGEST_ALGORITHM)
+            throw new DomainError('signature_invalid');
+          verifyDigest(
+            singleHeader(request.raw, 'x-payload-digest'),
+            request.rawBody,
+            deps.config.idverifyWebhookSecrets,
+          );
         }),
         schema: {
           tags: ['Provider webhooks'],
@@ -42,7 +52,13 @@ export const idverifyEventRoutes =
         const fits = !(event.sandboxMode === true && isLiveMode(deps.config.runtime));
         return await receiveEvent(
           deps,
-          { provider: 'idverify', eventId: event.correlationId, type: event.type, bytes: request.rawBody, requestId: request.id },
+          {
+            provider: 'idverify',
+            eventId: event.correlationId,
+            type: event.type,
+            bytes: request.rawBody,
+            requestId: request.id,
+          },
           fits ? effectOf(event, request.id) : undefined,
         );
       },
@@ -60,12 +76,16 @@ function effectOf(event: IdverifyEvent, requestId: string): EventEffect<LockedVe
         lock,
         // It may come after the decision, which it does not undo.
         apply: async (tx, locked, { at }) => {
-          if (canMoveVerification(locked.verification.status, 'in_review')) await moveVerification(tx, locked, { to: 'in_review', at, requestId });
+          if (canMoveVerification(locked.verification.status, 'in_review'))
+            await moveVerification(tx, locked, { to: 'in_review', at, requestId });
         },
       };
     case 'applicantReviewed': {
       const decision = decisionOf(event);
-      return { lock, apply: async (tx, locked, { at }) => void (await decideVerification(tx, locked, decision, { at, requestId })) };
+      return {
+        lock,
+        apply: async (tx, locked, { at }) => void (await decideVerification(tx, locked, decision, { at, requestId })),
+      };
     }
     default:
       return undefined;
@@ -79,5 +99,9 @@ function decisionOf({ reviewResult }: IdverifyEvent): VerificationDecision {
   if (answer === 'RED') return { to: 'rejected', rejectionReason: rejectionReasonOf(reviewResult?.rejectLabels ?? []) };
   const loc = ['body', 'reviewResult', 'reviewAnswer'];
   const missing = { loc, msg: 'Field required', type: 'missing' };
-  throw new ValidationError([answer ? { loc, msg: `Input should be ${REVIEW_ANSWERS.map((known) => `'${known}'`).join(' or ')}`, type: 'enum' } : missing]);
+  throw new ValidationError([
+    answer
+      ? { loc, msg: `Input should be ${REVIEW_ANSWERS.map((known) => `'${known}'`).join(' or ')}`, type: 'enum' }
+      : missing,
+  ]);
 }

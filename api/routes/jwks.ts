@@ -10,7 +10,12 @@ export const jwksRoutes =
       '/.well-known/jwks.json',
       {
         config: { access: { auth: 'none' } },
-        schema: { tags: ['Service'], operationId: 'getCertificateKeys', summary: 'The public keys that verify certificates', response: { 200: JsonWebKeySet } },
+        schema: {
+          tags: ['Service'],
+          operationId: 'getCertificateKeys',
+          summary: 'The public keys that verify certificates',
+          response: { 200: JsonWebKeySet },
+        },
       },
       async () => deps.certificateKeys.jwks,
     );

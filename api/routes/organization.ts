@@ -9,7 +9,12 @@ import { environmentName } from '../../domain/runtime.ts';
 import { issueApiKey } from '../api-key.ts';
 import type { ApiDeps } from '../deps.ts';
 import { principalOf } from '../route-config.ts';
-import { CreateOrganizationRequest, OrganizationCreatedResponse, OrganizationPath, OrganizationResponse } from '../schemas/organization.ts';
+import {
+  CreateOrganizationRequest,
+  OrganizationCreatedResponse,
+  OrganizationPath,
+  OrganizationResponse,
+} from '../schemas/organization.ts';
 
 const TAGS = ['Organizations and keys'];
 
@@ -54,7 +59,9 @@ export const organizationRoutes =
           await insertOrganization(tx, organization);
           await insertApiKey(tx, issued.record);
         });
-        return reply.code(201).send({ ...organizationResource(organization), key_id: issued.record.keyId, api_key: issued.apiKey });
+        return reply
+          .code(201)
+          .send({ ...organizationResource(organization), key_id: issued.record.keyId, api_key: issued.apiKey });
       },
     );
 

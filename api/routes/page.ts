@@ -33,7 +33,9 @@ export const pageRoutes =
 
     app.get('/', PAGE, async (_request, reply) => sendPage(reply, homePage(frame, publicBaseUrl)));
 
-    app.get('/docs', PAGE, async (_request, reply) => sendPage(reply, referencePage(frame, app.operations), REFERENCE_POLICY));
+    app.get('/docs', PAGE, async (_request, reply) =>
+      sendPage(reply, referencePage(frame, app.operations), REFERENCE_POLICY),
+    );
 
     app.get('/status', PAGE, async (request, reply) => {
       const gates = gatesResource(environmentName(runtime), await judgeGates(deps, request.log));

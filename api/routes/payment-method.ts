@@ -1,6 +1,11 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { feeScheduleResource } from '../../domain/fee.ts';
-import { limitsResource, METHOD_RULES, PAYMENT_METHOD_POSTURES, type PaymentMethodPosture } from '../../domain/payment-method.ts';
+import {
+  limitsResource,
+  METHOD_RULES,
+  PAYMENT_METHOD_POSTURES,
+  type PaymentMethodPosture,
+} from '../../domain/payment-method.ts';
 import { environmentName, isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { PaymentMethodsResponse } from '../schemas/payment-method.ts';
@@ -45,5 +50,9 @@ function termsOf(id: PaymentMethodPosture['id']) {
   if (id === 'stablecoin') return { source_currencies: [], limits: null, fees: [] };
   const { sourceCurrencies } = METHOD_RULES[id];
   const [currency] = sourceCurrencies;
-  return { source_currencies: [...sourceCurrencies], limits: limitsResource(id, currency), fees: feeScheduleResource([id], currency) };
+  return {
+    source_currencies: [...sourceCurrencies],
+    limits: limitsResource(id, currency),
+    fees: feeScheduleResource([id], currency),
+  };
 }

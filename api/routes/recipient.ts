@@ -1,15 +1,33 @@
 /** Recipients of payouts (contract §4). They are deactivated, never deleted: settlements keep referring to them. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
-import { changeRecipient, deactivateRecipient, getRecipient, insertRecipient, listRecipients, lockRecipient } from '../../db/queries/recipient.ts';
+import {
+  changeRecipient,
+  deactivateRecipient,
+  getRecipient,
+  insertRecipient,
+  listRecipients,
+  lockRecipient,
+} from '../../db/queries/recipient.ts';
 import { DomainError, ValidationError, type ValidationFault } from '../../domain/error.ts';
-import { changeFaults, detailsFaults, type Recipient, type RecipientChange, type RecipientDraft } from '../../domain/recipient.ts';
+import {
+  changeFaults,
+  detailsFaults,
+  type Recipient,
+  type RecipientChange,
+  type RecipientDraft,
+} from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/recipient-resource.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
-import { CreateRecipientRequest, RecipientPath, RecipientResponse, UpdateRecipientRequest } from '../schemas/recipient.ts';
+import {
+  CreateRecipientRequest,
+  RecipientPath,
+  RecipientResponse,
+  UpdateRecipientRequest,
+} from '../schemas/recipient.ts';
 
 const TAGS = ['Recipients'];
 
@@ -31,7 +49,10 @@ export const recipientRoutes =
       async (request, reply) => {
         const draft = draftOf(request.body);
         refuseFaults(detailsFaults(draft.country, draft));
-        const recipient = await insertRecipient(deps.db, principalOf(request).orgId, draft, { sealer: deps.sealer, at: deps.now() });
+        const recipient = await insertRecipient(deps.db, principalOf(request).orgId, draft, {
+          sealer: deps.sealer,
+          at: deps.now(),
+        });
         return reply.code(201).send(recipientResource(recipient));
       },
     );
@@ -45,7 +66,9 @@ export const recipientRoutes =
           operationId: 'listRecipients',
           summary: 'List the recipients',
           querystring: PageQuery,
-          response: { 200: pageOf(RecipientResponse, "The organization's recipients, inactive ones included, newest first.") },
+          response: {
+            200: pageOf(RecipientResponse, "The organization's recipients, inactive ones included, newest first."),
+          },
         },
       },
       async (request, reply) => {
@@ -58,9 +81,16 @@ export const recipientRoutes =
       '/v1/recipients/:recipient_id',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: TAGS, operationId: 'getRecipient', summary: 'Read a recipient', params: RecipientPath, response: { 200: RecipientResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getRecipient',
+          summary: 'Read a recipient',
+          params: RecipientPath,
+          response: { 200: RecipientResponse },
+        },
       },
-      async (request) => recipientResource(await getRecipient(deps.db, principalOf(request).orgId, request.params.recipient_id)),
+      async (request) =>
+        recipientResource(await getRecipient(deps.db, principalOf(request).orgId, request.params.recipient_id)),
     );
 
     app.put(
@@ -98,7 +128,8 @@ export const recipientRoutes =
           tags: TAGS,
           operationId: 'deactivateRecipient',
           summary: 'Deactivate a recipient',
-          description: 'The record stays for audit and for its settlements. Deactivating an inactive recipient again changes nothing.',
+          description:
+            'The record stays for audit and for its settlements. Deactivating an inactive recipient again changes nothing.',
           params: RecipientPath,
           response: { 200: RecipientResponse },
         },
@@ -146,5 +177,10 @@ export function refuseFaults(faults: readonly ValidationFault[]): void {
 }
 
 function refuseInactive(recipient: Recipient): void {
-  if (!recipient.isActive) throw new DomainError('state_conflict', { current_state: 'inactive' }, 'The recipient is inactive and takes no change.');
+  if (!recipient.isActive)
+    throw new DomainError(
+      'state_conflict',
+      { current_state: 'inactive' },
+      'The recipient is inactive and takes no change.',
+    );
 }

@@ -7,7 +7,14 @@ import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requestOtp, verifyOtp } from '../otp.ts';
 import { consumerOf } from '../route-config.ts';
-import { OTPChallengeResponse, RequestOTPBody, requestedContact, SessionHeader, SessionResponse, VerifyOTPBody } from '../schemas/session.ts';
+import {
+  OTPChallengeResponse,
+  RequestOTPBody,
+  requestedContact,
+  SessionHeader,
+  SessionResponse,
+  VerifyOTPBody,
+} from '../schemas/session.ts';
 
 const TAGS = ['Consumer'];
 const WINDOW_SECONDS = OTP_LIMITS.requestWindowMs / 1_000;
@@ -41,7 +48,11 @@ export const sessionRoutes =
           throw new DomainError('rate_limited', {}, 'This contact was sent as many codes as it may be for now.');
         }
         const { challengeId, expiresAt, code } = answer;
-        return { challenge_id: challengeId, expires_at: expiresAt.toISOString(), ...(showsCode ? { sandbox_code: code } : {}) };
+        return {
+          challenge_id: challengeId,
+          expires_at: expiresAt.toISOString(),
+          ...(showsCode ? { sandbox_code: code } : {}),
+        };
       },
     );
 
@@ -60,7 +71,12 @@ export const sessionRoutes =
       },
       async ({ body }) => {
         const { token, session } = await verifyOtp(deps, body.challenge_id, body.code);
-        return { access_token: token, token_type: 'Bearer' as const, expires_at: session.expiresAt.toISOString(), consumer_id: session.consumerId };
+        return {
+          access_token: token,
+          token_type: 'Bearer' as const,
+          expires_at: session.expiresAt.toISOString(),
+          consumer_id: session.consumerId,
+        };
       },
     );
 
@@ -68,7 +84,13 @@ export const sessionRoutes =
       '/consumer/auth/logout',
       {
         config: { access: { auth: 'session' } },
-        schema: { tags: TAGS, operationId: 'logout', summary: 'End the session', headers: SessionHeader, response: { 204: z.undefined() } },
+        schema: {
+          tags: TAGS,
+          operationId: 'logout',
+          summary: 'End the session',
+          headers: SessionHeader,
+          response: { 204: z.undefined() },
+        },
       },
       async (request, reply) => {
         const { orgId, session } = consumerOf(request);

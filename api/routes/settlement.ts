@@ -12,7 +12,13 @@ import type { ApiDeps } from '../deps.ts';
 import { createChangeWaiter, preferredWaitMs } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
-import { SettlementPath, SettlementPreferences, SettlementResponse, SettleRequestV2, SettleResponseV2 } from '../schemas/settlement.ts';
+import {
+  SettlementPath,
+  SettlementPreferences,
+  SettlementResponse,
+  SettleRequestV2,
+  SettleResponseV2,
+} from '../schemas/settlement.ts';
 
 /** Seconds after which a settlement that is still under way is worth reading again. */
 const POLL_SECONDS = 1;
@@ -43,7 +49,8 @@ export const settlementRoutes =
           tags: ['Settlement'],
           operationId: 'createSettlement',
           summary: 'Start a settlement',
-          description: 'Local-sandbox simulation. Answers once the record is committed; poll the settlement or subscribe to its events.',
+          description:
+            'Local-sandbox simulation. Answers once the record is committed; poll the settlement or subscribe to its events.',
           headers: RequiredIdempotencyKeyV2,
           body: SettleRequestV2,
           response: { 202: SettleResponseV2 },
@@ -114,7 +121,9 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const canceled = await deps.db.transaction((tx) => cancelSettlement(tx, orgId, request.params.settlement_id, deps.now(), request.id));
+        const canceled = await deps.db.transaction((tx) =>
+          cancelSettlement(tx, orgId, request.params.settlement_id, deps.now(), request.id),
+        );
         deps.dispatcher.nudge();
         return sendSettlement(deps, reply, canceled);
       },
@@ -123,12 +132,25 @@ export const settlementRoutes =
 
 /** What the request's idempotency key is bound to: method, route and exact bytes. */
 export const commandFingerprint = (request: FastifyRequest) =>
-  fingerprintOf({ method: request.method, route: request.routeOptions.url ?? '', bytes: request.rawBody, fields: Object(request.body) });
+  fingerprintOf({
+    method: request.method,
+    route: request.routeOptions.url ?? '',
+    bytes: request.rawBody,
+    fields: Object(request.body),
+  });
 
 /** Sends the stored bytes, so that every answer to one key is the same. */
-export function sendAccepted(reply: FastifyReply, accepted: Pick<Accepted, 'status' | 'body' | 'replayed'>, location: string): FastifyReply {
+export function sendAccepted(
+  reply: FastifyReply,
+  accepted: Pick<Accepted, 'status' | 'body' | 'replayed'>,
+  location: string,
+): FastifyReply {
   if (accepted.replayed) reply.header('Idempotency-Replayed', 'true');
-  return reply.code(accepted.status).header('Location', location).type('application/json; charset=utf-8').send(accepted.body);
+  return reply
+    .code(accepted.status)
+    .header('Location', location)
+    .type('application/json; charset=utf-8')
+    .send(accepted.body);
 }
 
 /** @throws DomainError `not_found` */
@@ -139,7 +161,11 @@ export async function ownSettlement(deps: ApiDeps, orgId: string, settlementId: 
 }
 
 /** Sends a settlement as read; `Retry-After` while it is under way. */
-export async function sendSettlement(deps: ApiDeps, reply: FastifyReply, settlement: Settlement): Promise<FastifyReply> {
+export async function sendSettlement(
+  deps: ApiDeps,
+  reply: FastifyReply,
+  settlement: Settlement,
+): Promise<FastifyReply> {
   const [detail] = await detailSettlements(deps.db, [settlement]);
   if (!isTerminal(settlement.status)) reply.header('Retry-After', String(POLL_SECONDS));
   return reply.send(detail);

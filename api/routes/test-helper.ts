@@ -18,12 +18,15 @@ export const testHelperRoutes =
     app.post(
       '/v2/test-helpers/settlements/:settlement_id/events',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
+        config: {
+          access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] },
+        },
         schema: {
           tags: ['Sandbox'],
           operationId: 'sendSandboxEvent',
           summary: "Have a settlement's provider send an event",
-          description: 'The simulator sends it, signed, to the inbound webhook, once for each accepted request; payout events answer for the payout rail.',
+          description:
+            'The simulator sends it, signed, to the inbound webhook, once for each accepted request; payout events answer for the payout rail.',
           params: SettlementPath,
           body: SandboxEventRequest,
           response: { 202: SandboxEventResponse },
@@ -32,7 +35,9 @@ export const testHelperRoutes =
       async (request, reply) => {
         const asked = { ...request.body, requestId: request.id };
         const { orgId } = principalOf(request);
-        const accepted = await deps.db.transaction((tx) => acceptSandboxEvent(tx, orgId, request.params.settlement_id, asked));
+        const accepted = await deps.db.transaction((tx) =>
+          acceptSandboxEvent(tx, orgId, request.params.settlement_id, asked),
+        );
         deps.dispatcher.nudge();
         const { settlement, event, amountMinor, commandId } = accepted;
         return reply.code(202).send({
@@ -50,7 +55,9 @@ export const testHelperRoutes =
     app.post(
       '/v2/test-helpers/settlements/:settlement_id/advance',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
+        config: {
+          access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', refusals: ['state_conflict'] },
+        },
         schema: {
           tags: ['Sandbox'],
           operationId: 'advanceSettlement',
@@ -66,7 +73,9 @@ export const testHelperRoutes =
         const by = request.body?.by;
         const now = deps.now();
         const move = { byMs: by === undefined ? undefined : parseDuration(by), now, requestId: request.id };
-        const settlement = await deps.db.transaction((tx) => advanceSettlement(tx, orgId, request.params.settlement_id, move));
+        const settlement = await deps.db.transaction((tx) =>
+          advanceSettlement(tx, orgId, request.params.settlement_id, move),
+        );
         deps.dispatcher.nudge();
         return reply.code(202).send({
           settlement_id: settlement.settlementId,
@@ -87,7 +96,8 @@ export const testHelperRoutes =
           tags: ['Sandbox'],
           operationId: 'listScenarios',
           summary: 'List every sandbox input with the path of states it leads to',
-          description: "The service's own tests run each of them. A review is resolved by an operator, in Temporal UI or with `npm run sandbox -- resolve`.",
+          description:
+            "The service's own tests run each of them. A review is resolved by an operator, in Temporal UI or with `npm run sandbox -- resolve`.",
           response: { 200: z.array(Scenario).readonly() },
         },
       },

@@ -53,7 +53,11 @@ export const transferRoutes =
       async (request, reply) => {
         const { body } = request;
         const { orgId } = consumerOf(request);
-        const keyed = { orgId, idempotencyKey: request.headers['idempotency-key'], fingerprint: commandFingerprint(request) };
+        const keyed = {
+          orgId,
+          idempotencyKey: request.headers['idempotency-key'],
+          fingerprint: commandFingerprint(request),
+        };
         // A key that was used answers before anything that the command names is looked for.
         const answer =
           (await findAnswer(deps.db, keyed)) ??
@@ -72,7 +76,11 @@ export const transferRoutes =
             },
             { status: 201, present: acceptedTransfer },
           ));
-        return sendAccepted(reply, answer, `/consumer/transfers/${Named.parse(JSON.parse(answer.body.toString())).transfer_id}`);
+        return sendAccepted(
+          reply,
+          answer,
+          `/consumer/transfers/${Named.parse(JSON.parse(answer.body.toString())).transfer_id}`,
+        );
       },
     );
 
@@ -89,7 +97,10 @@ export const transferRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listSettlements(deps.db, consumerOf(request).orgId, { limit: CONSUMER_LIST_MAX, offset: 0 });
+        const { items, total } = await listSettlements(deps.db, consumerOf(request).orgId, {
+          limit: CONSUMER_LIST_MAX,
+          offset: 0,
+        });
         return answerList(reply, { items: await detailTransfers(deps, items), total });
       },
     );
@@ -107,7 +118,8 @@ export const transferRoutes =
           response: { 200: TransferResponse },
         },
       },
-      async (request, reply) => sendTransfer(deps, reply, await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id)),
+      async (request, reply) =>
+        sendTransfer(deps, reply, await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id)),
     );
   };
 
@@ -119,20 +131,35 @@ const Named = TransferResponse.pick({ transfer_id: true });
  * @throws DomainError `not_found` for a quote that is not the consumer's
  * @throws ValidationError when the payer's token does not go with the quote's method
  */
-async function inputsOf(deps: ApiDeps, orgId: string, body: z.output<typeof TransferBody>): Promise<PricingInput<InputMethod>> {
+async function inputsOf(
+  deps: ApiDeps,
+  orgId: string,
+  body: z.output<typeof TransferBody>,
+): Promise<PricingInput<InputMethod>> {
   const { quote_id: quoteId, corridor, amount, payment_method: paymentMethod, payout_rail: payoutRail } = body;
-  if (corridor !== undefined && amount !== undefined && paymentMethod !== undefined) return { corridor, amount, paymentMethod, payoutRail };
+  if (corridor !== undefined && amount !== undefined && paymentMethod !== undefined)
+    return { corridor, amount, paymentMethod, payoutRail };
   const inputs = quoteInputs(await getQuote(deps.db, orgId, quoteId ?? ''));
   const payment = QuotedPayment.safeParse({ ...body, payment_method: inputs.paymentMethod }, { reportInput: true });
   if (!payment.success) throw new ValidationError(payment.error.issues.flatMap((issue) => faultsOf(issue, 'body')));
   return inputs;
 }
 
-const transferOf = <Detail extends object>(settlement: Settlement, detail: Detail) => ({ transfer_id: transferIdOf(settlement), ...detail });
+const transferOf = <Detail extends object>(settlement: Settlement, detail: Detail) => ({
+  transfer_id: transferIdOf(settlement),
+  ...detail,
+});
 
 /** A transfer as it is accepted: the read of a settlement to which nothing has happened yet. */
 function acceptedTransfer(settlement: Settlement) {
-  const first = { sequence: settlement.version, from: null, to: settlement.status, at: settlement.createdAt, reason: null, evidenceId: null };
+  const first = {
+    sequence: settlement.version,
+    from: null,
+    to: settlement.status,
+    at: settlement.createdAt,
+    reason: null,
+    evidenceId: null,
+  };
   return transferOf(settlement, settlementDetail(settlement, { transitions: [first], exceptions: [] }));
 }
 
@@ -145,5 +172,7 @@ async function sendTransfer(deps: ApiDeps, reply: FastifyReply, settlement: Sett
 
 async function detailTransfers(deps: ApiDeps, settlements: readonly Settlement[]) {
   const details = await detailSettlements(deps.db, settlements);
-  return settlements.flatMap((settlement, index) => details.slice(index, index + 1).map((detail) => transferOf(settlement, detail)));
+  return settlements.flatMap((settlement, index) =>
+    details.slice(index, index + 1).map((detail) => transferOf(settlement, detail)),
+  );
 }

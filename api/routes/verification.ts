@@ -63,7 +63,10 @@ export const verificationRoutes =
           verificationType: body.verification_type,
           documentType: body.document_type ?? null,
           documentCountry: body.document_country ?? null,
-          keyed: idempotencyKey === undefined ? undefined : { orgId, idempotencyKey, fingerprint: commandFingerprint(request) },
+          keyed:
+            idempotencyKey === undefined
+              ? undefined
+              : { orgId, idempotencyKey, fingerprint: commandFingerprint(request) },
         });
         return sendAccepted(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
       },
@@ -72,7 +75,9 @@ export const verificationRoutes =
     app.post(
       '/v1/kyc/:verification_id/complete',
       {
-        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', refusals: ['state_conflict'] } },
+        config: {
+          access: { auth: 'api_key', scope: 'compliance', remote: 'local_sandbox_only', refusals: ['state_conflict'] },
+        },
         schema: {
           tags: TAGS,
           operationId: 'completeVerification',
@@ -87,7 +92,10 @@ export const verificationRoutes =
         const { orgId } = principalOf(request);
         const { result, verification } = await deps.db.transaction(async (tx) => {
           const locked = await lockVerification(tx, orgId, request.params.verification_id);
-          return await decideVerification(tx, locked, decisionOf(request.body), { at: deps.now(), requestId: request.id });
+          return await decideVerification(tx, locked, decisionOf(request.body), {
+            at: deps.now(),
+            requestId: request.id,
+          });
         });
         deps.dispatcher.nudge();
         if (result === 'refused') throw new DomainError('state_conflict', { current_state: verification.status });
@@ -108,7 +116,11 @@ export const verificationRoutes =
         },
       },
       async (request) => {
-        const { recipient, verifications } = await readVerifications(deps.db, principalOf(request).orgId, request.params.recipient_id);
+        const { recipient, verifications } = await readVerifications(
+          deps.db,
+          principalOf(request).orgId,
+          request.params.recipient_id,
+        );
         const shown = verifications.map(verificationDetail);
         return {
           recipient_id: recipient.recipientId,
@@ -122,7 +134,14 @@ export const verificationRoutes =
     app.post(
       '/v1/kyc/idverify/applicant',
       {
-        config: { access: { auth: 'api_key', scope: 'compliance', remote: 'provider_not_configured', refusals: ['not_found', 'state_conflict'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'compliance',
+            remote: 'provider_not_configured',
+            refusals: ['not_found', 'state_conflict'],
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'createIdverifyApplicant',
@@ -156,4 +175,6 @@ export const verificationRoutes =
 
 /** The schema holds that a rejection has its reason. */
 const decisionOf = (body: z.output<typeof CompleteVerificationRequest>): VerificationDecision =>
-  body.status === 'verified' ? { to: 'verified', verifiedName: body.verified_name ?? null } : { to: 'rejected', rejectionReason: body.rejection_reason ?? '' };
+  body.status === 'verified'
+    ? { to: 'verified', verifiedName: body.verified_name ?? null }
+    : { to: 'rejected', rejectionReason: body.rejection_reason ?? '' };

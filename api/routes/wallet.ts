@@ -32,7 +32,12 @@ export const walletRoutes =
         const { name, signers, threshold, network = 'ethereum' } = request.body;
         const labelled = signers.map(({ address, label = null }) => ({ address, label }));
         const definition = { orgId: principalOf(request).orgId, name, network, signers: labelled, threshold };
-        const wallet: Wallet = { ...definition, walletId: newId(), address: walletAddressOf(definition), createdAt: deps.now() };
+        const wallet: Wallet = {
+          ...definition,
+          walletId: newId(),
+          address: walletAddressOf(definition),
+          createdAt: deps.now(),
+        };
         await insertWallet(deps.db, wallet);
         return reply.code(201).header('Location', `/v1/wallets/${wallet.walletId}`).send(walletResource(wallet));
       },
@@ -60,7 +65,13 @@ export const walletRoutes =
       '/v1/wallets/:wallet_id',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: { tags: TAGS, operationId: 'getWallet', summary: 'Read a wallet', params: WalletPath, response: { 200: WalletResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getWallet',
+          summary: 'Read a wallet',
+          params: WalletPath,
+          response: { 200: WalletResponse },
+        },
       },
       async (request) => walletResource(await getWallet(deps.db, principalOf(request).orgId, request.params.wallet_id)),
     );

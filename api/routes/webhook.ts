@@ -15,7 +15,13 @@ import {
   rotateWebhookSecret,
   type WebhookChange,
 } from '../../db/queries/webhook.ts';
-import { getDelivery, getDeliveryOfEvent, listAttempts, listDeliveries, redeliver } from '../../db/queries/webhook-delivery.ts';
+import {
+  getDelivery,
+  getDeliveryOfEvent,
+  listAttempts,
+  listDeliveries,
+  redeliver,
+} from '../../db/queries/webhook-delivery.ts';
 import type { Delivery, Webhook } from '../../domain/webhook.ts';
 import { deliveryResource, webhookResource } from '../../domain/webhook-resource.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -69,7 +75,9 @@ const subscriptionRoutes =
         const secret = randomBytes(SECRET_BYTES);
         const options = { sealer: deps.sealer, secret, at: deps.now() };
         const draft = { url, eventTypes, description: description ?? null };
-        const webhook = await deps.db.transaction((tx) => insertWebhook(tx, principalOf(request).orgId, draft, options));
+        const webhook = await deps.db.transaction((tx) =>
+          insertWebhook(tx, principalOf(request).orgId, draft, options),
+        );
         return reply.code(201).send({ ...webhookResource(webhook), secret: shown(secret) });
       },
     );
@@ -96,9 +104,16 @@ const subscriptionRoutes =
       '/v1/webhooks/:webhook_id',
       {
         config: { access: READ },
-        schema: { tags: TAGS, operationId: 'getWebhook', summary: 'Read a subscription', params: WebhookPath, response: { 200: WebhookResponse } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getWebhook',
+          summary: 'Read a subscription',
+          params: WebhookPath,
+          response: { 200: WebhookResponse },
+        },
       },
-      async (request) => webhookResource(await getWebhook(deps.db, principalOf(request).orgId, request.params.webhook_id)),
+      async (request) =>
+        webhookResource(await getWebhook(deps.db, principalOf(request).orgId, request.params.webhook_id)),
     );
 
     app.patch(
@@ -118,7 +133,9 @@ const subscriptionRoutes =
       async (request) => {
         const change = changeOf(request.body);
         if (change.url !== undefined) await requireTarget(deps, change.url);
-        const changed = await underLock(deps, request, (tx, webhook, occasion) => changeWebhook(tx, webhook, change, occasion));
+        const changed = await underLock(deps, request, (tx, webhook, occasion) =>
+          changeWebhook(tx, webhook, change, occasion),
+        );
         return webhookResource(changed);
       },
     );
@@ -131,7 +148,8 @@ const subscriptionRoutes =
           tags: TAGS,
           operationId: 'deleteWebhook',
           summary: 'Delete a subscription',
-          description: 'What is pending is canceled. The subscription, its deliveries and its secrets cannot be read any more.',
+          description:
+            'What is pending is canceled. The subscription, its deliveries and its secrets cannot be read any more.',
           params: WebhookPath,
           response: { 204: z.undefined() },
         },
@@ -154,14 +172,17 @@ const subscriptionActionRoutes =
           tags: TAGS,
           operationId: 'rotateWebhookSecret',
           summary: "Replace a subscription's secret",
-          description: 'Both secrets sign for 24 hours. At most two are active: rotating again within them ends the oldest.',
+          description:
+            'Both secrets sign for 24 hours. At most two are active: rotating again within them ends the oldest.',
           params: WebhookPath,
           response: { 200: WebhookRotatedResponse },
         },
       },
       async (request) => {
         const secret = randomBytes(SECRET_BYTES);
-        const rotated = await underLock(deps, request, (tx, webhook, { at }) => rotateWebhookSecret(tx, webhook, { sealer: deps.sealer, secret, at }));
+        const rotated = await underLock(deps, request, (tx, webhook, { at }) =>
+          rotateWebhookSecret(tx, webhook, { sealer: deps.sealer, secret, at }),
+        );
         return {
           ...webhookResource(rotated.webhook),
           secret: shown(secret),
@@ -178,7 +199,8 @@ const subscriptionActionRoutes =
           tags: TAGS,
           operationId: 'sendWebhookPing',
           summary: 'Send a webhook.ping',
-          description: 'To this subscription alone, whatever its event types, even when it is disabled: so an endpoint can be tried before it is enabled.',
+          description:
+            'To this subscription alone, whatever its event types, even when it is disabled: so an endpoint can be tried before it is enabled.',
           params: WebhookPath,
           response: { 202: WebhookDeliveryResponse },
         },
@@ -210,7 +232,10 @@ const deliveryRoutes =
         const { status, ...page } = request.query;
         const webhook = await getWebhook(deps.db, principalOf(request).orgId, request.params.webhook_id);
         const { items, total } = await listDeliveries(deps.db, webhook.webhookId, { status, page });
-        return answerPage(request, reply, page, { items: items.map(({ delivery, attempts }) => deliveryResource(delivery, attempts)), total });
+        return answerPage(request, reply, page, {
+          items: items.map(({ delivery, attempts }) => deliveryResource(delivery, attempts)),
+          total,
+        });
       },
     );
 
@@ -222,7 +247,8 @@ const deliveryRoutes =
           tags: TAGS,
           operationId: 'redeliverWebhook',
           summary: 'Deliver an event again',
-          description: 'The same bytes under the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now.',
+          description:
+            'The same bytes under the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now.',
           params: WebhookDeliveryPath,
           response: { 202: WebhookDeliveryResponse },
         },
@@ -238,10 +264,16 @@ const deliveryRoutes =
     );
   };
 
-type OwnRequest = { readonly id: string; readonly params: { readonly webhook_id: string } } & Parameters<typeof principalOf>[0];
+type OwnRequest = { readonly id: string; readonly params: { readonly webhook_id: string } } & Parameters<
+  typeof principalOf
+>[0];
 
 /** Runs a change under the subscription's lock and has what follows from it dispatched. */
-async function underLock<T>(deps: ApiDeps, request: OwnRequest, run: (tx: Tx, webhook: Webhook, occasion: Occasion) => Promise<T>): Promise<T> {
+async function underLock<T>(
+  deps: ApiDeps,
+  request: OwnRequest,
+  run: (tx: Tx, webhook: Webhook, occasion: Occasion) => Promise<T>,
+): Promise<T> {
   const { orgId } = principalOf(request);
   const changed = await deps.db.transaction(async (tx) => {
     const webhook = await lockWebhook(tx, orgId, request.params.webhook_id);
@@ -254,7 +286,15 @@ async function underLock<T>(deps: ApiDeps, request: OwnRequest, run: (tx: Tx, we
 async function ping(tx: Tx, webhook: Webhook, { at, requestId }: Occasion): Promise<Delivery> {
   const { orgId, webhookId } = webhook;
   const data = webhookResource(webhook);
-  const eventId = await recordEvent(tx, { orgId, objectType: 'webhook', objectId: webhookId, type: 'webhook.ping', data, at, requestId });
+  const eventId = await recordEvent(tx, {
+    orgId,
+    objectType: 'webhook',
+    objectId: webhookId,
+    type: 'webhook.ping',
+    data,
+    at,
+    requestId,
+  });
   return await getDeliveryOfEvent(tx, webhookId, eventId);
 }
 

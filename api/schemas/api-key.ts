@@ -3,7 +3,8 @@ import { API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.
 import { SCOPES } from '../../domain/scope.ts';
 import { EXAMPLE_ID, environment, id, objectId, optional, text, timestamp } from './common.ts';
 
-const scope = () => z.enum(SCOPES).meta({ description: '`full` covers all scopes, and every scope covers `read`.', example: 'settle' });
+const scope = () =>
+  z.enum(SCOPES).meta({ description: '`full` covers all scopes, and every scope covers `read`.', example: 'settle' });
 
 export const CreateApiKeyRequest = z
   .strictObject({
@@ -28,15 +29,23 @@ const apiKey = {
   last_used_at: timestamp().nullable().meta({ description: 'Up to a minute behind.' }),
   expires_at: timestamp().nullable(),
   revoked_at: timestamp().nullable(),
-  rotated_to: z.string().nullable().meta({ description: 'The `key_id` of the key that took its place.', example: null }),
+  rotated_to: z
+    .string()
+    .nullable()
+    .meta({ description: 'The `key_id` of the key that took its place.', example: null }),
 };
 
-const rawKey = () => z.string().meta({ description: 'The raw key. It is shown this once; keep it server-side.', example: '<API_KEY>' });
+const rawKey = () =>
+  z.string().meta({ description: 'The raw key. It is shown this once; keep it server-side.', example: '<API_KEY>' });
 
 export const ApiKeyResponse = z.object(apiKey).meta({ id: 'ApiKeyResponse' });
 export const ApiKeyCreatedResponse = z.object({ ...apiKey, api_key: rawKey() }).meta({ id: 'ApiKeyCreatedResponse' });
 export const ApiKeyRotatedResponse = z
-  .object({ ...apiKey, api_key: rawKey(), rotated_from: z.string().meta({ description: 'The `key_id` of the key that is invalid now.', example: EXAMPLE_ID }) })
+  .object({
+    ...apiKey,
+    api_key: rawKey(),
+    rotated_from: z.string().meta({ description: 'The `key_id` of the key that is invalid now.', example: EXAMPLE_ID }),
+  })
   .meta({ id: 'ApiKeyRotatedResponse' });
 
 export const ApiKeyPath = z.object({ key_id: id() });

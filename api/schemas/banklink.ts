@@ -4,7 +4,8 @@ import { environment, optional, pattern, text, timestamp } from './common.ts';
 
 const PUBLIC_TOKEN_LENGTH_MAX = 79;
 const USER_REFERENCE_LENGTH_MAX = 128;
-const publicToken = () => pattern(PUBLIC_TOKEN_PATTERN, 1, PUBLIC_TOKEN_LENGTH_MAX).meta({ example: 'public-sandbox-checking' });
+const publicToken = () =>
+  pattern(PUBLIC_TOKEN_PATTERN, 1, PUBLIC_TOKEN_LENGTH_MAX).meta({ example: 'public-sandbox-checking' });
 
 /** A body may be left out. */
 export const LinkTokenRequest = optional(
@@ -21,7 +22,10 @@ export const LinkTokenRequest = optional(
 export const LinkTokenResponse = z
   .object({
     link_token: z.string().meta({ example: 'link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10' }),
-    sandbox_public_token: z.string().meta({ description: 'What the linking widget would hand back; exchanged once.', example: 'public-sandbox-checking' }),
+    sandbox_public_token: z.string().meta({
+      description: 'What the linking widget would hand back; exchanged once.',
+      example: 'public-sandbox-checking',
+    }),
     expires_at: timestamp(),
     environment: environment(),
     simulation: z.literal(true),
@@ -32,8 +36,15 @@ export const ExchangeRequest = z.strictObject({ public_token: publicToken() }).m
 
 export const ExchangeResponse = z
   .object({
-    access_token: z.string().meta({ description: 'Encrypted for this organization; pass it as banklink_account_token.', example: '<banklink_account_token>' }),
-    account: z.object({ mask: z.string().meta({ example: '0412' }), type: z.literal('checking'), name: z.string().meta({ example: 'Sandbox Checking' }) }),
+    access_token: z.string().meta({
+      description: 'Encrypted for this organization; pass it as banklink_account_token.',
+      example: '<banklink_account_token>',
+    }),
+    account: z.object({
+      mask: z.string().meta({ example: '0412' }),
+      type: z.literal('checking'),
+      name: z.string().meta({ example: 'Sandbox Checking' }),
+    }),
     simulation: z.literal(true),
   })
   .meta({ id: 'ExchangeResponse' });

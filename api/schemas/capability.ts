@@ -1,6 +1,12 @@
 /** The capability catalog (contract §14). */
 import { z } from 'zod';
-import { CAPABILITY_AUDIENCES, CAPABILITY_CATEGORIES, CAPABILITY_ENVIRONMENTS, CAPABILITY_STATES, EVIDENCE_LEVELS } from '../../domain/capability.ts';
+import {
+  CAPABILITY_AUDIENCES,
+  CAPABILITY_CATEGORIES,
+  CAPABILITY_ENVIRONMENTS,
+  CAPABILITY_STATES,
+  EVIDENCE_LEVELS,
+} from '../../domain/capability.ts';
 import { GATES } from '../../domain/gate.ts';
 import { timestamp } from './common.ts';
 import { capabilityState } from './payment-method.ts';

@@ -4,18 +4,33 @@ import { EVIDENCE_KINDS } from '../../domain/evidence.ts';
 import { PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { ACCOUNTS } from '../../domain/posting.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { corridor, currency, EXAMPLE_SETTLEMENT_ID, environment, objectId, pattern, rail, settlementId, timestamp } from './common.ts';
+import {
+  corridor,
+  currency,
+  EXAMPLE_SETTLEMENT_ID,
+  environment,
+  objectId,
+  pattern,
+  rail,
+  settlementId,
+  timestamp,
+} from './common.ts';
 
 const CERTIFICATE_ID_LENGTH = 37;
 
 const certificateId = () =>
-  pattern(CERTIFICATE_ID_PATTERN, CERTIFICATE_ID_LENGTH, CERTIFICATE_ID_LENGTH).meta({ example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015' });
+  pattern(CERTIFICATE_ID_PATTERN, CERTIFICATE_ID_LENGTH, CERTIFICATE_ID_LENGTH).meta({
+    example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015',
+  });
 
 export const CertificatePath = z.object({ cert_id: certificateId() });
 
 /** Loose, since every request has other headers too. */
 export const CertificateConditions = z.looseObject({
-  'if-none-match': z.string().optional().meta({ description: 'Answers 304 when it names the ETag of the certificate.' }),
+  'if-none-match': z
+    .string()
+    .optional()
+    .meta({ description: 'Answers 304 when it names the ETag of the certificate.' }),
 });
 
 export const CertificateVerifyQuery = z.strictObject({
@@ -40,10 +55,17 @@ export const EvidenceCertificate = z
     payout_rail: rail(),
     parties: z.object({ recipient_id: z.string() }),
     timeline: z.array(
-      z.object({ sequence: z.string().meta({ example: '1' }), status: z.enum(SETTLEMENT_STATUSES), at: timestamp(), evidence_id: z.string().nullable() }),
+      z.object({
+        sequence: z.string().meta({ example: '1' }),
+        status: z.enum(SETTLEMENT_STATUSES),
+        at: timestamp(),
+        evidence_id: z.string().nullable(),
+      }),
     ),
     evidence: z.array(z.object({ evidence_id: z.string(), kind: z.enum(EVIDENCE_KINDS), sha256: z.string() })),
-    postings: z.array(z.object({ step: z.string(), account: z.enum(ACCOUNTS), amount: amount(), currency: currency() })),
+    postings: z.array(
+      z.object({ step: z.string(), account: z.enum(ACCOUNTS), amount: amount(), currency: currency() }),
+    ),
     environment: environment(),
     simulation: z.literal(true),
     anchor: anchor(),
@@ -58,9 +80,13 @@ export const CertificateVerification = z
     checks: z.object({
       exists: z.boolean(),
       digest_matches_id: z.boolean().meta({ description: 'The digest of the stored bytes gives the id.' }),
-      settlement_matches: z.boolean().meta({ description: 'The certificate is of the settlement that was asked about.' }),
+      settlement_matches: z
+        .boolean()
+        .meta({ description: 'The certificate is of the settlement that was asked about.' }),
       signature_valid: z.boolean().meta({ description: 'A published key signed exactly these bytes.' }),
-      ledger_balanced: z.boolean().meta({ description: 'The journal sums to zero per currency and still says what was certified.' }),
+      ledger_balanced: z
+        .boolean()
+        .meta({ description: 'The journal sums to zero per currency and still says what was certified.' }),
     }),
     anchor: anchor(),
     environment: environment(),
@@ -70,7 +96,14 @@ export const CertificateVerification = z
 export const JsonWebKeySet = z
   .object({
     keys: z.array(
-      z.object({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string(), kid: z.string(), use: z.literal('sig'), alg: z.literal('EdDSA') }),
+      z.object({
+        kty: z.literal('OKP'),
+        crv: z.literal('Ed25519'),
+        x: z.string(),
+        kid: z.string(),
+        use: z.literal('sig'),
+        alg: z.literal('EdDSA'),
+      }),
     ),
   })
   .meta({ id: 'JsonWebKeySet' });

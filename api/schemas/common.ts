@@ -19,10 +19,15 @@ const abort = true;
 
 /** Text of `min` to `max` characters: well-formed, NFC, trimmed, without control characters. */
 export const text = (min: number, max: number) =>
-  z.string().min(min, { abort }).max(max, { abort }).refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters', abort });
+  z
+    .string()
+    .min(min, { abort })
+    .max(max, { abort })
+    .refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters', abort });
 
 /** As `text`, for a value that a pattern describes completely. */
-export const pattern = (expression: RegExp, min: number, max: number) => z.string().min(min, { abort }).max(max, { abort }).regex(expression, { abort });
+export const pattern = (expression: RegExp, min: number, max: number) =>
+  z.string().min(min, { abort }).max(max, { abort }).regex(expression, { abort });
 
 export const EXAMPLE_ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41';
 export const EXAMPLE_SETTLEMENT_ID = 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h';
@@ -52,7 +57,9 @@ export const country = () =>
 const EMAIL_LENGTH_MAX = 254;
 const isEmail = (value: string): boolean => z.email().safeParse(value).success;
 export const email = () =>
-  text(3, EMAIL_LENGTH_MAX).refine(isEmail, { error: 'must be an e-mail address' }).meta({ format: 'email', example: 'ops@acme.example' });
+  text(3, EMAIL_LENGTH_MAX)
+    .refine(isEmail, { error: 'must be an e-mail address' })
+    .meta({ format: 'email', example: 'ops@acme.example' });
 
 const PHONE_LENGTH_MIN = 8;
 const PHONE_LENGTH_MAX = 16;
@@ -63,13 +70,16 @@ export const phone = () =>
     .meta({ example: '+18765550123' });
 
 /** Absent or null: clients whose models have every field send null for what they leave out. */
-export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().transform((value) => value ?? undefined);
+export const optional = <Schema extends z.ZodType>(schema: Schema) =>
+  schema.nullish().transform((value) => value ?? undefined);
 
 const METADATA_KEYS_MAX = 20;
 export const metadata = () =>
   z
     .record(pattern(/^[A-Za-z0-9_.-]+$/, 1, 40), text(0, 500))
-    .refine((value) => Object.keys(value).length <= METADATA_KEYS_MAX, { error: `must have at most ${METADATA_KEYS_MAX} keys` })
+    .refine((value) => Object.keys(value).length <= METADATA_KEYS_MAX, {
+      error: `must have at most ${METADATA_KEYS_MAX} keys`,
+    })
     .meta({ example: { invoice: 'INV-1042' } });
 
 export const environment = () => z.enum(ENVIRONMENT_NAMES).meta({ example: 'local sandbox' });
@@ -85,7 +95,8 @@ const queryInteger = (min: number, max: number, fallback: number) =>
         context.addIssue({ code: 'custom', message, params: { type } });
         return z.NEVER;
       };
-      if (Number.isNaN(parsed)) return fault('int_parsing', 'Input should be a valid integer, unable to parse string as an integer');
+      if (Number.isNaN(parsed))
+        return fault('int_parsing', 'Input should be a valid integer, unable to parse string as an integer');
       if (parsed < min) return fault('greater_than_equal', `Input should be greater than or equal to ${min}`);
       if (parsed > max) return fault('less_than_equal', `Input should be less than or equal to ${max}`);
       return parsed;
@@ -103,7 +114,9 @@ export const PageQuery = z.strictObject({
 export const ValidationErrorItem = z
   .object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })
   .meta({ id: 'ValidationError', example: { loc: ['body', 'amount'], msg: 'Field required', type: 'missing' } });
-export const HTTPValidationError = z.object({ detail: z.array(ValidationErrorItem) }).meta({ id: 'HTTPValidationError' });
+export const HTTPValidationError = z
+  .object({ detail: z.array(ValidationErrorItem) })
+  .meta({ id: 'HTTPValidationError' });
 
 /** RFC 9457; further members by code (contract §2). */
 export const Problem = z

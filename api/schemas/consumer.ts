@@ -22,10 +22,17 @@ export const RecipientBody = CreateRecipientRequest.omit(NOT_A_CONSUMERS).meta({
   example: { entity_type: 'individual', ...EXAMPLE_PERSON },
 });
 
-export const ConsumerRecipientResponse = RecipientResponse.omit(NOT_A_CONSUMERS).meta({ id: 'ConsumerRecipientResponse' });
+export const ConsumerRecipientResponse = RecipientResponse.omit(NOT_A_CONSUMERS).meta({
+  id: 'ConsumerRecipientResponse',
+});
 
 const QuoteForm = z
-  .strictObject({ corridor: corridor(), amount: money(), payment_method: paymentMethod(), payout_rail: optional(rail()) })
+  .strictObject({
+    corridor: corridor(),
+    amount: money(),
+    payment_method: paymentMethod(),
+    payout_rail: optional(rail()),
+  })
   .meta({ id: 'QuoteBody' });
 
 export const QuoteBody = QuoteForm.transform(({ payment_method, payout_rail, ...command }, context) =>
@@ -34,7 +41,10 @@ export const QuoteBody = QuoteForm.transform(({ payment_method, payout_rail, ...
 
 export const QuoteResponse = EstimateResponseV2.omit({ estimate_id: true })
   .extend({
-    quote_id: z.string().meta({ description: 'A transfer that names it copies its inputs; rate and fees are those of acceptance.', example: EXAMPLE_ID }),
+    quote_id: z.string().meta({
+      description: 'A transfer that names it copies its inputs; rate and fees are those of acceptance.',
+      example: EXAMPLE_ID,
+    }),
     expires_at: timestamp().meta({ description: 'Until then its figures may be shown.' }),
   })
   .meta({ id: 'QuoteResponse' });

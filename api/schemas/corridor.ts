@@ -15,7 +15,13 @@ const CorridorEntry = z
     destination_currency: currency(),
     fx_rate: z.string().meta({ description: 'Six decimals.', example: '157.250000' }),
     fees: z.array(FeeRuleEntry),
-    rails: z.array(z.object({ rail: rail(), implementation_state: implementationState(), delivery_minutes: z.object({ min: z.int(), max: z.int() }) })),
+    rails: z.array(
+      z.object({
+        rail: rail(),
+        implementation_state: implementationState(),
+        delivery_minutes: z.object({ min: z.int(), max: z.int() }),
+      }),
+    ),
     state: capabilityState(),
     limits: z.array(Limits.extend({ payment_method: z.enum(PAYMENT_METHODS) })),
   })

@@ -7,22 +7,33 @@ import { corridor, currency, environment, id, money, optional, rail, timestamp }
 export const paymentMethod = () => z.enum(INPUT_METHODS).meta({ example: 'card' });
 
 /** Prices what passed the form; what the pricing refuses is a fault of the request like any other. */
-export function priced<Method extends PaymentMethod>(input: PricingInput<Method>, context: z.core.$RefinementCtx): Pricing<Method> {
+export function priced<Method extends PaymentMethod>(
+  input: PricingInput<Method>,
+  context: z.core.$RefinementCtx,
+): Pricing<Method> {
   const result = price(input);
   if ('pricing' in result) return result.pricing;
-  for (const { loc, msg, type } of result.faults) context.addIssue({ code: 'custom', path: loc.slice(1), message: msg, params: { type } });
+  for (const { loc, msg, type } of result.faults)
+    context.addIssue({ code: 'custom', path: loc.slice(1), message: msg, params: { type } });
   return z.NEVER;
 }
 
 const EstimateForm = z
-  .strictObject({ corridor: corridor(), amount: money(), payment_method: paymentMethod(), payout_rail: optional(rail()) })
+  .strictObject({
+    corridor: corridor(),
+    amount: money(),
+    payment_method: paymentMethod(),
+    payout_rail: optional(rail()),
+  })
   .meta({ id: 'EstimateRequestV2' });
 
 export const EstimateRequestV2 = EstimateForm.transform(({ payment_method, payout_rail, ...command }, context) =>
   priced({ ...command, paymentMethod: payment_method, payoutRail: payout_rail }, context),
 );
 
-const OfframpEstimateForm = z.strictObject({ corridor: corridor(), amount: money(), payout_rail: optional(rail()) }).meta({ id: 'OfframpEstimateRequest' });
+const OfframpEstimateForm = z
+  .strictObject({ corridor: corridor(), amount: money(), payout_rail: optional(rail()) })
+  .meta({ id: 'OfframpEstimateRequest' });
 
 /** The off-ramp is funded internally: no input, no input fee. */
 export const OfframpEstimateRequest = OfframpEstimateForm.transform(({ payout_rail, ...command }, context) =>

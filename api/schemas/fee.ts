@@ -18,7 +18,9 @@ export const FeeRuleEntry = z
   })
   .meta({ id: 'FeeRule' });
 
-const FeeEstimateForm = z.strictObject({ corridor: corridor(), amount: money(), payment_method: paymentMethod() }).meta({ id: 'FeeEstimateRequest' });
+const FeeEstimateForm = z
+  .strictObject({ corridor: corridor(), amount: money(), payment_method: paymentMethod() })
+  .meta({ id: 'FeeEstimateRequest' });
 
 export const FeeEstimateRequest = FeeEstimateForm.transform(({ payment_method, ...command }, context) =>
   priced({ ...command, paymentMethod: payment_method }, context),

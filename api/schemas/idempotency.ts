@@ -7,7 +7,8 @@ const LENGTH_MAX = 128;
 const DESCRIPTION = 'One high-entropy key per command, for ever; repeat it only with the same bytes.';
 const EXAMPLE = '0191d1b0-7c1e-7f65-9d5c-2f6f6f1c3a10';
 
-const key = (expression: RegExp) => pattern(expression, LENGTH_MIN, LENGTH_MAX).meta({ description: DESCRIPTION, example: EXAMPLE });
+const key = (expression: RegExp) =>
+  pattern(expression, LENGTH_MIN, LENGTH_MAX).meta({ description: DESCRIPTION, example: EXAMPLE });
 
 export const IdempotencyKeyV2 = key(/^[A-Za-z0-9._:-]+$/);
 export const IdempotencyKey = key(/^[A-Za-z0-9][A-Za-z0-9._:-]+$/);

@@ -13,7 +13,12 @@ export const IdverifyEvent = z
     externalUserId: providerId().nullish().meta({ description: 'The `verification_id`.' }),
     correlationId: providerId().meta({ description: "The event's id." }),
     sandboxMode: z.boolean().nullish(),
-    reviewResult: z.looseObject({ reviewAnswer: z.string().nullish().meta({ example: 'GREEN' }), rejectLabels: z.array(z.string()).nullish() }).nullish(),
+    reviewResult: z
+      .looseObject({
+        reviewAnswer: z.string().nullish().meta({ example: 'GREEN' }),
+        rejectLabels: z.array(z.string()).nullish(),
+      })
+      .nullish(),
   })
   .meta({
     id: 'IdverifyEvent',

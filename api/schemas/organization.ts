@@ -4,7 +4,11 @@ import { country, email, environment, id, objectId, text, timestamp } from './co
 const NAME_LENGTH_MAX = 120;
 
 export const CreateOrganizationRequest = z
-  .strictObject({ name: text(1, NAME_LENGTH_MAX).meta({ example: 'Acme Remit Ltd' }), country: country(), contact_email: email() })
+  .strictObject({
+    name: text(1, NAME_LENGTH_MAX).meta({ example: 'Acme Remit Ltd' }),
+    country: country(),
+    contact_email: email(),
+  })
   .meta({ id: 'CreateOrganizationRequest' });
 
 const organization = {
@@ -24,7 +28,10 @@ export const OrganizationCreatedResponse = z
   .object({
     ...organization,
     key_id: objectId(),
-    api_key: z.string().meta({ description: 'The raw key, scope `full`. It is shown this once; keep it server-side.', example: '<API_KEY>' }),
+    api_key: z.string().meta({
+      description: 'The raw key, scope `full`. It is shown this once; keep it server-side.',
+      example: '<API_KEY>',
+    }),
   })
   .meta({ id: 'OrganizationCreatedResponse' });
 

@@ -9,7 +9,10 @@ export const implementationState = () => z.enum(IMPLEMENTATION_STATES);
 export const capabilityState = () => z.enum(CAPABILITY_STATES);
 
 /** Bounds on an amount, in the source currency. */
-export const Limits = z.object({ minimum: money().meta({ example: '1.00' }), maximum: money().meta({ example: '10000.00' }) });
+export const Limits = z.object({
+  minimum: money().meta({ example: '1.00' }),
+  maximum: money().meta({ example: '10000.00' }),
+});
 
 const PaymentMethodEntry = z
   .object({

@@ -36,7 +36,9 @@ export const CardprocEvent = z
       type: 'payment_intent.succeeded',
       created: 1_795_248_000,
       livemode: false,
-      data: { object: { amount_received: 25_000, currency: 'usd', metadata: { settlement_id: EXAMPLE_SETTLEMENT_ID } } },
+      data: {
+        object: { amount_received: 25_000, currency: 'usd', metadata: { settlement_id: EXAMPLE_SETTLEMENT_ID } },
+      },
     },
   });
 export type CardprocEvent = z.infer<typeof CardprocEvent>;

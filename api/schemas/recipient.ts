@@ -1,7 +1,24 @@
 import countries from 'i18n-iso-countries';
 import { z } from 'zod';
-import { ACCOUNT_TYPES, ENTITY_TYPES, RECIPIENT_KINDS, RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
-import { country, currency, email, id, metadata, objectId, optional, pattern, phone, text, timestamp } from './common.ts';
+import {
+  ACCOUNT_TYPES,
+  ENTITY_TYPES,
+  RECIPIENT_KINDS,
+  RECIPIENT_VERIFICATION_STATUSES,
+} from '../../domain/recipient.ts';
+import {
+  country,
+  currency,
+  email,
+  id,
+  metadata,
+  objectId,
+  optional,
+  pattern,
+  phone,
+  text,
+  timestamp,
+} from './common.ts';
 
 const NAME_LENGTH_MAX = 140;
 const BIC = /^[A-Z0-9]{4}[A-Z]{2}[A-Z0-9]{2}([A-Z0-9]{3})?$/;
@@ -12,13 +29,18 @@ const name = () => text(1, NAME_LENGTH_MAX).meta({ example: 'Marcia Campbell' })
 /** ISO 9362: party, country, place, and optionally branch. */
 const bic = () =>
   pattern(BIC, 8, 11)
-    .refine((value) => countries.isValid(value.slice(...BIC_COUNTRY)), { error: 'must name an ISO 3166-1 country in its fifth and sixth characters' })
+    .refine((value) => countries.isValid(value.slice(...BIC_COUNTRY)), {
+      error: 'must name an ISO 3166-1 country in its fifth and sixth characters',
+    })
     .meta({ example: 'JNCBJMKX' });
 
 export const BankDetailsRequest = z
   .strictObject({
     bank_name: text(1, 100).meta({ example: 'National Commercial Bank' }),
-    account_number: pattern(/^[A-Z0-9]+$/, 4, 34).meta({ description: 'Encrypted at rest; answers show its last four characters.', example: '404123456' }),
+    account_number: pattern(/^[A-Z0-9]+$/, 4, 34).meta({
+      description: 'Encrypted at rest; answers show its last four characters.',
+      example: '404123456',
+    }),
     account_type: optional(z.enum(ACCOUNT_TYPES)).meta({ example: 'savings' }),
     branch_code: optional(text(2, 11)).meta({ example: '00404' }),
     routing_number: optional(pattern(/^[A-Za-z0-9-]+$/, 2, 34)).meta({
@@ -38,7 +60,13 @@ export const EXAMPLE_PERSON = {
   name: 'Marcia Campbell',
   country: 'JM',
   email: 'marcia@campbell.example',
-  bank_details: { bank_name: 'National Commercial Bank', account_number: '404123456', account_type: 'savings', branch_code: '00404', currency: 'JMD' },
+  bank_details: {
+    bank_name: 'National Commercial Bank',
+    account_number: '404123456',
+    account_type: 'savings',
+    branch_code: '00404',
+    currency: 'JMD',
+  },
 } as const;
 
 const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.';

@@ -20,7 +20,10 @@ const ScenarioStep = z
     step('resolve_review', { outcome: z.enum(RESOLUTION_OUTCOMES) }),
     step('post_bankledger_event', { event: z.literal('reconciled'), amount_reconciled: z.int(), currency: z.string() }),
   ])
-  .meta({ id: 'ScenarioStep', description: 'What to do once the settlement has this status, and has received this much where it says so.' });
+  .meta({
+    id: 'ScenarioStep',
+    description: 'What to do once the settlement has this status, and has received this much where it says so.',
+  });
 
 /** One input of the sandbox and the path of states that it leads to. */
 export const Scenario = z

@@ -8,19 +8,23 @@ export const AUTHORIZATION_LENGTH_MAX = 256;
 
 /** Optional in its form, as the specification has it; without it the answer is 401. */
 export const SessionHeader = z.object({
-  authorization: z
-    .string()
-    .max(AUTHORIZATION_LENGTH_MAX)
-    .nullish()
-    .meta({ description: '`Bearer <access_token>`, from /consumer/auth/verify-otp.', example: 'Bearer <access_token>' }),
+  authorization: z.string().max(AUTHORIZATION_LENGTH_MAX).nullish().meta({
+    description: '`Bearer <access_token>`, from /consumer/auth/verify-otp.',
+    example: 'Bearer <access_token>',
+  }),
 });
 
 export const RequestOTPBody = z
   .strictObject({ email: optional(email()), phone: optional(phone()) })
   .superRefine((body, context) => {
-    if ((body.email === undefined) === (body.phone === undefined)) context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });
+    if ((body.email === undefined) === (body.phone === undefined))
+      context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });
   })
-  .meta({ id: 'RequestOTPBody', description: 'Either `email` or `phone`.', example: { email: 'marcia@campbell.example' } });
+  .meta({
+    id: 'RequestOTPBody',
+    description: 'Either `email` or `phone`.',
+    example: { email: 'marcia@campbell.example' },
+  });
 
 /** The contact that a valid body names. */
 export const requestedContact = (body: z.output<typeof RequestOTPBody>) =>
@@ -30,14 +34,20 @@ export const OTPChallengeResponse = z
   .object({
     challenge_id: objectId(),
     expires_at: timestamp(),
-    sandbox_code: z.string().optional().meta({ description: 'The code itself; in the local sandbox alone.', example: '042917' }),
+    sandbox_code: z
+      .string()
+      .optional()
+      .meta({ description: 'The code itself; in the local sandbox alone.', example: '042917' }),
   })
   .meta({ id: 'OTPChallengeResponse' });
 
 const CODE = new RegExp(`^[0-9]{${OTP_LIMITS.codeDigits}}$`);
 
 export const VerifyOTPBody = z
-  .strictObject({ challenge_id: id(), code: pattern(CODE, OTP_LIMITS.codeDigits, OTP_LIMITS.codeDigits).meta({ example: '042917' }) })
+  .strictObject({
+    challenge_id: id(),
+    code: pattern(CODE, OTP_LIMITS.codeDigits, OTP_LIMITS.codeDigits).meta({ example: '042917' }),
+  })
   .meta({ id: 'VerifyOTPBody' });
 
 export const SessionResponse = z

@@ -42,8 +42,10 @@ export function checkPaymentTokens(
 ): void {
   for (const [field, method] of Object.entries(TOKENS) as ['card_token' | 'banklink_account_token', string][]) {
     const wanted = body.payment_method === method;
-    if (wanted && body[field] === undefined) context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
-    if (!wanted && body[field] !== undefined) context.addIssue({ code: 'custom', path: [field], message: `is allowed only when payment_method is ${method}` });
+    if (wanted && body[field] === undefined)
+      context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
+    if (!wanted && body[field] !== undefined)
+      context.addIssue({ code: 'custom', path: [field], message: `is allowed only when payment_method is ${method}` });
   }
 }
 
@@ -51,12 +53,24 @@ export const SettleRequestV2 = z
   .strictObject({
     ...command,
     payment_method: z.enum(INPUT_METHODS).meta({ example: 'card' }),
-    card_token: paymentToken().optional().meta({ example: 'tok_visa', description: 'Exactly when payment_method is card.' }),
-    banklink_account_token: paymentToken().optional().meta({ description: 'Exactly when payment_method is ach; from /v2/banklink/exchange.' }),
+    card_token: paymentToken()
+      .optional()
+      .meta({ example: 'tok_visa', description: 'Exactly when payment_method is card.' }),
+    banklink_account_token: paymentToken()
+      .optional()
+      .meta({ description: 'Exactly when payment_method is ach; from /v2/banklink/exchange.' }),
   })
   .superRefine((body, context) => {
     checkPaymentTokens(body, context);
-    priced({ corridor: body.corridor, amount: body.amount, paymentMethod: body.payment_method, payoutRail: body.payout_rail }, context);
+    priced(
+      {
+        corridor: body.corridor,
+        amount: body.amount,
+        paymentMethod: body.payment_method,
+        payoutRail: body.payout_rail,
+      },
+      context,
+    );
   })
   .meta({
     id: 'SettleRequestV2',
@@ -75,11 +89,20 @@ export const SettleRequestV2 = z
 export const CaribbeanOfframpRequest = z
   .strictObject(command)
   .superRefine((body, context) => {
-    priced({ corridor: body.corridor, amount: body.amount, paymentMethod: 'internal', payoutRail: body.payout_rail }, context);
+    priced(
+      { corridor: body.corridor, amount: body.amount, paymentMethod: 'internal', payoutRail: body.payout_rail },
+      context,
+    );
   })
   .meta({
     id: 'CaribbeanOfframpRequest',
-    example: { corridor: 'US-JM', amount: '250.00', recipient_id: EXAMPLE_ID, payout_rail: 'bank_transfer', reference: 'Invoice INV-1042' },
+    example: {
+      corridor: 'US-JM',
+      amount: '250.00',
+      recipient_id: EXAMPLE_ID,
+      payout_rail: 'bank_transfer',
+      reference: 'Invoice INV-1042',
+    },
   });
 
 const answer = {
@@ -114,10 +137,19 @@ export const CaribbeanOfframpResponse = z.object(answer).meta({ id: 'CaribbeanOf
 export const SettlementResponse = z
   .object({
     ...answer,
-    timeline: z.array(z.object({ status: z.enum(SETTLEMENT_STATUSES), at: timestamp(), reason: z.string().optional(), evidence_id: z.string().optional() })),
+    timeline: z.array(
+      z.object({
+        status: z.enum(SETTLEMENT_STATUSES),
+        at: timestamp(),
+        reason: z.string().optional(),
+        evidence_id: z.string().optional(),
+      }),
+    ),
     amount_received: money(),
     failure: z.object({ code: z.string(), message: z.string() }).nullable().meta({ example: null }),
-    exceptions: z.array(z.object({ type: z.enum(EXCEPTION_TYPES), at: timestamp(), evidence_id: z.string().nullable() })),
+    exceptions: z.array(
+      z.object({ type: z.enum(EXCEPTION_TYPES), at: timestamp(), evidence_id: z.string().nullable() }),
+    ),
     payment_instructions: z
       .object({
         beneficiary: z.string(),
@@ -139,10 +171,10 @@ export const SettlementResponse = z
 
 /** Loose, since every request has other headers too. What asks for no valid wait is ignored (RFC 7240). */
 export const SettlementPreferences = z.looseObject({
-  prefer: z
-    .string()
-    .optional()
-    .meta({ description: '`wait=N`: hold the answer until the status changes, for N seconds at most, up to 30.', example: 'wait=10' }),
+  prefer: z.string().optional().meta({
+    description: '`wait=N`: hold the answer until the status changes, for N seconds at most, up to 30.',
+    example: 'wait=10',
+  }),
 });
 
 export const SettlementPath = z.object({ settlement_id: settlementId() });

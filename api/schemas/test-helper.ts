@@ -2,7 +2,16 @@ import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration } from '../../domain/duration.ts';
 import { SANDBOX_EVENTS } from '../../domain/sandbox-event.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { currency, EXAMPLE_SETTLEMENT_ID, environment, money, objectId, optional, pattern, timestamp } from './common.ts';
+import {
+  currency,
+  EXAMPLE_SETTLEMENT_ID,
+  environment,
+  money,
+  objectId,
+  optional,
+  pattern,
+  timestamp,
+} from './common.ts';
 
 const DURATION_LENGTH_MAX = 40;
 const ADVANCE_DAYS_MAX = 366;
@@ -12,7 +21,8 @@ export const SandboxEventRequest = z
   .strictObject({
     event: z.enum(SANDBOX_EVENTS).meta({ example: 'collection_succeeded' }),
     amount: optional(money()).meta({
-      description: "With collection_succeeded and collection_partial, in the settlement's source currency; by default what is missing, or half of it.",
+      description:
+        "With collection_succeeded and collection_partial, in the settlement's source currency; by default what is missing, or half of it.",
     }),
   })
   .meta({ id: 'SandboxEventRequest' });
@@ -38,7 +48,10 @@ const duration = () =>
       },
       { error: `must be more than nothing and at most P${ADVANCE_DAYS_MAX}D` },
     )
-    .meta({ example: 'P5D', description: 'ISO 8601 in weeks, days, hours, minutes and seconds; by default to the end of the current wait.' });
+    .meta({
+      example: 'P5D',
+      description: 'ISO 8601 in weeks, days, hours, minutes and seconds; by default to the end of the current wait.',
+    });
 
 /** A body may be left out. */
 export const AdvanceRequest = optional(z.strictObject({ by: optional(duration()) }).meta({ id: 'AdvanceRequest' }));
@@ -46,7 +59,9 @@ export const AdvanceRequest = optional(z.strictObject({ by: optional(duration())
 export const AdvanceResponse = z
   .object({
     settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
-    status: z.enum(SETTLEMENT_STATUSES).meta({ description: 'As it stood; the settlement acts on its new time at once.' }),
+    status: z
+      .enum(SETTLEMENT_STATUSES)
+      .meta({ description: 'As it stood; the settlement acts on its new time at once.' }),
     now: timestamp().meta({ description: "The time on the settlement's own clock." }),
     expires_at: timestamp().nullable(),
     environment: environment(),

@@ -14,27 +14,35 @@ const NEEDED_FIELDS = ['corridor', 'amount', 'payment_method'] as const;
 
 export const TransferBody = z
   .strictObject({
-    quote_id: optional(id()).meta({ description: 'Copies the inputs of a quote, also of one whose figures are out of date.' }),
+    quote_id: optional(id()).meta({
+      description: 'Copies the inputs of a quote, also of one whose figures are out of date.',
+    }),
     corridor: optional(corridor()),
     amount: optional(money()),
     payment_method: optional(paymentMethod()),
     payout_rail: optional(rail()),
     recipient_id: id(),
-    card_token: optional(paymentToken()).meta({ example: 'tok_visa', description: 'Exactly when the payment method is card.' }),
+    card_token: optional(paymentToken()).meta({
+      example: 'tok_visa',
+      description: 'Exactly when the payment method is card.',
+    }),
     banklink_account_token: optional(paymentToken()).meta({ description: 'Exactly when the payment method is ach.' }),
     reference: optional(text(1, REFERENCE_LENGTH_MAX)).meta({ example: 'For school' }),
   })
   .superRefine((body, context) => {
     if (body.quote_id !== undefined) {
       for (const field of QUOTED_FIELDS) {
-        if (body[field] !== undefined) context.addIssue({ code: 'custom', path: [field], message: 'is allowed only without quote_id' });
+        if (body[field] !== undefined)
+          context.addIssue({ code: 'custom', path: [field], message: 'is allowed only without quote_id' });
       }
       return;
     }
     for (const field of NEEDED_FIELDS) {
-      if (body[field] === undefined) context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
+      if (body[field] === undefined)
+        context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
     }
-    if (body.payment_method !== undefined) checkPaymentTokens({ ...body, payment_method: body.payment_method }, context);
+    if (body.payment_method !== undefined)
+      checkPaymentTokens({ ...body, payment_method: body.payment_method }, context);
   })
   .meta({
     id: 'TransferBody',
@@ -44,7 +52,11 @@ export const TransferBody = z
 
 /** The payer's token for the method that a quote turned out to have. */
 export const QuotedPayment = z
-  .object({ payment_method: z.string(), card_token: z.string().optional(), banklink_account_token: z.string().optional() })
+  .object({
+    payment_method: z.string(),
+    card_token: z.string().optional(),
+    banklink_account_token: z.string().optional(),
+  })
   .superRefine(checkPaymentTokens);
 
 export const TransferResponse = SettlementResponse.extend({

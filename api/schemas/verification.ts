@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
-import { DOCUMENT_TYPES, VERIFICATION_DECISIONS, VERIFICATION_PROVIDERS, VERIFICATION_STATUSES, VERIFICATION_TYPES } from '../../domain/verification.ts';
+import {
+  DOCUMENT_TYPES,
+  VERIFICATION_DECISIONS,
+  VERIFICATION_PROVIDERS,
+  VERIFICATION_STATUSES,
+  VERIFICATION_TYPES,
+} from '../../domain/verification.ts';
 import { country, EXAMPLE_ID, email, id, objectId, optional, phone, text, timestamp } from './common.ts';
 
 const NAME_LENGTH_MAX = 140;
@@ -23,15 +29,24 @@ export const StartVerificationRequest = z
 export const CompleteVerificationRequest = z
   .strictObject({
     status: z.enum(VERIFICATION_DECISIONS).meta({ example: 'verified' }),
-    verified_name: optional(text(1, NAME_LENGTH_MAX)).meta({ description: 'Only with `verified`.', example: 'Marcia Campbell' }),
-    rejection_reason: optional(text(1, REASON_LENGTH_MAX)).meta({ description: 'Exactly with `rejected`.', example: 'The document has expired.' }),
+    verified_name: optional(text(1, NAME_LENGTH_MAX)).meta({
+      description: 'Only with `verified`.',
+      example: 'Marcia Campbell',
+    }),
+    rejection_reason: optional(text(1, REASON_LENGTH_MAX)).meta({
+      description: 'Exactly with `rejected`.',
+      example: 'The document has expired.',
+    }),
   })
   .superRefine((body, context) => {
     const fault = (field: string, message: string, type?: string) =>
       context.addIssue({ code: 'custom', path: [field], message, ...(type === undefined ? {} : { params: { type } }) });
-    if (body.status === 'rejected' && body.rejection_reason === undefined) fault('rejection_reason', 'Field required', 'missing');
-    if (body.status === 'verified' && body.rejection_reason !== undefined) fault('rejection_reason', 'is allowed only when status is rejected');
-    if (body.status === 'rejected' && body.verified_name !== undefined) fault('verified_name', 'is allowed only when status is verified');
+    if (body.status === 'rejected' && body.rejection_reason === undefined)
+      fault('rejection_reason', 'Field required', 'missing');
+    if (body.status === 'verified' && body.rejection_reason !== undefined)
+      fault('rejection_reason', 'is allowed only when status is rejected');
+    if (body.status === 'rejected' && body.verified_name !== undefined)
+      fault('verified_name', 'is allowed only when status is verified');
   })
   .meta({ id: 'CompleteVerificationRequest', example: { status: 'verified', verified_name: 'Marcia Campbell' } });
 
@@ -40,7 +55,10 @@ const COMPATIBILITY = 'Kept for compatibility and never used: contact data is th
 export const CreateIdverifyApplicantRequest = z
   .strictObject({
     ...subject,
-    level_name: optional(text(1, LEVEL_LENGTH_MAX)).meta({ description: "The provider's name for what it is to check.", example: 'basic-kyc-level' }),
+    level_name: optional(text(1, LEVEL_LENGTH_MAX)).meta({
+      description: "The provider's name for what it is to check.",
+      example: 'basic-kyc-level',
+    }),
     email: optional(email()).meta({ description: COMPATIBILITY }),
     phone: optional(phone()).meta({ description: COMPATIBILITY }),
     country: optional(country()).meta({ description: COMPATIBILITY }),
@@ -80,7 +98,10 @@ export const IdverifyApplicantResponse = z
   .object({
     verification_id: objectId(),
     applicant_id: z.string().meta({ example: '65c1f0a7d2b94e1f3c8a7b60' }),
-    sdk_access_token: z.string().meta({ description: "For the provider's widget; stored nowhere. Ask again for a new one.", example: '<sdk_access_token>' }),
+    sdk_access_token: z.string().meta({
+      description: "For the provider's widget; stored nowhere. Ask again for a new one.",
+      example: '<sdk_access_token>',
+    }),
     sdk_access_token_expires_at: timestamp(),
     provider: z.literal('idverify'),
     simulation: z.boolean(),

@@ -12,23 +12,40 @@ const address = () =>
     .refine(hasRightChecksum, { error: 'must have a right EIP-55 checksum, or be in one case' })
     .meta({ example: EXAMPLE });
 
-const Signer = z.strictObject({ address: address(), label: optional(text(1, WALLET_LIMITS.labelLengthMax)).meta({ example: 'Treasury' }) });
+const Signer = z.strictObject({
+  address: address(),
+  label: optional(text(1, WALLET_LIMITS.labelLengthMax)).meta({ example: 'Treasury' }),
+});
 
 export const CreateWalletRequest = z
   .strictObject({
     name: text(1, WALLET_LIMITS.nameLengthMax).meta({ example: 'Payout treasury' }),
-    signers: z.array(Signer).min(1, { abort: true }).max(WALLET_LIMITS.signersMax).meta({ description: 'Distinct addresses.' }),
-    threshold: z.int().min(1).max(WALLET_LIMITS.signersMax).meta({ description: 'How many signers have to agree; at most all of them.', example: 1 }),
+    signers: z
+      .array(Signer)
+      .min(1, { abort: true })
+      .max(WALLET_LIMITS.signersMax)
+      .meta({ description: 'Distinct addresses.' }),
+    threshold: z
+      .int()
+      .min(1)
+      .max(WALLET_LIMITS.signersMax)
+      .meta({ description: 'How many signers have to agree; at most all of them.', example: 1 }),
     network: optional(z.enum(WALLET_NETWORKS)).meta({ description: '`ethereum` when not given.' }),
   })
   .superRefine(({ signers, threshold }, context) => {
     const places = new Map<string, number>();
     for (const [place, signer] of signers.entries()) {
       const key = signer.address.toLowerCase();
-      if (places.has(key)) context.addIssue({ code: 'custom', path: ['signers', place, 'address'], message: 'must be no other signer of this wallet' });
+      if (places.has(key))
+        context.addIssue({
+          code: 'custom',
+          path: ['signers', place, 'address'],
+          message: 'must be no other signer of this wallet',
+        });
       places.set(key, place);
     }
-    if (threshold > signers.length) context.addIssue({ code: 'custom', path: ['threshold'], message: 'must be at most the number of signers' });
+    if (threshold > signers.length)
+      context.addIssue({ code: 'custom', path: ['threshold'], message: 'must be at most the number of signers' });
   })
   .meta({ id: 'CreateWalletRequest' });
 
@@ -38,7 +55,10 @@ export const WalletResponse = z
     org_id: objectId(),
     name: z.string().meta({ example: 'Payout treasury' }),
     network: z.enum(WALLET_NETWORKS),
-    address: z.string().meta({ description: 'Determined by organization, signers, threshold, network and name. Nothing is deployed there.', example: EXAMPLE }),
+    address: z.string().meta({
+      description: 'Determined by organization, signers, threshold, network and name. Nothing is deployed there.',
+      example: EXAMPLE,
+    }),
     signers: z.array(z.object({ address: z.string(), label: z.string().nullable() })),
     threshold: z.int().meta({ example: 1 }),
     type: z.literal('multisig'),

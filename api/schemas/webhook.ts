@@ -24,7 +24,8 @@ const url = () =>
       if (fault) context.addIssue({ code: 'custom', message: fault });
     })
     .meta({
-      description: 'HTTPS, port 443 or at least 1024, a public host by name, without credentials or fragment. Checked again at each connection.',
+      description:
+        'HTTPS, port 443 or at least 1024, a public host by name, without credentials or fragment. Checked again at each connection.',
       example: EXAMPLE_URL,
     });
 
@@ -34,7 +35,10 @@ const eventTypes = () =>
     .min(1)
     .max(FILTERS.length)
     .transform((types) => [...new Set(types)])
-    .meta({ description: '`*` stands for every type, those of the future included.', example: ['settlement.settled', 'settlement.failed'] });
+    .meta({
+      description: '`*` stands for every type, those of the future included.',
+      example: ['settlement.settled', 'settlement.failed'],
+    });
 
 const description = () => text(1, DESCRIPTION_LENGTH_MAX).meta({ example: EXAMPLE_DESCRIPTION });
 
@@ -47,7 +51,10 @@ export const UpdateWebhookRequest = z
     url: url().optional(),
     event_types: eventTypes().optional(),
     description: description().nullish(),
-    status: z.enum(WEBHOOK_STATUSES).optional().meta({ description: '`disabled` skips what is pending; `enabled` starts again with a clean record.' }),
+    status: z
+      .enum(WEBHOOK_STATUSES)
+      .optional()
+      .meta({ description: '`disabled` skips what is pending; `enabled` starts again with a clean record.' }),
   })
   .meta({ id: 'UpdateWebhookRequest', description: 'Fields that are present replace, `null` clears the description.' });
 
@@ -58,28 +65,37 @@ const webhook = {
   event_types: z.array(z.enum(FILTERS)),
   description: z.string().nullable().meta({ example: EXAMPLE_DESCRIPTION }),
   status: z.enum(WEBHOOK_STATUSES),
-  disabled_reason: z
-    .enum(DISABLED_REASONS)
-    .nullable()
-    .meta({ description: '`requested` by you, `gone`: the endpoint answered 410, `failing`: nothing but failure for 5 days.' }),
+  disabled_reason: z.enum(DISABLED_REASONS).nullable().meta({
+    description: '`requested` by you, `gone`: the endpoint answered 410, `failing`: nothing but failure for 5 days.',
+  }),
   created_at: timestamp(),
   updated_at: timestamp(),
 };
 
 const secret = () =>
-  z.string().meta({ description: 'Signs the deliveries. It is shown this once; keep it server-side.', example: 'whsec_<base64 of 32 bytes>' });
+  z.string().meta({
+    description: 'Signs the deliveries. It is shown this once; keep it server-side.',
+    example: 'whsec_<base64 of 32 bytes>',
+  });
 
 export const WebhookResponse = z.object(webhook).meta({ id: 'WebhookResponse' });
 export const WebhookCreatedResponse = z.object({ ...webhook, secret: secret() }).meta({ id: 'WebhookCreatedResponse' });
 export const WebhookRotatedResponse = z
-  .object({ ...webhook, secret: secret(), previous_secret_expires_at: timestamp().meta({ description: 'Until then the previous secret signs as well.' }) })
+  .object({
+    ...webhook,
+    secret: secret(),
+    previous_secret_expires_at: timestamp().meta({ description: 'Until then the previous secret signs as well.' }),
+  })
   .meta({ id: 'WebhookRotatedResponse' });
 
 export const WebhookDeliveryResponse = z
   .object({
     delivery_id: objectId(),
     webhook_id: objectId(),
-    event_id: z.string().meta({ description: 'What the subscriber sees as `webhook-id`; the same at every attempt.', example: EXAMPLE_ID }),
+    event_id: z.string().meta({
+      description: 'What the subscriber sees as `webhook-id`; the same at every attempt.',
+      example: EXAMPLE_ID,
+    }),
     event_type: z.enum(EVENT_TYPES),
     status: z.enum(DELIVERY_STATUSES),
     attempts: z.array(
@@ -89,7 +105,10 @@ export const WebhookDeliveryResponse = z
         outcome: z.enum(ATTEMPT_OUTCOMES),
         response_status: z.int().nullable(),
         duration_ms: z.int().nullable(),
-        error: z.enum(ATTEMPT_ERRORS).nullable().meta({ description: 'Why it failed, as a word; of the answer itself nothing is kept.' }),
+        error: z
+          .enum(ATTEMPT_ERRORS)
+          .nullable()
+          .meta({ description: 'Why it failed, as a word; of the answer itself nothing is kept.' }),
       }),
     ),
     next_attempt_at: timestamp().nullable(),

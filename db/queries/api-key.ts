@@ -11,7 +11,10 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
-export type NewApiKey = Pick<ApiKey, 'keyId' | 'orgId' | 'name' | 'scope' | 'environment' | 'prefix' | 'createdAt' | 'expiresAt'> & {
+export type NewApiKey = Pick<
+  ApiKey,
+  'keyId' | 'orgId' | 'name' | 'scope' | 'environment' | 'prefix' | 'createdAt' | 'expiresAt'
+> & {
   readonly keyHash: Buffer;
   readonly pepperId: string;
 };
@@ -20,11 +23,17 @@ const toApiKey = ({ keyHash: _hash, pepperId: _pepper, ...row }: ApiKeyRow): Api
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
 /** The active key with one of these hashes, one for each pepper, in this environment, expired or not; undefined for every other. */
-export async function findActiveApiKey(db: Queryable, keyHashes: readonly Buffer[], environment: EnvironmentName): Promise<ApiKeyRow | undefined> {
+export async function findActiveApiKey(
+  db: Queryable,
+  keyHashes: readonly Buffer[],
+  environment: EnvironmentName,
+): Promise<ApiKeyRow | undefined> {
   const [row] = await db
     .select()
     .from(apiKeys)
-    .where(and(inArray(apiKeys.keyHash, [...keyHashes]), eq(apiKeys.status, 'active'), eq(apiKeys.environment, environment)))
+    .where(
+      and(inArray(apiKeys.keyHash, [...keyHashes]), eq(apiKeys.status, 'active'), eq(apiKeys.environment, environment)),
+    )
     .limit(1);
   return row;
 }
@@ -60,16 +69,29 @@ export async function getApiKey(db: Queryable, orgId: string, keyId: string): Pr
 export async function listApiKeys(db: Database, orgId: string, page: Page): Promise<Paged<ApiKey>> {
   const ofOrganization = eq(apiKeys.orgId, orgId);
   const [rows, [total]] = await Promise.all([
-    db.select().from(apiKeys).where(ofOrganization).orderBy(desc(apiKeys.createdAt), desc(apiKeys.keyId)).limit(page.limit).offset(page.offset),
+    db
+      .select()
+      .from(apiKeys)
+      .where(ofOrganization)
+      .orderBy(desc(apiKeys.createdAt), desc(apiKeys.keyId))
+      .limit(page.limit)
+      .offset(page.offset),
     db.select({ count: count() }).from(apiKeys).where(ofOrganization),
   ]);
   return { items: rows.map(toApiKey), total: total?.count ?? 0 };
 }
 
 /** How many keys that still work hang on each pepper, on null where it is not known. */
-export async function countKeysByPepper(db: Queryable, at: Date): Promise<{ readonly pepperId: string | null; readonly count: number }[]> {
+export async function countKeysByPepper(
+  db: Queryable,
+  at: Date,
+): Promise<{ readonly pepperId: string | null; readonly count: number }[]> {
   const working = and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
-  return await db.select({ pepperId: apiKeys.pepperId, count: count() }).from(apiKeys).where(working).groupBy(apiKeys.pepperId);
+  return await db
+    .select({ pepperId: apiKeys.pepperId, count: count() })
+    .from(apiKeys)
+    .where(working)
+    .groupBy(apiKeys.pepperId);
 }
 
 /** Whether the organization keeps a key of scope `full` that works at `at` when it loses this one. */

@@ -14,12 +14,20 @@ export async function insertAuditEntry(tx: Tx, orgId: string | null, entry: Audi
 }
 
 /** Several at once, in one statement. */
-export async function insertAuditEntries(tx: Tx, entries: readonly (AuditEntry & { readonly orgId: string | null })[]): Promise<void> {
-  if (entries.length > 0) await tx.insert(auditEntries).values(entries.map((entry) => ({ ...entry, auditId: newId() })));
+export async function insertAuditEntries(
+  tx: Tx,
+  entries: readonly (AuditEntry & { readonly orgId: string | null })[],
+): Promise<void> {
+  if (entries.length > 0)
+    await tx.insert(auditEntries).values(entries.map((entry) => ({ ...entry, auditId: newId() })));
 }
 
 /** The last time that this was done to an object whose id begins so. */
-export async function findLatestAuditEntry(db: Queryable, action: AuditAction, objectIdStart: string): Promise<AuditEntry | undefined> {
+export async function findLatestAuditEntry(
+  db: Queryable,
+  action: AuditAction,
+  objectIdStart: string,
+): Promise<AuditEntry | undefined> {
   const [entry] = await db
     .select()
     .from(auditEntries)

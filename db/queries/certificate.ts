@@ -9,13 +9,19 @@ import { postings, settlementTransitions } from '../schema/settlement.ts';
 export type CertificateRow = typeof certificates.$inferSelect;
 
 /** How many certificates have a signature with this header, which names the key that made it. */
-export async function countCertificatesByHeader(db: Queryable): Promise<{ readonly header: string; readonly count: number }[]> {
+export async function countCertificatesByHeader(
+  db: Queryable,
+): Promise<{ readonly header: string; readonly count: number }[]> {
   const header = sql<string>`split_part(${certificates.signature}, '.', 1)`;
   return await db.select({ header, count: count() }).from(certificates).groupBy(header);
 }
 
 /** The certificate, where the organization owns it. */
-export async function findCertificate(db: Queryable, orgId: string, certId: string): Promise<CertificateRow | undefined> {
+export async function findCertificate(
+  db: Queryable,
+  orgId: string,
+  certId: string,
+): Promise<CertificateRow | undefined> {
   const [row] = await db
     .select()
     .from(certificates)
@@ -29,10 +35,20 @@ export async function findCertificate(db: Queryable, orgId: string, certId: stri
  *
  * @returns the certificate that is stored, and whether this call stored it
  */
-export async function insertCertificate(tx: Tx, certificate: CertificateRow): Promise<{ readonly certificate: CertificateRow; readonly inserted: boolean }> {
-  const inserted = await tx.insert(certificates).values(certificate).onConflictDoNothing().returning({ certId: certificates.certId });
+export async function insertCertificate(
+  tx: Tx,
+  certificate: CertificateRow,
+): Promise<{ readonly certificate: CertificateRow; readonly inserted: boolean }> {
+  const inserted = await tx
+    .insert(certificates)
+    .values(certificate)
+    .onConflictDoNothing()
+    .returning({ certId: certificates.certId });
   if (inserted.length === 1) return { certificate, inserted: true };
-  return { certificate: await getSettlementCertificate(tx, certificate.orgId, certificate.settlementId), inserted: false };
+  return {
+    certificate: await getSettlementCertificate(tx, certificate.orgId, certificate.settlementId),
+    inserted: false,
+  };
 }
 
 /** @throws when the settlement has none: its id is then another settlement's, which no digest gives twice */
@@ -67,7 +83,12 @@ export async function listCertificateFacts(tx: Tx, settlementId: string): Promis
 /** A settlement's journal by step and line, in an order that depends on no locale. */
 export async function listPostings(db: Queryable, settlementId: string): Promise<StepPosting[]> {
   return await db
-    .select({ step: postings.step, account: postings.account, currency: postings.currency, amountMinor: postings.amountMinor })
+    .select({
+      step: postings.step,
+      account: postings.account,
+      currency: postings.currency,
+      amountMinor: postings.amountMinor,
+    })
     .from(postings)
     .where(eq(postings.settlementId, settlementId))
     .orderBy(sql`${postings.step} COLLATE "C"`, asc(postings.line));

@@ -9,7 +9,12 @@ import { consumerSessions, consumers } from '../schema/consumer.ts';
 import { insertOrganization } from './organization.ts';
 
 /** Who proved this contact, made with a tenant of its own the first time. The caller has locked the contact. */
-export async function findOrInsertConsumer(tx: Tx, contact: Contact, environment: EnvironmentName, at: Date): Promise<Consumer> {
+export async function findOrInsertConsumer(
+  tx: Tx,
+  contact: Contact,
+  environment: EnvironmentName,
+  at: Date,
+): Promise<Consumer> {
   const column = contact.channel === 'email' ? consumers.email : consumers.phone;
   const [known] = await tx
     .select()
@@ -54,5 +59,11 @@ export async function endSession(db: Queryable, consumerId: string, sessionId: s
   await db
     .update(consumerSessions)
     .set({ endedAt: at })
-    .where(and(eq(consumerSessions.consumerId, consumerId), eq(consumerSessions.sessionId, sessionId), isNull(consumerSessions.endedAt)));
+    .where(
+      and(
+        eq(consumerSessions.consumerId, consumerId),
+        eq(consumerSessions.sessionId, sessionId),
+        isNull(consumerSessions.endedAt),
+      ),
+    );
 }

@@ -4,7 +4,13 @@
  */
 import { and, asc, eq, inArray } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import { type Evidence, type EvidenceKind, type EvidenceProvider, foldFunding, receive } from '../../domain/evidence.ts';
+import {
+  type Evidence,
+  type EvidenceKind,
+  type EvidenceProvider,
+  foldFunding,
+  receive,
+} from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { collectionPostings, surplusPostings } from '../../domain/posting.ts';
 import type { Failure, Settlement } from '../../domain/settlement.ts';
@@ -25,7 +31,8 @@ export type ProviderEvent = {
 };
 
 /** What a sealed body is bound to; it opens for no other event. */
-export const providerEventBinding = (provider: string, eventId: string): string => `provider_event.body:${provider}:${eventId}`;
+export const providerEventBinding = (provider: string, eventId: string): string =>
+  `provider_event.body:${provider}:${eventId}`;
 
 /**
  * Stores a verified event once.
@@ -34,7 +41,11 @@ export const providerEventBinding = (provider: string, eventId: string): string 
  * @throws DomainError `provider_event_conflict` when its id was seen with other bytes
  */
 export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise<boolean> {
-  const inserted = await tx.insert(providerEvents).values(event).onConflictDoNothing().returning({ eventId: providerEvents.eventId });
+  const inserted = await tx
+    .insert(providerEvents)
+    .values(event)
+    .onConflictDoNothing()
+    .returning({ eventId: providerEvents.eventId });
   if (inserted.length === 1) return true;
   const [stored] = await tx
     .select({ bodySha256: providerEvents.bodySha256 })
@@ -45,7 +56,11 @@ export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise
 }
 
 /** Whether an event was stored before, and applied to something. */
-export async function findProviderEvent(tx: Tx, provider: string, eventId: string): Promise<{ matched: boolean } | undefined> {
+export async function findProviderEvent(
+  tx: Tx,
+  provider: string,
+  eventId: string,
+): Promise<{ matched: boolean } | undefined> {
   const [stored] = await tx
     .select({ matched: providerEvents.matched })
     .from(providerEvents)
@@ -76,7 +91,13 @@ export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<
  * @param at on the settlement's own clock
  * @returns whether there is something to fold, for which the settlement's workflow is to be rung
  */
-export async function recordEvidence(tx: Tx, settlement: Settlement, given: NewEvidence, at: Date, requestId: string): Promise<boolean> {
+export async function recordEvidence(
+  tx: Tx,
+  settlement: Settlement,
+  given: NewEvidence,
+  at: Date,
+  requestId: string,
+): Promise<boolean> {
   const evidenceId = newId();
   const reception = receive(settlement, { evidenceId, ...given });
   const inserted = await tx
@@ -86,24 +107,49 @@ export async function recordEvidence(tx: Tx, settlement: Settlement, given: NewE
     .returning({ evidenceId: evidence.evidenceId });
   if (inserted.length === 0) return false;
   if (reception.surplus) await bookSurplus(tx, settlement, evidenceId, given.amountMinor, at);
-  if (reception.exception) await recordException(tx, settlement, { type: reception.exception, at, evidenceId, requestId });
+  if (reception.exception)
+    await recordException(tx, settlement, { type: reception.exception, at, evidenceId, requestId });
   return reception.pending;
 }
 
 /** Records evidence and rings the settlement's workflow about it. */
-export async function recordEvidenceAndRing(tx: Tx, settlement: Settlement, given: NewEvidence, at: Date, requestId: string): Promise<void> {
+export async function recordEvidenceAndRing(
+  tx: Tx,
+  settlement: Settlement,
+  given: NewEvidence,
+  at: Date,
+  requestId: string,
+): Promise<void> {
   const pending = await recordEvidence(tx, settlement, given, at, requestId);
   if (pending) await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', requestId));
 }
 
-async function bookSurplus(tx: Tx, settlement: Settlement, evidenceId: string, amountMinor: bigint | null, at: Date): Promise<void> {
-  await insertPostings(tx, settlement.settlementId, `surplus:${evidenceId}`, surplusPostings(settlement, amountMinor ?? 0n), at);
+async function bookSurplus(
+  tx: Tx,
+  settlement: Settlement,
+  evidenceId: string,
+  amountMinor: bigint | null,
+  at: Date,
+): Promise<void> {
+  await insertPostings(
+    tx,
+    settlement.settlementId,
+    `surplus:${evidenceId}`,
+    surplusPostings(settlement, amountMinor ?? 0n),
+    at,
+  );
 }
 
 /** Evidence that waits to be folded, oldest first. */
 export async function listPendingEvidence(tx: Tx, settlementId: string): Promise<Evidence[]> {
   return await tx
-    .select({ evidenceId: evidence.evidenceId, kind: evidence.kind, amountMinor: evidence.amountMinor, currency: evidence.currency, failure: evidence.failure })
+    .select({
+      evidenceId: evidence.evidenceId,
+      kind: evidence.kind,
+      amountMinor: evidence.amountMinor,
+      currency: evidence.currency,
+      failure: evidence.failure,
+    })
     .from(evidence)
     .where(and(eq(evidence.settlementId, settlementId), eq(evidence.pending, true)))
     .orderBy(asc(evidence.position));
@@ -130,7 +176,13 @@ export async function foldCollections(
 ): Promise<{ settlement: Settlement; outcome: ReturnType<typeof foldFunding>['outcome'] }> {
   const funding = foldFunding(settlement, await listPendingEvidence(tx, settlement.settlementId));
   for (const applied of funding.applied) {
-    await insertPostings(tx, settlement.settlementId, `collection:${applied.evidenceId}`, collectionPostings(settlement, applied.amountMinor), at);
+    await insertPostings(
+      tx,
+      settlement.settlementId,
+      `collection:${applied.evidenceId}`,
+      collectionPostings(settlement, applied.amountMinor),
+      at,
+    );
   }
   const folded = funding.applied.map((applied) => applied.evidenceId);
   await markFolded(tx, funding.outcome ? [...folded, funding.outcome.evidenceId] : folded);
@@ -145,6 +197,7 @@ export async function receiveLeftovers(tx: Tx, settlement: Settlement, at: Date)
     if (reception.pending) continue;
     await markFolded(tx, [pending.evidenceId]);
     if (reception.surplus) await bookSurplus(tx, settlement, pending.evidenceId, pending.amountMinor, at);
-    if (reception.exception) await recordException(tx, settlement, { type: reception.exception, at, evidenceId: pending.evidenceId });
+    if (reception.exception)
+      await recordException(tx, settlement, { type: reception.exception, at, evidenceId: pending.evidenceId });
   }
 }

@@ -17,18 +17,33 @@ import { launchGateApprovals, launchGateEvidence } from '../schema/gate.ts';
  *
  * @throws whatever the database throws: who asks decides that unreadable means closed
  */
-export async function listGateEvidence(db: Queryable, environment: EnvironmentName, corridor?: CorridorId): Promise<GateEvidence[]> {
-  const inScope = and(eq(launchGateEvidence.environment, environment), corridor === undefined ? undefined : eq(launchGateEvidence.corridor, corridor));
+export async function listGateEvidence(
+  db: Queryable,
+  environment: EnvironmentName,
+  corridor?: CorridorId,
+): Promise<GateEvidence[]> {
+  const inScope = and(
+    eq(launchGateEvidence.environment, environment),
+    corridor === undefined ? undefined : eq(launchGateEvidence.corridor, corridor),
+  );
   const rows = await db
     .select({ evidence: launchGateEvidence, approval: launchGateApprovals })
     .from(launchGateEvidence)
     .leftJoin(launchGateApprovals, eq(launchGateApprovals.evidenceId, launchGateEvidence.evidenceId))
     .where(inScope)
-    .orderBy(asc(launchGateEvidence.recordedAt), asc(launchGateEvidence.evidenceId), asc(launchGateApprovals.approvedAt));
+    .orderBy(
+      asc(launchGateEvidence.recordedAt),
+      asc(launchGateEvidence.evidenceId),
+      asc(launchGateApprovals.approvedAt),
+    );
   const found = new Map<string, GateEvidence>();
   for (const { evidence, approval } of rows) {
     const approvals = found.get(evidence.evidenceId)?.approvals ?? [];
-    found.set(evidence.evidenceId, { ...evidence, sha256: evidence.sha256.toString('hex'), approvals: approval ? [...approvals, approval] : approvals });
+    found.set(evidence.evidenceId, {
+      ...evidence,
+      sha256: evidence.sha256.toString('hex'),
+      approvals: approval ? [...approvals, approval] : approvals,
+    });
   }
   return [...found.values()];
 }
@@ -46,7 +61,8 @@ async function lockGates(tx: Tx, environment: string, corridor: string): Promise
   await tx.execute(sql`SELECT pg_advisory_xact_lock(${lockOf(environment, corridor)})`);
 }
 
-const lockOf = (environment: string, corridor: string): SQL => sql`hashtextextended(${`launch_gate ${environment} ${corridor}`}, 0)`;
+const lockOf = (environment: string, corridor: string): SQL =>
+  sql`hashtextextended(${`launch_gate ${environment} ${corridor}`}, 0)`;
 
 export type NewGateEvidence = {
   readonly gate: Gate;
@@ -64,8 +80,22 @@ export async function recordGateEvidence(tx: Tx, given: NewGateEvidence): Promis
   const evidenceId = newId();
   const { gate, environment, corridor, reference, sha256, operator, at, expiresAt } = given;
   await lockGates(tx, environment, corridor);
-  await tx.insert(launchGateEvidence).values({ evidenceId, gate, environment, corridor, reference, sha256, recordedBy: operator, recordedAt: at, expiresAt });
-  await audit(tx, 'gate_record', evidenceId, { operator, at, note: `${gate} ${corridor} in ${environment} until ${expiresAt.toISOString()}: ${reference}` });
+  await tx.insert(launchGateEvidence).values({
+    evidenceId,
+    gate,
+    environment,
+    corridor,
+    reference,
+    sha256,
+    recordedBy: operator,
+    recordedAt: at,
+    expiresAt,
+  });
+  await audit(tx, 'gate_record', evidenceId, {
+    operator,
+    at,
+    note: `${gate} ${corridor} in ${environment} until ${expiresAt.toISOString()}: ${reference}`,
+  });
   return evidenceId;
 }
 
@@ -77,7 +107,12 @@ export type GateAct = { readonly operator: string; readonly at: Date; readonly n
  *
  * @throws DomainError `not_found`; `state_conflict` with `current_state` `approved`, `revoked` or `expired`
  */
-export async function approveGateEvidence(tx: Tx, environment: EnvironmentName, evidenceId: string, act: GateAct): Promise<void> {
+export async function approveGateEvidence(
+  tx: Tx,
+  environment: EnvironmentName,
+  evidenceId: string,
+  act: GateAct,
+): Promise<void> {
   const evidence = await lockGateEvidence(tx, environment, evidenceId);
   if (evidence.revokedAt !== null) throw refusal('revoked', 'The evidence was revoked.');
   if (evidence.expiresAt <= act.at) throw refusal('expired', 'The evidence has expired.');
@@ -96,7 +131,12 @@ export async function approveGateEvidence(tx: Tx, environment: EnvironmentName, 
  *
  * @throws DomainError `not_found`; `state_conflict` with `current_state` `revoked`
  */
-export async function revokeGateEvidence(tx: Tx, environment: EnvironmentName, evidenceId: string, act: GateAct): Promise<void> {
+export async function revokeGateEvidence(
+  tx: Tx,
+  environment: EnvironmentName,
+  evidenceId: string,
+  act: GateAct,
+): Promise<void> {
   const { corridor } = await lockGateEvidence(tx, environment, evidenceId);
   await lockGates(tx, environment, corridor);
   const revoked = await tx
@@ -122,5 +162,7 @@ async function lockGateEvidence(tx: Tx, environment: EnvironmentName, evidenceId
 const refusal = (state: string, detail: string) => new DomainError('state_conflict', { current_state: state }, detail);
 
 async function audit(tx: Tx, action: AuditAction, evidenceId: string, { operator, at, note }: GateAct): Promise<void> {
-  await tx.insert(auditEntries).values({ auditId: newId(), orgId: null, objectId: evidenceId, action, operator, note, at });
+  await tx
+    .insert(auditEntries)
+    .values({ auditId: newId(), orgId: null, objectId: evidenceId, action, operator, note, at });
 }

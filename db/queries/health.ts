@@ -3,6 +3,8 @@ import type { Queryable } from '../client.ts';
 
 /** How many migrations this database has; throws when it has never been migrated or cannot be reached. */
 export async function countAppliedMigrations(db: Queryable): Promise<number> {
-  const { rows } = await db.execute<{ applied: number }>(sql`SELECT count(*)::int AS applied FROM drizzle.__drizzle_migrations`);
+  const { rows } = await db.execute<{ applied: number }>(
+    sql`SELECT count(*)::int AS applied FROM drizzle.__drizzle_migrations`,
+  );
   return rows[0]?.applied ?? 0;
 }

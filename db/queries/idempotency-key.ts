@@ -14,8 +14,16 @@ export type BoundKey = typeof idempotencyKeys.$inferSelect;
 export type CommandFingerprint = { readonly requestHash: Buffer; readonly fieldDigests: Record<string, string> };
 
 /** @param route the route's template, so that one key never serves two operations */
-export function fingerprintOf(command: { method: string; route: string; bytes: Buffer; fields: Readonly<Record<string, unknown>> }): CommandFingerprint {
-  const requestHash = createHash('sha256').update(`${command.method}\0${command.route}\0`).update(command.bytes).digest();
+export function fingerprintOf(command: {
+  method: string;
+  route: string;
+  bytes: Buffer;
+  fields: Readonly<Record<string, unknown>>;
+}): CommandFingerprint {
+  const requestHash = createHash('sha256')
+    .update(`${command.method}\0${command.route}\0`)
+    .update(command.bytes)
+    .digest();
   const fieldDigests = Object.fromEntries(
     Object.entries(command.fields).map(([name, value]) => [
       name,
@@ -31,7 +39,9 @@ export function fingerprintOf(command: { method: string; route: string; bytes: B
 /** The top-level fields in which two commands differ, by name; empty when only the bytes do. */
 export function mismatchOf(bound: CommandFingerprint, given: CommandFingerprint): string[] {
   const names = new Set([...Object.keys(bound.fieldDigests), ...Object.keys(given.fieldDigests)]);
-  return [...names].filter((name) => bound.fieldDigests[name] !== given.fieldDigests[name]).sort((one, other) => (one < other ? -1 : 1));
+  return [...names]
+    .filter((name) => bound.fieldDigests[name] !== given.fieldDigests[name])
+    .sort((one, other) => (one < other ? -1 : 1));
 }
 
 export async function findIdempotencyKey(db: Queryable, orgId: string, key: string): Promise<BoundKey | undefined> {
@@ -45,6 +55,10 @@ export async function findIdempotencyKey(db: Queryable, orgId: string, key: stri
 
 /** Binds a key; false when another command, committed meanwhile, bound it first. */
 export async function bindIdempotencyKey(tx: Tx, bound: BoundKey): Promise<boolean> {
-  const inserted = await tx.insert(idempotencyKeys).values(bound).onConflictDoNothing().returning({ key: idempotencyKeys.key });
+  const inserted = await tx
+    .insert(idempotencyKeys)
+    .values(bound)
+    .onConflictDoNothing()
+    .returning({ key: idempotencyKeys.key });
   return inserted.length === 1;
 }

@@ -7,7 +7,12 @@ import type { Queryable } from '../client.ts';
 
 export type StateCounts = {
   /** Settlements that are not at an end; `oldestSeconds` since the longest-standing of them entered the state. */
-  readonly open: readonly { readonly status: SettlementStatus; readonly count: number; readonly oldestSeconds: number; readonly overdue: number }[];
+  readonly open: readonly {
+    readonly status: SettlementStatus;
+    readonly count: number;
+    readonly oldestSeconds: number;
+    readonly overdue: number;
+  }[];
   readonly finishedLastHour: readonly { readonly status: SettlementStatus; readonly count: number }[];
   readonly outbox: readonly { readonly kind: OutboxKind; readonly count: number; readonly oldestSeconds: number }[];
   readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];

@@ -34,7 +34,12 @@ export type StuckOutboxRow = {
   readonly lastError: string | null;
   readonly since: Date;
 };
-export type LateDelivery = { readonly deliveryId: string; readonly webhookId: string; readonly orgId: string; readonly dueAt: Date };
+export type LateDelivery = {
+  readonly deliveryId: string;
+  readonly webhookId: string;
+  readonly orgId: string;
+  readonly dueAt: Date;
+};
 
 /** A state in which nothing is waited for is left within moments; longer than this and nobody works on it. */
 const UNATTENDED_MS = 5 * 60_000;
@@ -94,16 +99,25 @@ export async function listLateDeliveries(db: Queryable, now: Date, limit: number
   const rows = await db
     .select({ deliveryId, webhookId, orgId, dueAt: nextAttemptAt })
     .from(webhookDeliveries)
-    .where(sql`${webhookDeliveries.status} = 'pending' AND ${webhookDeliveries.waitingSince} IS NULL AND ${nextAttemptAt} < ${latest.toISOString()}`)
+    .where(
+      sql`${webhookDeliveries.status} = 'pending' AND ${webhookDeliveries.waitingSince} IS NULL AND ${nextAttemptAt} < ${latest.toISOString()}`,
+    )
     .orderBy(asc(nextAttemptAt), asc(deliveryId))
     .limit(limit);
   return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
 }
 
 /** Whose delivery it is, for who has nothing but its id. */
-export async function findDeliveryOwner(db: Queryable, deliveryId: string): Promise<{ orgId: string; webhookId: string } | undefined> {
+export async function findDeliveryOwner(
+  db: Queryable,
+  deliveryId: string,
+): Promise<{ orgId: string; webhookId: string } | undefined> {
   const { orgId, webhookId } = webhookDeliveries;
-  const [row] = await db.select({ orgId, webhookId }).from(webhookDeliveries).where(eq(webhookDeliveries.deliveryId, deliveryId)).limit(1);
+  const [row] = await db
+    .select({ orgId, webhookId })
+    .from(webhookDeliveries)
+    .where(eq(webhookDeliveries.deliveryId, deliveryId))
+    .limit(1);
   return row;
 }
 
@@ -117,7 +131,12 @@ const withDates = (row: WaitingSettlement): WaitingSettlement => ({
 export type OpenObject = { readonly orgId: string; readonly message: OutboxMessage };
 
 /** Settlements that are not at an end, in the order of their ids. */
-export async function listOpenSettlements(db: Queryable, after: string, limit: number, requestId: string): Promise<OpenObject[]> {
+export async function listOpenSettlements(
+  db: Queryable,
+  after: string,
+  limit: number,
+  requestId: string,
+): Promise<OpenObject[]> {
   const { settlementId, orgId, corridor, paymentMethod, status } = settlements;
   const rows = await db
     .select({ settlementId, orgId, corridor, paymentMethod })
@@ -129,7 +148,12 @@ export async function listOpenSettlements(db: Queryable, after: string, limit: n
 }
 
 /** Verifications that nobody has decided, in the order of their ids. */
-export async function listOpenVerifications(db: Queryable, after: string, limit: number, requestId: string): Promise<OpenObject[]> {
+export async function listOpenVerifications(
+  db: Queryable,
+  after: string,
+  limit: number,
+  requestId: string,
+): Promise<OpenObject[]> {
   const { verificationId, orgId, verificationType, provider, status } = verifications;
   const rows = await db
     .select({ verificationId, orgId, verificationType, provider })
@@ -141,7 +165,12 @@ export async function listOpenVerifications(db: Queryable, after: string, limit:
 }
 
 /** Deliveries that are not finished, in the order of their ids. None is attempted before its time. */
-export async function listOpenDeliveries(db: Queryable, after: string, limit: number, requestId: string): Promise<OpenObject[]> {
+export async function listOpenDeliveries(
+  db: Queryable,
+  after: string,
+  limit: number,
+  requestId: string,
+): Promise<OpenObject[]> {
   const { deliveryId, webhookId, orgId, generation, status } = webhookDeliveries;
   const rows = await db
     .select({ deliveryId, webhookId, orgId, generation })

@@ -21,5 +21,9 @@ export async function getOrganization(db: Queryable, orgId: string): Promise<Org
  * can still be written.
  */
 export async function lockOrganization(tx: Tx, orgId: string): Promise<void> {
-  await tx.select({ orgId: organizations.orgId }).from(organizations).where(eq(organizations.orgId, orgId)).for('no key update');
+  await tx
+    .select({ orgId: organizations.orgId })
+    .from(organizations)
+    .where(eq(organizations.orgId, orgId))
+    .for('no key update');
 }

@@ -31,7 +31,9 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
   return await db
     .update(outbox)
     .set({ attempts: sql`${outbox.attempts} + 1`, dueAt: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
-    .where(sql`${outbox.outboxId} IN (SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT ${limit} FOR UPDATE SKIP LOCKED)`)
+    .where(
+      sql`${outbox.outboxId} IN (SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT ${limit} FOR UPDATE SKIP LOCKED)`,
+    )
     .returning({
       outboxId: outbox.outboxId,
       kind: outbox.kind,
@@ -53,6 +55,9 @@ export async function postponeOutbox(db: Queryable, outboxIds: readonly number[]
   if (outboxIds.length === 0) return;
   await db
     .update(outbox)
-    .set({ lastError: reason, dueAt: sql`now() + make_interval(secs => least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(${outbox.attempts}, 10))))` })
+    .set({
+      lastError: reason,
+      dueAt: sql`now() + make_interval(secs => least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(${outbox.attempts}, 10))))`,
+    })
     .where(inArray(outbox.outboxId, [...outboxIds]));
 }

@@ -5,7 +5,14 @@
 import { and, count, desc, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import { type GivenBankDetails, lastFour, type Recipient, type RecipientChange, type RecipientDraft, verificationAfter } from '../../domain/recipient.ts';
+import {
+  type GivenBankDetails,
+  lastFour,
+  type Recipient,
+  type RecipientChange,
+  type RecipientDraft,
+  verificationAfter,
+} from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/recipient-resource.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
@@ -16,12 +23,17 @@ import { recordEvent } from './event.ts';
 type RecipientRow = typeof recipients.$inferSelect;
 
 const toRecipient = ({ accountNumberSealed: _sealed, ...row }: RecipientRow): Recipient => row;
-const owned = (orgId: string, recipientId: string) => and(eq(recipients.orgId, orgId), eq(recipients.recipientId, recipientId));
+const owned = (orgId: string, recipientId: string) =>
+  and(eq(recipients.orgId, orgId), eq(recipients.recipientId, recipientId));
 
 /** What a sealed account number is bound to; it opens for no other recipient. */
 export const accountNumberBinding = (recipientId: string): string => `recipient.account_number:${recipientId}`;
 
-function storedBankDetails(sealer: Sealer, recipientId: string, given: GivenBankDetails | null): Pick<RecipientRow, 'bankDetails' | 'accountNumberSealed'> {
+function storedBankDetails(
+  sealer: Sealer,
+  recipientId: string,
+  given: GivenBankDetails | null,
+): Pick<RecipientRow, 'bankDetails' | 'accountNumberSealed'> {
   if (given === null) return { bankDetails: null, accountNumberSealed: null };
   const { account_number: accountNumber, ...shown } = given;
   return {
@@ -31,7 +43,12 @@ function storedBankDetails(sealer: Sealer, recipientId: string, given: GivenBank
 }
 
 /** Writes a new recipient: active, unverified. */
-export async function insertRecipient(db: Queryable, orgId: string, draft: RecipientDraft, options: { sealer: Sealer; at: Date }): Promise<Recipient> {
+export async function insertRecipient(
+  db: Queryable,
+  orgId: string,
+  draft: RecipientDraft,
+  options: { sealer: Sealer; at: Date },
+): Promise<Recipient> {
   const recipientId = newId();
   const row: RecipientRow = {
     ...draft,
@@ -72,14 +89,25 @@ export async function lockRecipient(tx: Tx, orgId: string, recipientId: string):
 export async function listRecipients(db: Database, orgId: string, page: Page): Promise<Paged<Recipient>> {
   const ofOrganization = eq(recipients.orgId, orgId);
   const [rows, [total]] = await Promise.all([
-    db.select().from(recipients).where(ofOrganization).orderBy(desc(recipients.createdAt), desc(recipients.recipientId)).limit(page.limit).offset(page.offset),
+    db
+      .select()
+      .from(recipients)
+      .where(ofOrganization)
+      .orderBy(desc(recipients.createdAt), desc(recipients.recipientId))
+      .limit(page.limit)
+      .offset(page.offset),
     db.select({ count: count() }).from(recipients).where(ofOrganization),
   ]);
   return { items: rows.map(toRecipient), total: total?.count ?? 0 };
 }
 
 /** Changes a recipient that the caller has locked; a change of nothing leaves it as it is. */
-export async function changeRecipient(tx: Tx, recipient: Recipient, change: RecipientChange, options: { sealer: Sealer; at: Date }): Promise<Recipient> {
+export async function changeRecipient(
+  tx: Tx,
+  recipient: Recipient,
+  change: RecipientChange,
+  options: { sealer: Sealer; at: Date },
+): Promise<Recipient> {
   if (Object.keys(change).length === 0) return recipient;
   const { bankDetails, ...rest } = change;
   const [row] = await tx
@@ -97,7 +125,11 @@ export async function changeRecipient(tx: Tx, recipient: Recipient, change: Reci
 }
 
 /** Deactivates a recipient that the caller has locked, and tells of it; one that is inactive stays as it is. */
-export async function deactivateRecipient(tx: Tx, recipient: Recipient, options: { at: Date; requestId: string }): Promise<Recipient> {
+export async function deactivateRecipient(
+  tx: Tx,
+  recipient: Recipient,
+  options: { at: Date; requestId: string },
+): Promise<Recipient> {
   if (!recipient.isActive) return recipient;
   const { at, requestId } = options;
   const { orgId, recipientId } = recipient;

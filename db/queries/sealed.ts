@@ -28,12 +28,32 @@ export type SealedColumn = {
 const first = ([id = '']: readonly string[]): string => id;
 
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
-  { column: recipients.accountNumberSealed, key: [recipients.recipientId], bindingOf: (key) => accountNumberBinding(first(key)) },
-  { column: settlements.paymentTokenSealed, key: [settlements.settlementId], bindingOf: (key) => paymentTokenBinding(first(key)) },
+  {
+    column: recipients.accountNumberSealed,
+    key: [recipients.recipientId],
+    bindingOf: (key) => accountNumberBinding(first(key)),
+  },
+  {
+    column: settlements.paymentTokenSealed,
+    key: [settlements.settlementId],
+    bindingOf: (key) => paymentTokenBinding(first(key)),
+  },
   { column: webhooks.secretSealed, key: [webhooks.webhookId], bindingOf: (key) => webhookSecretBinding(first(key)) },
-  { column: webhooks.previousSecretSealed, key: [webhooks.webhookId], bindingOf: (key) => webhookSecretBinding(first(key)) },
-  { column: otpChallenges.contactSealed, key: [otpChallenges.challengeId], bindingOf: (key) => otpBinding('contact', first(key)) },
-  { column: otpChallenges.codeSealed, key: [otpChallenges.challengeId], bindingOf: (key) => otpBinding('code', first(key)) },
+  {
+    column: webhooks.previousSecretSealed,
+    key: [webhooks.webhookId],
+    bindingOf: (key) => webhookSecretBinding(first(key)),
+  },
+  {
+    column: otpChallenges.contactSealed,
+    key: [otpChallenges.challengeId],
+    bindingOf: (key) => otpBinding('contact', first(key)),
+  },
+  {
+    column: otpChallenges.codeSealed,
+    key: [otpChallenges.challengeId],
+    bindingOf: (key) => otpBinding('code', first(key)),
+  },
   {
     column: providerEvents.bodySealed,
     key: [providerEvents.provider, providerEvents.eventId],
@@ -45,8 +65,14 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
 export type SealedRow = { readonly key: readonly string[]; readonly text: string | null };
 
 /** The next rows in the order of their keys, those without text too; empty at the end. */
-export async function listSealed(db: Queryable, { column, key }: SealedColumn, after: readonly string[] | undefined, limit: number): Promise<SealedRow[]> {
-  const beyond = after === undefined ? sql`true` : sql`(${joined(key)}) > (${joined(after.map((part) => sql`${part}`))})`;
+export async function listSealed(
+  db: Queryable,
+  { column, key }: SealedColumn,
+  after: readonly string[] | undefined,
+  limit: number,
+): Promise<SealedRow[]> {
+  const beyond =
+    after === undefined ? sql`true` : sql`(${joined(key)}) > (${joined(after.map((part) => sql`${part}`))})`;
   const { rows } = await db.execute<SealedRow & Record<string, unknown>>(sql`
     SELECT ARRAY[${joined(key)}] AS key, ${column} AS text FROM ${column.table} WHERE ${beyond} ORDER BY ${joined(key)} LIMIT ${limit}`);
   return rows;
@@ -60,10 +86,18 @@ export type SealedChange = { readonly key: readonly string[]; readonly from: str
  *
  * @returns how many were replaced
  */
-export async function replaceSealed(db: Database, { column, key }: SealedColumn, changes: readonly SealedChange[]): Promise<number> {
+export async function replaceSealed(
+  db: Database,
+  { column, key }: SealedColumn,
+  changes: readonly SealedChange[],
+): Promise<number> {
   if (changes.length === 0) return 0;
   const names = key.map((_part, place) => sql.identifier(`key_${place}`));
-  const lists = [...key.map((_part, place) => changes.map((change) => change.key[place] ?? '')), changes.map(({ from }) => from), changes.map(({ to }) => to)];
+  const lists = [
+    ...key.map((_part, place) => changes.map((change) => change.key[place] ?? '')),
+    changes.map(({ from }) => from),
+    changes.map(({ to }) => to),
+  ];
   const same = (of: string) =>
     sql.join(
       key.map((part, place) => sql`${part} = ${sql.identifier(of)}.${names[place]}`),
@@ -83,7 +117,10 @@ export async function replaceSealed(db: Database, { column, key }: SealedColumn,
 }
 
 /** How many texts of this column are sealed by each key. */
-export async function countSealed(db: Queryable, { column }: SealedColumn): Promise<{ readonly keyId: string; readonly count: number }[]> {
+export async function countSealed(
+  db: Queryable,
+  { column }: SealedColumn,
+): Promise<{ readonly keyId: string; readonly count: number }[]> {
   const { rows } = await db.execute<{ keyId: string; count: number }>(sql`
     SELECT split_part(${column}, '.', 1) AS "keyId", count(*)::int AS count FROM ${column.table} WHERE ${column} IS NOT NULL GROUP BY 1`);
   return rows;

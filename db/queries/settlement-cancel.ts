@@ -27,7 +27,8 @@ export async function cancelSettlement(
   const settlement = await lockSettlement(tx, orgId, settlementId);
   if (!settlement) throw new DomainError('not_found');
   const decided = foldFunding(settlement, await listPendingEvidence(tx, settlementId)).outcome;
-  if (decided || !CANCELABLE_STATUSES.includes(settlement.status)) throw new DomainError('state_conflict', { current_state: settlement.status });
+  if (decided || !CANCELABLE_STATUSES.includes(settlement.status))
+    throw new DomainError('state_conflict', { current_state: settlement.status });
   const at = settlementTime(settlement, now);
   const { settlement: received } = await foldCollections(tx, settlement, at);
   const canceled = await moveSettlement(tx, received, { to: 'canceled', at, reason, requestId });

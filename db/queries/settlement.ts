@@ -8,8 +8,19 @@ import { EVENT_OF_STATUS } from '../../domain/event.ts';
 import type { ExceptionType } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import { type Posting, transitionPostings } from '../../domain/posting.ts';
-import { canMove, type Failure, type Settlement, type SettlementStatus, waitWindowMs } from '../../domain/settlement.ts';
-import { type SettlementException, type SettlementTransition, settlementDetail, settlementResource } from '../../domain/settlement-resource.ts';
+import {
+  canMove,
+  type Failure,
+  type Settlement,
+  type SettlementStatus,
+  waitWindowMs,
+} from '../../domain/settlement.ts';
+import {
+  type SettlementException,
+  type SettlementTransition,
+  settlementDetail,
+  settlementResource,
+} from '../../domain/settlement-resource.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
@@ -26,11 +37,17 @@ export const paymentTokenBinding = (settlementId: string): string => `settlement
 export async function insertSettlement(tx: Tx, accepted: Settlement, paymentTokenSealed: string | null): Promise<void> {
   const { settlementId, version, status, createdAt, requestId } = accepted;
   await tx.insert(settlements).values({ ...accepted, paymentTokenSealed });
-  await tx.insert(settlementTransitions).values({ settlementId, sequence: version, from: null, to: status, at: createdAt });
+  await tx
+    .insert(settlementTransitions)
+    .values({ settlementId, sequence: version, from: null, to: status, at: createdAt });
   await recordFirstEvent(tx, settlementEvent(accepted, EVENT_OF_STATUS[status], createdAt, requestId));
 }
 
-export async function findSettlement(db: Queryable, orgId: string, settlementId: string): Promise<Settlement | undefined> {
+export async function findSettlement(
+  db: Queryable,
+  orgId: string,
+  settlementId: string,
+): Promise<Settlement | undefined> {
   const [row] = await db
     .select()
     .from(settlements)
@@ -51,12 +68,20 @@ export async function lockSettlement(tx: Tx, orgId: string, settlementId: string
 
 /** The owner of a settlement that a provider's event names; providers know no organizations. */
 export async function findSettlementOwner(db: Queryable, settlementId: string): Promise<string | undefined> {
-  const [row] = await db.select({ orgId: settlements.orgId }).from(settlements).where(eq(settlements.settlementId, settlementId)).limit(1);
+  const [row] = await db
+    .select({ orgId: settlements.orgId })
+    .from(settlements)
+    .where(eq(settlements.settlementId, settlementId))
+    .limit(1);
   return row?.orgId;
 }
 
 /** The payer's sealed card or account token, for the provider's adapter alone. */
-export async function findPaymentToken(db: Queryable, orgId: string, settlementId: string): Promise<string | null | undefined> {
+export async function findPaymentToken(
+  db: Queryable,
+  orgId: string,
+  settlementId: string,
+): Promise<string | null | undefined> {
   const [row] = await db
     .select({ sealed: settlements.paymentTokenSealed })
     .from(settlements)
@@ -69,7 +94,13 @@ export async function findPaymentToken(db: Queryable, orgId: string, settlementI
 export async function listSettlements(db: Queryable, orgId: string, page: Page): Promise<Paged<Settlement>> {
   const owned = eq(settlements.orgId, orgId);
   const [rows, [total]] = await Promise.all([
-    db.select().from(settlements).where(owned).orderBy(desc(settlements.createdAt), desc(settlements.settlementId)).limit(page.limit).offset(page.offset),
+    db
+      .select()
+      .from(settlements)
+      .where(owned)
+      .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
+      .limit(page.limit)
+      .offset(page.offset),
     db.select({ count: count() }).from(settlements).where(owned),
   ]);
   return { items: rows.map(toSettlement), total: total?.count ?? 0 };
@@ -79,12 +110,22 @@ type History = { readonly transitions: SettlementTransition[]; readonly exceptio
 
 /** What reads show beside the settlements' own rows, by settlement id; two queries however many there are. */
 async function findHistories(db: Queryable, settlementIds: readonly string[]): Promise<Map<string, History>> {
-  const histories = new Map<string, History>(settlementIds.map((settlementId) => [settlementId, { transitions: [], exceptions: [] }]));
+  const histories = new Map<string, History>(
+    settlementIds.map((settlementId) => [settlementId, { transitions: [], exceptions: [] }]),
+  );
   if (settlementIds.length === 0) return histories;
   const ids = [...settlementIds];
   const [transitions, exceptions] = await Promise.all([
-    db.select().from(settlementTransitions).where(inArray(settlementTransitions.settlementId, ids)).orderBy(asc(settlementTransitions.sequence)),
-    db.select().from(settlementExceptions).where(inArray(settlementExceptions.settlementId, ids)).orderBy(asc(settlementExceptions.exceptionId)),
+    db
+      .select()
+      .from(settlementTransitions)
+      .where(inArray(settlementTransitions.settlementId, ids))
+      .orderBy(asc(settlementTransitions.sequence)),
+    db
+      .select()
+      .from(settlementExceptions)
+      .where(inArray(settlementExceptions.settlementId, ids))
+      .orderBy(asc(settlementExceptions.exceptionId)),
   ]);
   for (const { settlementId, ...transition } of transitions) histories.get(settlementId)?.transitions.push(transition);
   for (const { settlementId, ...exception } of exceptions) histories.get(settlementId)?.exceptions.push(exception);
@@ -97,7 +138,9 @@ export async function detailSettlements(db: Queryable, items: readonly Settlemen
     db,
     items.map((settlement) => settlement.settlementId),
   );
-  return items.map((settlement) => settlementDetail(settlement, histories.get(settlement.settlementId) ?? { transitions: [], exceptions: [] }));
+  return items.map((settlement) =>
+    settlementDetail(settlement, histories.get(settlement.settlementId) ?? { transitions: [], exceptions: [] }),
+  );
 }
 
 export type Move = {
@@ -117,7 +160,8 @@ export type Move = {
  * @throws DomainError `state_conflict` when the table has no such transition
  */
 export async function moveSettlement(tx: Tx, settlement: Settlement, move: Move): Promise<Settlement> {
-  if (!canMove(settlement.status, move.to)) throw new DomainError('state_conflict', { current_state: settlement.status });
+  if (!canMove(settlement.status, move.to))
+    throw new DomainError('state_conflict', { current_state: settlement.status });
   const windowMs = waitWindowMs(move.to, settlement.paymentMethod);
   const moved: Settlement = {
     ...settlement,
@@ -131,7 +175,13 @@ export async function moveSettlement(tx: Tx, settlement: Settlement, move: Move)
   const updated = await tx
     .update(settlements)
     .set({ status, version, failure, expiresAt, updatedAt })
-    .where(and(eq(settlements.orgId, settlement.orgId), eq(settlements.settlementId, settlement.settlementId), eq(settlements.version, settlement.version)))
+    .where(
+      and(
+        eq(settlements.orgId, settlement.orgId),
+        eq(settlements.settlementId, settlement.settlementId),
+        eq(settlements.version, settlement.version),
+      ),
+    )
     .returning({ settlementId: settlements.settlementId });
   if (updated.length !== 1) throw new Error(`settlement ${settlement.settlementId} was moved without its lock`);
   await tx.insert(settlementTransitions).values({
@@ -143,8 +193,17 @@ export async function moveSettlement(tx: Tx, settlement: Settlement, move: Move)
     reason: move.reason,
     evidenceId: move.evidenceId ?? null,
   });
-  await insertPostings(tx, settlement.settlementId, move.to, transitionPostings(settlement, settlement.status, move.to), move.at);
-  await recordEvent(tx, settlementEvent(moved, EVENT_OF_STATUS[move.to], move.at, move.requestId ?? settlement.requestId));
+  await insertPostings(
+    tx,
+    settlement.settlementId,
+    move.to,
+    transitionPostings(settlement, settlement.status, move.to),
+    move.at,
+  );
+  await recordEvent(
+    tx,
+    settlementEvent(moved, EVENT_OF_STATUS[move.to], move.at, move.requestId ?? settlement.requestId),
+  );
   return moved;
 }
 
@@ -177,25 +236,44 @@ export async function advanceClock(tx: Tx, settlement: Settlement, byMs: number)
 }
 
 /** Books one set; a second set for the same step is refused by the primary key. */
-export async function insertPostings(tx: Tx, settlementId: string, step: string, set: readonly Posting[], at: Date): Promise<void> {
-  if (set.length > 0) await tx.insert(postings).values(set.map((posting, line) => ({ settlementId, step, line, ...posting, at })));
+export async function insertPostings(
+  tx: Tx,
+  settlementId: string,
+  step: string,
+  set: readonly Posting[],
+  at: Date,
+): Promise<void> {
+  if (set.length > 0)
+    await tx.insert(postings).values(set.map((posting, line) => ({ settlementId, step, line, ...posting, at })));
 }
 
 /** Records an exception and tells of it; it changes no state. */
 export async function recordException(
   tx: Tx,
   settlement: Settlement,
-  exception: { readonly type: ExceptionType; readonly at: Date; readonly evidenceId: string | null; readonly requestId?: string },
+  exception: {
+    readonly type: ExceptionType;
+    readonly at: Date;
+    readonly evidenceId: string | null;
+    readonly requestId?: string;
+  },
 ): Promise<void> {
   const { type, at, evidenceId } = exception;
-  await tx.insert(settlementExceptions).values({ exceptionId: newId(), settlementId: settlement.settlementId, type, at, evidenceId });
+  await tx
+    .insert(settlementExceptions)
+    .values({ exceptionId: newId(), settlementId: settlement.settlementId, type, at, evidenceId });
   await recordEvent(tx, {
     ...settlementEvent(settlement, 'settlement.exception', at, exception.requestId ?? settlement.requestId),
     data: { ...settlementResource(settlement), exception: { type, at: at.toISOString(), evidence_id: evidenceId } },
   });
 }
 
-function settlementEvent(settlement: Settlement, type: (typeof EVENT_OF_STATUS)[SettlementStatus], at: Date, requestId: string) {
+function settlementEvent(
+  settlement: Settlement,
+  type: (typeof EVENT_OF_STATUS)[SettlementStatus],
+  at: Date,
+  requestId: string,
+) {
   return {
     orgId: settlement.orgId,
     objectType: 'settlement' as const,

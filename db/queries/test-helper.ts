@@ -49,9 +49,13 @@ export async function advanceSettlement(
   move: { readonly byMs: number | undefined; readonly now: Date; readonly requestId: string },
 ): Promise<Settlement> {
   const settlement = await getLocked(tx, orgId, settlementId);
-  const remainingMs = settlement.expiresAt === null ? undefined : settlement.expiresAt.getTime() - settlementTime(settlement, move.now).getTime();
+  const remainingMs =
+    settlement.expiresAt === null
+      ? undefined
+      : settlement.expiresAt.getTime() - settlementTime(settlement, move.now).getTime();
   const byMs = move.byMs ?? remainingMs;
-  if (isTerminal(settlement.status) || byMs === undefined) throw new DomainError('state_conflict', { current_state: settlement.status });
+  if (isTerminal(settlement.status) || byMs === undefined)
+    throw new DomainError('state_conflict', { current_state: settlement.status });
   const advanced = await advanceClock(tx, settlement, Math.max(0, byMs));
   await enqueue(tx, settlementMessage(advanced, 'clockAdvanced', move.requestId));
   return advanced;

@@ -22,7 +22,9 @@ export function transferIdOf({ settlementId, createdAt }: Pick<Settlement, 'sett
   const digest = createHash('sha256').update(`transfer/v1\0${settlementId}`).digest('hex');
   const variant = (VARIANT | (Number.parseInt(digest.slice(3, 4), 16) & 0b11)).toString(16);
   const digits = `${time}7${digest.slice(0, 3)}${variant}${digest.slice(4, 19)}`;
-  return [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20), digits.slice(20)].join('-');
+  return [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20), digits.slice(20)].join(
+    '-',
+  );
 }
 
 /** @throws DomainError `not_found`, for another consumer's transfer as well */

@@ -34,10 +34,16 @@ import { getRecipient, lockRecipient } from './recipient.ts';
 /** Both rows are the caller's until its transaction ends. */
 export type LockedVerification = { readonly recipient: Recipient; readonly verification: Verification };
 
-export type VerificationMove = ({ readonly to: 'in_review' | 'expired' } | VerificationDecision) & { readonly at: Date; readonly requestId: string };
+export type VerificationMove = ({ readonly to: 'in_review' | 'expired' } | VerificationDecision) & {
+  readonly at: Date;
+  readonly requestId: string;
+};
 
 /** What a decision came to: taken now, the same as taken before, or refused by the state that `verification` is in. */
-export type DecisionOutcome = { readonly result: 'decided' | 'repeated' | 'refused'; readonly verification: Verification };
+export type DecisionOutcome = {
+  readonly result: 'decided' | 'repeated' | 'refused';
+  readonly verification: Verification;
+};
 
 const LIST_MAX = 100;
 /** PostgreSQL takes 65 535 parameters a statement. */
@@ -50,10 +56,15 @@ const EVENT_OF: Partial<Record<VerificationStatus, EventType>> = {
   expired: 'verification.expired',
 };
 
-const owned = (orgId: string, verificationId: string) => and(eq(verifications.orgId, orgId), eq(verifications.verificationId, verificationId));
+const owned = (orgId: string, verificationId: string) =>
+  and(eq(verifications.orgId, orgId), eq(verifications.verificationId, verificationId));
 
 /** Opens a verification of a recipient that the caller has locked; a unique index refuses a second open one of its type. */
-export async function insertVerification(tx: Tx, recipient: Recipient, opening: NewVerification): Promise<Verification> {
+export async function insertVerification(
+  tx: Tx,
+  recipient: Recipient,
+  opening: NewVerification,
+): Promise<Verification> {
   const verification = openedVerification(recipient, opening);
   await tx.insert(verifications).values(verification);
   await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, verification, false), opening.createdAt);
@@ -62,13 +73,21 @@ export async function insertVerification(tx: Tx, recipient: Recipient, opening: 
   return verification;
 }
 
-export async function findVerification(db: Queryable, orgId: string, verificationId: string): Promise<Verification | undefined> {
+export async function findVerification(
+  db: Queryable,
+  orgId: string,
+  verificationId: string,
+): Promise<Verification | undefined> {
   const [row] = await db.select().from(verifications).where(owned(orgId, verificationId)).limit(1);
   return row;
 }
 
 /** The open verification of this type, of a recipient that the caller has locked. */
-export async function findOpenVerification(tx: Tx, recipient: Recipient, verificationType: VerificationType): Promise<Verification | undefined> {
+export async function findOpenVerification(
+  tx: Tx,
+  recipient: Recipient,
+  verificationType: VerificationType,
+): Promise<Verification | undefined> {
   const [row] = await tx
     .select()
     .from(verifications)
@@ -99,7 +118,11 @@ export async function lockVerification(tx: Tx, orgId: string, verificationId: st
 
 /** As `lockVerification`, for the verification that a provider's event names; undefined when there is none. */
 export async function lockVerificationTarget(tx: Tx, verificationId: string): Promise<LockedVerification | undefined> {
-  const [row] = await tx.select({ orgId: verifications.orgId }).from(verifications).where(eq(verifications.verificationId, verificationId)).limit(1);
+  const [row] = await tx
+    .select({ orgId: verifications.orgId })
+    .from(verifications)
+    .where(eq(verifications.verificationId, verificationId))
+    .limit(1);
   return row && lockVerification(tx, row.orgId, verificationId);
 }
 
@@ -129,8 +152,13 @@ export async function readVerifications(
  * @returns the verification as it now stands
  * @throws DomainError `state_conflict` when the table has no such transition
  */
-export async function moveVerification(tx: Tx, { recipient, verification }: LockedVerification, move: VerificationMove): Promise<Verification> {
-  if (!canMoveVerification(verification.status, move.to)) throw new DomainError('state_conflict', { current_state: verification.status });
+export async function moveVerification(
+  tx: Tx,
+  { recipient, verification }: LockedVerification,
+  move: VerificationMove,
+): Promise<Verification> {
+  if (!canMoveVerification(verification.status, move.to))
+    throw new DomainError('state_conflict', { current_state: verification.status });
   const decided = move.to === 'verified' || move.to === 'rejected';
   const change = {
     status: move.to,
@@ -167,7 +195,8 @@ export async function decideVerification(
   context: { readonly at: Date; readonly requestId: string },
 ): Promise<DecisionOutcome> {
   const verification = await expireIfOver(tx, locked, context.at);
-  if (isOpen(verification.status)) return { result: 'decided', verification: await moveVerification(tx, locked, { ...decision, ...context }) };
+  if (isOpen(verification.status))
+    return { result: 'decided', verification: await moveVerification(tx, locked, { ...decision, ...context }) };
   return { result: isSameDecision(verification, decision) ? 'repeated' : 'refused', verification };
 }
 
@@ -196,7 +225,12 @@ async function hasOtherOpen(tx: Tx, { verificationId, recipientId }: Verificatio
   return row !== undefined;
 }
 
-async function setRecipientStatus(tx: Tx, recipient: Recipient, verificationStatus: RecipientVerificationStatus, at: Date): Promise<void> {
+async function setRecipientStatus(
+  tx: Tx,
+  recipient: Recipient,
+  verificationStatus: RecipientVerificationStatus,
+  at: Date,
+): Promise<void> {
   if (verificationStatus === recipient.verificationStatus) return;
   await tx
     .update(recipients)
@@ -233,5 +267,6 @@ async function ring(tx: Tx, verification: Verification, requestId: string): Prom
     verificationMessage(verification, 'verificationDecided', requestId),
     ...held.map((settlement) => settlementMessage(settlement, 'verificationDecided', requestId)),
   ];
-  for (let start = 0; start < messages.length; start += RING_BATCH) await enqueue(tx, ...messages.slice(start, start + RING_BATCH));
+  for (let start = 0; start < messages.length; start += RING_BATCH)
+    await enqueue(tx, ...messages.slice(start, start + RING_BATCH));
 }

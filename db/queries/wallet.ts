@@ -24,7 +24,13 @@ export async function getWallet(db: Queryable, orgId: string, walletId: string):
 export async function listWallets(db: Database, orgId: string, page: Page): Promise<Paged<Wallet>> {
   const ofOrganization = eq(wallets.orgId, orgId);
   const [items, [total]] = await Promise.all([
-    db.select().from(wallets).where(ofOrganization).orderBy(desc(wallets.createdAt), desc(wallets.walletId)).limit(page.limit).offset(page.offset),
+    db
+      .select()
+      .from(wallets)
+      .where(ofOrganization)
+      .orderBy(desc(wallets.createdAt), desc(wallets.walletId))
+      .limit(page.limit)
+      .offset(page.offset),
     db.select({ count: count() }).from(wallets).where(ofOrganization),
   ]);
   return { items, total: total?.count ?? 0 };

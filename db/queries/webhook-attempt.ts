@@ -28,7 +28,11 @@ export type AttemptRecord = {
 };
 
 /** @throws DomainError `not_found` */
-export async function getDeliveryToSend(tx: Tx, orgId: string, deliveryId: string): Promise<{ readonly delivery: DeliveryRow; readonly body: Buffer }> {
+export async function getDeliveryToSend(
+  tx: Tx,
+  orgId: string,
+  deliveryId: string,
+): Promise<{ readonly delivery: DeliveryRow; readonly body: Buffer }> {
   const [row] = await tx
     .select({ delivery: webhookDeliveries, body: events.body })
     .from(webhookDeliveries)
@@ -38,7 +42,10 @@ export async function getDeliveryToSend(tx: Tx, orgId: string, deliveryId: strin
   return row;
 }
 
-export async function findAttemptOutcome(tx: Tx, { deliveryId, number }: AttemptKey): Promise<AttemptOutcome | undefined> {
+export async function findAttemptOutcome(
+  tx: Tx,
+  { deliveryId, number }: AttemptKey,
+): Promise<AttemptOutcome | undefined> {
   const [row] = await tx
     .select({ outcome: webhookAttempts.outcome })
     .from(webhookAttempts)
@@ -63,7 +70,8 @@ export async function beginAttempt(tx: Tx, delivery: DeliveryRow, number: number
     ON CONFLICT (delivery_id, number) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
     RETURNING number`);
   if (begun.rowCount !== 1) return false;
-  if (delivery.waitingSince !== null) await tx.update(webhookDeliveries).set({ waitingSince: null }).where(eq(webhookDeliveries.deliveryId, deliveryId));
+  if (delivery.waitingSince !== null)
+    await tx.update(webhookDeliveries).set({ waitingSince: null }).where(eq(webhookDeliveries.deliveryId, deliveryId));
   return true;
 }
 
@@ -85,11 +93,21 @@ export async function waitForPlace(tx: Tx, { deliveryId, webhookId }: DeliveryRo
 }
 
 /** Completes an attempt; false when that was done before. */
-export async function completeAttempt(tx: Tx, { deliveryId, number }: AttemptKey, record: AttemptRecord): Promise<boolean> {
+export async function completeAttempt(
+  tx: Tx,
+  { deliveryId, number }: AttemptKey,
+  record: AttemptRecord,
+): Promise<boolean> {
   const completed = await tx
     .update(webhookAttempts)
     .set(record)
-    .where(and(eq(webhookAttempts.deliveryId, deliveryId), eq(webhookAttempts.number, number), eq(webhookAttempts.outcome, 'pending')))
+    .where(
+      and(
+        eq(webhookAttempts.deliveryId, deliveryId),
+        eq(webhookAttempts.number, number),
+        eq(webhookAttempts.outcome, 'pending'),
+      ),
+    )
     .returning({ number: webhookAttempts.number });
   return completed.length === 1;
 }

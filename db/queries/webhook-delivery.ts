@@ -36,7 +36,10 @@ export async function listDeliveries(
   filter: { readonly status?: DeliveryStatus | undefined; readonly page: Page },
 ): Promise<Paged<{ delivery: Delivery; attempts: Attempt[] }>> {
   const { status, page } = filter;
-  const wanted = and(eq(webhookDeliveries.webhookId, webhookId), status === undefined ? undefined : eq(webhookDeliveries.status, status));
+  const wanted = and(
+    eq(webhookDeliveries.webhookId, webhookId),
+    status === undefined ? undefined : eq(webhookDeliveries.status, status),
+  );
   const newestFirst = [desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId)];
   const read = async (tx: Tx) => {
     const [total] = await tx.select({ count: count() }).from(webhookDeliveries).where(wanted);
@@ -50,7 +53,10 @@ export async function listDeliveries(
       tx,
       rows.map(({ deliveryId }) => deliveryId),
     );
-    return { items: rows.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] })), total: total?.count ?? 0 };
+    return {
+      items: rows.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] })),
+      total: total?.count ?? 0,
+    };
   };
   return await db.transaction(read, { isolationLevel: 'repeatable read', accessMode: 'read only' });
 }
@@ -95,7 +101,11 @@ export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: str
  * Has an event sent again: a pending delivery makes its next attempt now; a finished one begins a new generation.
  * The caller has locked the subscription.
  */
-export async function redeliver(tx: Tx, delivery: Delivery, occasion: { readonly at: Date; readonly requestId: string }): Promise<Delivery> {
+export async function redeliver(
+  tx: Tx,
+  delivery: Delivery,
+  occasion: { readonly at: Date; readonly requestId: string },
+): Promise<Delivery> {
   if (delivery.status === 'pending') {
     await enqueue(tx, deliveryMessage(delivery, 'retryRequested', occasion.requestId));
     return delivery;

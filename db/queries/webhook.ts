@@ -21,7 +21,11 @@ export type WebhookChange = Partial<WebhookDraft & Pick<Webhook, 'status'>>;
 export type Occasion = { readonly at: Date; readonly requestId: string };
 
 /** A subscription as the sender needs it: a deleted one too, and its sealed secrets, the current one first. */
-export type Subscription = { readonly webhook: Webhook; readonly deleted: boolean; readonly secretsSealed: readonly string[] };
+export type Subscription = {
+  readonly webhook: Webhook;
+  readonly deleted: boolean;
+  readonly secretsSealed: readonly string[];
+};
 
 /** What a sealed secret is bound to; it opens for no other subscription. */
 export const webhookSecretBinding = (webhookId: string): string => `webhook.secret:${webhookId}`;
@@ -30,7 +34,8 @@ const owned = (orgId: string, webhookId: string) => and(eq(webhooks.orgId, orgId
 const present = (orgId: string, webhookId: string) => and(owned(orgId, webhookId), isNull(webhooks.deletedAt));
 
 function toWebhook(row: WebhookRow): Webhook {
-  const { webhookId, orgId, url, eventTypes, description, status, disabledReason, failingSince, createdAt, updatedAt } = row;
+  const { webhookId, orgId, url, eventTypes, description, status, disabledReason, failingSince, createdAt, updatedAt } =
+    row;
   return { webhookId, orgId, url, eventTypes, description, status, disabledReason, failingSince, createdAt, updatedAt };
 }
 
@@ -39,7 +44,12 @@ function toWebhook(row: WebhookRow): Webhook {
  *
  * @throws DomainError `state_conflict` when the organization has as many as it may
  */
-export async function insertWebhook(tx: Tx, orgId: string, draft: WebhookDraft, options: { sealer: Sealer; secret: Buffer; at: Date }): Promise<Webhook> {
+export async function insertWebhook(
+  tx: Tx,
+  orgId: string,
+  draft: WebhookDraft,
+  options: { sealer: Sealer; secret: Buffer; at: Date },
+): Promise<Webhook> {
   await lockOrganization(tx, orgId);
   const [existing] = await tx
     .select({ count: count() })
@@ -89,24 +99,42 @@ export async function lockSubscription(tx: Tx, orgId: string, webhookId: string,
   if (!row) throw new DomainError('not_found');
   const previousSigns = row.previousSecretExpiresAt !== null && row.previousSecretExpiresAt > at;
   const sealed = [row.secretSealed, previousSigns ? row.previousSecretSealed : null];
-  return { webhook: toWebhook(row), deleted: row.deletedAt !== null, secretsSealed: sealed.filter((secret) => secret !== null) };
+  return {
+    webhook: toWebhook(row),
+    deleted: row.deletedAt !== null,
+    secretsSealed: sealed.filter((secret) => secret !== null),
+  };
 }
 
 /** Newest first. */
 export async function listWebhooks(db: Database, orgId: string, page: Page): Promise<Paged<Webhook>> {
   const ofOrganization = and(eq(webhooks.orgId, orgId), isNull(webhooks.deletedAt));
   const [rows, [total]] = await Promise.all([
-    db.select().from(webhooks).where(ofOrganization).orderBy(desc(webhooks.createdAt), desc(webhooks.webhookId)).limit(page.limit).offset(page.offset),
+    db
+      .select()
+      .from(webhooks)
+      .where(ofOrganization)
+      .orderBy(desc(webhooks.createdAt), desc(webhooks.webhookId))
+      .limit(page.limit)
+      .offset(page.offset),
     db.select({ count: count() }).from(webhooks).where(ofOrganization),
   ]);
   return { items: rows.map(toWebhook), total: total?.count ?? 0 };
 }
 
 /** Changes a subscription that the caller has locked. Enabling forgets why it was disabled and how long it had failed. */
-export async function changeWebhook(tx: Tx, webhook: Webhook, change: WebhookChange, { at }: Occasion): Promise<Webhook> {
+export async function changeWebhook(
+  tx: Tx,
+  webhook: Webhook,
+  change: WebhookChange,
+  { at }: Occasion,
+): Promise<Webhook> {
   if (Object.keys(change).length === 0) return webhook;
   const { status = webhook.status, eventTypes, ...rest } = change;
-  const turned = status === webhook.status ? {} : { status, disabledReason: status === 'disabled' ? ('requested' as const) : null, failingSince: null };
+  const turned =
+    status === webhook.status
+      ? {}
+      : { status, disabledReason: status === 'disabled' ? ('requested' as const) : null, failingSince: null };
   const [row] = await tx
     .update(webhooks)
     .set({ ...rest, ...(eventTypes === undefined ? {} : { eventTypes: [...eventTypes] }), ...turned, updatedAt: at })
@@ -118,8 +146,16 @@ export async function changeWebhook(tx: Tx, webhook: Webhook, change: WebhookCha
 }
 
 /** Disables a subscription that the caller has locked, for what its endpoint answered; its pending deliveries are skipped. */
-export async function disableWebhook(tx: Tx, webhook: Webhook, reason: Exclude<DisabledReason, 'requested'>, at: Date): Promise<void> {
-  await tx.update(webhooks).set({ status: 'disabled', disabledReason: reason, updatedAt: at }).where(owned(webhook.orgId, webhook.webhookId));
+export async function disableWebhook(
+  tx: Tx,
+  webhook: Webhook,
+  reason: Exclude<DisabledReason, 'requested'>,
+  at: Date,
+): Promise<void> {
+  await tx
+    .update(webhooks)
+    .set({ status: 'disabled', disabledReason: reason, updatedAt: at })
+    .where(owned(webhook.orgId, webhook.webhookId));
   await endPendingDeliveries(tx, webhook, 'skipped');
 }
 
@@ -134,7 +170,11 @@ export async function setFailingSince(tx: Tx, webhook: Webhook, failingSince: Da
  *
  * @returns the subscription and until when the previous secret signs
  */
-export async function rotateWebhookSecret(tx: Tx, webhook: Webhook, options: { sealer: Sealer; secret: Buffer; at: Date }) {
+export async function rotateWebhookSecret(
+  tx: Tx,
+  webhook: Webhook,
+  options: { sealer: Sealer; secret: Buffer; at: Date },
+) {
   const previousSecretExpiresAt = new Date(options.at.getTime() + ROTATION_OVERLAP_MS);
   const secretSealed = options.sealer.seal(options.secret, webhookSecretBinding(webhook.webhookId));
   await tx
@@ -148,7 +188,13 @@ export async function rotateWebhookSecret(tx: Tx, webhook: Webhook, options: { s
 export async function deleteWebhook(tx: Tx, webhook: Webhook, { at }: Occasion): Promise<void> {
   await tx
     .update(webhooks)
-    .set({ deletedAt: at, updatedAt: at, secretSealed: null, previousSecretSealed: null, previousSecretExpiresAt: null })
+    .set({
+      deletedAt: at,
+      updatedAt: at,
+      secretSealed: null,
+      previousSecretSealed: null,
+      previousSecretExpiresAt: null,
+    })
     .where(owned(webhook.orgId, webhook.webhookId));
   await endPendingDeliveries(tx, webhook, 'canceled');
 }

@@ -26,5 +26,8 @@ export const apiKeys = pgTable(
     revokedAt: moment('revoked_at'),
     rotatedTo: text('rotated_to'),
   },
-  (table) => [uniqueIndex('api_keys_key_hash').on(table.keyHash), index('api_keys_org').on(table.orgId, table.createdAt)],
+  (table) => [
+    uniqueIndex('api_keys_key_hash').on(table.keyHash),
+    index('api_keys_org').on(table.orgId, table.createdAt),
+  ],
 );

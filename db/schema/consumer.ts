@@ -15,7 +15,10 @@ export const consumers = pgTable(
     environment: text('environment').$type<EnvironmentName>().notNull(),
     createdAt: moment('created_at').notNull(),
   },
-  (table) => [uniqueIndex('consumers_email').on(table.environment, table.email), uniqueIndex('consumers_phone').on(table.environment, table.phone)],
+  (table) => [
+    uniqueIndex('consumers_email').on(table.environment, table.email),
+    uniqueIndex('consumers_phone').on(table.environment, table.phone),
+  ],
 );
 
 /** Only a peppered HMAC of a token is stored. */
@@ -31,5 +34,8 @@ export const consumerSessions = pgTable(
     expiresAt: moment('expires_at').notNull(),
     endedAt: moment('ended_at'),
   },
-  (table) => [uniqueIndex('consumer_sessions_token_hash').on(table.tokenHash), index('consumer_sessions_consumer').on(table.consumerId)],
+  (table) => [
+    uniqueIndex('consumer_sessions_token_hash').on(table.tokenHash),
+    index('consumer_sessions_consumer').on(table.consumerId),
+  ],
 );

@@ -18,5 +18,8 @@ export const events = pgTable(
     body: bytes('body').notNull(),
     createdAt: moment('created_at').notNull(),
   },
-  (table) => [uniqueIndex('events_object_sequence').on(table.objectId, table.sequence), index('events_org').on(table.orgId, table.createdAt)],
+  (table) => [
+    uniqueIndex('events_object_sequence').on(table.objectId, table.sequence),
+    index('events_org').on(table.orgId, table.createdAt),
+  ],
 );

@@ -39,5 +39,8 @@ export const evidence = pgTable(
     pending: boolean('pending').notNull(),
     receivedAt: moment('received_at').notNull(),
   },
-  (table) => [uniqueIndex('evidence_event').on(table.provider, table.eventId), index('evidence_settlement').on(table.settlementId, table.position)],
+  (table) => [
+    uniqueIndex('evidence_event').on(table.provider, table.eventId),
+    index('evidence_settlement').on(table.settlementId, table.position),
+  ],
 );

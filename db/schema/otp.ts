@@ -17,5 +17,8 @@ export const otpChallenges = pgTable(
     expiresAt: moment('expires_at').notNull(),
     consumedAt: moment('consumed_at'),
   },
-  (table) => [index('otp_challenges_contact').on(table.contactHash, table.createdAt), index('otp_challenges_created').on(table.createdAt)],
+  (table) => [
+    index('otp_challenges_contact').on(table.contactHash, table.createdAt),
+    index('otp_challenges_created').on(table.createdAt),
+  ],
 );

@@ -72,7 +72,10 @@ export const settlementTransitions = pgTable(
     reason: text('reason'),
     evidenceId: text('evidence_id'),
   },
-  (table) => [primaryKey({ columns: [table.settlementId, table.sequence] }), uniqueIndex('settlement_transitions_once').on(table.settlementId, table.to)],
+  (table) => [
+    primaryKey({ columns: [table.settlementId, table.sequence] }),
+    uniqueIndex('settlement_transitions_once').on(table.settlementId, table.to),
+  ],
 );
 
 export const settlementExceptions = pgTable(

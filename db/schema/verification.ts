@@ -1,6 +1,12 @@
 import { sql } from 'drizzle-orm';
 import { index, jsonb, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
-import type { DocumentType, GivenContact, VerificationProvider, VerificationStatus, VerificationType } from '../../domain/verification.ts';
+import type {
+  DocumentType,
+  GivenContact,
+  VerificationProvider,
+  VerificationStatus,
+  VerificationType,
+} from '../../domain/verification.ts';
 import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
@@ -33,7 +39,9 @@ export const verifications = pgTable(
     expiresAt: moment('expires_at').notNull(),
   },
   (table) => [
-    uniqueIndex('verifications_open').on(table.recipientId, table.verificationType).where(sql`status IN ('pending', 'in_review')`),
+    uniqueIndex('verifications_open')
+      .on(table.recipientId, table.verificationType)
+      .where(sql`status IN ('pending', 'in_review')`),
     index('verifications_recipient').on(table.recipientId, table.createdAt, table.verificationId),
   ],
 );

@@ -1,7 +1,14 @@
 import { sql } from 'drizzle-orm';
 import { boolean, index, integer, pgTable, primaryKey, text, timestamp, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/event.ts';
-import type { AttemptError, AttemptOutcome, DeliveryStatus, DisabledReason, EventFilter, WebhookStatus } from '../../domain/webhook.ts';
+import type {
+  AttemptError,
+  AttemptOutcome,
+  DeliveryStatus,
+  DisabledReason,
+  EventFilter,
+  WebhookStatus,
+} from '../../domain/webhook.ts';
 import { bytes, moment } from './column.ts';
 import { events } from './event.ts';
 import { organizations } from './organization.ts';
@@ -61,7 +68,9 @@ export const webhookDeliveries = pgTable(
     index('webhook_deliveries_webhook').on(table.webhookId, table.createdAt, table.deliveryId),
     index('webhook_deliveries_status').on(table.status, table.createdAt),
     index('webhook_deliveries_pending').on(table.webhookId).where(sql`${table.status} = 'pending'`),
-    index('webhook_deliveries_waiting').on(table.webhookId, table.waitingSince).where(sql`${table.waitingSince} IS NOT NULL`),
+    index('webhook_deliveries_waiting')
+      .on(table.webhookId, table.waitingSince)
+      .where(sql`${table.waitingSince} IS NOT NULL`),
   ],
 );
 

@@ -37,7 +37,12 @@ async function registerRecipient({ say, call, promise }: Narrator, apiKey: strin
       entity_type: 'individual',
       name: 'Marcia Brown',
       country: 'JM',
-      bank_details: { bank_name: 'Example Bank of Jamaica', account_number: '004512378', account_type: 'savings', currency: 'JMD' },
+      bank_details: {
+        bank_name: 'Example Bank of Jamaica',
+        account_number: '004512378',
+        account_type: 'savings',
+        currency: 'JMD',
+      },
     },
     expectStatus: 201,
   });
@@ -49,7 +54,11 @@ async function estimate({ say, call, promise }: Narrator, apiKey: string): Promi
   say('It asks what a card settlement of 250 US dollars would give; the estimate is for display only.');
   const body = { corridor: 'US-JM', amount: '250.00', payment_method: 'card', payout_rail: 'bank_transfer' };
   const { json } = await call({ method: 'POST', path: '/v2/estimate', apiKey, body, expectStatus: 200 });
-  promise('250.00 USD less 9.43 in fees become 37829.63 JMD', [json['total_fees'], json['destination_amount']], ['9.43', '37829.63']);
+  promise(
+    '250.00 USD less 9.43 in fees become 37829.63 JMD',
+    [json['total_fees'], json['destination_amount']],
+    ['9.43', '37829.63'],
+  );
   promise('an estimate is never executable', json['executable'], false);
 }
 
@@ -71,32 +80,77 @@ async function settle({ say, call, promise }: Narrator, apiKey: string, recipien
 
   say('The same key with the same bytes gives the same answer, however often.');
   const again = await call({ ...settlement, body, expectStatus: 202 });
-  promise('the answer is the same to the byte, and says that it is a replay', [again.text, again.headers.get('idempotency-replayed')], [first.text, 'true']);
+  promise(
+    'the answer is the same to the byte, and says that it is a replay',
+    [again.text, again.headers.get('idempotency-replayed')],
+    [first.text, 'true'],
+  );
 
   say('The same key with another amount is refused, naming what differs.');
   const other = await call({ ...settlement, body: { ...body, amount: '300.00' }, expectStatus: 409 });
-  promise('the conflict names the field', [other.json['code'], other.json['mismatch']], ['idempotency_key_reused', ['amount']]);
+  promise(
+    'the conflict names the field',
+    [other.json['code'], other.json['mismatch']],
+    ['idempotency_key_reused', ['amount']],
+  );
   return String(first.json['settlement_id']);
 }
 
-async function waitUntilSettled({ say, call, promise }: Narrator, apiKey: string, settlementId: string): Promise<string> {
+async function waitUntilSettled(
+  { say, call, promise }: Narrator,
+  apiKey: string,
+  settlementId: string,
+): Promise<string> {
   say('It waits for each change while the sandbox card processor and payout rail do their part.');
   for (let change = 0; change < CHANGES_MAX; change += 1) {
-    const { json } = await call({ method: 'GET', path: `/v2/settle/${settlementId}`, apiKey, headers: { Prefer: `wait=${WAIT_SECONDS}` }, expectStatus: 200 });
+    const { json } = await call({
+      method: 'GET',
+      path: `/v2/settle/${settlementId}`,
+      apiKey,
+      headers: { Prefer: `wait=${WAIT_SECONDS}` },
+      expectStatus: 200,
+    });
     if (json['certificate_id'] === null && json['failure'] === null) continue;
-    const timeline = Array.isArray(json['timeline']) ? json['timeline'].map((entry: { status: string }) => entry.status) : [];
-    promise('it went through every state once', timeline, ['accepted', 'awaiting_funds', 'funded', 'paying_out', 'settled']);
+    const timeline = Array.isArray(json['timeline'])
+      ? json['timeline'].map((entry: { status: string }) => entry.status)
+      : [];
+    promise('it went through every state once', timeline, [
+      'accepted',
+      'awaiting_funds',
+      'funded',
+      'paying_out',
+      'settled',
+    ]);
     promise('all the money arrived', json['amount_received'], '250.00');
     return String(json['certificate_id']);
   }
   throw new Error(`The settlement ${settlementId} did not settle.`);
 }
 
-async function readCertificate({ say, call, promise }: Narrator, apiKey: string, settlementId: string, certId: string): Promise<void> {
+async function readCertificate(
+  { say, call, promise }: Narrator,
+  apiKey: string,
+  settlementId: string,
+  certId: string,
+): Promise<void> {
   say('It downloads the certificate and has it verified; nothing anchors it, and it says so.');
-  const certificate = await call({ method: 'GET', path: `/v1/caribbean/certificate/${certId}`, apiKey, expectStatus: 200 });
-  promise('the certificate is signed', /^[\w-]+\.\.[\w-]+$/.test(certificate.headers.get('x-certificate-signature') ?? ''), true);
-  const { json } = await call({ method: 'GET', path: `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`, apiKey, expectStatus: 200 });
+  const certificate = await call({
+    method: 'GET',
+    path: `/v1/caribbean/certificate/${certId}`,
+    apiKey,
+    expectStatus: 200,
+  });
+  promise(
+    'the certificate is signed',
+    /^[\w-]+\.\.[\w-]+$/.test(certificate.headers.get('x-certificate-signature') ?? ''),
+    true,
+  );
+  const { json } = await call({
+    method: 'GET',
+    path: `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`,
+    apiKey,
+    expectStatus: 200,
+  });
   promise('it is valid', json['valid'], true);
   promise('it is unanchored', json['anchor'], { status: 'unanchored' });
 }

@@ -52,12 +52,16 @@ export function createNarrator(baseUrl: string): Narrator {
       });
       const text = await answer.text();
       const json: Record<string, unknown> = JSON.parse(text);
-      console.log(`${styleText(answer.ok ? 'green' : 'yellow', String(answer.status))}\n${indent(JSON.stringify(withoutSecrets(json), null, 2))}`);
-      if (answer.status !== expectStatus) throw new Error(`${method} ${path} answered ${answer.status}, not ${expectStatus}.`);
+      console.log(
+        `${styleText(answer.ok ? 'green' : 'yellow', String(answer.status))}\n${indent(JSON.stringify(withoutSecrets(json), null, 2))}`,
+      );
+      if (answer.status !== expectStatus)
+        throw new Error(`${method} ${path} answered ${answer.status}, not ${expectStatus}.`);
       return { status: answer.status, headers: answer.headers, text, json };
     },
     promise: (what, actual, expected) => {
-      if (!isDeepStrictEqual(actual, expected)) throw new Error(`${what}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}.`);
+      if (!isDeepStrictEqual(actual, expected))
+        throw new Error(`${what}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}.`);
       console.log(styleText('green', `  as promised: ${what}`));
     },
   };

@@ -1,7 +1,13 @@
 /** The page of state machines, drawn from the tables that the code and the database enforce. */
 import { EVENT_OF_STATUS } from '../../domain/event.ts';
 import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
-import { CANCELABLE_STATUSES, SETTLEMENT_STATUSES, TERMINAL_STATUSES, TRANSITIONS, waitWindowMs } from '../../domain/settlement.ts';
+import {
+  CANCELABLE_STATUSES,
+  SETTLEMENT_STATUSES,
+  TERMINAL_STATUSES,
+  TRANSITIONS,
+  waitWindowMs,
+} from '../../domain/settlement.ts';
 import { VERIFICATION_STATUSES, VERIFICATION_TRANSITIONS, VERIFICATION_WINDOW_MS } from '../../domain/verification.ts';
 import { GENERATED, page, table } from './document.ts';
 
@@ -25,7 +31,12 @@ function settlement(): string[] {
     '### Transitions',
     table(
       ['From', 'To', 'When', 'Event'],
-      TRANSITIONS.map(({ from, to, when }) => [from === null ? '–' : code(from), code(to), when, code(EVENT_OF_STATUS[to])]),
+      TRANSITIONS.map(({ from, to, when }) => [
+        from === null ? '–' : code(from),
+        code(to),
+        when,
+        code(EVENT_OF_STATUS[to]),
+      ]),
     ),
     '### Windows',
     'How long a settlement waits in a state, on its own clock, before the wait itself decides. The other states have no clock.',
@@ -35,16 +46,26 @@ function settlement(): string[] {
 }
 
 function windows(): string[][] {
-  const timed = SETTLEMENT_STATUSES.filter((status) => PAYMENT_METHODS.some((method) => waitWindowMs(status, method) !== undefined));
+  const timed = SETTLEMENT_STATUSES.filter((status) =>
+    PAYMENT_METHODS.some((method) => waitWindowMs(status, method) !== undefined),
+  );
   return timed.map((status) => {
     const lengths = PAYMENT_METHODS.map((method) => waitWindowMs(status, method));
-    const next = TRANSITIONS.filter(({ from, to }) => from === status && (to === 'expired' || to === 'needs_review')).map(({ to }) => to);
-    return [code(status), ...lengths.map((windowMs) => (windowMs === undefined ? '–' : duration(windowMs))), codes(next)];
+    const next = TRANSITIONS.filter(
+      ({ from, to }) => from === status && (to === 'expired' || to === 'needs_review'),
+    ).map(({ to }) => to);
+    return [
+      code(status),
+      ...lengths.map((windowMs) => (windowMs === undefined ? '–' : duration(windowMs))),
+      codes(next),
+    ];
   });
 }
 
 function verification(): string[] {
-  const terminal = VERIFICATION_STATUSES.filter((status) => VERIFICATION_TRANSITIONS.every(({ from }) => from !== status));
+  const terminal = VERIFICATION_STATUSES.filter((status) =>
+    VERIFICATION_TRANSITIONS.every(({ from }) => from !== status),
+  );
   return [
     '## Verification',
     diagram(VERIFICATION_TRANSITIONS, terminal),
@@ -59,7 +80,9 @@ function verification(): string[] {
 
 /** In Mermaid a colon ends the name of a transition and a semicolon the statement. */
 function diagram(transitions: readonly Row[], terminal: readonly string[]): string {
-  const rows = transitions.map(({ from, to, when }) => `  ${from ?? '[*]'} --> ${to}: ${when.replaceAll(/[:;]/g, ',')}`);
+  const rows = transitions.map(
+    ({ from, to, when }) => `  ${from ?? '[*]'} --> ${to}: ${when.replaceAll(/[:;]/g, ',')}`,
+  );
   const ends = terminal.map((status) => `  ${status} --> [*]`);
   return ['```mermaid', 'stateDiagram-v2', ...rows, ...ends, '```'].join('\n');
 }

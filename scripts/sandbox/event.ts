@@ -6,13 +6,19 @@ import type { SandboxCommand } from './command.ts';
 export const event: SandboxCommand = {
   usage: 'event <settlement_id> <event> [--amount AMOUNT] [--url API]   with API_KEY in the environment',
   run: async (args) => {
-    const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: { amount: { type: 'string' }, url: { type: 'string' } } });
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { amount: { type: 'string' }, url: { type: 'string' } },
+    });
     const [settlementId = '', name = ''] = positionals;
     const url = values.url ?? nameRunningStack()?.apiUrl;
     const apiKey = process.env['API_KEY'];
     if (!url || !apiKey) {
       console.error(
-        url ? 'Set API_KEY to a key with scope settle.' : 'No stack is running in this clone: run `npm start` in another terminal, or name one with --url.',
+        url
+          ? 'Set API_KEY to a key with scope settle.'
+          : 'No stack is running in this clone: run `npm start` in another terminal, or name one with --url.',
       );
       return 1;
     }

@@ -15,7 +15,8 @@ const BODY_BYTES_MAX = 1_048_576;
 const UNVERIFIED = 400;
 
 export const listen: SandboxCommand = {
-  usage: 'listen [--port PORT] [--secret whsec_…] [--url API]   subscribes by itself with API_KEY (scope full) in the environment',
+  usage:
+    'listen [--port PORT] [--secret whsec_…] [--url API]   subscribes by itself with API_KEY (scope full) in the environment',
   run: async (args) => {
     const { values } = parseArgs({
       args: [...args],
@@ -25,7 +26,9 @@ export const listen: SandboxCommand = {
     const apiKey = process.env['API_KEY'];
     const apiUrl = values.url ?? nameRunningStack()?.apiUrl;
     if (given === undefined && (apiKey === undefined || apiUrl === undefined)) {
-      console.error("Give the subscription's secret with --secret, or set API_KEY while a stack is running, to subscribe from here.");
+      console.error(
+        "Give the subscription's secret with --secret, or set API_KEY while a stack is running, to subscribe from here.",
+      );
       return 1;
     }
     let secret = given;
@@ -33,9 +36,14 @@ export const listen: SandboxCommand = {
     server.listen(Number(values.port), '127.0.0.1');
     await once(server, 'listening');
     const hookUrl = `http://127.0.0.1:${values.port}/`;
-    const subscription = secret === undefined && apiUrl !== undefined && apiKey !== undefined ? await subscribe(apiUrl, apiKey, hookUrl) : undefined;
+    const subscription =
+      secret === undefined && apiUrl !== undefined && apiKey !== undefined
+        ? await subscribe(apiUrl, apiKey, hookUrl)
+        : undefined;
     secret ??= subscription?.secret;
-    console.log(`Listening at ${hookUrl}${subscription ? `, subscribed to every event as ${subscription.id}` : ''}. Ctrl-C ends it.`);
+    console.log(
+      `Listening at ${hookUrl}${subscription ? `, subscribed to every event as ${subscription.id}` : ''}. Ctrl-C ends it.`,
+    );
     await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
     await subscription?.end();
     server.close();
@@ -44,7 +52,11 @@ export const listen: SandboxCommand = {
   },
 };
 
-export type ListenerDeps = { readonly secret: () => string | undefined; readonly print: (line: string) => void; readonly now: () => Date };
+export type ListenerDeps = {
+  readonly secret: () => string | undefined;
+  readonly print: (line: string) => void;
+  readonly now: () => Date;
+};
 
 /** Answers 204 to what verifies and 400 to what does not, so that the service's history shows the same. */
 export function createListener({ secret, print, now }: ListenerDeps): Server {

@@ -33,7 +33,11 @@ export const resolve: SandboxCommand = {
     }
     const temporal = connectTemporal(loadTemporalConfig({ ...process.env, TEMPORAL_ADDRESS }));
     try {
-      return await runResolve({ client: temporal.client, print: console.log }, settlementId, { outcome, operator, note });
+      return await runResolve({ client: temporal.client, print: console.log }, settlementId, {
+        outcome,
+        operator,
+        note,
+      });
     } finally {
       await temporal.close();
     }

@@ -16,9 +16,21 @@ const TOLERANCE_SECONDS = 300;
  * @param secret as it was shown: `whsec_` and base64
  * @param secretIsGood whether it has verified a delivery before
  */
-export function diagnose({ headers, body }: ReceivedDelivery, secret: string, at: { readonly now: Date; readonly secretIsGood: boolean }): Diagnosis {
-  const [id, timestamp, signature] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => headers[name]);
-  if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof signature !== 'string' || !/^[0-9]{1,12}$/.test(timestamp)) return 'headers_missing';
+export function diagnose(
+  { headers, body }: ReceivedDelivery,
+  secret: string,
+  at: { readonly now: Date; readonly secretIsGood: boolean },
+): Diagnosis {
+  const [id, timestamp, signature] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map(
+    (name) => headers[name],
+  );
+  if (
+    typeof id !== 'string' ||
+    typeof timestamp !== 'string' ||
+    typeof signature !== 'string' ||
+    !/^[0-9]{1,12}$/.test(timestamp)
+  )
+    return 'headers_missing';
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   if (isSignedBy(key, signature, { id, timestamp: Number(timestamp), body })) {
     return Math.abs(at.now.getTime() / 1_000 - Number(timestamp)) <= TOLERANCE_SECONDS ? 'verified' : 'clock';
@@ -30,7 +42,13 @@ export function diagnose({ headers, body }: ReceivedDelivery, secret: string, at
 function isAsWeSendIt(body: Buffer, id: string): boolean {
   try {
     const event: unknown = JSON.parse(body.toString());
-    return body.equals(Buffer.from(JSON.stringify(event))) && typeof event === 'object' && event !== null && 'id' in event && event.id === id;
+    return (
+      body.equals(Buffer.from(JSON.stringify(event))) &&
+      typeof event === 'object' &&
+      event !== null &&
+      'id' in event &&
+      event.id === id
+    );
   } catch {
     return false;
   }
@@ -41,7 +59,8 @@ export const ADVICE: Record<Diagnosis, string> = {
   headers_missing:
     'The headers webhook-id, webhook-timestamp and webhook-signature did not arrive. This is no delivery of ours, or something in between dropped them.',
   clock: `The signature is right, but its time is more than ${TOLERANCE_SECONDS / 60} minutes from this machine's. Set the clock; if the request was kept somewhere, it is too old.`,
-  changed_body: 'The body is not what was signed. Verify the raw bytes before anything parses them; look for a proxy or a framework that rewrites JSON.',
+  changed_body:
+    'The body is not what was signed. Verify the raw bytes before anything parses them; look for a proxy or a framework that rewrites JSON.',
   wrong_secret:
     'The body is as it was sent, but this secret did not sign it. Take the secret of this very subscription, with its whsec_, and the latest one after a rotation.',
 };

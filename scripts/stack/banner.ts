@@ -18,14 +18,22 @@ export function banner(shown: Banner): string {
   const posture = styleText('bold', POSTURE[shown.runtime]);
   const rows: [string, string][] = [
     ['API', `${shown.apiUrl}   reference ${shown.apiUrl}/docs   status ${shown.apiUrl}/status`],
-    ['Temporal', shown.temporalUiUrl ? `${shown.temporalUiUrl}   server ${shown.temporalAddress}` : `server ${shown.temporalAddress}`],
+    [
+      'Temporal',
+      shown.temporalUiUrl
+        ? `${shown.temporalUiUrl}   server ${shown.temporalAddress}`
+        : `server ${shown.temporalAddress}`,
+    ],
     ['Data', shown.dataDirectory ? shorten(shown.dataDirectory) : 'in the database that DATABASE_URL names'],
     ['Logs', shorten(shown.logDirectory)],
     ['Try', firstRequest(shown.apiUrl)],
     ['Or', 'npm run demo'],
     ['Stop', 'Ctrl-C'],
   ];
-  return [`${ready} — ${posture}`, ...rows.map(([label, text]) => `  ${styleText('dim', label.padEnd(10))}${text}`)].join('\n');
+  return [
+    `${ready} — ${posture}`,
+    ...rows.map(([label, text]) => `  ${styleText('dim', label.padEnd(10))}${text}`),
+  ].join('\n');
 }
 
 /** Relative when it lies under the working directory. */

@@ -27,7 +27,10 @@ export type Acquisition = {
   readonly download?: (request: DownloadRequest) => Promise<unknown>;
 };
 
-type DownloadRequest = Pick<Acquisition, 'env' | 'binDirectory' | 'signal'> & { readonly kind: 'dev-server' | 'time-skipping'; readonly version: string };
+type DownloadRequest = Pick<Acquisition, 'env' | 'binDirectory' | 'signal'> & {
+  readonly kind: 'dev-server' | 'time-skipping';
+  readonly version: string;
+};
 
 type Outcome = { readonly path: string } | { readonly refusal: string };
 type Branch = (acquisition: Acquisition) => Outcome | Promise<Outcome>;
@@ -52,7 +55,11 @@ export function acquireDevServer(acquisition: Acquisition): Promise<string> {
     onPath,
     cached(`temporal-${CLI_VERSION}`),
     download('dev-server', `temporal-${CLI_VERSION}`, CLI_VERSION),
-    goInstall({ source: `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`, name: `temporal-${CLI_VERSION}`, what: 'Temporal development server' }),
+    goInstall({
+      source: `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`,
+      name: `temporal-${CLI_VERSION}`,
+      what: 'Temporal development server',
+    }),
   ]);
 }
 
@@ -61,15 +68,24 @@ export function acquireDevServer(acquisition: Acquisition): Promise<string> {
  *
  * @throws Error with the reason of every branch, when none serves
  */
-export async function acquireClusterServer(acquisition: Acquisition): Promise<{ readonly server: string; readonly sqlTool: string }> {
+export async function acquireClusterServer(
+  acquisition: Acquisition,
+): Promise<{ readonly server: string; readonly sqlTool: string }> {
   const acquire = (variable: string, what: string, folder: string, kept: string) => {
     const name = `${kept}-${SERVER_VERSION}`;
     const source = `go.temporal.io/server/cmd/${folder}@${SERVER_VERSION}`;
-    return firstOf(`No ${what} could be found or made`, acquisition, [explicitPath(variable), cached(name), goInstall({ source, name, what })]);
+    return firstOf(`No ${what} could be found or made`, acquisition, [
+      explicitPath(variable),
+      cached(name),
+      goInstall({ source, name, what }),
+    ]);
   };
   // One after the other: the second build finds most of what it needs compiled by the first.
   const server = await acquire('TEMPORAL_SERVER_PATH', 'Temporal server', 'server', 'temporal-server');
-  return { server, sqlTool: await acquire('TEMPORAL_SQL_TOOL_PATH', 'Temporal schema tool', 'tools/sql', 'temporal-sql-tool') };
+  return {
+    server,
+    sqlTool: await acquire('TEMPORAL_SQL_TOOL_PATH', 'Temporal schema tool', 'tools/sql', 'temporal-sql-tool'),
+  };
 }
 
 /**
@@ -143,18 +159,44 @@ function download(kind: DownloadRequest['kind'], name: string, version: string):
 
 /** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
 function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadRequest): Promise<unknown> {
-  const args = ['--import', 'tsx', fileURLToPath(new URL('./sdk-download.ts', import.meta.url)), kind, binDirectory, version];
-  return run(process.execPath, args, { cwd: repositoryRoot, env: { ...env }, timeout: DOWNLOAD_TIMEOUT_MS, killSignal: 'SIGKILL', signal });
+  const args = [
+    '--import',
+    'tsx',
+    fileURLToPath(new URL('./sdk-download.ts', import.meta.url)),
+    kind,
+    binDirectory,
+    version,
+  ];
+  return run(process.execPath, args, {
+    cwd: repositoryRoot,
+    env: { ...env },
+    timeout: DOWNLOAD_TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+    signal,
+  });
 }
 
 /** @param build `source`: the program's package with its version; `name`: what it is kept as; `what`: told while it is built */
-function goInstall({ source, name, what }: { readonly source: string; readonly name: string; readonly what: string }): Branch {
+function goInstall({
+  source,
+  name,
+  what,
+}: {
+  readonly source: string;
+  readonly name: string;
+  readonly what: string;
+}): Branch {
   return async ({ env, binDirectory, onProgress, signal }) => {
     const go = findOnPath('go', env);
     if (!go) return { refusal: 'There is no Go on the PATH to build it with.' };
     onProgress?.(`building the ${what} with Go, once, which takes some minutes`);
     return install(binDirectory, name, 'go install', async (directory) => {
-      await run(go, ['install', source], { cwd: directory, env: { ...env, GOBIN: directory }, timeout: BUILD_TIMEOUT_MS, signal });
+      await run(go, ['install', source], {
+        cwd: directory,
+        env: { ...env, GOBIN: directory },
+        timeout: BUILD_TIMEOUT_MS,
+        signal,
+      });
       const [built] = await readdir(directory);
       if (built === undefined) throw new Error('it built nothing');
       return path.join(directory, built);
@@ -166,11 +208,19 @@ function mavenAssembly(name: string): Branch {
   return async ({ env, binDirectory, onProgress, signal }) => {
     const maven = findOnPath('mvn', env);
     if (!maven) return { refusal: 'There is no Maven on the PATH to collect it with.' };
-    if (!env['JAVA_HOME'] && !findOnPath('java', env)) return { refusal: 'There is no Java on the PATH to run it with.' };
+    if (!env['JAVA_HOME'] && !findOnPath('java', env))
+      return { refusal: 'There is no Java on the PATH to run it with.' };
     onProgress?.('collecting the time-skipping server with Maven, once, which takes about a minute');
     const outcome = await install(binDirectory, path.dirname(name), 'mvn', async (directory) => {
       const { pom, pluginGoal, jars } = await layOut(directory, TEST_SERVER_VERSION);
-      const args = ['--batch-mode', '--quiet', `--file=${pom}`, pluginGoal, '-DincludeScope=runtime', `-DoutputDirectory=${jars}`];
+      const args = [
+        '--batch-mode',
+        '--quiet',
+        `--file=${pom}`,
+        pluginGoal,
+        '-DincludeScope=runtime',
+        `-DoutputDirectory=${jars}`,
+      ];
       await run(maven, args, { cwd: directory, env: { ...env }, timeout: BUILD_TIMEOUT_MS, signal });
       return path.dirname(jars);
     });
@@ -182,7 +232,12 @@ function mavenAssembly(name: string): Branch {
 }
 
 /** Makes something in a private folder and renames it into place. Whoever comes second finds the first one's work there. */
-async function install(binDirectory: string, name: string, tool: string, make: (directory: string) => Promise<string>): Promise<Outcome> {
+async function install(
+  binDirectory: string,
+  name: string,
+  tool: string,
+  make: (directory: string) => Promise<string>,
+): Promise<Outcome> {
   await mkdir(binDirectory, { recursive: true });
   await removeAbandoned(binDirectory);
   const directory = await mkdtemp(path.join(binDirectory, INSTALLING));
@@ -204,7 +259,8 @@ async function install(binDirectory: string, name: string, tool: string, make: (
 async function removeAbandoned(binDirectory: string): Promise<void> {
   for (const name of await readdir(binDirectory)) {
     const directory = path.join(binDirectory, name);
-    if (name.startsWith(INSTALLING) && statSync(directory).mtimeMs < Date.now() - 2 * BUILD_TIMEOUT_MS) await rm(directory, { recursive: true, force: true });
+    if (name.startsWith(INSTALLING) && statSync(directory).mtimeMs < Date.now() - 2 * BUILD_TIMEOUT_MS)
+      await rm(directory, { recursive: true, force: true });
   }
 }
 
@@ -227,7 +283,9 @@ function isExecutable(file: string): boolean {
 function lastWords(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ('killed' in error && error.killed === true) return 'it took too long';
-  const written = ['stderr', 'stdout'].map((stream) => (stream in error ? String(Reflect.get(error, stream)).trim() : ''));
+  const written = ['stderr', 'stdout'].map((stream) =>
+    stream in error ? String(Reflect.get(error, stream)).trim() : '',
+  );
   const text = written.find((output) => output !== '') ?? error.message;
   return (text.split('\n').at(-1) ?? '').trim().replace(/\.$/, '').slice(0, 300);
 }

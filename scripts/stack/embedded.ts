@@ -42,12 +42,21 @@ export async function startEmbeddedPostgres(
     wishedPort: WISHED_PORT.postgres,
     ...(reachesClone && { logFile: path.join(logs, 'postgres.log') }),
   });
-  await keep({ name: 'PostgreSQL', stage: 'database', record: cluster.process, logFile: cluster.logFile, stop: cluster.stop });
+  await keep({
+    name: 'PostgreSQL',
+    stage: 'database',
+    record: cluster.process,
+    logFile: cluster.logFile,
+    stop: cluster.stop,
+  });
   return { cluster, databaseUrl: await ensureDatabase(cluster, DATABASE_NAME), directory };
 }
 
 /** The Temporal development server with its data in `.local/temporal`. */
-export async function startEmbeddedTemporal({ keep }: Supervisor, acquisition: Omit<Acquisition, 'binDirectory'>): Promise<TemporalServer> {
+export async function startEmbeddedTemporal(
+  { keep }: Supervisor,
+  acquisition: Omit<Acquisition, 'binDirectory'>,
+): Promise<TemporalServer> {
   const logFile = freshLog(path.join(logDirectory, 'temporal.log'));
   return startTemporal({
     program: await acquireDevServer({ ...acquisition, binDirectory: path.join(localDirectory, 'bin') }),
@@ -56,7 +65,8 @@ export async function startEmbeddedTemporal({ keep }: Supervisor, acquisition: O
     databaseFile: path.join(localDirectory, 'temporal', 'temporal.db'),
     wishedPort: WISHED_PORT.temporal,
     wishedUiPort: WISHED_PORT.temporalUi,
-    onLaunch: (server) => keep({ name: 'Temporal', stage: 'orchestrator', record: server.process, logFile, stop: server.stop }),
+    onLaunch: (server) =>
+      keep({ name: 'Temporal', stage: 'orchestrator', record: server.process, logFile, stop: server.stop }),
   });
 }
 

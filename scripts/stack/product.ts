@@ -10,7 +10,12 @@ type ProductOptions = Pick<ServiceOptions, 'env' | 'logFile'> & {
 const PROBE_TIMEOUT_MS = 2_000;
 
 /** @param options `url`: where this machine reaches it */
-export const apiService = ({ url, logLevel, ordinal, ...options }: ProductOptions & { readonly url: string }): ServiceOptions => ({
+export const apiService = ({
+  url,
+  logLevel,
+  ordinal,
+  ...options
+}: ProductOptions & { readonly url: string }): ServiceOptions => ({
   ...options,
   name: named('The API', ordinal),
   run: 'api/main.ts',
@@ -25,10 +30,12 @@ export const workerService = ({ logLevel, ordinal, ...options }: ProductOptions)
   isReady: (log) => says(log, 'worker ready', logLevel),
 });
 
-const named = (name: string, ordinal: string | undefined): string => (ordinal === undefined ? name : `${name} ${ordinal}`);
+const named = (name: string, ordinal: string | undefined): string =>
+  ordinal === undefined ? name : `${name} ${ordinal}`;
 
 /** With a log level that hides the line there is nothing to wait for. */
-const says = (log: string, line: string, logLevel: string): boolean => log.includes(line) || !['info', 'debug'].includes(logLevel);
+const says = (log: string, line: string, logLevel: string): boolean =>
+  log.includes(line) || !['info', 'debug'].includes(logLevel);
 
 /** Whether the API at this address can take requests. */
 export async function answersReady(url: string): Promise<boolean> {

@@ -34,8 +34,13 @@ export async function startService(options: ServiceOptions, keep: (member: Membe
   await keep({ stage: 'service', ...options, record, stop: () => stopProcess(record, STOP_TIMEOUT_MS) });
   const deadline = Date.now() + READY_TIMEOUT_MS;
   while (!(await options.isReady(readFileSync(options.logFile, 'utf8')))) {
-    const fault = !isRunning(record) ? 'ended before it was ready' : Date.now() > deadline ? `was not ready after ${READY_TIMEOUT_MS / 1_000} s` : undefined;
-    if (fault) throw new Error(`${options.name} ${fault}; its log is ${options.logFile}.`, { cause: tail(options.logFile) });
+    const fault = !isRunning(record)
+      ? 'ended before it was ready'
+      : Date.now() > deadline
+        ? `was not ready after ${READY_TIMEOUT_MS / 1_000} s`
+        : undefined;
+    if (fault)
+      throw new Error(`${options.name} ${fault}; its log is ${options.logFile}.`, { cause: tail(options.logFile) });
     await sleep(POLL_MS);
   }
 }
@@ -48,7 +53,8 @@ export function freshLog(file: string): string {
 }
 
 function launch({ name, run, env, logFile }: ServiceOptions): ProcessRecord {
-  const [program, ...args] = typeof run === 'string' ? [process.execPath, '--import', 'tsx', path.resolve(repositoryRoot, run)] : run;
+  const [program, ...args] =
+    typeof run === 'string' ? [process.execPath, '--import', 'tsx', path.resolve(repositoryRoot, run)] : run;
   const log = openSync(freshLog(logFile), 'a', 0o600);
   // Detached, so that Ctrl-C in the terminal reaches the supervisor alone, which stops everything in order.
   const child = spawn(program, args, {

@@ -21,7 +21,12 @@ type Findings = {
   apiPort: number;
 };
 
-type Start = { readonly env: NodeJS.ProcessEnv; readonly config: Config; readonly supervisor: Supervisor; readonly signal: AbortSignal };
+type Start = {
+  readonly env: NodeJS.ProcessEnv;
+  readonly config: Config;
+  readonly supervisor: Supervisor;
+  readonly signal: AbortSignal;
+};
 
 const SERVICE_ATTEMPTS = 3;
 const API_LOG = path.join(logDirectory, 'api.log');
@@ -39,12 +44,20 @@ export async function startAll(start: Start): Promise<Findings> {
     apiPort: 0,
   };
   const steps: ListrTask<Findings>[] = [
-    { title: 'Servers', task: (_, task) => task.newListr([postgresStep(start), temporalStep(start), bundleStep()], SIDE_BY_SIDE) },
+    {
+      title: 'Servers',
+      task: (_, task) => task.newListr([postgresStep(start), temporalStep(start), bundleStep()], SIDE_BY_SIDE),
+    },
     { title: 'Migrations', task: ({ databaseUrl }) => migrate(databaseUrl) },
     serviceStep(start),
   ];
   const rendererOptions = { ...TIMED, collapseSubtasks: false, showErrorMessage: false };
-  await new Listr(steps, { ctx: findings, registerSignalListeners: false, rendererOptions, fallbackRendererOptions: TIMED }).run();
+  await new Listr(steps, {
+    ctx: findings,
+    registerSignalListeners: false,
+    rendererOptions,
+    fallbackRendererOptions: TIMED,
+  }).run();
   return findings;
 }
 
@@ -105,9 +118,12 @@ function serviceStep(start: Start): ListrTask<Findings> {
       const { config, supervisor } = start;
       for (let attempt = 1; ; attempt += 1) {
         findings.apiPort = await freePort(config.port);
-        const elsewhere = config.port !== 0 && findings.apiPort !== config.port ? `, since ${config.port} is taken` : '';
+        const elsewhere =
+          config.port !== 0 && findings.apiPort !== config.port ? `, since ${config.port} is taken` : '';
         task.title = `API on port ${findings.apiPort}${elsewhere}, and worker`;
-        const outcomes = await Promise.allSettled([api(start, findings), worker(start, findings)].map((service) => startService(service, supervisor.keep)));
+        const outcomes = await Promise.allSettled(
+          [api(start, findings), worker(start, findings)].map((service) => startService(service, supervisor.keep)),
+        );
         const failed = outcomes.find((outcome) => outcome.status === 'rejected');
         if (!failed) return;
         // Another stack may take the port between the probe and the start; nothing else is worth another try.
@@ -119,12 +135,20 @@ function serviceStep(start: Start): ListrTask<Findings> {
 }
 
 const api = ({ env, config }: Start, findings: Findings): ServiceOptions =>
-  apiService({ env: serviceEnv(env, findings), url: apiUrl(config, findings.apiPort), logFile: API_LOG, logLevel: config.logLevel });
+  apiService({
+    env: serviceEnv(env, findings),
+    url: apiUrl(config, findings.apiPort),
+    logFile: API_LOG,
+    logLevel: config.logLevel,
+  });
 
 const worker = ({ env, config }: Start, findings: Findings): ServiceOptions =>
   workerService({ env: serviceEnv(env, findings), logFile: WORKER_LOG, logLevel: config.logLevel });
 
-const serviceEnv = (env: NodeJS.ProcessEnv, { databaseUrl, temporalAddress, apiPort }: Findings): NodeJS.ProcessEnv => ({
+const serviceEnv = (
+  env: NodeJS.ProcessEnv,
+  { databaseUrl, temporalAddress, apiPort }: Findings,
+): NodeJS.ProcessEnv => ({
   ...env,
   DATABASE_URL: databaseUrl,
   TEMPORAL_ADDRESS: temporalAddress,
@@ -132,4 +156,5 @@ const serviceEnv = (env: NodeJS.ProcessEnv, { databaseUrl, temporalAddress, apiP
 });
 
 /** Where this machine reaches the API, even when it listens on every interface. */
-export const apiUrl = ({ host }: Config, port: number): string => `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`;
+export const apiUrl = ({ host }: Config, port: number): string =>
+  `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`;

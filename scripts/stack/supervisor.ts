@@ -37,7 +37,13 @@ const DATABASE = 'PostgreSQL';
  * record of the stack is kept, `.local` unless told otherwise
  * @throws Error in one sentence when a stack of this clone is running already
  */
-export async function createSupervisor({ embedsDatabase, directory }: { embedsDatabase: boolean; directory?: string }): Promise<Supervisor> {
+export async function createSupervisor({
+  embedsDatabase,
+  directory,
+}: {
+  embedsDatabase: boolean;
+  directory?: string;
+}): Promise<Supervisor> {
   const own = findProcess(process.pid);
   if (!own) throw new Error('This system does not tell which processes run.');
   await endLeftovers(embedsDatabase, directory);

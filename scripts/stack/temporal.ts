@@ -65,14 +65,18 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
     if (fault === undefined) return server;
     await server.stop();
     // The only cause worth another try is a port that was taken between the probe and the start.
-    if (attempt === START_ATTEMPTS || !/address already in use/i.test(readLog())) throw new Error(`Temporal did not start: ${fault} (${options.logFile}).`);
+    if (attempt === START_ATTEMPTS || !/address already in use/i.test(readLog()))
+      throw new Error(`Temporal did not start: ${fault} (${options.logFile}).`);
   }
 }
 
 function launch(options: TemporalOptions, port: number, uiPort: number | undefined): TemporalServer {
   const log = openSync(options.logFile, 'a', 0o600);
   // Detached: Ctrl-C in the terminal must not reach the server before the processes that use it have stopped.
-  const child = spawn(options.program, serverArguments(options, port, uiPort), { stdio: ['ignore', log, log], detached: true });
+  const child = spawn(options.program, serverArguments(options, port, uiPort), {
+    stdio: ['ignore', log, log],
+    detached: true,
+  });
   closeSync(log);
   child.once('error', () => undefined);
   child.unref();
@@ -87,19 +91,29 @@ function launch(options: TemporalOptions, port: number, uiPort: number | undefin
   };
 }
 
-function serverArguments({ databaseFile, searchAttributes }: TemporalOptions, port: number, uiPort: number | undefined): string[] {
+function serverArguments(
+  { databaseFile, searchAttributes }: TemporalOptions,
+  port: number,
+  uiPort: number | undefined,
+): string[] {
   return [
     ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--log-level', 'warn'],
     ...(uiPort === undefined ? ['--headless'] : ['--ui-port', String(uiPort)]),
     // A commit may be lost when the machine loses power, not when the process dies: PostgreSQL is the record.
-    ...(databaseFile ? ['--db-filename', databaseFile, '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL'] : []),
+    ...(databaseFile
+      ? ['--db-filename', databaseFile, '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL']
+      : []),
     ...searchAttributes.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
     ...Object.entries(DYNAMIC_CONFIG).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]),
   ];
 }
 
 /** Undefined when the server is ready, else why it is not. */
-async function waitUntilHealthy(server: TemporalServer, searchAttributes: readonly string[], readLog: () => string): Promise<string | undefined> {
+async function waitUntilHealthy(
+  server: TemporalServer,
+  searchAttributes: readonly string[],
+  readLog: () => string,
+): Promise<string | undefined> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   let fault = 'it did not answer';
   while (Date.now() < deadline) {

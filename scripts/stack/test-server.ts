@@ -15,7 +15,10 @@ const SHARE_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
 /** Writes everything but the jars under `directory`; gives what Maven needs to fetch those. */
-export async function layOut(directory: string, version: string): Promise<{ pom: string; pluginGoal: string; jars: string }> {
+export async function layOut(
+  directory: string,
+  version: string,
+): Promise<{ pom: string; pluginGoal: string; jars: string }> {
   const assembly = path.join(directory, 'assembly');
   const pom = path.join(directory, 'pom.xml');
   await mkdir(assembly);
@@ -30,15 +33,24 @@ export async function layOut(directory: string, version: string): Promise<{ pom:
  * Starts the server once and keeps the classes it loaded in a form Java reads faster: later starts take a third of the
  * time. Where this does not work the server is merely slower, so nothing is said about it.
  */
-export async function shareClasses(program: string, env: Readonly<Record<string, string | undefined>>, signal?: AbortSignal): Promise<void> {
+export async function shareClasses(
+  program: string,
+  env: Readonly<Record<string, string | undefined>>,
+  signal?: AbortSignal,
+): Promise<void> {
   const archive = path.join(path.dirname(program), ARCHIVE);
   const fresh = `${archive}.${process.pid}`;
   const port = await freePort();
-  const server = spawn(program, [String(port)], { env: { ...env, ARCHIVE_CLASSES_AT: fresh }, stdio: 'ignore', signal });
+  const server = spawn(program, [String(port)], {
+    env: { ...env, ARCHIVE_CLASSES_AT: fresh },
+    stdio: 'ignore',
+    signal,
+  });
   server.on('error', () => undefined);
   const ended = once(server, 'exit').catch(() => undefined);
   const deadline = Date.now() + SHARE_TIMEOUT_MS;
-  while (server.exitCode === null && !signal?.aborted && Date.now() < deadline && !(await isListening(port))) await sleep(POLL_MS);
+  while (server.exitCode === null && !signal?.aborted && Date.now() < deadline && !(await isListening(port)))
+    await sleep(POLL_MS);
   server.kill('SIGTERM');
   await ended;
   await rename(fresh, archive).catch(() => rm(fresh, { force: true }));

@@ -82,7 +82,9 @@ describe('a certificate', () => {
     await flattenedVerify({ protected: header, payload: content, signature: value }, createLocalJWKSet(jwks));
     const jwk: JsonWebKey = { ...jwks.keys[0] };
     const input = Buffer.concat([Buffer.from(`${header}.`), content]);
-    expect(verify(null, input, createPublicKey({ key: jwk, format: 'jwk' }), Buffer.from(value, 'base64url'))).toBe(true);
+    expect(verify(null, input, createPublicKey({ key: jwk, format: 'jwk' }), Buffer.from(value, 'base64url'))).toBe(
+      true,
+    );
   });
 });
 
@@ -118,24 +120,35 @@ describe('issuing', () => {
     events: await connection.db
       .select()
       .from(events)
-      .where(sql`type = 'certificate.issued' AND convert_from(body, 'UTF8')::jsonb -> 'data' ->> 'settlement_id' = ${settlementId}`),
+      .where(
+        sql`type = 'certificate.issued' AND convert_from(body, 'UTF8')::jsonb -> 'data' ->> 'settlement_id' = ${settlementId}`,
+      ),
   });
 
   /** Makes the next write to a table fail, in the way a bug or a full disk would. */
   async function whileBroken(table: string, run: () => Promise<unknown>): Promise<void> {
-    await connection.db.execute(sql.raw(`CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`));
-    await connection.db.execute(sql.raw(`CREATE TRIGGER broken BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION break_it()`));
+    await connection.db.execute(
+      sql.raw(
+        `CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`,
+      ),
+    );
+    await connection.db.execute(
+      sql.raw(`CREATE TRIGGER broken BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION break_it()`),
+    );
     await expect(run()).rejects.toThrow();
     await connection.db.execute(sql.raw('DROP FUNCTION break_it() CASCADE'));
   }
 
-  test.each(['certificates', 'events'])('leaves nothing when writing to %s fails, and issues when it is run again', async (table) => {
-    const settlement = await insertSettledSettlement(connection.db, orgId);
-    await whileBroken(table, () => connection.db.transaction((tx) => issue(tx, settlement)));
-    expect(await storedOf(settlement)).toEqual({ certificates: [], events: [] });
-    const certId = await connection.db.transaction((tx) => issue(tx, settlement));
-    expect(await storedOf(settlement)).toMatchObject({ certificates: [{ certId }], events: [{ objectId: certId }] });
-  });
+  test.each(['certificates', 'events'])(
+    'leaves nothing when writing to %s fails, and issues when it is run again',
+    async (table) => {
+      const settlement = await insertSettledSettlement(connection.db, orgId);
+      await whileBroken(table, () => connection.db.transaction((tx) => issue(tx, settlement)));
+      expect(await storedOf(settlement)).toEqual({ certificates: [], events: [] });
+      const certId = await connection.db.transaction((tx) => issue(tx, settlement));
+      expect(await storedOf(settlement)).toMatchObject({ certificates: [{ certId }], events: [{ objectId: certId }] });
+    },
+  );
 
   test('leaves nothing when the transaction that settles rolls back', async () => {
     const settlement = await insertSettledSettlement(connection.db, orgId);

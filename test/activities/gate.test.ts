@@ -33,7 +33,11 @@ const worker = (runtime: RuntimeEnvironment = 'local-sandbox'): Activities =>
 const step = (settlementId: string) => ({ settlementId, orgId: caller.orgId, nowMs: Date.now() });
 
 /** Bound to its corridor, so that the evidence of one test says nothing about another's. */
-async function accept(corridor: CorridorId, country: string, environment = environmentName('local-sandbox')): Promise<string> {
+async function accept(
+  corridor: CorridorId,
+  country: string,
+  environment = environmentName('local-sandbox'),
+): Promise<string> {
   const body = settleBody(await createRecipient({ api }, caller, { country }), { corridor });
   const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
   const { settlement_id: settlementId } = jsonOf(answer);
@@ -45,8 +49,20 @@ async function fund(settlementId: string): Promise<void> {
   await worker().admitSettlement(step(settlementId));
   await api.connection.db.transaction(async (tx) => {
     const settlement = (await lockEvidenceTarget(tx, settlementId)) ?? expect.fail('no settlement');
-    const claim = { provider: 'cardproc', kind: 'collection_succeeded', amountMinor: 25_000n, currency: 'USD', failure: null } as const;
-    await recordEvidence(tx, settlement, { ...claim, settlementId, eventId: crypto.randomUUID(), sha256: Buffer.alloc(32) }, new Date(), 'test');
+    const claim = {
+      provider: 'cardproc',
+      kind: 'collection_succeeded',
+      amountMinor: 25_000n,
+      currency: 'USD',
+      failure: null,
+    } as const;
+    await recordEvidence(
+      tx,
+      settlement,
+      { ...claim, settlementId, eventId: crypto.randomUUID(), sha256: Buffer.alloc(32) },
+      new Date(),
+      'test',
+    );
   });
   expect(await worker().reviewFunding(step(settlementId))).toMatchObject({ status: 'funded' });
 }
@@ -66,7 +82,10 @@ const failureOf = async (run: Promise<unknown>): Promise<ApplicationFailure> => 
 };
 
 /** The step fails in this way and leaves every table as it was. */
-async function movesNothing(run: () => Promise<unknown>, failure: { type: string; nonRetryable: boolean }): Promise<void> {
+async function movesNothing(
+  run: () => Promise<unknown>,
+  failure: { type: string; nonRetryable: boolean },
+): Promise<void> {
   const before = await digestTables(api.connection.pool);
   const { type, nonRetryable } = await failureOf(run());
   expect({ type, nonRetryable }).toEqual(failure);
@@ -77,7 +96,10 @@ async function movesNothing(run: () => Promise<unknown>, failure: { type: string
 async function isRejected(activities: ReturnType<typeof worker>, settlementId: string): Promise<void> {
   const { db } = api.connection;
   await db.delete(outbox);
-  expect(await activities.admitSettlement(step(settlementId))).toMatchObject({ status: 'rejected', failureCode: 'launch_gates_closed' });
+  expect(await activities.admitSettlement(step(settlementId))).toMatchObject({
+    status: 'rejected',
+    failureCode: 'launch_gates_closed',
+  });
   expect(await balancesOf(settlementId)).toEqual({});
   expect(await db.select().from(outbox)).toEqual([]);
 }
@@ -101,7 +123,10 @@ describe.each(REMOTE)('a worker of %s', (runtime) => {
     await fund(sent);
     const { db } = api.connection;
     await db.update(settlements).set({ status: 'paying_out' }).where(eq(settlements.settlementId, sent));
-    await movesNothing(() => worker(runtime).sendPayout(step(sent)), { type: 'local_sandbox_only', nonRetryable: true });
+    await movesNothing(() => worker(runtime).sendPayout(step(sent)), {
+      type: 'local_sandbox_only',
+      nonRetryable: true,
+    });
   });
 
   test('plays no provider, whoever asks', async () => {
@@ -116,18 +141,36 @@ describe.each(REMOTE)('a worker of %s', (runtime) => {
 describe('a gate that is closed before the payout', () => {
   test.each([
     ['revoked', 'US-TT', { changes: { revokedAt: new Date(), revokedBy: 'ana' } }],
-    ['expired', 'US-BB', { changes: { recordedAt: new Date(Date.now() - 2_000), expiresAt: new Date(Date.now() - 1_000) } }],
+    [
+      'expired',
+      'US-BB',
+      { changes: { recordedAt: new Date(Date.now() - 2_000), expiresAt: new Date(Date.now() - 1_000) } },
+    ],
     ['approved by one alone', 'US-BS', { operators: ['ana'] }],
     ['recorded by a clock that ran ahead', 'US-DO', { changes: { recordedAt: new Date(Date.now() + 3_600_000) } }],
-  ] as const)('because it is %s: the settlement fails and everything held is due back', async (_why, corridor, options) => {
-    const settlementId = await accept(corridor, corridor.slice(3));
-    await fund(settlementId);
-    await insertGateEvidence(api.connection.db, 'local sandbox', { gates: ['rail_admission'], corridors: [corridor], ...options });
-    expect(await worker().sendPayout(step(settlementId))).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
-    expect(await balancesOf(settlementId)).toEqual({ card_clearing: 25_000n, settlement_funds: 0n, refund_due: -25_000n });
-    expect(await worker().sendPayout(step(settlementId))).toMatchObject({ status: 'failed' });
-    expect(await balancesOf(settlementId)).toMatchObject({ refund_due: -25_000n });
-  });
+  ] as const)(
+    'because it is %s: the settlement fails and everything held is due back',
+    async (_why, corridor, options) => {
+      const settlementId = await accept(corridor, corridor.slice(3));
+      await fund(settlementId);
+      await insertGateEvidence(api.connection.db, 'local sandbox', {
+        gates: ['rail_admission'],
+        corridors: [corridor],
+        ...options,
+      });
+      expect(await worker().sendPayout(step(settlementId))).toMatchObject({
+        status: 'failed',
+        failureCode: 'launch_gates_closed',
+      });
+      expect(await balancesOf(settlementId)).toEqual({
+        card_clearing: 25_000n,
+        settlement_funds: 0n,
+        refund_due: -25_000n,
+      });
+      expect(await worker().sendPayout(step(settlementId))).toMatchObject({ status: 'failed' });
+      expect(await balancesOf(settlementId)).toMatchObject({ refund_due: -25_000n });
+    },
+  );
 
   test('in another corridor or environment does not concern it', async () => {
     const settlementId = await accept('US-LC', 'LC');
@@ -141,7 +184,8 @@ describe('a gate that is closed before the payout', () => {
 
 describe('closing a gate in the same instant as a step', () => {
   const act = { operator: 'ana', note: 'it does not hold any more' };
-  const revoke = (tx: Tx, evidenceId: string) => revokeGateEvidence(tx, 'local sandbox', evidenceId, { ...act, at: new Date() });
+  const revoke = (tx: Tx, evidenceId: string) =>
+    revokeGateEvidence(tx, 'local sandbox', evidenceId, { ...act, at: new Date() });
 
   async function openGate(corridor: CorridorId): Promise<string> {
     const earlier = { recordedAt: new Date(Date.now() - 2 * 86_400_000) };
@@ -154,11 +198,15 @@ describe('closing a gate in the same instant as a step', () => {
   }
   const acceptByPhone = async (): Promise<string> => {
     const mobile_details = { provider: 'MonCash', phone_number: '+50934101234' };
-    const body = settleBody(await createRecipient({ api }, caller, { country: 'HT', bank_details: undefined, mobile_details }), {
-      corridor: 'US-HT',
-      payout_rail: 'mobile_money',
-    });
-    return jsonOf(await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() })).settlement_id;
+    const body = settleBody(
+      await createRecipient({ api }, caller, { country: 'HT', bank_details: undefined, mobile_details }),
+      {
+        corridor: 'US-HT',
+        payout_rail: 'mobile_money',
+      },
+    );
+    return jsonOf(await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() }))
+      .settlement_id;
   };
 
   test.each([
@@ -214,7 +262,10 @@ describe('closing a gate in the same instant as a step', () => {
       holder.release(true);
     }
     expect(new Set(order)).toEqual(new Set(['settled', 'revoked']));
-    expect(await worker().sendPayout(step(next))).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
+    expect(await worker().sendPayout(step(next))).toMatchObject({
+      status: 'failed',
+      failureCode: 'launch_gates_closed',
+    });
   });
 });
 
@@ -222,7 +273,10 @@ describe('a store that cannot be read', () => {
   test('before the collection: nothing moves, and the step is tried again', async () => {
     const settlementId = await accept('US-GY', 'GY');
     await withoutGateStore(api.connection.db, () =>
-      movesNothing(() => worker().admitSettlement(step(settlementId)), { type: 'dependency:unknown', nonRetryable: false }),
+      movesNothing(() => worker().admitSettlement(step(settlementId)), {
+        type: 'dependency:unknown',
+        nonRetryable: false,
+      }),
     );
     expect(await worker().admitSettlement(step(settlementId))).toMatchObject({ status: 'awaiting_funds' });
   });
@@ -242,18 +296,32 @@ test('a step is judged by real time: evidence that expired while it was tried ag
   await fund(settlementId);
   const hour = 3_600_000;
   const times = { recordedAt: new Date(Date.now() - 2 * hour), expiresAt: new Date(Date.now() - hour) };
-  await insertGateEvidence(api.connection.db, 'local sandbox', { gates: ['operator_approval'], corridors: ['US-BZ'], changes: times });
+  await insertGateEvidence(api.connection.db, 'local sandbox', {
+    gates: ['operator_approval'],
+    corridors: ['US-BZ'],
+    changes: times,
+  });
   const firstTried = times.expiresAt.getTime() - 1;
-  expect(await worker().sendPayout({ ...step(settlementId), nowMs: firstTried })).toMatchObject({ failureCode: 'launch_gates_closed' });
+  expect(await worker().sendPayout({ ...step(settlementId), nowMs: firstTried })).toMatchObject({
+    failureCode: 'launch_gates_closed',
+  });
 });
 
-test.each(GATES)('%s alone, closed before the collection, rejects; newer evidence opens it for the next settlement', async (gate) => {
-  const { db } = api.connection;
-  const older = { recordedAt: new Date(Date.now() - 2 * 86_400_000) };
-  const refused = await accept('GB-BB', 'BB');
-  await insertGateEvidence(db, 'local sandbox', { gates: [gate], corridors: ['GB-BB'], operators: [], changes: older });
-  await isRejected(worker(), refused);
-  await insertGateEvidence(db, 'local sandbox', { gates: [gate], corridors: ['GB-BB'] });
-  const next = await accept('GB-BB', 'BB');
-  expect(await worker().admitSettlement(step(next))).toMatchObject({ status: 'awaiting_funds' });
-});
+test.each(GATES)(
+  '%s alone, closed before the collection, rejects; newer evidence opens it for the next settlement',
+  async (gate) => {
+    const { db } = api.connection;
+    const older = { recordedAt: new Date(Date.now() - 2 * 86_400_000) };
+    const refused = await accept('GB-BB', 'BB');
+    await insertGateEvidence(db, 'local sandbox', {
+      gates: [gate],
+      corridors: ['GB-BB'],
+      operators: [],
+      changes: older,
+    });
+    await isRejected(worker(), refused);
+    await insertGateEvidence(db, 'local sandbox', { gates: [gate], corridors: ['GB-BB'] });
+    const next = await accept('GB-BB', 'BB');
+    expect(await worker().admitSettlement(step(next))).toMatchObject({ status: 'awaiting_funds' });
+  },
+);

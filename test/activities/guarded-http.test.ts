@@ -63,8 +63,10 @@ const dialCanary =
     Object.defineProperty(socket, 'remoteAddress', { get: () => claimed ?? address });
     return socket;
   };
-const guard = (options: Partial<GuardOptions> = {}) => createGuardedHttp({ rules: { allowLocal: false }, resolve: resolveTo(PUBLIC_ADDRESS), ...options });
-const post = (url: string, options: Partial<GuardOptions> = {}) => guard(options).post(url, Buffer.from('{"id":1}'), { 'webhook-id': '1' });
+const guard = (options: Partial<GuardOptions> = {}) =>
+  createGuardedHttp({ rules: { allowLocal: false }, resolve: resolveTo(PUBLIC_ADDRESS), ...options });
+const post = (url: string, options: Partial<GuardOptions> = {}) =>
+  guard(options).post(url, Buffer.from('{"id":1}'), { 'webhook-id': '1' });
 
 /** Spellings of this machine, of private networks and of metadata services. */
 const HOSTS = [
@@ -111,7 +113,17 @@ const HOSTS = [
     '[2001:0:7f00:1::]',
     '[100::1]',
   ],
-  ...['localhost', 'LOCALHOST', 'LocalHost', 'localhost.', 'a.localhost', 'localhost.localdomain', 'ip6-localhost', 'loopback', 'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ'],
+  ...[
+    'localhost',
+    'LOCALHOST',
+    'LocalHost',
+    'localhost.',
+    'a.localhost',
+    'localhost.localdomain',
+    'ip6-localhost',
+    'loopback',
+    'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ',
+  ],
   ...[
     '169.254.169.254',
     '0xa9fea9fe',
@@ -202,7 +214,10 @@ describe('no connection is made', () => {
     ['a private address behind many public ones', [PUBLIC_ADDRESS, '2606:4700::1111', '1.1.1.1', '169.254.169.254']],
     ['something that is no address', ['not-an-address']],
   ])('to a name that means %s', async (_, addresses) => {
-    const outcome = await post('https://hooks.partner.example/', { resolve: resolveTo(...addresses), dial: dialCanary() });
+    const outcome = await post('https://hooks.partner.example/', {
+      resolve: resolveTo(...addresses),
+      dial: dialCanary(),
+    });
     expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
     expect([connections, dialled]).toEqual([0, []]);
   });
@@ -211,19 +226,30 @@ describe('no connection is made', () => {
     ['does not resolve', () => Promise.reject(new Error('NXDOMAIN'))],
     ['has no address', async () => []],
   ])('to a name that %s', async (_, resolve) => {
-    expect(await post('https://hooks.partner.example/', { resolve, dial: dialCanary() })).toMatchObject({ status: null, error: 'dns' });
+    expect(await post('https://hooks.partner.example/', { resolve, dial: dialCanary() })).toMatchObject({
+      status: null,
+      error: 'dns',
+    });
     expect(connections).toBe(0);
   });
 
   test('to a name server that says nothing for two seconds', async () => {
-    const outcome = await post('https://hooks.partner.example/', { resolve: () => new Promise(() => undefined), dial: dialCanary() });
+    const outcome = await post('https://hooks.partner.example/', {
+      resolve: () => new Promise(() => undefined),
+      dial: dialCanary(),
+    });
     expect(outcome.error).toBe('dns');
     expect(outcome.durationMs).toBeLessThan(4_000);
     expect(connections).toBe(0);
   });
 
   test('to loopback under a public name, where the local sandbox allows loopback only', async () => {
-    expect(await post(`http://private.partner.example:${port}/`, { rules: { allowLocal: true }, resolve: resolveTo('10.0.0.7') })).toMatchObject({
+    expect(
+      await post(`http://private.partner.example:${port}/`, {
+        rules: { allowLocal: true },
+        resolve: resolveTo('10.0.0.7'),
+      }),
+    ).toMatchObject({
       error: 'blocked_target',
     });
     expect(connections).toBe(0);
@@ -253,8 +279,14 @@ describe('nothing is sent', () => {
   });
 
   test('over TLS to a certificate that nobody vouches for, or of another name', async () => {
-    expect(await post('https://hooks.partner.example/', { dial: dialCanary() })).toMatchObject({ status: null, error: 'tls' });
-    expect(await post('https://other.partner.example/', { dial: dialCanary(), ca: CERTIFICATE })).toMatchObject({ status: null, error: 'tls' });
+    expect(await post('https://hooks.partner.example/', { dial: dialCanary() })).toMatchObject({
+      status: null,
+      error: 'tls',
+    });
+    expect(await post('https://other.partner.example/', { dial: dialCanary(), ca: CERTIFICATE })).toMatchObject({
+      status: null,
+      error: 'tls',
+    });
     expect(requests).toBe(0);
   });
 });
@@ -331,13 +363,24 @@ describe('a public target', () => {
     expect(dialled).toEqual([`${PUBLIC_ADDRESS}:443`]);
     expect([connections, requests]).toEqual([1, 1]);
     expect(seen).toMatchObject({ url: '/in?key=1', body: '{"id":1}' });
-    expect(seen?.headers).toEqual({ host: 'hooks.partner.example', connection: 'close', 'content-length': '8', 'webhook-id': '1' });
+    expect(seen?.headers).toEqual({
+      host: 'hooks.partner.example',
+      connection: 'close',
+      'content-length': '8',
+      'webhook-id': '1',
+    });
   });
 
   test('is reached at its second address when the first does not answer', async () => {
     const refused: NonNullable<GuardOptions['dial']> = (address, asked) =>
       address === PUBLIC_ADDRESS ? net.connect(1, '127.0.0.1') : dialCanary()(address, asked);
-    expect(await post('https://hooks.partner.example/', { resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'), dial: refused, ca: CERTIFICATE })).toMatchObject({
+    expect(
+      await post('https://hooks.partner.example/', {
+        resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'),
+        dial: refused,
+        ca: CERTIFICATE,
+      }),
+    ).toMatchObject({
       status: 200,
     });
     expect(dialled).toEqual(['1.1.1.1:443']);

@@ -10,7 +10,12 @@ const APP_TOKEN = 'app-token-0123456789abcdef0123456789';
 const SECRET_KEY = 'secret-key-0123456789abcdef012345678';
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 
-type Request = { readonly method: string; readonly path: string; readonly body: string; readonly headers: IncomingMessage['headers'] };
+type Request = {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  readonly headers: IncomingMessage['headers'];
+};
 type Reply = { readonly status: number; readonly body: string; readonly headers?: Record<string, string> } | 'silence';
 
 let server: Server;
@@ -29,7 +34,8 @@ const likeTheProvider = ({ method, path, body }: Request): Reply => {
     return { status: 201, body: JSON.stringify({ id: applicants.get(given.externalUserId) }) };
   }
   const found = /^\/resources\/applicants\/-;externalUserId=([^/]+)\/one$/.exec(path)?.[1];
-  if (method === 'GET' && found) return { status: 200, body: JSON.stringify({ id: applicants.get(decodeURIComponent(found)) }) };
+  if (method === 'GET' && found)
+    return { status: 200, body: JSON.stringify({ id: applicants.get(decodeURIComponent(found)) }) };
   if (method === 'POST' && path === '/resources/accessTokens/sdk')
     return { status: 200, body: JSON.stringify({ token: 'sdk-secret-token', userId: given.userId }) };
   return { status: 404, body: '{}' };
@@ -39,18 +45,30 @@ const signedRightly = ({ method, path, body, headers }: Request): boolean => {
   const timestamp = String(headers['x-app-access-ts']);
   const expected = createHmac('sha256', SECRET_KEY).update(timestamp).update(method).update(path).update(body).digest();
   const given = Buffer.from(String(headers['x-app-access-sig']), 'hex');
-  return headers['x-app-token'] === APP_TOKEN && timestamp === '1795248000' && given.length === expected.length && timingSafeEqual(given, expected);
+  return (
+    headers['x-app-token'] === APP_TOKEN &&
+    timestamp === '1795248000' &&
+    given.length === expected.length &&
+    timingSafeEqual(given, expected)
+  );
 };
 
 beforeAll(async () => {
   server = createServer(async (incoming, outgoing) => {
     const parts: Buffer[] = [];
     for await (const part of incoming) parts.push(part);
-    const request = { method: incoming.method ?? '', path: incoming.url ?? '', body: Buffer.concat(parts).toString(), headers: incoming.headers };
+    const request = {
+      method: incoming.method ?? '',
+      path: incoming.url ?? '',
+      body: Buffer.concat(parts).toString(),
+      headers: incoming.headers,
+    };
     requests.push(request);
     const reply = signedRightly(request) ? replies(request) : { status: 401, body: '{}' };
     if (reply === 'silence') return;
-    outgoing.writeHead(reply.status, { 'content-type': 'application/json', ...('headers' in reply ? reply.headers : {}) }).end(reply.body);
+    outgoing
+      .writeHead(reply.status, { 'content-type': 'application/json', ...('headers' in reply ? reply.headers : {}) })
+      .end(reply.body);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -68,7 +86,9 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-const adapter = (settings: Partial<{ baseUrl: string; appToken: string; secretKey: string; deadlineMs: number }> = {}): IdentityProvider => {
+const adapter = (
+  settings: Partial<{ baseUrl: string; appToken: string; secretKey: string; deadlineMs: number }> = {},
+): IdentityProvider => {
   const { deadlineMs, ...given } = settings;
   return (
     createIdverify({
@@ -125,25 +145,39 @@ describe('what the provider refuses or breaks', () => {
     ['no JSON', { status: 201, body: '<html>' }],
     ['JSON without an id', { status: 201, body: '{"id":""}' }],
     ['an answer without end', { status: 201, body: `{"id":"${'x'.repeat(100_000)}"}` }],
-    ['an applicant that exists and is not found', ({ method }) => (method === 'GET' ? { status: 404, body: '{}' } : { status: 409, body: '{}' })],
-    ['no token', (request) => (request.path.includes('accessTokens') ? { status: 200, body: '{}' } : likeTheProvider(request))],
+    [
+      'an applicant that exists and is not found',
+      ({ method }) => (method === 'GET' ? { status: 404, body: '{}' } : { status: 409, body: '{}' }),
+    ],
+    [
+      'no token',
+      (request) => (request.path.includes('accessTokens') ? { status: 200, body: '{}' } : likeTheProvider(request)),
+    ],
     ['silence, up to the deadline', 'silence'],
   ];
 
-  test.each(unusable)('%s: temporarily_unavailable, and the log tells neither text nor person', async (_case, reply) => {
-    replies = typeof reply === 'function' ? reply : () => reply;
-    const attempt = adapter({ deadlineMs: 300 }).createApplicant(order());
-    await expect(attempt).rejects.toMatchObject({ code: 'temporarily_unavailable' });
-    expect(warnings).toHaveLength(1);
-    for (const secret of ['arcia', 'secret', '+1876', APP_TOKEN]) expect(JSON.stringify(warnings)).not.toContain(secret);
-  });
+  test.each(unusable)(
+    '%s: temporarily_unavailable, and the log tells neither text nor person',
+    async (_case, reply) => {
+      replies = typeof reply === 'function' ? reply : () => reply;
+      const attempt = adapter({ deadlineMs: 300 }).createApplicant(order());
+      await expect(attempt).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+      expect(warnings).toHaveLength(1);
+      for (const secret of ['arcia', 'secret', '+1876', APP_TOKEN])
+        expect(JSON.stringify(warnings)).not.toContain(secret);
+    },
+  );
 
   test('nobody there: temporarily_unavailable', async () => {
-    await expect(adapter({ baseUrl: 'http://127.0.0.1:1' }).createApplicant(order())).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+    await expect(adapter({ baseUrl: 'http://127.0.0.1:1' }).createApplicant(order())).rejects.toMatchObject({
+      code: 'temporarily_unavailable',
+    });
   });
 
   test('a wrong secret key is refused by the provider', async () => {
-    await expect(adapter({ secretKey: `${SECRET_KEY}x` }).createApplicant(order())).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+    await expect(adapter({ secretKey: `${SECRET_KEY}x` }).createApplicant(order())).rejects.toMatchObject({
+      code: 'temporarily_unavailable',
+    });
     expect(requests).toHaveLength(1);
   });
 });
@@ -164,7 +198,11 @@ describe('an applicant', () => {
         '/resources/applicants?levelName=basic%20kyc%26level',
         { externalUserId: given.verificationId, type: 'individual', email: given.email, phone: given.phone },
       ],
-      ['POST', '/resources/accessTokens/sdk', { userId: given.verificationId, levelName: 'basic kyc&level', ttlInSecs: 600 }],
+      [
+        'POST',
+        '/resources/accessTokens/sdk',
+        { userId: given.verificationId, levelName: 'basic kyc&level', ttlInSecs: 600 },
+      ],
     ]);
   });
 

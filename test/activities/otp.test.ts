@@ -14,7 +14,8 @@ const CODE_VALIDITY_MS = 5 * 60_000;
 const REFUSED = 'nobody@example.com';
 
 /** An SMTP reply: permanent from 500 on. */
-const reply = (responseCode: number): Error => Object.assign(new Error(`no mailbox, says ${responseCode}`), { responseCode });
+const reply = (responseCode: number): Error =>
+  Object.assign(new Error(`no mailbox, says ${responseCode}`), { responseCode });
 
 let server: MailServer;
 let api: TestApi;
@@ -41,7 +42,12 @@ const sendOtp = (challengeId: string, deps: Partial<ActivityDeps> = {}) => {
   return otpActivities({ ...base, now: () => new Date(Date.now() + aheadMs), ...deps }).sendOtp({ challengeId });
 };
 const sealedCode = async (id: string) =>
-  (await api.connection.db.select({ sealed: otpChallenges.codeSealed }).from(otpChallenges).where(eq(otpChallenges.challengeId, id)))[0]?.sealed;
+  (
+    await api.connection.db
+      .select({ sealed: otpChallenges.codeSealed })
+      .from(otpChallenges)
+      .where(eq(otpChallenges.challengeId, id))
+  )[0]?.sealed;
 const mailsTo = (address: string) => server.messages.filter(({ to }) => to.includes(address));
 
 describe('a code is not sent', () => {
@@ -80,7 +86,11 @@ describe('a code is not sent', () => {
   test('over a connection without TLS in a remote runtime', async () => {
     const plain = await startMailServer({ disabledCommands: ['STARTTLS'] });
     const { id } = await challenge(api);
-    const mailer = createMailer({ smtpUrl: `smtp://127.0.0.1:${plain.port}`, publicBaseUrl: 'https://api.example.com', runtime: 'production' });
+    const mailer = createMailer({
+      smtpUrl: `smtp://127.0.0.1:${plain.port}`,
+      publicBaseUrl: 'https://api.example.com',
+      runtime: 'production',
+    });
     await expect(sendOtp(id, { mailer })).rejects.toMatchObject({ code: 'ETLS' });
     expect(plain.messages).toEqual([]);
     await plain.close();
@@ -139,7 +149,11 @@ describe('a code is sent', () => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
     const smtpUrl = `smtp://127.0.0.1:${server.port}?tls.rejectUnauthorized=false&from=codes@bank.example`;
-    expect(await sendOtp(id, { mailer: createMailer({ smtpUrl, publicBaseUrl: 'https://api.example.com', runtime: 'production' }) })).toEqual({
+    expect(
+      await sendOtp(id, {
+        mailer: createMailer({ smtpUrl, publicBaseUrl: 'https://api.example.com', runtime: 'production' }),
+      }),
+    ).toEqual({
       outcome: 'sent',
     });
     const [mail] = mailsTo(email);

@@ -22,7 +22,8 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const resolve = (id: string, outcome: 'paid' | 'refused') => steps.activities.resolveReview({ ...steps.step(id), outcome, ...WHO });
+const resolve = (id: string, outcome: 'paid' | 'refused') =>
+  steps.activities.resolveReview({ ...steps.step(id), outcome, ...WHO });
 const auditOf = (id: string) => api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id));
 const refundOf = async (id: string) =>
   (await api.connection.db.select().from(postings).where(eq(postings.settlementId, id)))
@@ -52,8 +53,13 @@ describe('a review', () => {
 
   test('resolved as paid settles, with a certificate and one audit entry that says who and why', async () => {
     const id = await steps.inReview();
-    expect(await resolve(id, 'paid')).toMatchObject({ status: 'settled', certificateId: expect.stringMatching(/^CERT-/) });
-    expect(await auditOf(id)).toMatchObject([{ orgId: caller.orgId, objectId: id, action: 'resolve_review_paid', ...WHO }]);
+    expect(await resolve(id, 'paid')).toMatchObject({
+      status: 'settled',
+      certificateId: expect.stringMatching(/^CERT-/),
+    });
+    expect(await auditOf(id)).toMatchObject([
+      { orgId: caller.orgId, objectId: id, action: 'resolve_review_paid', ...WHO },
+    ]);
     expect((await steps.read(id)).timeline.at(-1)).toMatchObject({ status: 'settled', reason: 'resolved_paid' });
   });
 
@@ -67,7 +73,9 @@ describe('a review', () => {
 
   test('resolved again, the other way round and by eight at once, stays as it was decided first', async () => {
     const id = await steps.inReview();
-    const states = await Promise.all(Array.from({ length: 8 }, (_, index) => resolve(id, index % 2 === 0 ? 'paid' : 'refused')));
+    const states = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => resolve(id, index % 2 === 0 ? 'paid' : 'refused')),
+    );
     expect(new Set(states.map(({ status }) => status)).size).toBe(1);
     expect(await auditOf(id)).toHaveLength(1);
     expect((await resolve(id, 'refused')).status).toBe(states[0]?.status);
@@ -102,13 +110,21 @@ describe('a review', () => {
     expect([status, exceptions.map(({ type }: Json) => type)]).toEqual(['needs_review', ['late_evidence']]);
     expect(await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id))).toEqual([]);
     await resolve(id, 'refused');
-    expect((await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id))).filter(({ pending }) => pending)).toEqual([]);
+    expect(
+      (await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id))).filter(
+        ({ pending }) => pending,
+      ),
+    ).toEqual([]);
   });
 
   test('its audit entry can be neither changed nor removed', async () => {
     const id = await steps.inReview();
     await resolve(id, 'paid');
-    for (const statement of [`UPDATE audit_entries SET operator = 'x'`, 'DELETE FROM audit_entries', 'TRUNCATE audit_entries']) {
+    for (const statement of [
+      `UPDATE audit_entries SET operator = 'x'`,
+      'DELETE FROM audit_entries',
+      'TRUNCATE audit_entries',
+    ]) {
       await expect(api.connection.pool.query(statement)).rejects.toMatchObject({ code: '23001' });
     }
   });

@@ -28,7 +28,8 @@ const byAch = async (publicToken: string) => ({
   card_token: undefined,
   banklink_account_token: await linkAccount(api, caller, publicToken),
 });
-const kindsOf = async (id: string) => (await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id))).map(({ kind }) => kind);
+const kindsOf = async (id: string) =>
+  (await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id))).map(({ kind }) => kind);
 
 describe('what a payer stands for', () => {
   test.each([
@@ -56,7 +57,9 @@ describe('what a payer stands for', () => {
 
   test('nothing for a settlement of another organization', async () => {
     const id = await steps.waiting(BY_WIRE);
-    await expect(sandbox.planCollection({ settlementId: id, orgId: 'other' })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(sandbox.planCollection({ settlementId: id, orgId: 'other' })).rejects.toMatchObject({
+      code: 'not_found',
+    });
   });
 });
 
@@ -85,7 +88,12 @@ describe('sending', () => {
 
   test("the rail's answer twice, or both answers, is one: the first", async () => {
     const id = await steps.waiting(BY_WIRE, { name: 'PAYOUT PENDING' });
-    await sandbox.sendSandboxEvent({ ...input(id), commandId: 'paid', event: 'collection_succeeded', amountMinor: '25000' });
+    await sandbox.sendSandboxEvent({
+      ...input(id),
+      commandId: 'paid',
+      event: 'collection_succeeded',
+      amountMinor: '25000',
+    });
     await steps.activities.reviewFunding(steps.step(id));
     await steps.activities.sendPayout(steps.step(id));
     const answer = { ...input(id), amountMinor: '0' };
@@ -100,8 +108,16 @@ describe('sending', () => {
     const id = await steps.waiting(BY_WIRE);
     const deps = activityDeps(api, await api.app.listeningOrigin, { nudge: () => undefined });
     const mistaken = sandboxActivities({ ...deps, bankledgerWebhookSecret: 'another secret of thirty-two characters' });
-    const command = { ...input(id), commandId: 'refused', event: 'collection_succeeded', amountMinor: '25000' } as const;
-    await expect(mistaken.sendSandboxEvent(command)).rejects.toMatchObject({ type: 'webhook_refused', nonRetryable: false });
+    const command = {
+      ...input(id),
+      commandId: 'refused',
+      event: 'collection_succeeded',
+      amountMinor: '25000',
+    } as const;
+    await expect(mistaken.sendSandboxEvent(command)).rejects.toMatchObject({
+      type: 'webhook_refused',
+      nonRetryable: false,
+    });
     expect(await kindsOf(id)).toEqual([]);
   });
 });

@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const accept = async (overrides: Record<string, unknown> = {}, recipient: Record<string, unknown> = {}): Promise<string> => {
+const accept = async (
+  overrides: Record<string, unknown> = {},
+  recipient: Record<string, unknown> = {},
+): Promise<string> => {
   const body = settleBody(await createRecipient({ api }, caller, recipient), overrides);
   const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
   return jsonOf(answer).settlement_id;
@@ -29,7 +32,15 @@ const pay = (settlementId: string, amountMinor: bigint) =>
   api.connection.db.transaction(async (tx) => {
     const settlement = (await lockEvidenceTarget(tx, settlementId)) ?? expect.fail('no settlement');
     const eventId = crypto.randomUUID();
-    const claim = { settlementId, provider: 'cardproc', eventId, kind: 'collection_succeeded', amountMinor, currency: 'USD', failure: null } as const;
+    const claim = {
+      settlementId,
+      provider: 'cardproc',
+      eventId,
+      kind: 'collection_succeeded',
+      amountMinor,
+      currency: 'USD',
+      failure: null,
+    } as const;
     await recordEvidence(tx, settlement, { ...claim, sha256: Buffer.alloc(32) }, new Date(), 'test');
   });
 
@@ -53,7 +64,11 @@ const traceOf = async (settlementId: string) => {
   };
 };
 
-type Step = { readonly name: string; readonly run: (settlementId: string) => Promise<SettlementState>; readonly to: SettlementStatus };
+type Step = {
+  readonly name: string;
+  readonly run: (settlementId: string) => Promise<SettlementState>;
+  readonly to: SettlementStatus;
+};
 
 const STEPS: readonly Step[] = [
   { name: 'admitSettlement', run: (id) => activities.admitSettlement(step(id)), to: 'awaiting_funds' },
@@ -112,21 +127,31 @@ describe('each step of a settlement', () => {
     };
     const early = await accept();
     await deactivate(early);
-    expect(await activities.admitSettlement(step(early))).toMatchObject({ status: 'rejected', failureCode: 'recipient_inactive' });
+    expect(await activities.admitSettlement(step(early))).toMatchObject({
+      status: 'rejected',
+      failureCode: 'recipient_inactive',
+    });
     const late = await accept();
     await activities.admitSettlement(step(late));
     await pay(late, 25_000n);
     await activities.reviewFunding(step(late));
     await deactivate(late);
-    expect(await activities.sendPayout(step(late))).toMatchObject({ status: 'failed', failureCode: 'recipient_inactive' });
+    expect(await activities.sendPayout(step(late))).toMatchObject({
+      status: 'failed',
+      failureCode: 'recipient_inactive',
+    });
     const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, late));
-    expect(booked.filter((posting) => posting.account === 'refund_due').map((posting) => posting.amountMinor)).toEqual([-25_000n]);
+    expect(booked.filter((posting) => posting.account === 'refund_due').map((posting) => posting.amountMinor)).toEqual([
+      -25_000n,
+    ]);
   });
 
   test('another organization cannot take a step, and the step says no more than that there is nothing', async () => {
     const stranger = await api.createCaller();
     const id = await accept();
-    await expect(activities.admitSettlement({ ...step(id), orgId: stranger.orgId })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(activities.admitSettlement({ ...step(id), orgId: stranger.orgId })).rejects.toMatchObject({
+      code: 'not_found',
+    });
   });
 
   test('the wait ends when its window is over, not before', async () => {

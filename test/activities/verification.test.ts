@@ -24,19 +24,29 @@ const activities = () => createActivities(activityDeps(api, baseUrl, { nudge: ()
 const opened = async (name?: string) => {
   const recipientId = await createRecipient({ api }, caller, name === undefined ? {} : { name });
   const verification = await openVerification(api, caller, recipientId);
-  return { recipientId, input: { verificationId: verification.verification_id, orgId: caller.orgId }, expiresAtMs: Date.parse(verification.expires_at) };
+  return {
+    recipientId,
+    input: { verificationId: verification.verification_id, orgId: caller.orgId },
+    expiresAtMs: Date.parse(verification.expires_at),
+  };
 };
 
 describe('reviewing', () => {
   test("another organization's verification is not found, for good", async () => {
     const { input } = await opened();
-    await expect(activities().reviewVerification({ ...input, orgId: 'other', nowMs: 0 })).rejects.toMatchObject({ type: 'not_found', nonRetryable: true });
+    await expect(activities().reviewVerification({ ...input, orgId: 'other', nowMs: 0 })).rejects.toMatchObject({
+      type: 'not_found',
+      nonRetryable: true,
+    });
   });
 
   test('before its end changes nothing and tells how long it waits', async () => {
     const { input, expiresAtMs } = await opened();
     const before = await digestTables(api.connection.pool);
-    expect(await activities().reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({ status: 'pending', waitMs: 1 });
+    expect(await activities().reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({
+      status: 'pending',
+      waitMs: 1,
+    });
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
@@ -45,7 +55,10 @@ describe('reviewing', () => {
     const review = () => activities().reviewVerification({ ...input, nowMs: expiresAtMs });
     const states = await Promise.all(Array.from({ length: 6 }, review));
     expect(states).toEqual(states.map(() => ({ status: 'expired', waitMs: null })));
-    const told = await api.connection.db.select({ type: events.type }).from(events).where(eq(events.objectId, input.verificationId));
+    const told = await api.connection.db
+      .select({ type: events.type })
+      .from(events)
+      .where(eq(events.objectId, input.verificationId));
     expect(told.map(({ type }) => type)).toEqual(['verification.pending', 'verification.expired']);
     const status = await statusOf(api, caller, recipientId);
     expect([status.verification_status, status.latest.decided_at]).toEqual(['expired', null]);
@@ -90,19 +103,45 @@ describe('the simulated provider', () => {
 
   test('an applicant in the sandbox asks for it once, however often the token is asked for', async () => {
     const recipientId = await createRecipient({ api }, caller, { name: 'KYC APPROVE Brown' });
-    const ask = async () => jsonOf(await api.call(caller, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: recipientId, org_id: caller.orgId }));
+    const ask = async () =>
+      jsonOf(
+        await api.call(caller, 'POST', '/v1/kyc/idverify/applicant', {
+          recipient_id: recipientId,
+          org_id: caller.orgId,
+        }),
+      );
     const [one, two] = [await ask(), await ask()];
-    expect(one).toMatchObject({ simulation: true, provider: 'idverify', verification_id: two.verification_id, applicant_id: two.applicant_id });
-    const { rows } = await api.connection.pool.query(`SELECT kind FROM outbox WHERE object_id = $1 ORDER BY outbox_id`, [one.verification_id]);
+    expect(one).toMatchObject({
+      simulation: true,
+      provider: 'idverify',
+      verification_id: two.verification_id,
+      applicant_id: two.applicant_id,
+    });
+    const { rows } = await api.connection.pool.query(
+      `SELECT kind FROM outbox WHERE object_id = $1 ORDER BY outbox_id`,
+      [one.verification_id],
+    );
     expect(rows.map(({ kind }) => kind)).toEqual(['verification', 'sandbox_verification']);
-    const [stored] = await api.connection.db.select().from(verifications).where(eq(verifications.verificationId, one.verification_id));
+    const [stored] = await api.connection.db
+      .select()
+      .from(verifications)
+      .where(eq(verifications.verificationId, one.verification_id));
     expect(stored?.applicantId).toBe(one.applicant_id);
   });
 
   test('is closed outside the local sandbox', async () => {
     const { input } = await opened('KYC REJECT Brown');
-    const remote = createActivities({ ...activityDeps(api, baseUrl, { nudge: () => undefined }), runtime: 'remote-sandbox' });
-    await expect(remote.planVerification(input)).rejects.toMatchObject({ type: 'local_sandbox_only', nonRetryable: true });
-    await expect(remote.postVerificationEvent({ ...input, step: 0 })).rejects.toMatchObject({ type: 'local_sandbox_only', nonRetryable: true });
+    const remote = createActivities({
+      ...activityDeps(api, baseUrl, { nudge: () => undefined }),
+      runtime: 'remote-sandbox',
+    });
+    await expect(remote.planVerification(input)).rejects.toMatchObject({
+      type: 'local_sandbox_only',
+      nonRetryable: true,
+    });
+    await expect(remote.postVerificationEvent({ ...input, step: 0 })).rejects.toMatchObject({
+      type: 'local_sandbox_only',
+      nonRetryable: true,
+    });
   });
 });

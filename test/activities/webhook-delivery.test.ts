@@ -23,9 +23,20 @@ beforeAll(async () => {
   api = await createTestApi();
   const post = async (url: string, body: Buffer, headers: Readonly<Record<string, string>>): Promise<GuardedAnswer> => {
     sent.push({ url, body, headers });
-    return { status: 200, error: null, bytes: 0, sha256: Buffer.alloc(32), retryAfter: undefined, durationMs: 5, ...(await answer()) };
+    return {
+      status: 200,
+      error: null,
+      bytes: 0,
+      sha256: Buffer.alloc(32),
+      retryAfter: undefined,
+      durationMs: 5,
+      ...(await answer()),
+    };
   };
-  activities = webhookDeliveryActivities({ ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher), guardedHttp: { post } });
+  activities = webhookDeliveryActivities({
+    ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+    guardedHttp: { post },
+  });
 });
 beforeEach(async () => {
   sent = [];
@@ -62,11 +73,20 @@ describe('nothing is sent', () => {
   });
 
   test('to a subscription that was disabled or deleted since, or for a generation that is over', async () => {
-    const [disabled, canceled] = [await ping(api, caller, webhook.webhook_id), await subscribe(api, caller, 'http://127.0.0.1:9999/other')];
+    const [disabled, canceled] = [
+      await ping(api, caller, webhook.webhook_id),
+      await subscribe(api, caller, 'http://127.0.0.1:9999/other'),
+    ];
     const other = await ping(api, caller, canceled.webhook_id);
     // As if the event had been committed at the very moment of the change.
-    await rowsOf(`UPDATE webhooks SET status = 'disabled', disabled_reason = 'requested' WHERE webhook_id = $1`, webhook.webhook_id);
-    await rowsOf('UPDATE webhooks SET deleted_at = now(), secret_sealed = NULL WHERE webhook_id = $1', canceled.webhook_id);
+    await rowsOf(
+      `UPDATE webhooks SET status = 'disabled', disabled_reason = 'requested' WHERE webhook_id = $1`,
+      webhook.webhook_id,
+    );
+    await rowsOf(
+      'UPDATE webhooks SET deleted_at = now(), secret_sealed = NULL WHERE webhook_id = $1',
+      canceled.webhook_id,
+    );
     await rowsOf('UPDATE webhook_deliveries SET requested = false WHERE delivery_id = $1', disabled.delivery_id);
     expect(await attempt(disabled)).toEqual({ status: 'skipped', waitMs: null, deferred: false });
     expect(await attempt(other)).toEqual({ status: 'canceled', waitMs: null, deferred: false });
@@ -81,9 +101,16 @@ describe('nothing is sent', () => {
     answer = () => new Promise((resolve) => release.push(() => resolve({})));
     const underWay = deliveries.slice(0, 4).map((delivery) => attempt(delivery));
     await expect.poll(() => release.length).toBe(4);
-    for (const delivery of deliveries.slice(4)) expect(await attempt(delivery)).toMatchObject({ status: 'pending', deferred: true });
-    expect(await rowsOf('SELECT count(*)::int AS attempts FROM webhook_attempts WHERE webhook_id = $1', webhook.webhook_id)).toEqual([{ attempts: 4 }]);
-    const rung = () => rowsOf(`SELECT object_id FROM outbox WHERE signal = 'placeFreed' AND context->>'webhookId' = $1 ORDER BY outbox_id`, webhook.webhook_id);
+    for (const delivery of deliveries.slice(4))
+      expect(await attempt(delivery)).toMatchObject({ status: 'pending', deferred: true });
+    expect(
+      await rowsOf('SELECT count(*)::int AS attempts FROM webhook_attempts WHERE webhook_id = $1', webhook.webhook_id),
+    ).toEqual([{ attempts: 4 }]);
+    const rung = () =>
+      rowsOf(
+        `SELECT object_id FROM outbox WHERE signal = 'placeFreed' AND context->>'webhookId' = $1 ORDER BY outbox_id`,
+        webhook.webhook_id,
+      );
     expect(await rung()).toEqual([]);
     release[0]?.();
     await underWay[0];
@@ -113,7 +140,10 @@ describe('a crash between request and record', () => {
     for (const delivery of deliveries.slice(0, 4)) await expect(attempt(delivery)).rejects.toThrow();
     answer = async () => ({});
     expect(await attempt(deliveries[4])).toMatchObject({ deferred: true });
-    await rowsOf(`UPDATE webhook_attempts SET lease_expires_at = now() WHERE delivery_id = $1`, deliveries[0]?.delivery_id);
+    await rowsOf(
+      `UPDATE webhook_attempts SET lease_expires_at = now() WHERE delivery_id = $1`,
+      deliveries[0]?.delivery_id,
+    );
     expect(await attempt(deliveries[4])).toMatchObject({ status: 'succeeded', deferred: false });
   });
 });
@@ -133,7 +163,8 @@ describe('after a failure', () => {
   test('of the eighth attempt the delivery is exhausted', async () => {
     const delivery = await ping(api, caller, webhook.webhook_id);
     answer = failing;
-    for (let n = 1; n <= 8; n += 1) expect(await attempt(delivery, { attempt: n })).toMatchObject({ status: n === 8 ? 'exhausted' : 'pending' });
+    for (let n = 1; n <= 8; n += 1)
+      expect(await attempt(delivery, { attempt: n })).toMatchObject({ status: n === 8 ? 'exhausted' : 'pending' });
     expect(await readDelivery(api, caller, delivery)).toMatchObject({ status: 'exhausted', next_attempt_at: null });
   });
 
@@ -143,8 +174,13 @@ describe('after a failure', () => {
     expect(await attempt(first)).toEqual({ status: 'skipped', waitMs: null, deferred: false });
     expect(await read()).toMatchObject({ status: 'disabled', disabled_reason: 'gone' });
     expect(await readDelivery(api, caller, second)).toMatchObject({ status: 'skipped' });
-    const told = await rowsOf(`SELECT object_id FROM outbox WHERE signal = 'subscriptionChanged' AND context->>'webhookId' = $1`, webhook.webhook_id);
-    expect(told.map(({ object_id }) => object_id)).toEqual(expect.arrayContaining([first.delivery_id, second.delivery_id]));
+    const told = await rowsOf(
+      `SELECT object_id FROM outbox WHERE signal = 'subscriptionChanged' AND context->>'webhookId' = $1`,
+      webhook.webhook_id,
+    );
+    expect(told.map(({ object_id }) => object_id)).toEqual(
+      expect.arrayContaining([first.delivery_id, second.delivery_id]),
+    );
   });
 
   test('five days of nothing but failure disable the subscription, whichever deliveries failed', async () => {
@@ -169,7 +205,8 @@ describe('after a failure', () => {
     nowMs += 3 * DAY_MS;
     await attempt(await ping(api, caller, webhook.webhook_id));
     expect(await read()).toMatchObject({ status: 'enabled' });
-    for (const status of ['disabled', 'enabled']) await api.call(caller, 'PATCH', `/v1/webhooks/${webhook.webhook_id}`, { status });
+    for (const status of ['disabled', 'enabled'])
+      await api.call(caller, 'PATCH', `/v1/webhooks/${webhook.webhook_id}`, { status });
     nowMs += 3 * DAY_MS;
     await attempt(await ping(api, caller, webhook.webhook_id));
     expect(await read()).toMatchObject({ status: 'enabled' });
@@ -179,7 +216,11 @@ describe('after a failure', () => {
 describe('signatures', () => {
   test('are those of the published test vector', () => {
     const secret = Buffer.from('plJ3nmyCDGBKInavdOK15jsl', 'base64');
-    const content = { id: 'msg_loFOjxBNrRLzqYUf', timestamp: 1_731_705_121, body: Buffer.from('{"event_type":"ping","data":{"success":true}}') };
+    const content = {
+      id: 'msg_loFOjxBNrRLzqYUf',
+      timestamp: 1_731_705_121,
+      body: Buffer.from('{"event_type":"ping","data":{"success":true}}'),
+    };
     const signature = 'v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=';
     expect(signWebhook([secret], content)).toBe(signature);
     expect(isSignedBy(secret, `v1,AAAA ${signature}`, content)).toBe(true);

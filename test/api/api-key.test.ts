@@ -15,11 +15,14 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const inAnHour = () => new Date(Date.now() + HOUR_MS).toISOString();
-const create = (caller: Caller, body: unknown, orgId = caller.orgId) => api.call(caller, 'POST', `/v1/orgs/${orgId}/keys`, body);
-const list = async (caller: Caller): Promise<Json[]> => jsonOf(await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`));
+const create = (caller: Caller, body: unknown, orgId = caller.orgId) =>
+  api.call(caller, 'POST', `/v1/orgs/${orgId}/keys`, body);
+const list = async (caller: Caller): Promise<Json[]> =>
+  jsonOf(await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`));
 const rotate = (caller: Caller, keyId: string) => api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`);
 const revoke = (caller: Caller, keyId: string) => api.call(caller, 'DELETE', `/v1/orgs/keys/${keyId}`);
-const find = async (caller: Caller, keyId: string): Promise<Json> => (await list(caller)).find((key) => key.key_id === keyId);
+const find = async (caller: Caller, keyId: string): Promise<Json> =>
+  (await list(caller)).find((key) => key.key_id === keyId);
 /** Makes changes of keys wait. */
 const holdingKeysOf = ({ orgId }: Caller) => ({
   hold: (holder: pg.PoolClient) => holder.query('SELECT 1 FROM organizations WHERE org_id = $1 FOR UPDATE', [orgId]),
@@ -27,10 +30,13 @@ const holdingKeysOf = ({ orgId }: Caller) => ({
 /** As if another full key had revoked this one just before. */
 const revoking = (caller: Caller) => ({
   ...holdingKeysOf(caller),
-  change: (holder: pg.PoolClient) => holder.query(`UPDATE api_keys SET status = 'revoked' WHERE key_id = $1`, [caller.keyId]),
+  change: (holder: pg.PoolClient) =>
+    holder.query(`UPDATE api_keys SET status = 'revoked' WHERE key_id = $1`, [caller.keyId]),
 });
-const statusesOf = (answers: readonly { statusCode: number }[]): number[] => answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b);
-const works = async (caller: Caller): Promise<boolean> => (await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}`)).statusCode === 200;
+const statusesOf = (answers: readonly { statusCode: number }[]): number[] =>
+  answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b);
+const works = async (caller: Caller): Promise<boolean> =>
+  (await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}`)).statusCode === 200;
 const withKey = (orgId: string, { key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 
 describe('POST /v1/orgs/{org_id}/keys', () => {
@@ -46,9 +52,21 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
     ['an empty name', { name: '', scope: 'read' }, [['body.name', 'string_too_short']]],
     ['a name of 61 characters', { name: 'a'.repeat(61), scope: 'read' }, [['body.name', 'string_too_long']]],
     ['a scope that is none', { name: 'a', scope: 'admin' }, [['body.scope', 'enum']]],
-    ['an expiry that is no moment', { name: 'a', scope: 'read', expires_at: 'tomorrow' }, [['body.expires_at', 'value_error']]],
-    ['an expiry without an offset', { name: 'a', scope: 'read', expires_at: '2999-01-01T00:00:00' }, [['body.expires_at', 'value_error']]],
-    ['an expiry in the past', { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, [['body.expires_at', 'value_error']]],
+    [
+      'an expiry that is no moment',
+      { name: 'a', scope: 'read', expires_at: 'tomorrow' },
+      [['body.expires_at', 'value_error']],
+    ],
+    [
+      'an expiry without an offset',
+      { name: 'a', scope: 'read', expires_at: '2999-01-01T00:00:00' },
+      [['body.expires_at', 'value_error']],
+    ],
+    [
+      'an expiry in the past',
+      { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' },
+      [['body.expires_at', 'value_error']],
+    ],
     ['a status of its own', { name: 'a', scope: 'read', status: 'active' }, [['body.status', 'extra_forbidden']]],
   ])('422 for %s, and nothing is written', async (_case, body, faults) => {
     const caller = await api.createCaller('full');
@@ -71,7 +89,9 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
     const other = await api.createCaller('full');
     const before = await digestTables(api.connection.pool);
     expect((await create(caller, { name: 'a', scope: 'read' }, other.orgId)).statusCode).toBe(404);
-    expect((await create(caller, { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, other.orgId)).statusCode).toBe(422);
+    expect(
+      (await create(caller, { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, other.orgId)).statusCode,
+    ).toBe(422);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
@@ -126,7 +146,10 @@ describe('GET /v1/orgs/{org_id}/keys', () => {
     const caller = await api.createCaller('full');
     const keys: Json[] = [];
     for (const name of ['one', 'two', 'three']) keys.push(jsonOf(await create(caller, { name, scope: 'read' })));
-    expect((await list(caller)).map((key) => key.key_id)).toEqual([...keys.map((key) => key.key_id).reverse(), caller.keyId]);
+    expect((await list(caller)).map((key) => key.key_id)).toEqual([
+      ...keys.map((key) => key.key_id).reverse(),
+      caller.keyId,
+    ]);
     const page = await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys?limit=2&offset=1`);
     expect(jsonOf(page).map((key: Json) => key.name)).toEqual(['two', 'one']);
     expect(page.headers).toMatchObject({
@@ -147,7 +170,8 @@ describe('GET /v1/orgs/{org_id}/keys', () => {
     let now = new Date('2026-11-21T08:00:00.000Z');
     const timed = await createTestApi({ deps: { now: () => now } });
     const caller = await timed.createCaller('full');
-    const lastUsed = async () => jsonOf(await timed.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`))[0].last_used_at;
+    const lastUsed = async () =>
+      jsonOf(await timed.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`))[0].last_used_at;
     await lastUsed();
     await expect.poll(lastUsed).toBe('2026-11-21T08:00:00.000Z');
     now = new Date('2026-11-21T08:01:00.001Z');
@@ -176,7 +200,9 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     const other = await api.createCaller('full');
     const [foreign, unknown] = await Promise.all(
       [other.keyId, 'nobody'].map(async (keyId) => {
-        const { statusCode, body } = await api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`, undefined, { 'x-request-id': 'same' });
+        const { statusCode, body } = await api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`, undefined, {
+          'x-request-id': 'same',
+        });
         return { statusCode, body: body.replaceAll(keyId, '<id>') };
       }),
     );
@@ -194,35 +220,48 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     const key = await api.createKey(caller.orgId, 'read', stored);
     const before = await digestTables(api.connection.pool);
     const answer = await rotate(caller, key.keyId);
-    expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([409, 'state_conflict', state]);
+    expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([
+      409,
+      'state_conflict',
+      state,
+    ]);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(SCOPES)('200 when a key of scope %s rotates itself: the old one is invalid at once, the new one is its like', async (scope) => {
-    const owner = await api.createCaller('full');
-    const expiresAt = new Date(inAnHour());
-    const old = await api.createKey(owner.orgId, scope, { name: 'Payout service', expiresAt });
-    const answer = await rotate(old, old.keyId);
-    expect(answer.statusCode).toBe(200);
-    const { api_key, rotated_from, ...successor } = jsonOf(answer);
-    expect(rotated_from).toBe(old.keyId);
-    expect(successor).toMatchObject({
-      name: 'Payout service',
-      scope,
-      status: 'active',
-      environment: 'local sandbox',
-      expires_at: expiresAt.toISOString(),
-      rotated_to: null,
-    });
-    expect(await works(old)).toBe(false);
-    expect(await works(withKey(owner.orgId, { ...successor, api_key }))).toBe(true);
-    expect(await find(owner, old.keyId)).toMatchObject({ status: 'rotated', rotated_to: successor.key_id, revoked_at: null });
-  });
+  test.each(SCOPES)(
+    '200 when a key of scope %s rotates itself: the old one is invalid at once, the new one is its like',
+    async (scope) => {
+      const owner = await api.createCaller('full');
+      const expiresAt = new Date(inAnHour());
+      const old = await api.createKey(owner.orgId, scope, { name: 'Payout service', expiresAt });
+      const answer = await rotate(old, old.keyId);
+      expect(answer.statusCode).toBe(200);
+      const { api_key, rotated_from, ...successor } = jsonOf(answer);
+      expect(rotated_from).toBe(old.keyId);
+      expect(successor).toMatchObject({
+        name: 'Payout service',
+        scope,
+        status: 'active',
+        environment: 'local sandbox',
+        expires_at: expiresAt.toISOString(),
+        rotated_to: null,
+      });
+      expect(await works(old)).toBe(false);
+      expect(await works(withKey(owner.orgId, { ...successor, api_key }))).toBe(true);
+      expect(await find(owner, old.keyId)).toMatchObject({
+        status: 'rotated',
+        rotated_to: successor.key_id,
+        revoked_at: null,
+      });
+    },
+  );
 
   test('200 when a full key rotates another one, and an empty JSON body is no fault', async () => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'settle');
-    const answer = await api.call(owner, 'POST', `/v1/orgs/keys/${key.keyId}/rotate`, '', { 'content-type': 'application/json' });
+    const answer = await api.call(owner, 'POST', `/v1/orgs/keys/${key.keyId}/rotate`, '', {
+      'content-type': 'application/json',
+    });
     expect([answer.statusCode, jsonOf(answer).scope]).toEqual([200, 'settle']);
     expect(await works(key)).toBe(false);
   });
@@ -236,11 +275,18 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
   test('of rotations that race, one makes a successor and the others are told that the key is rotated', async () => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
-    const tasks = [() => rotate(key, key.keyId), () => rotate(key, key.keyId), () => rotate(owner, key.keyId), () => rotate(owner, key.keyId)];
+    const tasks = [
+      () => rotate(key, key.keyId),
+      () => rotate(key, key.keyId),
+      () => rotate(owner, key.keyId),
+      () => rotate(owner, key.keyId),
+    ];
     const answers = await raceBehind(api.connection.pool, holdingKeysOf(owner), tasks);
     expect(statusesOf(answers)).toEqual([200, 409, 409, 409]);
     const losers = answers.filter(({ statusCode }) => statusCode === 409).map(jsonOf);
-    expect(losers.map(({ code, current_state }) => [code, current_state])).toEqual(losers.map(() => ['state_conflict', 'rotated']));
+    expect(losers.map(({ code, current_state }) => [code, current_state])).toEqual(
+      losers.map(() => ['state_conflict', 'rotated']),
+    );
     expect((await list(owner)).filter(({ scope }) => scope === 'read')).toHaveLength(2);
   });
 
@@ -300,7 +346,12 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     const first = await revoke(owner, key.keyId);
     expect([first.statusCode, jsonOf(first)]).toEqual([
       200,
-      expect.objectContaining({ key_id: key.keyId, status: 'revoked', revoked_at: expect.any(String), rotated_to: null }),
+      expect.objectContaining({
+        key_id: key.keyId,
+        status: 'revoked',
+        revoked_at: expect.any(String),
+        rotated_to: null,
+      }),
     ]);
     expect(await works(key)).toBe(false);
     const before = await digestTables(api.connection.pool);

@@ -33,7 +33,8 @@ beforeAll(async () => {
   valid = await api.createCaller('full');
   const { orgId, apiKey } = valid;
   const before = new Date(Date.now() - HOUR_MS);
-  const stored = async (values: Parameters<TestApi['createKey']>[2]) => (await api.createKey(orgId, 'full', values)).apiKey;
+  const stored = async (values: Parameters<TestApi['createKey']>[2]) =>
+    (await api.createKey(orgId, 'full', values)).apiKey;
   invalid = {
     'of no form at all': 'not-a-key',
     'with a wrong check': `${apiKey.slice(0, -1)}${apiKey.endsWith('0') ? '1' : '0'}`,
@@ -61,7 +62,8 @@ afterAll(async () => {
   await api.close();
 });
 
-const urlOf = (row: OperationRow): string => row.path.replace(/\{([a-z_]+)\}/g, (_, name: string) => ANYTHING[name] ?? newId());
+const urlOf = (row: OperationRow): string =>
+  row.path.replace(/\{([a-z_]+)\}/g, (_, name: string) => ANYTHING[name] ?? newId());
 const hasBody = ({ method }: OperationRow): boolean => method !== 'GET' && method !== 'DELETE';
 
 /** Calls with exactly these header lines. */
@@ -76,7 +78,14 @@ async function send(
     ...keyLines,
     ...(hasBody(row) ? ['Content-Type', 'application/json', 'Content-Length', String(UNREADABLE_BODY.length)] : []),
   ];
-  const request = httpRequest({ host: origin.hostname, port: origin.port, method: row.method, path: url, headers, agent });
+  const request = httpRequest({
+    host: origin.hostname,
+    port: origin.port,
+    method: row.method,
+    path: url,
+    headers,
+    agent,
+  });
   request.end(hasBody(row) ? UNREADABLE_BODY : undefined);
   const [response] = await once(request, 'response');
   const parts: Buffer[] = [];
@@ -103,10 +112,17 @@ const partnerOperations = BUILT.filter(({ auth }) => auth === 'api_key').map((ro
 
 describe.each(partnerOperations)('%s', (_name, row) => {
   test('401 credential_missing without a key, whatever else carries one, and nothing is written', async () => {
-    for (const lines of [[], ['X-API-Key', ''], ['Authorization', `Bearer ${valid.apiKey}`], ['X_API_Key', valid.apiKey]]) {
+    for (const lines of [
+      [],
+      ['X-API-Key', ''],
+      ['Authorization', `Bearer ${valid.apiKey}`],
+      ['X_API_Key', valid.apiKey],
+    ]) {
       expect(refusal(await send(row, lines))).toEqual(unauthorized('credential_missing'));
     }
-    expect(refusal(await send(row, [], `${urlOf(row)}?api_key=${valid.apiKey}`))).toEqual(unauthorized('credential_missing'));
+    expect(refusal(await send(row, [], `${urlOf(row)}?api_key=${valid.apiKey}`))).toEqual(
+      unauthorized('credential_missing'),
+    );
     expect(await digestTables(api.connection.pool)).toEqual(untouched);
   });
 
@@ -146,16 +162,20 @@ describe.each(partnerOperations)('%s', (_name, row) => {
   });
 
   test('with a key whose scope covers it, the same request gets past both', async () => {
-    for (const scope of SCOPES.filter((held) => row.scope !== undefined && scopeCovers(held, leastScopeFor(row, row.scope)))) {
+    for (const scope of SCOPES.filter(
+      (held) => row.scope !== undefined && scopeCovers(held, leastScopeFor(row, row.scope)),
+    )) {
       const { status, body } = await send(row, ['X-API-Key', keys[scope]]);
-      if (hasBody(row)) expect([status, body]).toEqual([422, { detail: [expect.objectContaining({ type: 'json_invalid' })] }]);
+      if (hasBody(row))
+        expect([status, body]).toEqual([422, { detail: [expect.objectContaining({ type: 'json_invalid' })] }]);
       else expect([401, 403]).not.toContain(status);
     }
   });
 });
 
 /** Every key may rotate itself, but the key that is asked for here is another one. */
-const leastScopeFor = ({ path }: OperationRow, declared: Scope): Scope => (path === '/v1/orgs/keys/{key_id}/rotate' ? 'full' : declared);
+const leastScopeFor = ({ path }: OperationRow, declared: Scope): Scope =>
+  path === '/v1/orgs/keys/{key_id}/rotate' ? 'full' : declared;
 
 test('401 from the moment that a key expires, by the clock of the service', async () => {
   let now = new Date('2026-11-21T08:00:00.000Z');

@@ -19,7 +19,11 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const byAch = async () => ({ payment_method: 'ach', card_token: undefined, banklink_account_token: await linkAccount(api, caller) });
+const byAch = async () => ({
+  payment_method: 'ach',
+  card_token: undefined,
+  banklink_account_token: await linkAccount(api, caller),
+});
 const send = async (event: object): Promise<Json> => jsonOf(await sendBankledger(api, event));
 const exceptionsOf = async (id: string) => (await steps.read(id)).exceptions.map((exception: Json) => exception.type);
 const evidenceOf = (id: string) => api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
@@ -64,11 +68,18 @@ describe('the signature', () => {
     const bytes = Buffer.from(JSON.stringify(bankledgerBody('stl_none')));
     const right = signBankledger(bytes);
     const headers = { 'content-type': 'application/json', 'x-signature': [right, right] };
-    await expectUnwritten(() => api.app.inject({ method: 'POST', url: '/v2/webhooks/bankledger', headers, payload: bytes }), 401);
+    await expectUnwritten(
+      () => api.app.inject({ method: 'POST', url: '/v2/webhooks/bankledger', headers, payload: bytes }),
+      401,
+    );
   });
 
   test("is the ledger provider's own: what its package signs is accepted, and what we sign its package accepts", async () => {
-    const { webhooks } = new ModernTreasury({ apiKey: 'none', organizationID: 'none', webhookKey: TEST_SECRETS.bankledger });
+    const { webhooks } = new ModernTreasury({
+      apiKey: 'none',
+      organizationID: 'none',
+      webhookKey: TEST_SECRETS.bankledger,
+    });
     const payload = JSON.stringify(bankledgerBody('stl_none'));
     const answer = await sendBankledger(api, Buffer.from(payload), { 'x-signature': webhooks.getSignature(payload) });
     expect(answer.statusCode).toBe(200);
@@ -76,10 +87,14 @@ describe('the signature', () => {
   });
 
   test('of each secret counts while one is being rotated', async () => {
-    const rotating = await createTestApi({ config: { bankledgerWebhookSecrets: [TEST_SECRETS.bankledger, TEST_SECRETS.cardproc] } });
+    const rotating = await createTestApi({
+      config: { bankledgerWebhookSecrets: [TEST_SECRETS.bankledger, TEST_SECRETS.cardproc] },
+    });
     for (const secret of [TEST_SECRETS.bankledger, TEST_SECRETS.cardproc]) {
       const bytes = Buffer.from(JSON.stringify(bankledgerBody('stl_none')));
-      expect((await sendBankledger(rotating, bytes, { 'x-signature': signBankledger(bytes, secret) })).statusCode).toBe(200);
+      expect((await sendBankledger(rotating, bytes, { 'x-signature': signBankledger(bytes, secret) })).statusCode).toBe(
+        200,
+      );
     }
     await rotating.close();
   });
@@ -97,7 +112,12 @@ describe('what is signed and no event', () => {
     ['an amount in text', bankledgerBody('stl_1', { amount_reconciled: '25000' })],
     ['no amount where money came', bankledgerBody('stl_1', { amount_reconciled: undefined })],
     ['no currency where money came', bankledgerBody('stl_1', { currency: null })],
-    ['a name twice', Buffer.from('{"id":"a","id":"b","event":"created","data":{"id":"c","object":"expected_payment","live_mode":false}}')],
+    [
+      'a name twice',
+      Buffer.from(
+        '{"id":"a","id":"b","event":"created","data":{"id":"c","object":"expected_payment","live_mode":false}}',
+      ),
+    ],
   ])('422 for %s, and nothing is stored', async (_name, body) => {
     await expectUnwritten(() => sendBankledger(api, body), 422);
   });
@@ -127,7 +147,11 @@ describe('an event that says nothing to us', () => {
     const card = await steps.waiting(BY_HAND);
     const wire = await steps.waiting(BY_WIRE);
     const ach = await steps.waiting(await byAch());
-    for (const event of [bankledgerBody(card), bankledgerBody(wire, { type: 'ach' }), bankledgerBody(ach, { type: 'wire' })]) {
+    for (const event of [
+      bankledgerBody(card),
+      bankledgerBody(wire, { type: 'ach' }),
+      bankledgerBody(ach, { type: 'wire' }),
+    ]) {
       expect(await send(event)).toMatchObject({ matched: false });
     }
     for (const id of [card, wire, ach]) expect(await evidenceOf(id)).toEqual([]);
@@ -179,7 +203,9 @@ describe('an event', () => {
   test('is kept sealed, under its id', async () => {
     const event = bankledgerBody('stl_none', { statement_descriptor: 'PAYER ZEBEDEE UNIQUENAME' });
     await send(event);
-    expect(await api.connection.db.select().from(providerEvents).where(eq(providerEvents.eventId, event.id))).toHaveLength(1);
+    expect(
+      await api.connection.db.select().from(providerEvents).where(eq(providerEvents.eventId, event.id)),
+    ).toHaveLength(1);
     expect(await dumpTables(api.connection.pool)).not.toContain('ZEBEDEE UNIQUENAME');
   });
 });
@@ -220,7 +246,9 @@ describe('evidence of a wire or a debit', () => {
     expect((await fund(id)).status).toBe('funded');
     expect(await exceptionsOf(id)).toEqual(['overpaid']);
     const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, id));
-    expect(booked.filter(({ account }) => account === 'refund_due').map(({ amountMinor }) => amountMinor)).toEqual([-1n]);
+    expect(booked.filter(({ account }) => account === 'refund_due').map(({ amountMinor }) => amountMinor)).toEqual([
+      -1n,
+    ]);
   });
 
   test.each(['CAD', 'usdc', 'JMD'].slice(0, 1).concat('JMD'))('in %s is recorded and not applied', async (currency) => {
@@ -278,12 +306,20 @@ describe('evidence of a wire or a debit', () => {
     await send(bankledgerBody(id));
     expect([(await steps.stored(id)).status, await exceptionsOf(id)]).toEqual(['expired', ['late_evidence']]);
     const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, id));
-    expect(booked.map(({ account, amountMinor }) => `${account} ${amountMinor}`).sort()).toEqual(['bank_clearing 25000', 'refund_due -25000']);
+    expect(booked.map(({ account, amountMinor }) => `${account} ${amountMinor}`).sort()).toEqual([
+      'bank_clearing 25000',
+      'refund_due -25000',
+    ]);
   });
 
   test('the payer sees where to send a wire, and a card payer does not', async () => {
     const wire = await steps.read(await steps.waiting(BY_WIRE));
-    expect(wire.payment_instructions).toMatchObject({ reference: wire.settlement_id, amount: '250.00', currency: 'USD', simulation: true });
+    expect(wire.payment_instructions).toMatchObject({
+      reference: wire.settlement_id,
+      amount: '250.00',
+      currency: 'USD',
+      simulation: true,
+    });
     expect((await steps.read(await steps.waiting(BY_HAND))).payment_instructions).toBeNull();
   });
 });

@@ -17,27 +17,36 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const link = async (by: Caller = caller, body?: unknown): Promise<Json> => jsonOf(await api.call(by, 'POST', '/v2/banklink/link-token', body));
-const exchange = (publicToken: unknown, by: Caller = caller) => api.call(by, 'POST', '/v2/banklink/exchange', { public_token: publicToken });
+const link = async (by: Caller = caller, body?: unknown): Promise<Json> =>
+  jsonOf(await api.call(by, 'POST', '/v2/banklink/link-token', body));
+const exchange = (publicToken: unknown, by: Caller = caller) =>
+  api.call(by, 'POST', '/v2/banklink/exchange', { public_token: publicToken });
 const refusal = async (answer: ReturnType<typeof exchange>) => {
   const { statusCode, body } = await answer;
-  return [statusCode, jsonOf(await answer).detail?.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`), body.includes('public-sandbox-')];
+  return [
+    statusCode,
+    jsonOf(await answer).detail?.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`),
+    body.includes('public-sandbox-'),
+  ];
 };
 
 describe('in a remote runtime', () => {
-  test.each(['remote-sandbox', 'production'] as const)('502 remote_environment in %s, after the form was checked, and nothing is stored', async (runtime) => {
-    const remote = await createTestApi({ runtime });
-    const key = await remote.createCaller('settle');
-    const before = await digestTables(remote.connection.pool);
-    const answers = [
-      await remote.call(key, 'POST', '/v2/banklink/link-token', {}),
-      await remote.call(key, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-checking' }),
-    ];
-    for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 502, code: 'remote_environment' });
-    expect((await remote.call(key, 'POST', '/v2/banklink/exchange', {})).statusCode).toBe(422);
-    expect(await digestTables(remote.connection.pool)).toEqual(before);
-    await remote.close();
-  });
+  test.each(['remote-sandbox', 'production'] as const)(
+    '502 remote_environment in %s, after the form was checked, and nothing is stored',
+    async (runtime) => {
+      const remote = await createTestApi({ runtime });
+      const key = await remote.createCaller('settle');
+      const before = await digestTables(remote.connection.pool);
+      const answers = [
+        await remote.call(key, 'POST', '/v2/banklink/link-token', {}),
+        await remote.call(key, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-checking' }),
+      ];
+      for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 502, code: 'remote_environment' });
+      expect((await remote.call(key, 'POST', '/v2/banklink/exchange', {})).statusCode).toBe(422);
+      expect(await digestTables(remote.connection.pool)).toEqual(before);
+      await remote.close();
+    },
+  );
 });
 
 describe('a public token', () => {
@@ -57,9 +66,14 @@ describe('a public token', () => {
   });
 
   test('422 for an unknown field, and for a body that link-token does not know', async () => {
-    expect((await api.call(caller, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-a', account: 'b' })).statusCode).toBe(422);
+    expect(
+      (await api.call(caller, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-a', account: 'b' }))
+        .statusCode,
+    ).toBe(422);
     expect((await api.call(caller, 'POST', '/v2/banklink/link-token', { user: 'b' })).statusCode).toBe(422);
-    expect((await api.call(caller, 'POST', '/v2/banklink/link-token', { user_reference: 'x'.repeat(129) })).statusCode).toBe(422);
+    expect(
+      (await api.call(caller, 'POST', '/v2/banklink/link-token', { user_reference: 'x'.repeat(129) })).statusCode,
+    ).toBe(422);
   });
 
   test('that was issued: 422 on the second exchange, after 30 minutes, and for another organization', async () => {
@@ -98,30 +112,44 @@ describe('a public token', () => {
 });
 
 describe('a link token', () => {
-  test.each([undefined, {}, { user_reference: null }, { user_reference: 'payer-7' }])('200 with the body %j', async (body) => {
-    const before = Date.now();
-    const answer = await link(caller, body);
-    expect(answer).toEqual({
-      link_token: expect.stringMatching(/^link-sandbox-/),
-      sandbox_public_token: expect.stringMatching(/^public-sandbox-/),
-      expires_at: expect.any(String),
-      environment: 'local sandbox',
-      simulation: true,
-    });
-    const lifetimeMs = new Date(answer.expires_at).getTime() - before;
-    expect(lifetimeMs).toBeGreaterThanOrEqual(30 * MINUTE_MS);
-    expect(lifetimeMs).toBeLessThan(31 * MINUTE_MS);
-  });
+  test.each([undefined, {}, { user_reference: null }, { user_reference: 'payer-7' }])(
+    '200 with the body %j',
+    async (body) => {
+      const before = Date.now();
+      const answer = await link(caller, body);
+      expect(answer).toEqual({
+        link_token: expect.stringMatching(/^link-sandbox-/),
+        sandbox_public_token: expect.stringMatching(/^public-sandbox-/),
+        expires_at: expect.any(String),
+        environment: 'local sandbox',
+        simulation: true,
+      });
+      const lifetimeMs = new Date(answer.expires_at).getTime() - before;
+      expect(lifetimeMs).toBeGreaterThanOrEqual(30 * MINUTE_MS);
+      expect(lifetimeMs).toBeLessThan(31 * MINUTE_MS);
+    },
+  );
 });
 
 describe('an access token', () => {
-  const settle = async (token: string, by: Caller = caller, overrides: Record<string, unknown> = {}, key: string = crypto.randomUUID()) => {
+  const settle = async (
+    token: string,
+    by: Caller = caller,
+    overrides: Record<string, unknown> = {},
+    key: string = crypto.randomUUID(),
+  ) => {
     const owner = await api.createKey(by.orgId, 'full');
     const recipientId = overrides['recipient_id'] ?? (await createRecipient({ api }, owner));
-    const body = settleBody(String(recipientId), { payment_method: 'ach', card_token: undefined, banklink_account_token: token, ...overrides });
+    const body = settleBody(String(recipientId), {
+      payment_method: 'ach',
+      card_token: undefined,
+      banklink_account_token: token,
+      ...overrides,
+    });
     return api.call(by, 'POST', '/v2/settle', body, { 'idempotency-key': key });
   };
-  const faultsOf = (answer: Awaited<ReturnType<typeof settle>>) => jsonOf(answer).detail.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`);
+  const faultsOf = (answer: Awaited<ReturnType<typeof settle>>) =>
+    jsonOf(answer).detail.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`);
 
   test('422 on the field for one of another organization, and nothing is stored', async () => {
     const token = await linkAccount(api, caller);
@@ -142,7 +170,10 @@ describe('an access token', () => {
   test('422 for every way to alter one, wherever it is altered', async () => {
     const token = await linkAccount(api, caller);
     const recipientId = await createRecipient({ api }, await api.createKey(caller.orgId, 'full'));
-    const flipped = Array.from(token, (character, index) => `${token.slice(0, index)}${character === 'A' ? 'B' : 'A'}${token.slice(index + 1)}`);
+    const flipped = Array.from(
+      token,
+      (character, index) => `${token.slice(0, index)}${character === 'A' ? 'B' : 'A'}${token.slice(index + 1)}`,
+    );
     const others = [
       `${token}A`,
       `${token}=`,

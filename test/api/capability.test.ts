@@ -16,7 +16,8 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const read = (who: Caller | null, headers: Record<string, string> = {}) => api.call(who, 'GET', URL, undefined, headers);
+const read = (who: Caller | null, headers: Record<string, string> = {}) =>
+  api.call(who, 'GET', URL, undefined, headers);
 
 describe('GET /v2/capabilities', () => {
   test('401 for a key that is not valid: it is no request without a key', async () => {
@@ -88,6 +89,9 @@ describe('GET /v2/capabilities', () => {
 });
 
 test('an application with a broken catalog is not built', async () => {
-  const broken = { ...CAPABILITY_CATALOG, services: CAPABILITY_CATALOG.services.map((entry) => ({ ...entry, state: 'live' as const })) };
+  const broken = {
+    ...CAPABILITY_CATALOG,
+    services: CAPABILITY_CATALOG.services.map((entry) => ({ ...entry, state: 'live' as const })),
+  };
   await expect(fastify().register(capabilityRoutes(broken))).rejects.toThrow('settlement-simulation is live');
 });

@@ -12,7 +12,13 @@ import { insertCertifiedSettlement, type SettledOptions } from '../support/settl
 const OLD_KEY = { id: '2025', key: randomBytes(32) };
 const NEW_KEY = { id: '2026', key: randomBytes(32) };
 const UNKNOWN = `CERT-${'0'.repeat(32)}`;
-const CHECKS_PASSED = { exists: true, digest_matches_id: true, settlement_matches: true, signature_valid: true, ledger_balanced: true };
+const CHECKS_PASSED = {
+  exists: true,
+  digest_matches_id: true,
+  settlement_matches: true,
+  signature_valid: true,
+  ledger_balanced: true,
+};
 const SHA256_HEX = /^"[0-9a-f]{64}"$/;
 
 let api: TestApi;
@@ -23,10 +29,15 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const certified = (owner: Caller, options: SettledOptions = {}, keys: Parameters<typeof createCertifier>[0] = [NEW_KEY, OLD_KEY]) =>
-  insertCertifiedSettlement(api.connection.db, createCertifier(keys), owner.orgId, options);
-const download = (certId: string, headers: Record<string, string> = {}) => api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, headers);
-const verify = (certId: string, settlementId: string) => api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`);
+const certified = (
+  owner: Caller,
+  options: SettledOptions = {},
+  keys: Parameters<typeof createCertifier>[0] = [NEW_KEY, OLD_KEY],
+) => insertCertifiedSettlement(api.connection.db, createCertifier(keys), owner.orgId, options);
+const download = (certId: string, headers: Record<string, string> = {}) =>
+  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, headers);
+const verify = (certId: string, settlementId: string) =>
+  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`);
 
 /** Changes what is permanent, as only someone with the database's own password can. */
 async function tamper(statement: string, parameters: unknown[]): Promise<void> {
@@ -75,7 +86,9 @@ describe.each([
 
   test("404 for another organization's certificate, with the body of an unknown one", async () => {
     const { certId } = await certified(await api.createCaller());
-    const [foreign, unknown] = await Promise.all([certId, UNKNOWN].map((id) => api.call(caller, 'GET', url(id), undefined, { 'x-request-id': 'same' })));
+    const [foreign, unknown] = await Promise.all(
+      [certId, UNKNOWN].map((id) => api.call(caller, 'GET', url(id), undefined, { 'x-request-id': 'same' })),
+    );
     expect(foreign?.statusCode).toBe(404);
     expect(unknown?.statusCode).toBe(404);
     expect(foreign?.body.replaceAll(certId, UNKNOWN)).toBe(unknown?.body);
@@ -129,8 +142,15 @@ describe('download', () => {
     });
     const [header = '', , signature = ''] = String(response.headers['x-certificate-signature']).split('.');
     const jwks = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
-    await flattenedVerify({ protected: header, payload: response.rawPayload, signature }, createLocalJWKSet(jwks), { algorithms: ['EdDSA'] });
-    expect(response.json()).toMatchObject({ settlement_id: settlement.settlementId, org_id: caller.orgId, simulation: true, anchor: { status: 'unanchored' } });
+    await flattenedVerify({ protected: header, payload: response.rawPayload, signature }, createLocalJWKSet(jwks), {
+      algorithms: ['EdDSA'],
+    });
+    expect(response.json()).toMatchObject({
+      settlement_id: settlement.settlementId,
+      org_id: caller.orgId,
+      simulation: true,
+      anchor: { status: 'unanchored' },
+    });
   });
 
   test('200 with the same bytes and headers however often and whatever Accept says', async () => {
@@ -144,11 +164,14 @@ describe('download', () => {
     }
   });
 
-  test.each(['read', 'recipients', 'compliance', 'settle', 'full'] as const)('200 for a key of scope %s', async (scope) => {
-    const owner = await api.createCaller(scope);
-    const { certId } = await certified(owner);
-    expect((await api.call(owner, 'GET', `/v1/caribbean/certificate/${certId}`)).statusCode).toBe(200);
-  });
+  test.each(['read', 'recipients', 'compliance', 'settle', 'full'] as const)(
+    '200 for a key of scope %s',
+    async (scope) => {
+      const owner = await api.createCaller(scope);
+      const { certId } = await certified(owner);
+      expect((await api.call(owner, 'GET', `/v1/caribbean/certificate/${certId}`)).statusCode).toBe(200);
+    },
+  );
 
   test('304 without a body when If-None-Match names the tag, alone, weakly, in a list or as any', async () => {
     const { certId } = await certified(caller);
@@ -164,7 +187,8 @@ describe('download', () => {
 
   test('200 when If-None-Match names another tag; 404 for a foreign certificate even with *', async () => {
     const { certId } = await certified(caller);
-    for (const condition of ['"other"', 'nonsense', '']) expect((await download(certId, { 'if-none-match': condition })).statusCode).toBe(200);
+    for (const condition of ['"other"', 'nonsense', ''])
+      expect((await download(certId, { 'if-none-match': condition })).statusCode).toBe(200);
     expect((await download(UNKNOWN, { 'if-none-match': '*' })).statusCode).toBe(404);
   });
 
@@ -233,15 +257,26 @@ describe('verify', () => {
       `INSERT INTO postings VALUES ($1, 'surplus:late', 0, 'card_clearing', 'USD', 500, now()), ($1, 'surplus:late', 1, 'refund_due', 'USD', -500, now())`,
       [settlement.settlementId],
     );
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true, checks: CHECKS_PASSED });
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+      valid: true,
+      checks: CHECKS_PASSED,
+    });
   });
 
   test("200 and not valid for another settlement: the organization's own, another organization's, or none", async () => {
-    const [one, other, foreign] = [await certified(caller), await certified(caller), await certified(await api.createCaller())];
+    const [one, other, foreign] = [
+      await certified(caller),
+      await certified(caller),
+      await certified(await api.createCaller()),
+    ];
     for (const settlementId of [other.settlement.settlementId, foreign.settlement.settlementId, 'stl_none']) {
       const response = await verify(one.certId, settlementId);
       expect(response.statusCode).toBe(200);
-      expect(response.json()).toMatchObject({ settlement_id: settlementId, valid: false, checks: { ...CHECKS_PASSED, settlement_matches: false } });
+      expect(response.json()).toMatchObject({
+        settlement_id: settlementId,
+        valid: false,
+        checks: { ...CHECKS_PASSED, settlement_matches: false },
+      });
     }
   });
 });
@@ -249,7 +284,8 @@ describe('verify', () => {
 describe('key rotation', () => {
   test('keeps old certificates valid while their key is published, and serves both keys, the active one first', async () => {
     const [old, recent] = [await certified(caller, {}, [OLD_KEY]), await certified(caller)];
-    for (const { certId, settlement } of [old, recent]) expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
+    for (const { certId, settlement } of [old, recent])
+      expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
     const response = await api.call(null, 'GET', '/.well-known/jwks.json');
     expect(response.statusCode).toBe(200);
     expect(response.json().keys.map(({ kid }: { kid: string }) => kid)).toEqual(['2026', '2025']);
@@ -257,17 +293,24 @@ describe('key rotation', () => {
 
   test('the key set holds public halves alone', async () => {
     const { keys } = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
-    for (const key of keys) expect(new Set(Object.keys(key))).toEqual(new Set(['alg', 'crv', 'kid', 'kty', 'use', 'x']));
+    for (const key of keys)
+      expect(new Set(Object.keys(key))).toEqual(new Set(['alg', 'crv', 'kid', 'kty', 'use', 'x']));
   });
 
   test('a certificate of a key that is no longer published is not valid', async () => {
     const { certId, settlement } = await certified(caller, {}, [{ id: 'forgotten', key: randomBytes(32) }]);
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, signature_valid: false } });
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+      valid: false,
+      checks: { ...CHECKS_PASSED, signature_valid: false },
+    });
   });
 
   test('a stranger who signs under the name of our key is not believed', async () => {
     const { certId, settlement } = await certified(caller, {}, [{ id: NEW_KEY.id, key: randomBytes(32) }]);
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, signature_valid: false } });
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+      valid: false,
+      checks: { ...CHECKS_PASSED, signature_valid: false },
+    });
   });
 });
 
@@ -276,7 +319,10 @@ describe('a tampered database', () => {
     const { certId, settlement } = await certified(caller);
     const stored = await findCertificate(api.connection.db, caller.orgId, certId);
     if (!stored) throw new Error('the certificate is missing');
-    const question = { settlementId: settlement.settlementId, journal: await listPostings(api.connection.db, settlement.settlementId) };
+    const question = {
+      settlementId: settlement.settlementId,
+      journal: await listPostings(api.connection.db, settlement.settlementId),
+    };
     const check = (content: Buffer) => checkCertificate(api.deps.certificateKeys, { ...stored, content }, question);
     expect(await check(stored.content)).toEqual(CHECKS_PASSED);
     for (let place = 0; place < stored.content.length; place += 1) {
@@ -307,8 +353,16 @@ describe('a tampered database', () => {
     const stored = await findCertificate(api.connection.db, caller.orgId, certId);
     const { signature, content } = { signature: '', content: Buffer.alloc(0), ...stored };
     expect(await api.deps.certificateKeys.verifies(signature, content)).toBe(true);
-    for (const other of otherTexts(signature)) expect(await api.deps.certificateKeys.verifies(other, content), other).toBe(false);
-    for (const malformed of ['', '..', 'x', signature.slice(0, -1), `${signature}A`, signature.replace('..', `.${content.toString('base64url')}.`)]) {
+    for (const other of otherTexts(signature))
+      expect(await api.deps.certificateKeys.verifies(other, content), other).toBe(false);
+    for (const malformed of [
+      '',
+      '..',
+      'x',
+      signature.slice(0, -1),
+      `${signature}A`,
+      signature.replace('..', `.${content.toString('base64url')}.`),
+    ]) {
       expect(await api.deps.certificateKeys.verifies(malformed, content)).toBe(false);
     }
   });
@@ -320,7 +374,9 @@ describe('a tampered database', () => {
         `UPDATE certificates AS mine SET ${columns
           .split(' ')
           .map((name) => `${name} = yours.${name}`)
-          .join(', ')} FROM certificates AS yours WHERE mine.cert_id = ANY($1) AND yours.cert_id = ANY($1) AND mine.cert_id <> yours.cert_id`,
+          .join(
+            ', ',
+          )} FROM certificates AS yours WHERE mine.cert_id = ANY($1) AND yours.cert_id = ANY($1) AND mine.cert_id <> yours.cert_id`,
         [[one.certId, other.certId]],
       );
     await api.connection.pool.query('DROP INDEX certificates_settlement');
@@ -335,7 +391,10 @@ describe('a tampered database', () => {
     for (const [columns, check] of parts) {
       await exchange(columns);
       for (const { certId, settlement } of [one, other]) {
-        expect((await verify(certId, settlement.settlementId)).json(), columns).toMatchObject({ valid: false, checks: { [check]: false } });
+        expect((await verify(certId, settlement.settlementId)).json(), columns).toMatchObject({
+          valid: false,
+          checks: { [check]: false },
+        });
       }
       await exchange(columns);
       expect((await verify(one.certId, one.settlement.settlementId)).json()).toMatchObject({ valid: true });
@@ -346,30 +405,56 @@ describe('a tampered database', () => {
   test('is noticed when a certificate is handed to another organization', async () => {
     const { certId, settlement } = await certified(await api.createCaller());
     await tamper('UPDATE certificates SET org_id = $2 WHERE cert_id = $1', [certId, caller.orgId]);
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, settlement_matches: false } });
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+      valid: false,
+      checks: { ...CHECKS_PASSED, settlement_matches: false },
+    });
   });
 
   test.each([
-    ['an amount changed', "UPDATE postings SET amount_minor = amount_minor + 1 WHERE settlement_id = $1 AND step = 'settled' AND line = 0"],
-    ['a whole set grew in balance', "UPDATE postings SET amount_minor = amount_minor * 2 WHERE settlement_id = $1 AND step = 'settled'"],
+    [
+      'an amount changed',
+      "UPDATE postings SET amount_minor = amount_minor + 1 WHERE settlement_id = $1 AND step = 'settled' AND line = 0",
+    ],
+    [
+      'a whole set grew in balance',
+      "UPDATE postings SET amount_minor = amount_minor * 2 WHERE settlement_id = $1 AND step = 'settled'",
+    ],
     ['a set is gone', "DELETE FROM postings WHERE settlement_id = $1 AND step = 'paying_out'"],
-    ['an account changed', "UPDATE postings SET account = 'refund_due' WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'"],
+    [
+      'an account changed',
+      "UPDATE postings SET account = 'refund_due' WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'",
+    ],
     ['an unbalanced line came', "INSERT INTO postings VALUES ($1, 'stray', 0, 'refund_due', 'USD', 1, now())"],
   ])('is noticed in the journal when %s, though the certificate itself is whole', async (_what, statement) => {
     const { certId, settlement } = await certified(caller);
     await tamper(statement, [settlement.settlementId]);
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: false, checks: { ...CHECKS_PASSED, ledger_balanced: false } });
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+      valid: false,
+      checks: { ...CHECKS_PASSED, ledger_balanced: false },
+    });
   });
 
   test('is noticed when the bytes are no JSON at all, without a 500', async () => {
     const { certId, settlement } = await certified(caller);
-    for (const bytes of [Buffer.alloc(0), Buffer.from([0xff, 0xfe]), Buffer.from('null'), Buffer.from('{"postings":1}')]) {
+    for (const bytes of [
+      Buffer.alloc(0),
+      Buffer.from([0xff, 0xfe]),
+      Buffer.from('null'),
+      Buffer.from('{"postings":1}'),
+    ]) {
       await tamper('UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, bytes]);
       const response = await verify(certId, settlement.settlementId);
       expect(response.statusCode).toBe(200);
       expect(response.json()).toMatchObject({
         valid: false,
-        checks: { exists: true, digest_matches_id: false, settlement_matches: false, signature_valid: false, ledger_balanced: false },
+        checks: {
+          exists: true,
+          digest_matches_id: false,
+          settlement_matches: false,
+          signature_valid: false,
+          ledger_balanced: false,
+        },
       });
     }
   });
@@ -381,7 +466,9 @@ test('the OpenAPI document describes the bytes, their headers and the 304', asyn
   for (const name of ['ETag', 'Cache-Control', 'Content-Disposition', 'X-Certificate-Signature']) {
     expect(responses[200].headers[name], name).toMatchObject({ schema: { type: 'string' } });
   }
-  expect(responses[200].content['application/json'].schema).toEqual({ $ref: '#/components/schemas/EvidenceCertificate' });
+  expect(responses[200].content['application/json'].schema).toEqual({
+    $ref: '#/components/schemas/EvidenceCertificate',
+  });
   expect(responses[304]).toBeDefined();
   expect(parameters.map(({ name }: { name: string }) => name).sort()).toEqual(['If-None-Match', 'cert_id']);
 });

@@ -4,7 +4,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { quotes, recipients } from '../../db/schema/index.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
-import { type ConsumerCaller, callAs, consumerRecipientBody, createConsumerRecipient, newEmail, quoteBody, signIn } from '../support/consumer.ts';
+import {
+  type ConsumerCaller,
+  callAs,
+  consumerRecipientBody,
+  createConsumerRecipient,
+  newEmail,
+  quoteBody,
+  signIn,
+} from '../support/consumer.ts';
 import { digestTables, dumpTables } from '../support/database.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 
@@ -37,7 +45,10 @@ describe('GET /consumer/me', () => {
 
   test('200 with a phone for who proved a phone: another contact is another consumer', async () => {
     const caller = await signIn(api, { phone: '+18765550199' });
-    expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/me'))).toMatchObject({ email: null, phone: '+18765550199' });
+    expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/me'))).toMatchObject({
+      email: null,
+      phone: '+18765550199',
+    });
   });
 });
 
@@ -55,14 +66,22 @@ describe('the recipients', () => {
     ['an organization, even another one', { org_id: newId() }, [['body.org_id', 'extra_forbidden']]],
   ])('422 for %s, and nothing is written', async (_case, overrides, faults) => {
     const before = await digestTables(api.connection.pool);
-    const answer = await callAs(api, consumer, 'POST', '/consumer/recipients', overrides && consumerRecipientBody(overrides));
+    const answer = await callAs(
+      api,
+      consumer,
+      'POST',
+      '/consumer/recipients',
+      overrides && consumerRecipientBody(overrides),
+    );
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
   test("201 with the partner's fields, less organization, kind and metadata; the account number is sealed", async () => {
     const accountNumber = 'CONSUMER998877';
-    const body = consumerRecipientBody({ bank_details: { bank_name: 'NCB', account_number: accountNumber, currency: 'JMD' } });
+    const body = consumerRecipientBody({
+      bank_details: { bank_name: 'NCB', account_number: accountNumber, currency: 'JMD' },
+    });
     const answer = await callAs(api, consumer, 'POST', '/consumer/recipients', body);
     expect(answer.statusCode).toBe(201);
     expect(jsonOf(answer)).toEqual({
@@ -100,7 +119,9 @@ describe('the recipients', () => {
     expect(jsonOf(answer).map((recipient: { recipient_id: string }) => recipient.recipient_id)).toEqual(ids.reverse());
     for (const id of ids) {
       expect((await api.call(partner, 'GET', `/v1/recipients/${id}`)).statusCode).toBe(404);
-      const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(id), { 'idempotency-key': crypto.randomUUID() });
+      const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(id), {
+        'idempotency-key': crypto.randomUUID(),
+      });
       expect(settled.statusCode).toBe(404);
     }
   });
@@ -122,8 +143,16 @@ describe('POST /consumer/quote', () => {
     ['a corridor that there is not', quoteBody({ corridor: 'US-XX' }), [['body.corridor', 'enum']]],
     ['a JSON number', quoteBody({ amount: 250 }), [['body.amount', 'string_type']]],
     ['an amount below the bounds', quoteBody({ amount: '0.99' }), [['body.amount', 'value_error']]],
-    ['a rail that the corridor lacks', quoteBody({ corridor: 'US-TT', payout_rail: 'cash_pickup' }), [['body.payout_rail', 'value_error']]],
-    ['the method that no caller may name', quoteBody({ payment_method: 'internal' }), [['body.payment_method', 'enum']]],
+    [
+      'a rail that the corridor lacks',
+      quoteBody({ corridor: 'US-TT', payout_rail: 'cash_pickup' }),
+      [['body.payout_rail', 'value_error']],
+    ],
+    [
+      'the method that no caller may name',
+      quoteBody({ payment_method: 'internal' }),
+      [['body.payment_method', 'enum']],
+    ],
   ])('422 for %s, and nothing is written', async (_case, body, faults) => {
     const before = await digestTables(api.connection.pool);
     const answer = await callAs(api, consumer, 'POST', '/consumer/quote', body);
@@ -136,14 +165,23 @@ describe('POST /consumer/quote', () => {
     expect(answer.statusCode).toBe(200);
     const quote = jsonOf(answer);
     const partner = await api.createCaller('read');
-    const { estimate_id: _id, rate_locked_until: _until, ...estimate } = jsonOf(await api.call(partner, 'POST', '/v2/estimate', quoteBody()));
+    const {
+      estimate_id: _id,
+      rate_locked_until: _until,
+      ...estimate
+    } = jsonOf(await api.call(partner, 'POST', '/v2/estimate', quoteBody()));
     expect(quote).toEqual({
       quote_id: expect.stringMatching(UUID_V7),
       ...estimate,
       rate_locked_until: quote.expires_at,
       expires_at: expect.stringMatching(MOMENT),
     });
-    expect(quote).toMatchObject({ executable: false, display_only: true, destination_amount: '37829.63', total_fees: '9.43' });
+    expect(quote).toMatchObject({
+      executable: false,
+      display_only: true,
+      destination_amount: '37829.63',
+      total_fees: '9.43',
+    });
     const [row] = await api.connection.db.select().from(quotes).where(eq(quotes.quoteId, quote.quote_id));
     expect((row?.expiresAt.getTime() ?? 0) - (row?.createdAt.getTime() ?? 0)).toBe(30_000);
   });

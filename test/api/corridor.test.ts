@@ -30,7 +30,9 @@ describe('GET /v1/caribbean/corridors', () => {
   test('calls no corridor live and no rail implemented', async () => {
     const { corridors } = await read(local);
     expect(new Set(corridors.map((corridor: Json) => corridor.state))).toEqual(new Set(['local sandbox']));
-    expect(new Set(corridors.flatMap((corridor: Json) => corridor.rails.map((rail: Json) => rail.implementation_state)))).toEqual(new Set(['partial']));
+    expect(
+      new Set(corridors.flatMap((corridor: Json) => corridor.rails.map((rail: Json) => rail.implementation_state))),
+    ).toEqual(new Set(['partial']));
   });
 
   test('lists every corridor once, in the order of the contract', async () => {

@@ -41,7 +41,10 @@ async function listen(lingerMs: number): Promise<() => Promise<void>> {
   return drain;
 }
 
-const ask = async (path: string, { dispatcher = agent, sent = {} }: { dispatcher?: Agent; sent?: Record<string, string> } = {}) => {
+const ask = async (
+  path: string,
+  { dispatcher = agent, sent = {} }: { dispatcher?: Agent; sent?: Record<string, string> } = {},
+) => {
   const { statusCode, headers, body } = await request(`${url}${path}`, { dispatcher, headers: sent });
   await body.dump();
   return { statusCode, connection: headers['connection'] };
@@ -80,9 +83,13 @@ test('a read that waits for a change is answered with what there is when the pro
   const drain = await listen(SHORT_LINGER_MS);
   const caller = await api.createCaller();
   const key = { 'idempotency-key': crypto.randomUUID() };
-  const settlement = jsonOf(await api.call(caller, 'POST', '/v2/settle', settleBody(await createRecipient({ api }, caller)), key));
+  const settlement = jsonOf(
+    await api.call(caller, 'POST', '/v2/settle', settleBody(await createRecipient({ api }, caller)), key),
+  );
   const startedAt = performance.now();
-  const answer = ask(`/v2/settle/${settlement.settlement_id}`, { sent: { 'x-api-key': caller.apiKey, prefer: 'wait=30' } });
+  const answer = ask(`/v2/settle/${settlement.settlement_id}`, {
+    sent: { 'x-api-key': caller.apiKey, prefer: 'wait=30' },
+  });
   await delay(SHORT_LINGER_MS);
   await drain();
   await api.app.close();

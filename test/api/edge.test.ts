@@ -48,13 +48,18 @@ describe('what is no request', () => {
   });
 
   test('400 for two lengths, and for a length beside chunks', async () => {
-    for (const headers of ['Content-Length: 2\r\nContent-Length: 3', 'Content-Length: 2\r\nTransfer-Encoding: chunked']) {
+    for (const headers of [
+      'Content-Length: 2\r\nContent-Length: 3',
+      'Content-Length: 2\r\nTransfer-Encoding: chunked',
+    ]) {
       expect(statusOf((await raw(`POST /v1/orgs HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n{}`)).text)).toBe(400);
     }
   });
 
   test('431 for headers that are too long', async () => {
-    const { text } = await raw(`GET /health/live HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(LIMITS.headerBytes + 1)}\r\n\r\n`);
+    const { text } = await raw(
+      `GET /health/live HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(LIMITS.headerBytes + 1)}\r\n\r\n`,
+    );
     expect(statusOf(text)).toBe(431);
   });
 
@@ -83,16 +88,28 @@ describe('rate limits', () => {
     expect(new Set(statuses)).toEqual(new Set([422]));
     const refused = await api.call(one, 'POST', '/v1/recipients', '{');
     expect(jsonOf(refused)).toMatchObject({ status: 429, code: 'rate_limited' });
-    expect(refused.headers).toMatchObject({ 'retry-after': '30', ratelimit: '"default";r=0;t=30', 'ratelimit-policy': '"default";q=20;w=60' });
+    expect(refused.headers).toMatchObject({
+      'retry-after': '30',
+      ratelimit: '"default";r=0;t=30',
+      'ratelimit-policy': '"default";q=20;w=60',
+    });
     expect((await api.call(other, 'GET', '/v1/recipients')).statusCode).toBe(200);
   });
 
   test('signing up counts tenfold against the address, and a second address is not concerned', async () => {
     const signUp = (remoteAddress: string) =>
-      api.app.inject({ method: 'POST', url: '/v1/orgs', remoteAddress, payload: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' } });
-    const statuses = [await signUp('192.0.2.1'), await signUp('192.0.2.1'), await signUp('192.0.2.1'), await signUp('192.0.2.2')].map(
-      (answer) => answer.statusCode,
-    );
+      api.app.inject({
+        method: 'POST',
+        url: '/v1/orgs',
+        remoteAddress,
+        payload: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' },
+      });
+    const statuses = [
+      await signUp('192.0.2.1'),
+      await signUp('192.0.2.1'),
+      await signUp('192.0.2.1'),
+      await signUp('192.0.2.2'),
+    ].map((answer) => answer.statusCode);
     expect(statuses).toEqual([201, 201, 429, 201]);
   });
 });

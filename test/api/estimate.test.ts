@@ -5,7 +5,11 @@ import { jsonOf } from '../support/partner.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 const PATHS = ['/v2/estimate', '/v1/caribbean/estimate'] as const;
-const bodyFor = (path: string) => ({ corridor: 'US-JM', amount: '250', ...(path === '/v2/estimate' ? { payment_method: 'card' } : {}) });
+const bodyFor = (path: string) => ({
+  corridor: 'US-JM',
+  amount: '250',
+  ...(path === '/v2/estimate' ? { payment_method: 'card' } : {}),
+});
 
 let local: TestApi;
 let remote: TestApi;
@@ -13,7 +17,10 @@ let caller: Caller;
 let remoteCaller: Caller;
 
 beforeAll(async () => {
-  [local, remote] = await Promise.all([createTestApi({ deps: { now: () => NOW } }), createTestApi({ runtime: 'production', deps: { now: () => NOW } })]);
+  [local, remote] = await Promise.all([
+    createTestApi({ deps: { now: () => NOW } }),
+    createTestApi({ runtime: 'production', deps: { now: () => NOW } }),
+  ]);
   [caller, remoteCaller] = await Promise.all([local.createCaller('read'), remote.createCaller('read')]);
 });
 
@@ -23,7 +30,10 @@ const estimate = (path: string, body: unknown) => local.call(caller, 'POST', pat
 
 describe.each(PATHS)('POST %s', (path) => {
   test('401 without a key, whatever the body', async () => {
-    expect((await local.call(null, 'POST', path, {})).json()).toMatchObject({ status: 401, code: 'credential_missing' });
+    expect((await local.call(null, 'POST', path, {})).json()).toMatchObject({
+      status: 401,
+      code: 'credential_missing',
+    });
   });
 
   test('422 that lists every fault of the form at once', async () => {
@@ -36,20 +46,31 @@ describe.each(PATHS)('POST %s', (path) => {
       { loc: ['body', 'payout_rail'], type: 'enum' },
       { loc: ['body', 'rate'], type: 'extra_forbidden' },
     ];
-    expect(jsonOf(answer).detail).toEqual(expect.arrayContaining(expected.map((fault) => expect.objectContaining(fault))));
+    expect(jsonOf(answer).detail).toEqual(
+      expect.arrayContaining(expected.map((fault) => expect.objectContaining(fault))),
+    );
   });
 
-  test.each(['-1.00', '+1', '1e3', '01', '1,000.00', '', '１２', 'NaN', '1.', '99999999999999999999999'])('422 for the amount %j', async (amount) => {
-    const answer = await estimate(path, { ...bodyFor(path), amount });
-    expect(answer.statusCode).toBe(422);
-    expect(new Set(jsonOf(answer).detail.map((fault: { loc: string[] }) => fault.loc.join('.')))).toEqual(new Set(['body.amount']));
-  });
+  test.each(['-1.00', '+1', '1e3', '01', '1,000.00', '', '１２', 'NaN', '1.', '99999999999999999999999'])(
+    '422 for the amount %j',
+    async (amount) => {
+      const answer = await estimate(path, { ...bodyFor(path), amount });
+      expect(answer.statusCode).toBe(422);
+      expect(new Set(jsonOf(answer).detail.map((fault: { loc: string[] }) => fault.loc.join('.')))).toEqual(
+        new Set(['body.amount']),
+      );
+    },
+  );
 
   test.each([
     ['a rail that the corridor lacks', { corridor: 'GB-BB', payout_rail: 'cash_pickup' }, ['payout_rail']],
     ['an amount out of bounds', { amount: '50000.01' }, ['amount']],
     ['more decimals than the currency has', { amount: '1.005' }, ['amount']],
-    ['both a wrong rail and a wrong amount', { corridor: 'GB-BB', payout_rail: 'cash_pickup', amount: '0.99' }, ['payout_rail', 'amount']],
+    [
+      'both a wrong rail and a wrong amount',
+      { corridor: 'GB-BB', payout_rail: 'cash_pickup', amount: '0.99' },
+      ['payout_rail', 'amount'],
+    ],
   ])('422 value_error for %s', async (_name, change, fields) => {
     const answer = await estimate(path, { ...bodyFor(path), ...change });
     expect(answer.statusCode).toBe(422);
@@ -59,7 +80,9 @@ describe.each(PATHS)('POST %s', (path) => {
   });
 
   test('422 without a body, as one missing body', async () => {
-    expect(jsonOf(await local.call(caller, 'POST', path)).detail).toEqual([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
+    expect(jsonOf(await local.call(caller, 'POST', path)).detail).toEqual([
+      { loc: ['body'], msg: 'Field required', type: 'missing' },
+    ]);
   });
 
   test('writes nothing and rings nobody', async () => {
@@ -70,7 +93,9 @@ describe.each(PATHS)('POST %s', (path) => {
   });
 
   test('null for a rail is as good as none', async () => {
-    expect(jsonOf(await estimate(path, { ...bodyFor(path), payout_rail: null }))).toMatchObject({ payout_rail: 'bank_transfer' });
+    expect(jsonOf(await estimate(path, { ...bodyFor(path), payout_rail: null }))).toMatchObject({
+      payout_rail: 'bank_transfer',
+    });
   });
 
   test('every answer has an id of its own', async () => {
@@ -82,7 +107,11 @@ describe.each(PATHS)('POST %s', (path) => {
 
 describe('POST /v2/estimate', () => {
   test('422 for ach in a currency that it does not take', async () => {
-    const answer = await estimate('/v2/estimate', { ...bodyFor('/v2/estimate'), corridor: 'GB-JM', payment_method: 'ach' });
+    const answer = await estimate('/v2/estimate', {
+      ...bodyFor('/v2/estimate'),
+      corridor: 'GB-JM',
+      payment_method: 'ach',
+    });
     expect(jsonOf(answer).detail).toMatchObject([{ loc: ['body', 'payment_method'], type: 'value_error' }]);
   });
 
@@ -120,21 +149,36 @@ describe('POST /v2/estimate', () => {
   test('200 in a remote runtime too, and still nothing that could be executed', async () => {
     const answer = await remote.call(remoteCaller, 'POST', '/v2/estimate', bodyFor('/v2/estimate'));
     expect(answer.statusCode).toBe(200);
-    expect(jsonOf(answer)).toMatchObject({ rate_source: 'static_fixture', executable: false, display_only: true, environment: 'production' });
+    expect(jsonOf(answer)).toMatchObject({
+      rate_source: 'static_fixture',
+      executable: false,
+      display_only: true,
+      environment: 'production',
+    });
   });
 });
 
 describe('POST /v1/caribbean/estimate', () => {
   test('422 for a payment method: the off-ramp is funded internally', async () => {
-    const answer = await estimate('/v1/caribbean/estimate', { ...bodyFor('/v1/caribbean/estimate'), payment_method: 'card' });
-    expect(jsonOf(answer).detail).toEqual([{ loc: ['body', 'payment_method'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' }]);
+    const answer = await estimate('/v1/caribbean/estimate', {
+      ...bodyFor('/v1/caribbean/estimate'),
+      payment_method: 'card',
+    });
+    expect(jsonOf(answer).detail).toEqual([
+      { loc: ['body', 'payment_method'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
+    ]);
   });
 
   test('503 in a remote runtime, after the credential and the rules were checked', async () => {
     const path = '/v1/caribbean/estimate';
-    const ask = async (who: Caller | null, change: object = {}) => (await remote.call(who, 'POST', path, { ...bodyFor(path), ...change })).statusCode;
-    expect([await ask(null), await ask(remoteCaller, { amount: '0.01' }), await ask(remoteCaller)]).toEqual([401, 422, 503]);
-    expect(jsonOf(await remote.call(remoteCaller, 'POST', path, bodyFor(path)))).toMatchObject({ code: 'local_sandbox_only' });
+    const ask = async (who: Caller | null, change: object = {}) =>
+      (await remote.call(who, 'POST', path, { ...bodyFor(path), ...change })).statusCode;
+    expect([await ask(null), await ask(remoteCaller, { amount: '0.01' }), await ask(remoteCaller)]).toEqual([
+      401, 422, 503,
+    ]);
+    expect(jsonOf(await remote.call(remoteCaller, 'POST', path, bodyFor(path)))).toMatchObject({
+      code: 'local_sandbox_only',
+    });
   });
 
   test('200 with the price, without a payment method and without an input fee', async () => {

@@ -26,7 +26,12 @@ describe('POST /v1/fees/estimate', () => {
     expect(answer.statusCode).toBe(422);
     const faults = jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
     expect(new Set(faults.map(String))).toEqual(
-      new Set(['body.corridor,missing', 'body.amount,string_pattern_mismatch', 'body.payment_method,missing', 'body.payout_rail,extra_forbidden']),
+      new Set([
+        'body.corridor,missing',
+        'body.amount,string_pattern_mismatch',
+        'body.payment_method,missing',
+        'body.payout_rail,extra_forbidden',
+      ]),
     );
   });
 
@@ -45,9 +50,15 @@ describe('POST /v1/fees/estimate', () => {
     try {
       const remoteCaller = await remote.createCaller('read');
       const before = await digestTables(remote.connection.pool);
-      const ask = async (who: Caller | null, change: object = {}) => (await remote.call(who, 'POST', PATH, { ...body, ...change })).statusCode;
-      expect([await ask(null), await ask(remoteCaller, { amount: '25000.01' }), await ask(remoteCaller)]).toEqual([401, 422, 503]);
-      expect(jsonOf(await remote.call(remoteCaller, 'POST', PATH, body))).toMatchObject({ code: 'local_sandbox_only', status: 503 });
+      const ask = async (who: Caller | null, change: object = {}) =>
+        (await remote.call(who, 'POST', PATH, { ...body, ...change })).statusCode;
+      expect([await ask(null), await ask(remoteCaller, { amount: '25000.01' }), await ask(remoteCaller)]).toEqual([
+        401, 422, 503,
+      ]);
+      expect(jsonOf(await remote.call(remoteCaller, 'POST', PATH, body))).toMatchObject({
+        code: 'local_sandbox_only',
+        status: 503,
+      });
       expect(await digestTables(remote.connection.pool)).toEqual(before);
     } finally {
       await remote.close();

@@ -5,7 +5,15 @@ import { events, outbox, providerEvents } from '../../db/schema/index.ts';
 import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { digestTables, raceBehind } from '../support/database.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
-import { complete, holdingRecipient, idverifyBody, openVerification, RED, sendIdverify, statusOf } from '../support/verification.ts';
+import {
+  complete,
+  holdingRecipient,
+  idverifyBody,
+  openVerification,
+  RED,
+  sendIdverify,
+  statusOf,
+} from '../support/verification.ts';
 
 let api: TestApi;
 let caller: Caller;
@@ -30,7 +38,8 @@ async function expectUnwritten(request: () => ReturnType<TestApi['call']>, statu
 }
 
 describe('the signature', () => {
-  const digestOf = (bytes: Buffer, secret: string = TEST_SECRETS.idverify, algorithm = 'sha256') => createHmac(algorithm, secret).update(bytes).digest('hex');
+  const digestOf = (bytes: Buffer, secret: string = TEST_SECRETS.idverify, algorithm = 'sha256') =>
+    createHmac(algorithm, secret).update(bytes).digest('hex');
 
   test('401 for every wrong one, before anything is parsed or written', async () => {
     const { id } = await opened();
@@ -49,14 +58,25 @@ describe('the signature', () => {
       { 'x-payload-digest-alg': '' },
     ];
     for (const headers of wrong) await expectUnwritten(() => sendIdverify(api, bytes, headers), 401);
-    await expectUnwritten(() => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest': right }), 401);
-    await expectUnwritten(() => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest-alg': 'HMAC_SHA256_HEX' }), 401);
+    await expectUnwritten(
+      () => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest': right }),
+      401,
+    );
+    await expectUnwritten(
+      () => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest-alg': 'HMAC_SHA256_HEX' }),
+      401,
+    );
     await expectUnwritten(() => sendIdverify(api, Buffer.from('no json'), { 'x-payload-digest': right }), 401);
   });
 
   test('422 for what is signed and no event, or a review without an answer; nothing is stored', async () => {
     const { id } = await opened();
-    for (const body of [Buffer.from('no json'), {}, idverifyBody(id, { correlationId: undefined }), idverifyBody(id, { reviewResult: undefined })]) {
+    for (const body of [
+      Buffer.from('no json'),
+      {},
+      idverifyBody(id, { correlationId: undefined }),
+      idverifyBody(id, { reviewResult: undefined }),
+    ]) {
       await expectUnwritten(() => sendIdverify(api, body), 422);
     }
     await expectUnwritten(() => sendIdverify(api, idverifyBody(id, { reviewResult: { reviewAnswer: 'YELLOW' } })), 422);
@@ -72,8 +92,13 @@ describe('an event', () => {
       idverifyBody(id, { externalUserId: 'nobody' }),
     ]) {
       const answer = await sendIdverify(api, event);
-      expect([answer.statusCode, jsonOf(answer)]).toEqual([200, { received: true, event_id: event.correlationId, duplicate: false, matched: false }]);
-      expect(await api.connection.db.select().from(providerEvents).where(eq(providerEvents.eventId, event.correlationId))).toHaveLength(1);
+      expect([answer.statusCode, jsonOf(answer)]).toEqual([
+        200,
+        { received: true, event_id: event.correlationId, duplicate: false, matched: false },
+      ]);
+      expect(
+        await api.connection.db.select().from(providerEvents).where(eq(providerEvents.eventId, event.correlationId)),
+      ).toHaveLength(1);
     }
     expect((await read()).status).toBe('pending');
   });
@@ -81,12 +106,21 @@ describe('an event', () => {
   test('pending moves to in_review, GREEN to verified; each is told as the contract lists', async () => {
     const { id, recipientId, read } = await opened();
     const pending = idverifyBody(id, { type: 'applicantPending', reviewResult: undefined });
-    expect(jsonOf(await sendIdverify(api, pending))).toEqual({ received: true, event_id: pending.correlationId, duplicate: false, matched: true });
+    expect(jsonOf(await sendIdverify(api, pending))).toEqual({
+      received: true,
+      event_id: pending.correlationId,
+      duplicate: false,
+      matched: true,
+    });
     expect(await read()).toMatchObject({ status: 'in_review', decided_at: null });
     await sendIdverify(api, idverifyBody(id));
     expect(await read()).toMatchObject({ status: 'verified', verified_name: null, decided_at: expect.any(String) });
     expect((await statusOf(api, caller, recipientId)).verification_status).toBe('verified');
-    const told = await api.connection.db.select({ type: events.type }).from(events).where(eq(events.objectId, id)).orderBy(events.sequence);
+    const told = await api.connection.db
+      .select({ type: events.type })
+      .from(events)
+      .where(eq(events.objectId, id))
+      .orderBy(events.sequence);
     expect(told.map(({ type }) => type)).toEqual(['verification.pending', 'verification.verified']);
     const rung = await api.connection.db.select({ signal: outbox.signal }).from(outbox).where(eq(outbox.objectId, id));
     expect(rung.map(({ signal }) => signal)).toEqual([null, 'verificationDecided']);
@@ -96,7 +130,9 @@ describe('an event', () => {
     const { id, read } = await opened();
     await sendIdverify(
       api,
-      idverifyBody(id, { reviewResult: { reviewAnswer: 'RED', rejectLabels: ['FORGERY', 'Mr. Brown <b>'], moderationComment: 'private' } }),
+      idverifyBody(id, {
+        reviewResult: { reviewAnswer: 'RED', rejectLabels: ['FORGERY', 'Mr. Brown <b>'], moderationComment: 'private' },
+      }),
     );
     expect(await read()).toMatchObject({ status: 'rejected', rejection_reason: 'FORGERY' });
   });
@@ -122,7 +158,12 @@ describe('an event', () => {
     const event = idverifyBody(id);
     await sendIdverify(api, event);
     const before = await digestTables(api.connection.pool);
-    expect(jsonOf(await sendIdverify(api, event))).toEqual({ received: true, event_id: event.correlationId, duplicate: true, matched: true });
+    expect(jsonOf(await sendIdverify(api, event))).toEqual({
+      received: true,
+      event_id: event.correlationId,
+      duplicate: true,
+      matched: true,
+    });
     const other = await sendIdverify(api, { ...event, ...RED });
     expect([other.statusCode, jsonOf(other).code]).toEqual([409, 'provider_event_conflict']);
     expect(await digestTables(api.connection.pool)).toEqual(before);
@@ -137,7 +178,11 @@ describe('an event', () => {
       [200, true],
       [200, true],
     ]);
-    const told = await api.connection.db.select({ type: events.type }).from(events).where(eq(events.objectId, id)).orderBy(events.sequence);
+    const told = await api.connection.db
+      .select({ type: events.type })
+      .from(events)
+      .where(eq(events.objectId, id))
+      .orderBy(events.sequence);
     expect(told.map(({ type }) => type)).toEqual(['verification.pending', `verification.${(await read()).status}`]);
   });
 });
@@ -149,20 +194,34 @@ describe('in production', () => {
       deps: {
         idverify: {
           simulation: false,
-          createApplicant: async () => ({ applicantId: 'app-1', sdkAccessToken: 'token', sdkAccessTokenExpiresAt: new Date() }),
+          createApplicant: async () => ({
+            applicantId: 'app-1',
+            sdkAccessToken: 'token',
+            sdkAccessTokenExpiresAt: new Date(),
+          }),
         },
       },
     });
     try {
       const as = await live.createCaller();
       const recipientId = await createRecipient({ api: live }, as);
-      const made = await live.call(as, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: recipientId, org_id: as.orgId });
+      const made = await live.call(as, 'POST', '/v1/kyc/idverify/applicant', {
+        recipient_id: recipientId,
+        org_id: as.orgId,
+      });
       const { verification_id: id } = jsonOf(made);
-      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: true })))).toMatchObject({ duplicate: false, matched: false });
+      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: true })))).toMatchObject({
+        duplicate: false,
+        matched: false,
+      });
       expect((await statusOf(live, as, recipientId)).verification_status).toBe('pending');
-      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: false })))).toMatchObject({ matched: true });
+      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: false })))).toMatchObject({
+        matched: true,
+      });
       expect((await statusOf(live, as, recipientId)).verification_status).toBe('verified');
-      expect(await live.connection.db.select({ kind: outbox.kind }).from(outbox)).not.toContainEqual({ kind: 'sandbox_verification' });
+      expect(await live.connection.db.select({ kind: outbox.kind }).from(outbox)).not.toContainEqual({
+        kind: 'sandbox_verification',
+      });
     } finally {
       await live.close();
     }

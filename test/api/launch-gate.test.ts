@@ -21,7 +21,8 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
     expect(answer.statusCode, answer.body).toBe(200);
     return jsonOf(answer);
   };
-  const closed = (reason: string) => GATES.map((gate) => ({ gate, open: false, reason, evidence: null, expires_at: null }));
+  const closed = (reason: string) =>
+    GATES.map((gate) => ({ gate, open: false, reason, evidence: null, expires_at: null }));
 
   test('401 without a key', async () => {
     expect((await api.call(null, 'GET', '/v2/launch-gates')).statusCode).toBe(401);
@@ -30,7 +31,8 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
   test('every gate is closed without evidence, and while evidence of other environments opens theirs', async () => {
     const expected = { environment: environmentName(runtime), open: false, gates: closed('no_evidence') };
     expect(await read()).toEqual(expected);
-    for (const other of RUNTIME_ENVIRONMENTS.filter((candidate) => candidate !== runtime)) await insertGateEvidence(api.connection.db, environmentName(other));
+    for (const other of RUNTIME_ENVIRONMENTS.filter((candidate) => candidate !== runtime))
+      await insertGateEvidence(api.connection.db, environmentName(other));
     expect(await read()).toEqual(expected);
   });
 
@@ -48,7 +50,9 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
       environment: environmentName(runtime),
       open: false,
       gates: GATES.map((gate) =>
-        gate === 'rail_admission' ? { gate, open: false, reason: 'no_live_adapter', ...shown } : { gate, open: true, reason: null, ...shown },
+        gate === 'rail_admission'
+          ? { gate, open: false, reason: 'no_live_adapter', ...shown }
+          : { gate, open: true, reason: null, ...shown },
       ),
     });
   });
@@ -62,7 +66,10 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
       changes: newer,
     });
     const { gates } = await read();
-    expect(gates.find(({ gate }: { gate: string }) => gate === 'operator_approval')).toMatchObject({ open: false, reason: 'not_approved' });
+    expect(gates.find(({ gate }: { gate: string }) => gate === 'operator_approval')).toMatchObject({
+      open: false,
+      reason: 'not_approved',
+    });
   });
 });
 
@@ -78,14 +85,19 @@ describe('acceptance in the local sandbox', () => {
   });
   afterAll(() => api.close());
 
-  const settle = (key: string) => api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': key });
+  const settle = (key: string) =>
+    api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': key });
 
   test('503 once a gate of the corridor was closed by hand, and nothing is written; a replay answers as the first time', async () => {
     const [before, after] = [crypto.randomUUID(), crypto.randomUUID()];
     const first = await settle(before);
     expect(first.statusCode, first.body).toBe(202);
     const revoked = { revokedAt: new Date(), revokedBy: 'ana' };
-    await insertGateEvidence(api.connection.db, 'local sandbox', { gates: ['provider_evidence'], corridors: ['US-JM'], changes: revoked });
+    await insertGateEvidence(api.connection.db, 'local sandbox', {
+      gates: ['provider_evidence'],
+      corridors: ['US-JM'],
+      changes: revoked,
+    });
     const digest = await digestTables(api.connection.pool);
     const refused = await settle(after);
     expect([refused.statusCode, jsonOf(refused).code, jsonOf(refused).gates]).toEqual([
@@ -97,11 +109,17 @@ describe('acceptance in the local sandbox', () => {
     expect([replayed.statusCode, replayed.body]).toEqual([202, first.body]);
     expect(await digestTables(api.connection.pool)).toEqual(digest);
     const newer = { recordedAt: new Date(Date.now() - 1_000) };
-    await insertGateEvidence(api.connection.db, 'local sandbox', { gates: ['provider_evidence'], corridors: ['US-JM'], changes: newer });
+    await insertGateEvidence(api.connection.db, 'local sandbox', {
+      gates: ['provider_evidence'],
+      corridors: ['US-JM'],
+      changes: newer,
+    });
     expect((await settle(after)).statusCode).toBe(202);
   });
 
   test('nothing is accepted while the store cannot be read', async () => {
-    await withoutGateStore(api.connection.db, async () => expect((await settle(crypto.randomUUID())).statusCode).toBe(500));
+    await withoutGateStore(api.connection.db, async () =>
+      expect((await settle(crypto.randomUUID())).statusCode).toBe(500),
+    );
   });
 });

@@ -56,13 +56,24 @@ test('a port that is taken is refused, not shared', async () => {
 
 test('no id, name, address or query that a caller wrote becomes a label', async () => {
   const recipientId = await createRecipient({ api }, caller, { name: 'Secretive Person' });
-  await api.app.inject({ url: `/v1/recipients/${recipientId}?email=a%40b.example`, headers: { 'x-api-key': caller.apiKey } });
+  await api.app.inject({
+    url: `/v1/recipients/${recipientId}?email=a%40b.example`,
+    headers: { 'x-api-key': caller.apiKey },
+  });
   await api.app.inject('/v1/no-such-address/secret');
   await openSettlement(api, caller);
   const page = await scrapeAnew();
-  for (const private_ of [recipientId, caller.orgId, caller.apiKey, 'Secretive', 'a%40b', 'no-such-address', 'stl_']) expect(page).not.toContain(private_);
-  expect(sampleOf(page, 'settlement_http_request_duration_seconds_count{route="/v1/recipients/:recipient_id",method="GET",status="200"}')).toBe(1);
-  expect(sampleOf(page, 'settlement_http_request_duration_seconds_count{route="none",method="GET",status="404"}')).toBeGreaterThanOrEqual(1);
+  for (const private_ of [recipientId, caller.orgId, caller.apiKey, 'Secretive', 'a%40b', 'no-such-address', 'stl_'])
+    expect(page).not.toContain(private_);
+  expect(
+    sampleOf(
+      page,
+      'settlement_http_request_duration_seconds_count{route="/v1/recipients/:recipient_id",method="GET",status="200"}',
+    ),
+  ).toBe(1);
+  expect(
+    sampleOf(page, 'settlement_http_request_duration_seconds_count{route="none",method="GET",status="404"}'),
+  ).toBeGreaterThanOrEqual(1);
 });
 
 describe('counts', () => {
@@ -81,7 +92,10 @@ describe('counts', () => {
     const page = await scrapeAnew();
     expect(sampleOf(page, 'settlement_open{state="awaiting_funds"}')).toBe(2);
     expect(sampleOf(page, 'settlement_open{state="needs_review"}')).toBe(0);
-    expect(sampleOf(page, 'settlement_oldest_open_seconds{state="awaiting_funds"}')).toBeCloseTo(HOUR_MS / 1_000 + 6, 0);
+    expect(sampleOf(page, 'settlement_oldest_open_seconds{state="awaiting_funds"}')).toBeCloseTo(
+      HOUR_MS / 1_000 + 6,
+      0,
+    );
     expect(sampleOf(page, 'settlement_overdue{state="awaiting_funds"}')).toBe(1);
     const outbox = 'settlement_outbox_rows{kind="settlement"}';
     expect(sampleOf(page, outbox)).toBe((sampleOf(before, outbox) ?? 0) + 2);
@@ -115,7 +129,11 @@ describe('the database is asked', () => {
 
   test('in vain: settlement_database_up is 0, and no old number is told as a true one', async () => {
     const registry = processRegistry({ totalCount: 0, idleCount: 0, waitingCount: 0 });
-    const gone = connect('postgresql://127.0.0.1:1/none', { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+    const gone = connect('postgresql://127.0.0.1:1/none', {
+      poolSizeMax: 1,
+      name: 'test',
+      onIdleError: () => undefined,
+    });
     const page = await stateExposition(registry, { db: gone.db, now: () => new Date(), log: quiet })();
     await gone.close();
     expect(sampleOf(page, 'settlement_database_up')).toBe(0);

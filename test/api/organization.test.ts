@@ -40,7 +40,9 @@ describe('POST /v1/orgs', () => {
     const before = await digestTables(api.connection.pool);
     const answer = await create(body);
     expect(answer.statusCode).toBe(422);
-    expect(jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type])).toEqual(faults);
+    expect(
+      jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]),
+    ).toEqual(faults);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
@@ -59,13 +61,22 @@ describe('POST /v1/orgs', () => {
     });
     const caller = { orgId: created.org_id, keyId: created.key_id, apiKey: created.api_key };
     const [key] = jsonOf(await api.call(caller, 'GET', `/v1/orgs/${created.org_id}/keys`));
-    expect(key).toMatchObject({ key_id: created.key_id, scope: 'full', status: 'active', prefix: created.api_key.slice(0, 12), expires_at: null });
+    expect(key).toMatchObject({
+      key_id: created.key_id,
+      scope: 'full',
+      status: 'active',
+      prefix: created.api_key.slice(0, 12),
+      expires_at: null,
+    });
   });
 
   test('the raw key is shown once: no read has it and the database does not hold it', async () => {
     const { org_id, key_id, api_key } = jsonOf(await create(BODY));
     const caller = { orgId: org_id, keyId: key_id, apiKey: api_key };
-    const reads = await Promise.all([api.call(caller, 'GET', `/v1/orgs/${org_id}`), api.call(caller, 'GET', `/v1/orgs/${org_id}/keys`)]);
+    const reads = await Promise.all([
+      api.call(caller, 'GET', `/v1/orgs/${org_id}`),
+      api.call(caller, 'GET', `/v1/orgs/${org_id}/keys`),
+    ]);
     const secret = api_key.slice(12);
     expect(reads.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
     expect(reads.map(({ body }) => body).join()).not.toContain(secret);
@@ -99,7 +110,9 @@ describe('GET /v1/orgs/{org_id}', () => {
     const other = await api.createCaller('full');
     const [foreign, unknown] = await Promise.all(
       [other.orgId, 'nobody'].map(async (orgId) => {
-        const { statusCode, body } = await api.call(caller, 'GET', `/v1/orgs/${orgId}`, undefined, { 'x-request-id': 'same' });
+        const { statusCode, body } = await api.call(caller, 'GET', `/v1/orgs/${orgId}`, undefined, {
+          'x-request-id': 'same',
+        });
         return { statusCode, body: body.replaceAll(orgId, '<id>') };
       }),
     );

@@ -30,14 +30,21 @@ let certId: string;
 beforeAll(async () => {
   api = await createTestApi();
   caller = await api.createCaller('read');
-  ({ certId } = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), caller.orgId));
+  ({ certId } = await insertCertifiedSettlement(
+    api.connection.db,
+    createCertifier([TEST_SECRETS.signing]),
+    caller.orgId,
+  ));
 });
 afterAll(() => api.close());
 
 /** Pages are no operations of the document, so that no answer is held against it. */
 const get = (url: string, headers: Record<string, string> = {}) => api.app.inject({ method: 'GET', url, headers });
 const certificate = (accept?: string, headers: Record<string, string> = {}) =>
-  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, { ...(accept === undefined ? {} : { accept }), ...headers });
+  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, {
+    ...(accept === undefined ? {} : { accept }),
+    ...headers,
+  });
 
 /** Asked once for each address: every page links to many of the same. */
 const statuses = new Map<string, number>();
@@ -136,30 +143,33 @@ describe.each(PAGES)('%s', (url) => {
 });
 
 describe('/', () => {
-  test.each(RUNTIME_ENVIRONMENTS)('says the posture and shows the first request as the terminal does: %s', async (runtime) => {
-    const own = await createTestApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
-    try {
-      const shown = textOf((await own.app.inject('/')).body);
-      const terminal = stripVTControlCharacters(
-        banner({
-          seconds: 1,
-          runtime,
-          dataDirectory: undefined,
-          logDirectory: '',
-          apiUrl: 'http://127.0.0.1:3000',
-          databaseUrl: '',
-          temporalAddress: '',
-        }),
-      );
-      const curl = terminal.match(/curl .*/)?.[0] ?? 'none';
-      const posture = terminal.match(/[A-Z]{5,}[A-Z ]*: [^\n]*/)?.[0] ?? 'none';
-      expect(shown).toContain(curl);
-      expect(shown).toContain(posture);
-      expect(shown).toContain('No corridor is live.');
-    } finally {
-      await own.close();
-    }
-  });
+  test.each(RUNTIME_ENVIRONMENTS)(
+    'says the posture and shows the first request as the terminal does: %s',
+    async (runtime) => {
+      const own = await createTestApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
+      try {
+        const shown = textOf((await own.app.inject('/')).body);
+        const terminal = stripVTControlCharacters(
+          banner({
+            seconds: 1,
+            runtime,
+            dataDirectory: undefined,
+            logDirectory: '',
+            apiUrl: 'http://127.0.0.1:3000',
+            databaseUrl: '',
+            temporalAddress: '',
+          }),
+        );
+        const curl = terminal.match(/curl .*/)?.[0] ?? 'none';
+        const posture = terminal.match(/[A-Z]{5,}[A-Z ]*: [^\n]*/)?.[0] ?? 'none';
+        expect(shown).toContain(curl);
+        expect(shown).toContain(posture);
+        expect(shown).toContain('No corridor is live.');
+      } finally {
+        await own.close();
+      }
+    },
+  );
 });
 
 describe('/status', () => {
@@ -167,12 +177,22 @@ describe('/status', () => {
     const [{ body }, json] = await Promise.all([get('/status'), get('/v2/capabilities')]);
     const { services, updated_at: updatedAt } = json.json();
     const articles = body.split('<article').slice(1);
-    expect(articles.map((article) => article.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(services.map(({ id }: { id: string }) => id).toSorted());
+    expect(articles.map((article) => article.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(
+      services.map(({ id }: { id: string }) => id).toSorted(),
+    );
     expect(body).toContain(`datetime="${updatedAt}"`);
     for (const entry of services) {
       const article = articles.find((candidate) => candidate.startsWith(` id="${entry.id}"`)) ?? '';
       const text = textOf(article);
-      for (const said of [entry.name, entry.description, entry.state, entry.surface, entry.environment, entry.evidence_level, ...entry.evidence])
+      for (const said of [
+        entry.name,
+        entry.description,
+        entry.state,
+        entry.surface,
+        entry.environment,
+        entry.evidence_level,
+        ...entry.evidence,
+      ])
         expect(text).toContain(said.replaceAll(/\s+/g, ' '));
       expect(text).toContain(GATE_NAME[entry.next_gate as keyof typeof GATE_NAME]);
       expect(article).toContain(`datetime="${entry.reviewed_at}"`);
@@ -223,7 +243,8 @@ describe('/status', () => {
 describe('/problems', () => {
   test.each(ERROR_CODES)('%s says what it means, its status and what to do next', async (code) => {
     const text = textOf((await get(`/problems/${code}`)).body);
-    for (const said of [ERROR_TEXT[code].title, ERROR_TEXT[code].detail, `Status ${STATUS_OF[code]} Code ${code}`]) expect(text).toContain(said);
+    for (const said of [ERROR_TEXT[code].title, ERROR_TEXT[code].detail, `Status ${STATUS_OF[code]} Code ${code}`])
+      expect(text).toContain(said);
     const next = text.match(/What to do next (.*) In an answer/)?.[1] ?? '';
     expect(next.length).toBeGreaterThan(20);
   });
@@ -257,7 +278,8 @@ describe('/docs', () => {
     const text = textOf((await get('/docs')).body);
     const { paths } = (await get('/openapi.json')).json();
     for (const [path, item] of Object.entries<Record<string, { summary: string }>>(paths)) {
-      for (const [method, { summary }] of Object.entries(item)) expect(text).toContain(`${method.toUpperCase()} ${path} ${summary}`);
+      for (const [method, { summary }] of Object.entries(item))
+        expect(text).toContain(`${method.toUpperCase()} ${path} ${summary}`);
     }
   });
 });
@@ -267,7 +289,11 @@ describe('a file that pages load', () => {
     for (const { name, bytes, type } of Object.values(await loadAssets())) {
       expect(name).toContain(createHash('sha256').update(bytes).digest('hex').slice(0, 16));
       const plain = await get(`/assets/${name}`, { 'accept-encoding': 'gzip;q=0' });
-      expect(plain.headers).toMatchObject({ 'cache-control': 'public, max-age=31536000, immutable', 'content-type': type, vary: 'Accept-Encoding' });
+      expect(plain.headers).toMatchObject({
+        'cache-control': 'public, max-age=31536000, immutable',
+        'content-type': type,
+        vary: 'Accept-Encoding',
+      });
       expect(plain.headers['content-encoding']).toBeUndefined();
       expect(plain.rawPayload.equals(bytes)).toBe(true);
       const packed = await get(`/assets/${name}`, { 'accept-encoding': 'br, gzip' });
@@ -278,23 +304,32 @@ describe('a file that pages load', () => {
 });
 
 describe('the form of a certificate', () => {
-  test.each(['text/html', 'application/pdf'])('401 without a key and 404 for an unknown one, as a problem, whatever is liked: %s', async (accept) => {
-    const [none, unknown] = await Promise.all([
-      get(`/v1/caribbean/certificate/${certId}`, { accept }),
-      api.call(caller, 'GET', `/v1/caribbean/certificate/${NO_KEY}`, undefined, { accept }),
-    ]);
-    expect([none.statusCode, unknown.statusCode]).toEqual([401, 404]);
-    for (const { headers } of [none, unknown]) expect(headers['content-type']).toMatch(/^application\/problem\+json/);
-  });
+  test.each(['text/html', 'application/pdf'])(
+    '401 without a key and 404 for an unknown one, as a problem, whatever is liked: %s',
+    async (accept) => {
+      const [none, unknown] = await Promise.all([
+        get(`/v1/caribbean/certificate/${certId}`, { accept }),
+        api.call(caller, 'GET', `/v1/caribbean/certificate/${NO_KEY}`, undefined, { accept }),
+      ]);
+      expect([none.statusCode, unknown.statusCode]).toEqual([401, 404]);
+      for (const { headers } of [none, unknown]) expect(headers['content-type']).toMatch(/^application\/problem\+json/);
+    },
+  );
 
   test('500 with nothing of its text, rather than a print of bytes that are not what was certified', async () => {
-    const other = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), caller.orgId);
+    const other = await insertCertifiedSettlement(
+      api.connection.db,
+      createCertifier([TEST_SECRETS.signing]),
+      caller.orgId,
+    );
     const client = await api.connection.pool.connect();
     await client.query("SET session_replication_role = 'replica'");
     await client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from('{}')]);
     client.release(true);
     for (const accept of ['text/html', 'application/pdf']) {
-      const response = await api.call(caller, 'GET', `/v1/caribbean/certificate/${other.certId}`, undefined, { accept });
+      const response = await api.call(caller, 'GET', `/v1/caribbean/certificate/${other.certId}`, undefined, {
+        accept,
+      });
       expect(response.statusCode).toBe(500);
       expect(response.json()).toMatchObject({ code: 'internal_error' });
       expect(response.body).not.toContain('digest');
@@ -318,7 +353,11 @@ describe('the form of a certificate', () => {
       expect(response.statusCode, accept).toBe(200);
       expect(response.headers['content-type'], accept).toBe('application/json');
       expect(response.rawPayload.equals(usual.rawPayload)).toBe(true);
-      expect(response.headers).toMatchObject({ vary: 'Accept', etag: usual.headers.etag, 'x-certificate-signature': usual.headers['x-certificate-signature'] });
+      expect(response.headers).toMatchObject({
+        vary: 'Accept',
+        etag: usual.headers.etag,
+        'x-certificate-signature': usual.headers['x-certificate-signature'],
+      });
     }
   });
 
@@ -343,12 +382,14 @@ describe('the form of a certificate', () => {
       expect(form.headers.vary).toBe('Accept');
       expect(form.headers.etag).toBe(`"${createHash('sha256').update(form.rawPayload).digest('hex')}"`);
       const accept = ['application/json', 'text/html', 'application/pdf'][index];
-      for (const tag of tags) expect((await certificate(accept, { 'if-none-match': tag })).statusCode).toBe(tag === tags[index] ? 304 : 200);
+      for (const tag of tags)
+        expect((await certificate(accept, { 'if-none-match': tag })).statusCode).toBe(tag === tags[index] ? 304 : 200);
     }
   });
 
   test('carries the signature with the signed bytes alone', async () => {
-    for (const accept of ['text/html', 'application/pdf']) expect((await certificate(accept)).headers['x-certificate-signature']).toBeUndefined();
+    for (const accept of ['text/html', 'application/pdf'])
+      expect((await certificate(accept)).headers['x-certificate-signature']).toBeUndefined();
   });
 
   test('says SIMULATION and UNANCHORED, the id, the digest and every fact: as a page that stands alone', async () => {
@@ -370,7 +411,9 @@ describe('the form of a certificate', () => {
     for (const posting of json.postings) expect(text).toContain(`${posting.amount} ${posting.currency}`);
     for (const fact of json.evidence) expect(text).toContain(fact.sha256);
     const style = response.body.match(/<style>(.*?)<\/style>/s)?.[1] ?? '';
-    expect(response.headers['content-security-policy']).toContain(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`);
+    expect(response.headers['content-security-policy']).toContain(
+      `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+    );
     expect(response.headers['content-disposition']).toBe(`inline; filename="${certId}.html"`);
     expect(loadedBy(response.body)).toEqual([]);
     expect(response.body).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/);
@@ -382,7 +425,8 @@ describe('the form of a certificate', () => {
     expect(one.headers['content-disposition']).toBe(`attachment; filename="${certId}.pdf"`);
     const json = (await certificate()).json();
     const text = printedText(one.rawPayload);
-    for (const said of ['SIMULATION', 'UNANCHORED', certId, json.settlement_id, json.amounts.destination.amount]) expect(text).toContain(said);
+    for (const said of ['SIMULATION', 'UNANCHORED', certId, json.settlement_id, json.amounts.destination.amount])
+      expect(text).toContain(said);
     const pages = one.rawPayload.toString('latin1').match(/\/Type \/Page\b/g)?.length ?? 0;
     expect(text.match(/SIMULATION · UNANCHORED · CERT-[0-9A-F]{32} · page \d of \d/g)).toHaveLength(pages);
     expect(one.rawPayload.toString('latin1')).not.toMatch(/https?:|\/URI/);
@@ -393,7 +437,13 @@ describe('the form of a certificate', () => {
     const view = certificateView({ certId, content });
     const pdf = await certificatePdf({
       ...view,
-      tables: [{ title: 'Long', columns: [['Line', 1]], rows: Array.from({ length: 150 }, (_, line) => [`line ${line} of it`]) }],
+      tables: [
+        {
+          title: 'Long',
+          columns: [['Line', 1]],
+          rows: Array.from({ length: 150 }, (_, line) => [`line ${line} of it`]),
+        },
+      ],
     });
     const text = printedText(pdf);
     const pages = pdf.toString('latin1').match(/\/Type \/Page\b/g)?.length ?? 0;
@@ -408,7 +458,9 @@ describe('the form of a certificate', () => {
     const { modules } = create(`${certId} sha256:${sha256}`, { errorCorrectionLevel: 'M' });
     expect(dark).toHaveLength([...modules.data].filter((module) => module !== 0).length);
     const html = (await certificate('text/html')).body;
-    const drawn = [...(html.match(/<path d="([^"]*)"/)?.[1] ?? '').matchAll(/M(\d+) (\d+)h1v1h-1z/g)].map(([, x, y]) => [Number(x) - 4, Number(y) - 4]);
+    const drawn = [...(html.match(/<path d="([^"]*)"/)?.[1] ?? '').matchAll(/M(\d+) (\d+)h1v1h-1z/g)].map(
+      ([, x, y]) => [Number(x) - 4, Number(y) - 4],
+    );
     expect(drawn).toEqual(dark);
     expect(html).toContain(`viewBox="0 0 ${size + 8} ${size + 8}"`);
   });

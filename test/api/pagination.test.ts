@@ -5,29 +5,46 @@ import { PAGE } from '../../domain/page.ts';
 
 const LINK = /<([^>]+)>; rel="(next|prev)"/g;
 const offsets = (links: string) =>
-  Object.fromEntries([...links.matchAll(LINK)].map(([, url = '', rel = '']) => [rel, Number(new URL(url, 'http://x').searchParams.get('offset'))]));
+  Object.fromEntries(
+    [...links.matchAll(LINK)].map(([, url = '', rel = '']) => [
+      rel,
+      Number(new URL(url, 'http://x').searchParams.get('offset')),
+    ]),
+  );
 
 describe('the links of a page', () => {
   test('none when all is on it', () => expect(pageLinks('/v1/recipients', { limit: 50, offset: 0 }, 50)).toBe(''));
-  test('none for an empty list, however far behind its end', () => expect(pageLinks('/v1/recipients', { limit: 50, offset: 100 }, 0)).toBe(''));
+  test('none for an empty list, however far behind its end', () =>
+    expect(pageLinks('/v1/recipients', { limit: 50, offset: 100 }, 0)).toBe(''));
 
   test('are relative references that keep the path and every other parameter', () => {
-    expect(pageLinks('/v1/webhooks/w%20x/deliveries?status=pending&limit=2&offset=4&note=%3E%3B%22', { limit: 2, offset: 4 }, 9)).toBe(
+    expect(
+      pageLinks(
+        '/v1/webhooks/w%20x/deliveries?status=pending&limit=2&offset=4&note=%3E%3B%22',
+        { limit: 2, offset: 4 },
+        9,
+      ),
+    ).toBe(
       '</v1/webhooks/w%20x/deliveries?status=pending&limit=2&offset=6&note=%3E%3B%22>; rel="next", </v1/webhooks/w%20x/deliveries?status=pending&limit=2&offset=2&note=%3E%3B%22>; rel="prev"',
     );
   });
 
   test('name limit and offset even where the request left them out', () => {
-    expect(pageLinks('/v1/recipients', { limit: 50, offset: 0 }, 51)).toBe('</v1/recipients?limit=50&offset=50>; rel="next"');
+    expect(pageLinks('/v1/recipients', { limit: 50, offset: 0 }, 51)).toBe(
+      '</v1/recipients?limit=50&offset=50>; rel="next"',
+    );
   });
 
   test('from behind the end, the page before is the last one with objects', () =>
     expect(offsets(pageLinks('/x', { limit: 2, offset: 1_000 }, 5))).toEqual({ prev: 3 }));
 
-  test('the page before never begins below zero', () => expect(offsets(pageLinks('/x', { limit: 50, offset: 10 }, 20))).toEqual({ prev: 0 }));
+  test('the page before never begins below zero', () =>
+    expect(offsets(pageLinks('/x', { limit: 50, offset: 10 }, 20))).toEqual({ prev: 0 }));
 
   test('the page after is not offered beyond the largest offset that a list takes', () => {
-    expect(offsets(pageLinks('/x', { limit: 100, offset: PAGE.offsetMax }, PAGE.offsetMax + 500))).toEqual({ prev: PAGE.offsetMax - 100 });
+    expect(offsets(pageLinks('/x', { limit: 100, offset: PAGE.offsetMax }, PAGE.offsetMax + 500))).toEqual({
+      prev: PAGE.offsetMax - 100,
+    });
   });
 
   property.prop([fc.integer({ min: 1, max: 100 }), fc.nat({ max: 1_000 })])(

@@ -14,7 +14,8 @@ beforeAll(async () => {
 afterAll(() => Promise.all([local.close(), remote.close()]));
 
 const read = async (api: TestApi) => jsonOf(await api.call(await api.createCaller('read'), 'GET', PATH));
-const postureOf = (answer: Json) => answer.methods.map((method: Json) => [method.id, method.implementation_state, method.admission_state]);
+const postureOf = (answer: Json) =>
+  answer.methods.map((method: Json) => [method.id, method.implementation_state, method.admission_state]);
 
 describe('GET /v2/payment-methods', () => {
   test('401 without a key', async () => {
@@ -60,7 +61,15 @@ describe('GET /v2/payment-methods', () => {
       ],
       required_fields: ['banklink_account_token'],
     });
-    expect(methods.map((method: Json) => [method.id, method.timing, method.source_currencies, method.limits, method.required_fields])).toEqual([
+    expect(
+      methods.map((method: Json) => [
+        method.id,
+        method.timing,
+        method.source_currencies,
+        method.limits,
+        method.required_fields,
+      ]),
+    ).toEqual([
       ['card', 'synchronous', ['USD', 'CAD', 'GBP'], { minimum: '1.00', maximum: '10000.00' }, ['card_token']],
       ['ach', 'asynchronous', ['USD'], { minimum: '1.00', maximum: '25000.00' }, ['banklink_account_token']],
       ['wire', 'asynchronous', ['USD', 'CAD', 'GBP'], { minimum: '1.00', maximum: '50000.00' }, []],

@@ -21,7 +21,10 @@ let rotated: FastifyInstance;
 let without: FastifyInstance;
 
 const appWith = async (...apiKeyPeppers: Config['apiKeyPeppers']): Promise<FastifyInstance> => {
-  const app = await buildApp({ ...before.deps, config: { ...before.deps.config, apiKeyPeppers } }, pino({ level: 'silent' }));
+  const app = await buildApp(
+    { ...before.deps, config: { ...before.deps.config, apiKeyPeppers } },
+    pino({ level: 'silent' }),
+  );
   await app.ready();
   return app;
 };
@@ -36,8 +39,10 @@ afterAll(async () => {
 
 const statusOf = async (app: FastifyInstance, { apiKey }: Caller): Promise<number> =>
   (await app.inject({ url: '/v1/recipients', headers: { 'x-api-key': apiKey } })).statusCode;
-const pepperOf = async ({ keyId }: Caller) => (await before.connection.db.select().from(apiKeys).where(eq(apiKeys.keyId, keyId)))[0]?.pepperId;
-const post = (app: FastifyInstance, url: string, payload: object, headers = {}) => app.inject({ method: 'POST', url, payload, headers });
+const pepperOf = async ({ keyId }: Caller) =>
+  (await before.connection.db.select().from(apiKeys).where(eq(apiKeys.keyId, keyId)))[0]?.pepperId;
+const post = (app: FastifyInstance, url: string, payload: object, headers = {}) =>
+  app.inject({ method: 'POST', url, payload, headers });
 
 test('401 under the new pepper alone for a key that was not used since the rotation', async () => {
   const caller = await before.createCaller();
@@ -71,7 +76,9 @@ test('a key is looked up in one statement, however many peppers there are', asyn
   const many = await appWith(NEW, { id: 'test-0', secret: randomBytes(32).toString('hex') }, OLD);
   const query = vi.spyOn(before.connection.pool, 'query');
   await many.inject({ url: '/v2/capabilities', headers: { 'x-api-key': caller.apiKey } });
-  const lookups = query.mock.calls.filter(([statement]) => JSON.stringify(statement).includes('select') && JSON.stringify(statement).includes('api_keys'));
+  const lookups = query.mock.calls.filter(
+    ([statement]) => JSON.stringify(statement).includes('select') && JSON.stringify(statement).includes('api_keys'),
+  );
   query.mockRestore();
   await many.close();
   expect(lookups).toHaveLength(1);
@@ -81,20 +88,28 @@ test('a key that is issued after the rotation is under the new pepper', async ()
   const answer = await post(rotated, '/v1/orgs', { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' });
   expect(answer.statusCode, answer.body).toBe(201);
   const { key_id: keyId, api_key: apiKey, org_id: orgId } = answer.json();
-  expect([await pepperOf({ keyId, apiKey, orgId }), await statusOf(before.app, { keyId, apiKey, orgId })]).toEqual([NEW.id, 401]);
+  expect([await pepperOf({ keyId, apiKey, orgId }), await statusOf(before.app, { keyId, apiKey, orgId })]).toEqual([
+    NEW.id,
+    401,
+  ]);
 });
 
 test('a code that was asked for before the rotation opens a session after it, and a wrong one does not', async () => {
-  const { challenge_id, sandbox_code: code } = (await post(before.app, '/consumer/auth/request-otp', { email: newEmail() })).json();
+  const { challenge_id, sandbox_code: code } = (
+    await post(before.app, '/consumer/auth/request-otp', { email: newEmail() })
+  ).json();
   const wrong = String((Number(code) + 1) % 1_000_000).padStart(6, '0');
   expect((await post(rotated, '/consumer/auth/verify-otp', { challenge_id, code: wrong })).statusCode).toBe(401);
   expect((await post(rotated, '/consumer/auth/verify-otp', { challenge_id, code })).statusCode).toBe(200);
 });
 
 test('a session from before the rotation goes on', async () => {
-  const { challenge_id, sandbox_code: code } = (await post(before.app, '/consumer/auth/request-otp', { email: newEmail() })).json();
+  const { challenge_id, sandbox_code: code } = (
+    await post(before.app, '/consumer/auth/request-otp', { email: newEmail() })
+  ).json();
   const { access_token: token } = (await post(before.app, '/consumer/auth/verify-otp', { challenge_id, code })).json();
-  const me = (app: FastifyInstance) => app.inject({ url: '/consumer/me', headers: { authorization: `Bearer ${token}` } });
+  const me = (app: FastifyInstance) =>
+    app.inject({ url: '/consumer/me', headers: { authorization: `Bearer ${token}` } });
   expect([(await me(rotated)).statusCode, (await me(without)).statusCode]).toEqual([200, 401]);
   expect((await post(rotated, '/consumer/auth/logout', {}, { authorization: `Bearer ${token}` })).statusCode).toBe(204);
   expect((await me(before.app)).statusCode).toBe(401);
@@ -104,7 +119,8 @@ test('429 for a contact that asked as often as it may, partly before the rotatio
   const email = `${randomUUID()}@example.com`;
   const apps = Array.from({ length: OTP_LIMITS.requestsMax }, (_, n) => (n % 2 === 0 ? told : rotated));
   for (const app of apps) expect((await post(app, '/consumer/auth/request-otp', { email })).statusCode).toBe(200);
-  for (const app of [told, rotated]) expect((await post(app, '/consumer/auth/request-otp', { email })).statusCode).toBe(429);
+  for (const app of [told, rotated])
+    expect((await post(app, '/consumer/auth/request-otp', { email })).statusCode).toBe(429);
 });
 
 test('one consumer for a contact that proves itself twice at once, on both sides of the rotation', async () => {
@@ -118,5 +134,7 @@ test('one consumer for a contact that proves itself twice at once, on both sides
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
   const consumers = answers.map((answer) => String(answer.json().consumer_id));
   expect(consumers[0]).toBe(consumers[1]);
-  expect(await before.connection.db.$count(consumerSessions, eq(consumerSessions.consumerId, consumers[0] ?? ''))).toBe(2);
+  expect(await before.connection.db.$count(consumerSessions, eq(consumerSessions.consumerId, consumers[0] ?? ''))).toBe(
+    2,
+  );
 });

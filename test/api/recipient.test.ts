@@ -9,7 +9,13 @@ import { type Json, jsonOf, recipientBody } from '../support/partner.ts';
 
 const BANK = { bank_name: 'National Commercial Bank', account_number: 'CANARY40412345', currency: 'JMD' };
 const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };
-const FULL_BANK = { ...BANK, account_type: 'savings', branch_code: '00404', routing_number: '040-123', swift_bic: 'JNCBJMKX' };
+const FULL_BANK = {
+  ...BANK,
+  account_type: 'savings',
+  branch_code: '00404',
+  routing_number: '040-123',
+  swift_bic: 'JNCBJMKX',
+};
 
 let api: TestApi;
 beforeAll(async () => {
@@ -18,19 +24,28 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const create = (caller: Caller, body: unknown) => api.call(caller, 'POST', '/v1/recipients', body);
-const created = async (caller: Caller, overrides: Record<string, unknown> = {}): Promise<Json> => jsonOf(await create(caller, recipientBody(overrides)));
+const created = async (caller: Caller, overrides: Record<string, unknown> = {}): Promise<Json> =>
+  jsonOf(await create(caller, recipientBody(overrides)));
 const read = (caller: Caller, recipientId: string) => api.call(caller, 'GET', `/v1/recipients/${recipientId}`);
-const change = (caller: Caller, recipientId: string, body: unknown) => api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, body);
+const change = (caller: Caller, recipientId: string, body: unknown) =>
+  api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, body);
 const deactivate = (caller: Caller, recipientId: string) => api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
-const faultsOf = (answer: Awaited<ReturnType<typeof create>>) => jsonOf(answer).detail.map(({ loc, type }: Json) => [loc.join('.'), type]);
+const faultsOf = (answer: Awaited<ReturnType<typeof create>>) =>
+  jsonOf(answer).detail.map(({ loc, type }: Json) => [loc.join('.'), type]);
 const bank = (overrides: Record<string, unknown>) => ({ bank_details: { ...BANK, ...overrides } });
 const verify = (recipientId: string) =>
-  api.connection.pool.query(`UPDATE recipients SET verification_status = 'verified' WHERE recipient_id = $1`, [recipientId]);
+  api.connection.pool.query(`UPDATE recipients SET verification_status = 'verified' WHERE recipient_id = $1`, [
+    recipientId,
+  ]);
 const holding = (recipientId: string) => ({
-  hold: (holder: pg.PoolClient) => holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),
+  hold: (holder: pg.PoolClient) =>
+    holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),
 });
 const eventsOf = async (recipientId: string): Promise<Json[]> => {
-  const { rows } = await api.connection.pool.query<{ body: Buffer }>('SELECT body FROM events WHERE object_id = $1 ORDER BY sequence', [recipientId]);
+  const { rows } = await api.connection.pool.query<{ body: Buffer }>(
+    'SELECT body FROM events WHERE object_id = $1 ORDER BY sequence',
+    [recipientId],
+  );
   return rows.map(({ body }) => JSON.parse(body.toString()));
 };
 
@@ -57,26 +72,82 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
     ],
   ],
   ['a bank without a name', bank({ bank_name: '' }), [['body.bank_details.bank_name', 'string_too_short']]],
-  ['an account number of three characters', bank({ account_number: '123' }), [['body.bank_details.account_number', 'string_too_short']]],
-  ['an account number of 35 characters', bank({ account_number: '1'.repeat(35) }), [['body.bank_details.account_number', 'string_too_long']]],
-  ['an account number in small letters', bank({ account_number: 'abcd1234' }), [['body.bank_details.account_number', 'string_pattern_mismatch']]],
-  ['an account number that is a number', bank({ account_number: 404_123_456 }), [['body.bank_details.account_number', 'string_type']]],
+  [
+    'an account number of three characters',
+    bank({ account_number: '123' }),
+    [['body.bank_details.account_number', 'string_too_short']],
+  ],
+  [
+    'an account number of 35 characters',
+    bank({ account_number: '1'.repeat(35) }),
+    [['body.bank_details.account_number', 'string_too_long']],
+  ],
+  [
+    'an account number in small letters',
+    bank({ account_number: 'abcd1234' }),
+    [['body.bank_details.account_number', 'string_pattern_mismatch']],
+  ],
+  [
+    'an account number that is a number',
+    bank({ account_number: 404_123_456 }),
+    [['body.bank_details.account_number', 'string_type']],
+  ],
   ['an account type that is none', bank({ account_type: 'loan' }), [['body.bank_details.account_type', 'enum']]],
   ['a branch of one character', bank({ branch_code: '1' }), [['body.bank_details.branch_code', 'string_too_short']]],
-  ['a branch of 12 characters', bank({ branch_code: '1'.repeat(12) }), [['body.bank_details.branch_code', 'string_too_long']]],
-  ['a BIC of 9 characters', bank({ swift_bic: 'JNCBJMKXX' }), [['body.bank_details.swift_bic', 'string_pattern_mismatch']]],
-  ['a BIC of a country that is none', bank({ swift_bic: 'JNCBZZKX' }), [['body.bank_details.swift_bic', 'value_error']]],
+  [
+    'a branch of 12 characters',
+    bank({ branch_code: '1'.repeat(12) }),
+    [['body.bank_details.branch_code', 'string_too_long']],
+  ],
+  [
+    'a BIC of 9 characters',
+    bank({ swift_bic: 'JNCBJMKXX' }),
+    [['body.bank_details.swift_bic', 'string_pattern_mismatch']],
+  ],
+  [
+    'a BIC of a country that is none',
+    bank({ swift_bic: 'JNCBZZKX' }),
+    [['body.bank_details.swift_bic', 'value_error']],
+  ],
   ['a currency that is none', bank({ currency: 'EURO' }), [['body.bank_details.currency', 'enum']]],
-  ['a clear last four', bank({ account_number_last4: '1234' }), [['body.bank_details.account_number_last4', 'extra_forbidden']]],
-  ['a wallet without a number', { mobile_details: { provider: 'Lynk' } }, [['body.mobile_details.phone_number', 'missing']]],
-  ['a wallet of nobody', { mobile_details: { ...MOBILE, provider: '' } }, [['body.mobile_details.provider', 'string_too_short']]],
-  ['a provider of 41 characters', { mobile_details: { ...MOBILE, provider: 'a'.repeat(41) } }, [['body.mobile_details.provider', 'string_too_long']]],
+  [
+    'a clear last four',
+    bank({ account_number_last4: '1234' }),
+    [['body.bank_details.account_number_last4', 'extra_forbidden']],
+  ],
+  [
+    'a wallet without a number',
+    { mobile_details: { provider: 'Lynk' } },
+    [['body.mobile_details.phone_number', 'missing']],
+  ],
+  [
+    'a wallet of nobody',
+    { mobile_details: { ...MOBILE, provider: '' } },
+    [['body.mobile_details.provider', 'string_too_short']],
+  ],
+  [
+    'a provider of 41 characters',
+    { mobile_details: { ...MOBILE, provider: 'a'.repeat(41) } },
+    [['body.mobile_details.provider', 'string_too_long']],
+  ],
   ['metadata that is a list', { metadata: ['a'] }, [['body.metadata', 'dict_type']]],
-  ['21 keys of metadata', { metadata: Object.fromEntries([...Array(21).keys()].map((key) => [`k${key}`, ''])) }, [['body.metadata', 'value_error']]],
+  [
+    '21 keys of metadata',
+    { metadata: Object.fromEntries([...Array(21).keys()].map((key) => [`k${key}`, ''])) },
+    [['body.metadata', 'value_error']],
+  ],
   ['a metadata key with a space', { metadata: { 'a b': '' } }, [['body.metadata.a b', 'value_error']]],
-  ['a metadata key of 41 characters', { metadata: { ['k'.repeat(41)]: '' } }, [[`body.metadata.${'k'.repeat(41)}`, 'value_error']]],
+  [
+    'a metadata key of 41 characters',
+    { metadata: { ['k'.repeat(41)]: '' } },
+    [[`body.metadata.${'k'.repeat(41)}`, 'value_error']],
+  ],
   ['a metadata value that is a number', { metadata: { invoice: 1042 } }, [['body.metadata.invoice', 'string_type']]],
-  ['a metadata value of 501 characters', { metadata: { invoice: 'a'.repeat(501) } }, [['body.metadata.invoice', 'string_too_long']]],
+  [
+    'a metadata value of 501 characters',
+    { metadata: { invoice: 'a'.repeat(501) } },
+    [['body.metadata.invoice', 'string_too_long']],
+  ],
   ['a state of its own', { is_active: false }, [['body.is_active', 'extra_forbidden']]],
   ['a verification of its own', { verification_status: 'verified' }, [['body.verification_status', 'extra_forbidden']]],
 ];
@@ -171,7 +242,12 @@ describe('POST /v1/recipients', () => {
     const caller = await api.createCaller('recipients');
     const nothing = { email: null, phone: null, mobile_details: null };
     const [given, leftOut] = await Promise.all([
-      created(caller, { ...nothing, org_id: null, metadata: null, ...bank({ account_type: null, branch_code: null, routing_number: null, swift_bic: null }) }),
+      created(caller, {
+        ...nothing,
+        org_id: null,
+        metadata: null,
+        ...bank({ account_type: null, branch_code: null, routing_number: null, swift_bic: null }),
+      }),
       created(caller),
     ]);
     for (const recipient of [given, leftOut]) {
@@ -188,7 +264,9 @@ describe('POST /v1/recipients', () => {
     ['a valid routing number in the US', { country: 'US', ...bank({ routing_number: '021000021' }) }],
     [
       '20 keys of metadata, 40 and 500 characters',
-      { metadata: Object.fromEntries([...Array(20).keys()].map((key) => [`${key}`.padStart(40, 'k'), 'a'.repeat(500)])) },
+      {
+        metadata: Object.fromEntries([...Array(20).keys()].map((key) => [`${key}`.padStart(40, 'k'), 'a'.repeat(500)])),
+      },
     ],
     ['a metadata key that names a property of objects', { metadata: { constructor: 'a', toString: 'b' } }],
     ['an account number of 4 and of 34 characters', bank({ account_number: 'A1B2' })],
@@ -204,10 +282,12 @@ describe('POST /v1/recipients', () => {
     const one = await created(caller, bank({}));
     const two = await created(caller, bank({ account_number: 'CANARY99999999' }));
     expect(await dumpTables(api.connection.pool)).not.toContain('CANARY');
-    const { rows } = await api.connection.pool.query<{ sealed: string }>('SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1', [
-      one.recipient_id,
-    ]);
-    const open = (recipientId: string) => api.deps.sealer.open(rows[0]?.sealed ?? '', `recipient.account_number:${recipientId}`)?.toString();
+    const { rows } = await api.connection.pool.query<{ sealed: string }>(
+      'SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1',
+      [one.recipient_id],
+    );
+    const open = (recipientId: string) =>
+      api.deps.sealer.open(rows[0]?.sealed ?? '', `recipient.account_number:${recipientId}`)?.toString();
     expect(open(one.recipient_id)).toBe('CANARY40412345');
     expect(open(two.recipient_id)).toBeUndefined();
   });
@@ -232,7 +312,12 @@ describe('GET /v1/recipients', () => {
   test('200 with an empty list for an organization that has none, whatever others have', async () => {
     await created(await api.createCaller('recipients'));
     const answer = await api.call(await api.createCaller('read'), 'GET', '/v1/recipients');
-    expect([answer.statusCode, jsonOf(answer), answer.headers['x-total-count'], answer.headers['link']]).toEqual([200, [], '0', undefined]);
+    expect([answer.statusCode, jsonOf(answer), answer.headers['x-total-count'], answer.headers['link']]).toEqual([
+      200,
+      [],
+      '0',
+      undefined,
+    ]);
   });
 
   test('200 with pages, newest first, that together have each of the own recipients once', async () => {
@@ -260,22 +345,27 @@ describe('GET /v1/recipients', () => {
 });
 
 describe("another organization's recipient", () => {
-  test.each(['GET', 'PUT', 'DELETE'] as const)('%s: 404 with the body of an id that nobody has, and nothing is written', async (method) => {
-    const owner = await api.createCaller('recipients');
-    const recipient = await created(owner);
-    const caller = await api.createCaller('full');
-    const before = await digestTables(api.connection.pool);
-    const answers = await Promise.all(
-      [recipient.recipient_id, '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41', 'nobody'].map(async (recipientId) => {
-        const body = method === 'PUT' ? { name: 'Mallory' } : undefined;
-        const answer = await api.call(caller, method, `/v1/recipients/${recipientId}`, body, { 'x-request-id': 'same' });
-        return `${answer.statusCode} ${answer.body.replaceAll(recipientId, '<id>')}`;
-      }),
-    );
-    expect(new Set(answers).size).toBe(1);
-    expect(answers[0]).toMatch(/^404 .*"code":"not_found"/);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
-  });
+  test.each(['GET', 'PUT', 'DELETE'] as const)(
+    '%s: 404 with the body of an id that nobody has, and nothing is written',
+    async (method) => {
+      const owner = await api.createCaller('recipients');
+      const recipient = await created(owner);
+      const caller = await api.createCaller('full');
+      const before = await digestTables(api.connection.pool);
+      const answers = await Promise.all(
+        [recipient.recipient_id, '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41', 'nobody'].map(async (recipientId) => {
+          const body = method === 'PUT' ? { name: 'Mallory' } : undefined;
+          const answer = await api.call(caller, method, `/v1/recipients/${recipientId}`, body, {
+            'x-request-id': 'same',
+          });
+          return `${answer.statusCode} ${answer.body.replaceAll(recipientId, '<id>')}`;
+        }),
+      );
+      expect(new Set(answers).size).toBe(1);
+      expect(answers[0]).toMatch(/^404 .*"code":"not_found"/);
+      expect(await digestTables(api.connection.pool)).toEqual(before);
+    },
+  );
 });
 
 describe('PUT /v1/recipients/{recipient_id}', () => {
@@ -298,7 +388,9 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
   test('422 for a wrong routing number where the stored country is US', async () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(caller, { country: 'US' });
-    expect(faultsOf(await change(caller, recipient_id, bank({ routing_number: '021000022' })))).toEqual([['body.bank_details.routing_number', 'value_error']]);
+    expect(faultsOf(await change(caller, recipient_id, bank({ routing_number: '021000022' })))).toEqual([
+      ['body.bank_details.routing_number', 'value_error'],
+    ]);
     expect((await change(caller, recipient_id, bank({ routing_number: '021000021' }))).statusCode).toBe(200);
   });
 
@@ -309,7 +401,11 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     const before = await digestTables(api.connection.pool);
     for (const body of [{ name: 'Another' }, {}]) {
       const answer = await change(caller, recipient_id, body);
-      expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([409, 'state_conflict', 'inactive']);
+      expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([
+        409,
+        'state_conflict',
+        'inactive',
+      ]);
     }
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
@@ -320,7 +416,11 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     ['the e-mail away', { email: null }, { email: null }],
     ['the phone away', { phone: null }, { phone: null }],
     ['the bank details away', { bank_details: null }, { bank_details: null }],
-    ['the mobile details', { mobile_details: { ...MOBILE, provider: 'WiPay' } }, { mobile_details: { ...MOBILE, provider: 'WiPay' } }],
+    [
+      'the mobile details',
+      { mobile_details: { ...MOBILE, provider: 'WiPay' } },
+      { mobile_details: { ...MOBILE, provider: 'WiPay' } },
+    ],
     ['all the metadata, not single keys', { metadata: { b: '2' } }, { metadata: { b: '2' } }],
     ['the metadata away', { metadata: null }, { metadata: {} }],
   ])('200 changes %s and nothing else', async (_case, body, changed) => {
@@ -351,7 +451,9 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
   test('new bank details replace the old ones whole, the sealed number too', async () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(caller, bank(FULL_BANK));
-    const answer = await change(caller, recipient_id, { bank_details: { bank_name: 'JN Bank', account_number: 'CANARY00007777', currency: 'JMD' } });
+    const answer = await change(caller, recipient_id, {
+      bank_details: { bank_name: 'JN Bank', account_number: 'CANARY00007777', currency: 'JMD' },
+    });
     expect(jsonOf(answer).bank_details).toEqual({
       bank_name: 'JN Bank',
       account_number_last4: '7777',
@@ -361,17 +463,23 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
       swift_bic: null,
       currency: 'JMD',
     });
-    const { rows } = await api.connection.pool.query<{ sealed: string }>('SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1', [
-      recipient_id,
-    ]);
-    expect(api.deps.sealer.open(rows[0]?.sealed ?? '', `recipient.account_number:${recipient_id}`)?.toString()).toBe('CANARY00007777');
+    const { rows } = await api.connection.pool.query<{ sealed: string }>(
+      'SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1',
+      [recipient_id],
+    );
+    expect(api.deps.sealer.open(rows[0]?.sealed ?? '', `recipient.account_number:${recipient_id}`)?.toString()).toBe(
+      'CANARY00007777',
+    );
   });
 
   test('cleared bank details take the sealed number with them', async () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(caller, { mobile_details: MOBILE });
     await change(caller, recipient_id, { bank_details: null });
-    const { rows } = await api.connection.pool.query('SELECT bank_details, account_number_sealed FROM recipients WHERE recipient_id = $1', [recipient_id]);
+    const { rows } = await api.connection.pool.query(
+      'SELECT bank_details, account_number_sealed FROM recipients WHERE recipient_id = $1',
+      [recipient_id],
+    );
     expect(rows).toEqual([{ bank_details: null, account_number_sealed: null }]);
   });
 
@@ -379,8 +487,12 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id, name } = await created(caller);
     await verify(recipient_id);
-    expect(jsonOf(await change(caller, recipient_id, { name, email: 'b@acme.example' })).verification_status).toBe('verified');
-    expect(jsonOf(await change(caller, recipient_id, { name: 'Marcia Campbell' })).verification_status).toBe('unverified');
+    expect(jsonOf(await change(caller, recipient_id, { name, email: 'b@acme.example' })).verification_status).toBe(
+      'verified',
+    );
+    expect(jsonOf(await change(caller, recipient_id, { name: 'Marcia Campbell' })).verification_status).toBe(
+      'unverified',
+    );
   });
 
   test('of two changes that each clear one of the two details at once, one is refused', async () => {
@@ -422,7 +534,14 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     const answer = await deactivate(caller, recipient_id);
     const events = await eventsOf(recipient_id);
     expect(events).toEqual([
-      { id: expect.any(String), type: 'recipient.deactivated', timestamp: jsonOf(answer).updated_at, schema_version: '1', sequence: 1, data: jsonOf(answer) },
+      {
+        id: expect.any(String),
+        type: 'recipient.deactivated',
+        timestamp: jsonOf(answer).updated_at,
+        schema_version: '1',
+        sequence: 1,
+        data: jsonOf(answer),
+      },
     ]);
     expect(JSON.stringify(events)).not.toContain('CANARY');
     expect(api.nudges()).toBe(nudges + 1);
@@ -454,8 +573,12 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(caller);
     const { pool } = api.connection;
-    await pool.query(`CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`);
-    await pool.query('CREATE TRIGGER refuse_event BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse_event()');
+    await pool.query(
+      `CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`,
+    );
+    await pool.query(
+      'CREATE TRIGGER refuse_event BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse_event()',
+    );
     try {
       expect((await deactivate(caller, recipient_id)).statusCode).toBe(500);
     } finally {

@@ -50,7 +50,15 @@ const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
   'POST /v2/estimate': () => ({ body: { corridor: 'US-JM', amount: '250.00', payment_method: 'card' } }),
   'POST /v2/webhooks/cardproc': ({ settlementId }) => cardproc(cardprocBody(settlementId, false)),
   'POST /v2/webhooks/bankledger': ({ settlementId }) => {
-    const data = { id: 'ep_1', object: 'expected_payment', live_mode: false, status: 'reconciled', amount_reconciled: 100, currency: 'USD', type: 'ach' };
+    const data = {
+      id: 'ep_1',
+      object: 'expected_payment',
+      live_mode: false,
+      status: 'reconciled',
+      amount_reconciled: 100,
+      currency: 'USD',
+      type: 'ach',
+    };
     return signed(
       { id: randomUUID(), event: 'reconciled', data: { ...data, metadata: { settlement_id: settlementId } } },
       TEST_SECRETS.bankledger,
@@ -72,16 +80,26 @@ const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
   'POST /consumer/transfers': ({ recipientId }) => ({ body: settleBody(recipientId), headers: IDEMPOTENT() }),
   'POST /v1/orgs': () => ({ body: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' } }),
   'GET /v1/orgs/{org_id}': ({ caller }) => ({ path: { org_id: caller.orgId } }),
-  'POST /v1/orgs/{org_id}/keys': ({ caller }) => ({ path: { org_id: caller.orgId }, body: { name: 'ci', scope: 'read' } }),
+  'POST /v1/orgs/{org_id}/keys': ({ caller }) => ({
+    path: { org_id: caller.orgId },
+    body: { name: 'ci', scope: 'read' },
+  }),
   'GET /v1/orgs/{org_id}/keys': ({ caller }) => ({ path: { org_id: caller.orgId } }),
   'POST /v1/recipients': () => ({ body: recipientBody() }),
   'GET /v1/recipients/{recipient_id}': ({ recipientId }) => ({ path: { recipient_id: recipientId } }),
-  'PUT /v1/recipients/{recipient_id}': ({ recipientId }) => ({ path: { recipient_id: recipientId }, body: { email: 'm@example.com' } }),
+  'PUT /v1/recipients/{recipient_id}': ({ recipientId }) => ({
+    path: { recipient_id: recipientId },
+    body: { email: 'm@example.com' },
+  }),
   'POST /v1/kyc/verify': ({ recipientId, caller }) => ({ body: { recipient_id: recipientId, org_id: caller.orgId } }),
   'POST /v1/kyc/{verification_id}/complete': () => ({ body: { status: 'verified' } }),
   'GET /v1/kyc/status/{recipient_id}': ({ recipientId }) => ({ path: { recipient_id: recipientId } }),
-  'POST /v1/kyc/idverify/applicant': ({ recipientId, caller }) => ({ body: { recipient_id: recipientId, org_id: caller.orgId } }),
-  'POST /v1/wallets': () => ({ body: { name: 'Treasury', signers: [{ address: `0x${'1'.repeat(40)}` }], threshold: 1 } }),
+  'POST /v1/kyc/idverify/applicant': ({ recipientId, caller }) => ({
+    body: { recipient_id: recipientId, org_id: caller.orgId },
+  }),
+  'POST /v1/wallets': () => ({
+    body: { name: 'Treasury', signers: [{ address: `0x${'1'.repeat(40)}` }], threshold: 1 },
+  }),
   'POST /v1/fees/estimate': () => ({ body: { corridor: 'US-JM', amount: '250.00', payment_method: 'card' } }),
   'POST /v1/caribbean/estimate': () => ({ body: { corridor: 'US-JM', amount: '250.00' } }),
   'POST /v1/caribbean/settle': ({ recipientId }) => ({
@@ -89,7 +107,10 @@ const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
     headers: IDEMPOTENT(),
   }),
   'GET /v1/caribbean/certificate/{cert_id}': ({ certId }) => ({ path: { cert_id: certId } }),
-  'GET /v1/caribbean/certificate/{cert_id}/verify': ({ certId, settlementId }) => ({ path: { cert_id: certId }, query: `settlement_id=${settlementId}` }),
+  'GET /v1/caribbean/certificate/{cert_id}/verify': ({ certId, settlementId }) => ({
+    path: { cert_id: certId },
+    query: `settlement_id=${settlementId}`,
+  }),
   'GET /v1/caribbean/settlements/{settlement_id}': ({ settlementId }) => ({ path: { settlement_id: settlementId } }),
   'POST /v1/webhooks': () => ({ body: { url: 'https://hooks.partner.example/in', event_types: ['*'] } }),
   'PATCH /v1/webhooks/{webhook_id}': () => ({ body: { description: 'other' } }),
@@ -97,7 +118,10 @@ const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
     path: { settlement_id: settlementId },
     body: { event: 'dispute_opened' },
   }),
-  'POST /v2/test-helpers/settlements/{settlement_id}/advance': ({ settlementId }) => ({ path: { settlement_id: settlementId }, body: {} }),
+  'POST /v2/test-helpers/settlements/{settlement_id}/advance': ({ settlementId }) => ({
+    path: { settlement_id: settlementId },
+    body: {},
+  }),
 };
 
 const { kind: _kind, ...consumerRecipient } = recipientBody();
@@ -128,9 +152,20 @@ async function createWorld(runtime: RuntimeEnvironment): Promise<World> {
   const api = await createTestApi({ runtime });
   const caller = await api.createCaller();
   const recipient = await api.call(caller, 'POST', '/v1/recipients', recipientBody());
-  const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), caller.orgId);
+  const { settlement, certId } = await insertCertifiedSettlement(
+    api.connection.db,
+    createCertifier([TEST_SECRETS.signing]),
+    caller.orgId,
+  );
   const sessions = await createSessions(api, runtime);
-  return { api, caller, recipientId: jsonOf(recipient).recipient_id, settlementId: settlement.settlementId, certId, sessions };
+  return {
+    api,
+    caller,
+    recipientId: jsonOf(recipient).recipient_id,
+    settlementId: settlement.settlementId,
+    certId,
+    sessions,
+  };
 }
 
 /** As if a consumer had proved a contact twice, which a remote runtime without a sender offers no way to do. */
@@ -138,22 +173,45 @@ async function createSessions(api: TestApi, runtime: RuntimeEnvironment): Promis
   const tokens: [string, string] = [generateSessionToken(), generateSessionToken()];
   const [createdAt, expiresAt] = [new Date(), new Date(Date.now() + 3_600_000)];
   await api.connection.db.transaction(async (tx) => {
-    const { consumerId } = await findOrInsertConsumer(tx, { channel: 'email', address: 'ana@example.com' }, environmentName(runtime), createdAt);
+    const { consumerId } = await findOrInsertConsumer(
+      tx,
+      { channel: 'email', address: 'ana@example.com' },
+      environmentName(runtime),
+      createdAt,
+    );
     for (const token of tokens)
-      await insertSession(tx, { sessionId: newId(), consumerId, createdAt, expiresAt }, hashSessionToken(TEST_SECRETS.apiKeyPepper, token));
+      await insertSession(
+        tx,
+        { sessionId: newId(), consumerId, createdAt, expiresAt },
+        hashSessionToken(TEST_SECRETS.apiKeyPepper, token),
+      );
   });
   return tokens;
 }
 
 /** Calls an operation with its valid request, or with what `changes` make of it. */
-function call(world: World, row: OperationRow, changes: { caller?: Caller | null; body?: unknown; session?: null } = {}): Promise<LightMyRequestResponse> {
+function call(
+  world: World,
+  row: OperationRow,
+  changes: { caller?: Caller | null; body?: unknown; session?: null } = {},
+): Promise<LightMyRequestResponse> {
   const { path = {}, query, body, headers } = REQUESTS[nameOf(row)]?.(world) ?? {};
-  const url = row.path.replace(/\{([a-z_]+)\}/g, (_all, name: string) => path[name] ?? (name === 'cert_id' ? `CERT-${'0'.repeat(32)}` : NOBODY));
+  const url = row.path.replace(
+    /\{([a-z_]+)\}/g,
+    (_all, name: string) => path[name] ?? (name === 'cert_id' ? `CERT-${'0'.repeat(32)}` : NOBODY),
+  );
   const usesKey = row.auth === 'api_key' || row.auth === 'optional_api_key';
   const caller = changes.caller === undefined ? (usesKey ? world.caller : null) : changes.caller;
-  const session = row.auth === 'session' && changes.session !== null ? { authorization: `Bearer ${world.sessions[0]}` } : {};
+  const session =
+    row.auth === 'session' && changes.session !== null ? { authorization: `Bearer ${world.sessions[0]}` } : {};
   const sent = { ...session, ...headers };
-  return world.api.call(caller, row.method, query === undefined ? url : `${url}?${query}`, 'body' in changes ? changes.body : body, sent);
+  return world.api.call(
+    caller,
+    row.method,
+    query === undefined ? url : `${url}?${query}`,
+    'body' in changes ? changes.body : body,
+    sent,
+  );
 }
 
 const answerOf = (answer: LightMyRequestResponse) => ({
@@ -199,17 +257,32 @@ describe.each(REMOTE)('in %s', (runtime) => {
     return result;
   }
 
-  test.each(refused.filter(([, { auth }]) => auth === 'api_key'))('401 without a key and 403 with too little scope come first: %s', async (_name, row) => {
-    expect(answerOf(await withoutTrace(() => call(world, row, { caller: null })))).toEqual({ status: 401, code: 'credential_missing' });
-    for (const scope of SCOPES.filter((held) => row.scope !== undefined && !scopeCovers(held, row.scope))) {
-      const caller = await world.api.createKey(world.caller.orgId, scope);
-      expect(answerOf(await withoutTrace(() => call(world, row, { caller })))).toEqual({ status: 403, code: 'scope_insufficient' });
-    }
-  });
+  test.each(refused.filter(([, { auth }]) => auth === 'api_key'))(
+    '401 without a key and 403 with too little scope come first: %s',
+    async (_name, row) => {
+      expect(answerOf(await withoutTrace(() => call(world, row, { caller: null })))).toEqual({
+        status: 401,
+        code: 'credential_missing',
+      });
+      for (const scope of SCOPES.filter((held) => row.scope !== undefined && !scopeCovers(held, row.scope))) {
+        const caller = await world.api.createKey(world.caller.orgId, scope);
+        expect(answerOf(await withoutTrace(() => call(world, row, { caller })))).toEqual({
+          status: 403,
+          code: 'scope_insufficient',
+        });
+      }
+    },
+  );
 
-  test.each(refused.filter(([, { auth }]) => auth === 'session'))('401 without a session comes first: %s', async (_name, row) => {
-    expect(answerOf(await withoutTrace(() => call(world, row, { session: null })))).toEqual({ status: 401, code: 'credential_missing' });
-  });
+  test.each(refused.filter(([, { auth }]) => auth === 'session'))(
+    '401 without a session comes first: %s',
+    async (_name, row) => {
+      expect(answerOf(await withoutTrace(() => call(world, row, { session: null })))).toEqual({
+        status: 401,
+        code: 'credential_missing',
+      });
+    },
+  );
 
   test.each(refused.filter(([, { method }]) => method === 'POST'))(
     '422 for a body that breaks the form comes before the closed door: %s',
@@ -240,7 +313,8 @@ describe.each(REMOTE)('in %s', (runtime) => {
       for (const livemode of [true, false]) {
         const body = cardprocBody(world.settlementId, livemode, type);
         const forged = cardproc(body, 'another-secret-0123456789abcdefghij').headers;
-        const post = (headers: Record<string, string>) => withoutTrace(() => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
+        const post = (headers: Record<string, string>) =>
+          withoutTrace(() => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
         expect(answerOf(await post({}))).toEqual({ status: 401, code: 'signature_invalid' });
         expect(answerOf(await post(forged))).toEqual({ status: 401, code: 'signature_invalid' });
         expect(answerOf(await post(cardproc(body).headers))).toEqual({ status: 503, code: 'launch_gates_closed' });
@@ -265,7 +339,9 @@ describe.each(REMOTE)('in %s', (runtime) => {
       expect(answerOf(answer)).toEqual({ status: 503, code: 'launch_gates_closed' });
       expect(jsonOf(answer).gates).toEqual(onlyTheAdapter);
     }
-    const { body, headers } = cardproc(cardprocBody(world.settlementId, runtime === 'production', 'charge.dispute.created'));
+    const { body, headers } = cardproc(
+      cardprocBody(world.settlementId, runtime === 'production', 'charge.dispute.created'),
+    );
     const dispute = await withoutTrace(() => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
     expect(jsonOf(dispute).gates).toEqual(onlyTheAdapter);
   });

@@ -7,7 +7,16 @@ import { countTry } from '../../db/queries/otp.ts';
 import { consumerSessions, consumers, organizations, otpChallenges, outbox } from '../../db/schema/index.ts';
 import { BUILT, nameOf, type OperationRow } from '../contract/operations.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
-import { type ConsumerCaller, callAs, challenge, newEmail, otherThan, requestOtp, signIn, verifyOtp } from '../support/consumer.ts';
+import {
+  type ConsumerCaller,
+  callAs,
+  challenge,
+  newEmail,
+  otherThan,
+  requestOtp,
+  signIn,
+  verifyOtp,
+} from '../support/consumer.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { jsonOf } from '../support/partner.ts';
 
@@ -30,9 +39,15 @@ afterEach(() => {
 });
 afterAll(() => api.close());
 
-const challengeRow = async (id: string) => (await api.connection.db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, id)))[0];
+const challengeRow = async (id: string) =>
+  (await api.connection.db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, id)))[0];
 const sessionsOf = async (consumerId: string) =>
-  (await api.connection.db.select({ n: count() }).from(consumerSessions).where(eq(consumerSessions.consumerId, consumerId)))[0]?.n;
+  (
+    await api.connection.db
+      .select({ n: count() })
+      .from(consumerSessions)
+      .where(eq(consumerSessions.consumerId, consumerId))
+  )[0]?.n;
 const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
   jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
 
@@ -43,7 +58,11 @@ describe('POST /consumer/auth/request-otp', () => {
     ['two contacts', { email: 'ana@example.com', phone: '+18765550123' }, [['body', 'value_error']]],
     ['an e-mail that is none', { email: 'ana' }, [['body.email', 'value_error']]],
     ['two e-mails in one', { email: 'ana@example.com,eve@example.com' }, [['body.email', 'value_error']]],
-    ['an e-mail with a line break', { email: 'ana@example.com\r\nBcc: eve@example.com' }, [['body.email', 'value_error']]],
+    [
+      'an e-mail with a line break',
+      { email: 'ana@example.com\r\nBcc: eve@example.com' },
+      [['body.email', 'value_error']],
+    ],
     ['a phone without a plus', { phone: '18765550123' }, [['body.phone', 'string_pattern_mismatch']]],
     ['a field that it does not have', { email: 'ana@example.com', code: '000000' }, [['body.code', 'extra_forbidden']]],
   ])('422 for %s, and nothing is written', async (_case, body, faults) => {
@@ -64,7 +83,10 @@ describe('POST /consumer/auth/request-otp', () => {
     const seconds = Number(refused.headers['retry-after']);
     expect(seconds).toBeGreaterThan(3_500);
     expect(seconds).toBeLessThanOrEqual(3_600);
-    expect(refused.headers).toMatchObject({ 'ratelimit-policy': '"otp";q=5;w=3600', ratelimit: `"otp";r=0;t=${seconds}` });
+    expect(refused.headers).toMatchObject({
+      'ratelimit-policy': '"otp";q=5;w=3600',
+      ratelimit: `"otp";r=0;t=${seconds}`,
+    });
     expect(await digestTables(api.connection.pool)).toEqual(before);
     aheadMs = seconds * 1_000;
     expect((await requestOtp(api, { email })).statusCode).toBe(200);
@@ -112,7 +134,10 @@ describe('POST /consumer/auth/request-otp', () => {
     const answer = await requestOtp(api, { phone: '+18765550123' });
     expect(answer.statusCode).toBe(200);
     const { expires_at: expiresAt, ...shown } = jsonOf(answer);
-    expect(shown).toEqual({ challenge_id: expect.stringMatching(/^[0-9a-f-]{36}$/), sandbox_code: expect.stringMatching(/^[0-9]{6}$/) });
+    expect(shown).toEqual({
+      challenge_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      sandbox_code: expect.stringMatching(/^[0-9]{6}$/),
+    });
     expect(expiresAt).toMatch(MOMENT);
     expect(new Date(expiresAt).getTime()).toBeGreaterThanOrEqual(before + 5 * MINUTE_MS);
     expect(new Date(expiresAt).getTime()).toBeLessThanOrEqual(Date.now() + 5 * MINUTE_MS);
@@ -131,7 +156,9 @@ describe('POST /consumer/auth/request-otp', () => {
     const { id } = await challenge(api);
     aheadMs = HOUR_MS + MINUTE_MS;
     // Each request takes some old rows away, and this file has made more than some.
-    await expect.poll(async () => (await challenge(api)) && (await challengeRow(id)), { timeout: 20_000 }).toBeUndefined();
+    await expect
+      .poll(async () => (await challenge(api)) && (await challengeRow(id)), { timeout: 20_000 })
+      .toBeUndefined();
   });
 });
 
@@ -246,8 +273,12 @@ describe('POST /consumer/auth/verify-otp', () => {
     const { id, code } = await challenge(api);
     await verifyOtp(api, id, code);
     const { pool } = api.connection;
-    await expect(pool.query('UPDATE otp_challenges SET attempts = 0 WHERE challenge_id = $1', [id])).rejects.toThrow('not taken back');
-    await expect(pool.query('UPDATE otp_challenges SET consumed_at = NULL WHERE challenge_id = $1', [id])).rejects.toThrow('not taken back');
+    await expect(pool.query('UPDATE otp_challenges SET attempts = 0 WHERE challenge_id = $1', [id])).rejects.toThrow(
+      'not taken back',
+    );
+    await expect(
+      pool.query('UPDATE otp_challenges SET consumed_at = NULL WHERE challenge_id = $1', [id]),
+    ).rejects.toThrow('not taken back');
   });
 
   test(`the right code ${RACERS} times at once: one session`, async () => {
@@ -265,10 +296,11 @@ describe('POST /consumer/auth/verify-otp', () => {
   test('two codes of one new contact at once: two sessions of one consumer', async () => {
     const email = newEmail();
     const [one, other] = [await challenge(api, { email }), await challenge(api, { email: email.toUpperCase() })];
-    const answers = await raceBehind(api.connection.pool, { hold: (holder) => holder.query('LOCK TABLE consumers IN ACCESS EXCLUSIVE MODE') }, [
-      () => verifyOtp(api, one.id, one.code),
-      () => verifyOtp(api, other.id, other.code),
-    ]);
+    const answers = await raceBehind(
+      api.connection.pool,
+      { hold: (holder) => holder.query('LOCK TABLE consumers IN ACCESS EXCLUSIVE MODE') },
+      [() => verifyOtp(api, one.id, one.code), () => verifyOtp(api, other.id, other.code)],
+    );
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
     expect(new Set(answers.map((answer) => jsonOf(answer).consumer_id)).size).toBe(1);
     expect(new Set(answers.map((answer) => jsonOf(answer).access_token)).size).toBe(2);
@@ -296,7 +328,10 @@ describe('POST /consumer/auth/verify-otp', () => {
     const email = newEmail();
     const [first, second] = [await signIn(api, { email }), await signIn(api, { email })];
     expect(second.consumerId).toBe(first.consumerId);
-    const [tenant] = await api.connection.db.select().from(organizations).where(eq(organizations.orgId, first.consumerId));
+    const [tenant] = await api.connection.db
+      .select()
+      .from(organizations)
+      .where(eq(organizations.orgId, first.consumerId));
     expect(tenant).toMatchObject({ kind: 'consumer', name: 'Consumer', contactEmail: '' });
   });
 });
@@ -311,7 +346,9 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
     for (const lines of [[], ['Authorization', ''], ['X-API-Key', apiKey], ['Cookie', `authorization=${token}`]]) {
       expect(refusal(await send(row, lines))).toEqual(unauthorized('credential_missing'));
     }
-    expect(refusal(await send(row, [], `?authorization=Bearer%20${token}`))).toEqual(unauthorized('credential_missing'));
+    expect(refusal(await send(row, [], `?authorization=Bearer%20${token}`))).toEqual(
+      unauthorized('credential_missing'),
+    );
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
@@ -339,7 +376,9 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
       422,
       [{ loc: ['header', 'authorization'], msg: 'String should have at most 256 characters', type: 'string_too_long' }],
     ]);
-    expect(refusal(await send(row, ['Authorization', `Bearer ${'a'.repeat(249)}`]))).toEqual(unauthorized('credential_invalid'));
+    expect(refusal(await send(row, ['Authorization', `Bearer ${'a'.repeat(249)}`]))).toEqual(
+      unauthorized('credential_invalid'),
+    );
   });
 });
 
@@ -350,10 +389,22 @@ async function send(
   query = '',
 ): Promise<{ status: number; headers: Record<string, unknown>; body: Record<string, unknown> }> {
   const body = row.method === 'GET' ? '' : '{"amount": 1,';
-  const headers = ['Host', origin.host, ...lines, ...(body === '' ? [] : ['Content-Type', 'application/json', 'Content-Length', String(body.length)])];
+  const headers = [
+    'Host',
+    origin.host,
+    ...lines,
+    ...(body === '' ? [] : ['Content-Type', 'application/json', 'Content-Length', String(body.length)]),
+  ];
   const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY);
   // A connection each: what lasts longer would wait between tests for longer than the server does.
-  const request = httpRequest({ host: origin.hostname, port: origin.port, method: row.method, path: path + query, headers, agent: false });
+  const request = httpRequest({
+    host: origin.hostname,
+    port: origin.port,
+    method: row.method,
+    path: path + query,
+    headers,
+    agent: false,
+  });
   request.end(body);
   const [response] = await once(request, 'response');
   const parts: Buffer[] = [];
@@ -362,7 +413,11 @@ async function send(
   return { status: response.statusCode, headers: response.headers, body: text === '' ? {} : JSON.parse(text) };
 }
 
-const refusal = ({ status, headers, body }: Awaited<ReturnType<typeof send>>) => ({ status, code: body['code'], challenge: headers['www-authenticate'] });
+const refusal = ({ status, headers, body }: Awaited<ReturnType<typeof send>>) => ({
+  status,
+  code: body['code'],
+  challenge: headers['www-authenticate'],
+});
 const unauthorized = (code: string) => ({ status: 401, code, challenge: 'Bearer realm="settlement"' });
 
 /** A session that opens, and header values that open nothing. */
@@ -372,10 +427,31 @@ async function tokens(): Promise<{ readonly valid: ConsumerCaller; readonly inva
   const { apiKey } = await api.createCaller();
   const [ended, expired, foreign] = [await signIn(api), await signIn(api), await signIn(api)];
   await callAs(api, ended, 'POST', '/consumer/auth/logout');
-  await db.update(consumerSessions).set({ expiresAt: new Date() }).where(eq(consumerSessions.consumerId, expired.consumerId));
+  await db
+    .update(consumerSessions)
+    .set({ expiresAt: new Date() })
+    .where(eq(consumerSessions.consumerId, expired.consumerId));
   await db.update(consumers).set({ environment: 'production' }).where(eq(consumers.consumerId, foreign.consumerId));
-  const bearers = [ended.token, expired.token, foreign.token, `cst_${'a'.repeat(43)}`, valid.token.slice(0, -1), `${valid.token}a`, valid.consumerId, apiKey];
-  return { valid, invalid: [...bearers.map((token) => `Bearer ${token}`), 'Bearer', `Basic ${valid.token}`, valid.token, `Bearer "${valid.token}"`] };
+  const bearers = [
+    ended.token,
+    expired.token,
+    foreign.token,
+    `cst_${'a'.repeat(43)}`,
+    valid.token.slice(0, -1),
+    `${valid.token}a`,
+    valid.consumerId,
+    apiKey,
+  ];
+  return {
+    valid,
+    invalid: [
+      ...bearers.map((token) => `Bearer ${token}`),
+      'Bearer',
+      `Basic ${valid.token}`,
+      valid.token,
+      `Bearer "${valid.token}"`,
+    ],
+  };
 }
 
 describe('a session', () => {
@@ -389,8 +465,14 @@ describe('a session', () => {
   test('is over after twelve hours, to the millisecond', async () => {
     const consumer = await signIn(api);
     const { session_expires_at: expiresAt } = jsonOf(await callAs(api, consumer, 'GET', '/consumer/me'));
-    const [row] = await api.connection.db.select().from(consumerSessions).where(eq(consumerSessions.consumerId, consumer.consumerId));
-    expect([expiresAt, (row?.expiresAt.getTime() ?? 0) - (row?.createdAt.getTime() ?? 0)]).toEqual([row?.expiresAt.toISOString(), 12 * HOUR_MS]);
+    const [row] = await api.connection.db
+      .select()
+      .from(consumerSessions)
+      .where(eq(consumerSessions.consumerId, consumer.consumerId));
+    expect([expiresAt, (row?.expiresAt.getTime() ?? 0) - (row?.createdAt.getTime() ?? 0)]).toEqual([
+      row?.expiresAt.toISOString(),
+      12 * HOUR_MS,
+    ]);
     aheadMs = 12 * HOUR_MS - MINUTE_MS;
     expect((await callAs(api, consumer, 'GET', '/consumer/me')).statusCode).toBe(200);
     aheadMs = 12 * HOUR_MS;
@@ -404,7 +486,10 @@ describe('a session', () => {
     expect([answer.statusCode, answer.body]).toEqual([204, '']);
     const after = await Promise.all([one, other].map((consumer) => callAs(api, consumer, 'GET', '/consumer/me')));
     expect(after.map(({ statusCode }) => statusCode)).toEqual([401, 200]);
-    const revival = api.connection.pool.query('UPDATE consumer_sessions SET ended_at = NULL WHERE ended_at IS NOT NULL AND consumer_id = $1', [one.consumerId]);
+    const revival = api.connection.pool.query(
+      'UPDATE consumer_sessions SET ended_at = NULL WHERE ended_at IS NOT NULL AND consumer_id = $1',
+      [one.consumerId],
+    );
     await expect(revival).rejects.toThrow('stays so');
   });
 

@@ -33,26 +33,39 @@ async function expectRefused(request: () => ReturnType<TestApi['call']>, status:
 }
 
 describe('in a remote runtime', () => {
-  test.each(['remote-sandbox', 'production'] as const)('503 local_sandbox_only for all of them in %s', async (runtime) => {
-    const remote = await createTestApi({ runtime });
-    const key = await remote.createCaller('settle');
-    const path = '/v2/test-helpers/settlements/stl_1';
-    const answers = [
-      await remote.call(key, 'POST', `${path}/events`, { event: 'collection_succeeded' }),
-      await remote.call(key, 'POST', `${path}/advance`),
-      await remote.call(key, 'GET', '/v2/test-helpers/scenarios'),
-    ];
-    for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
-    expect((await remote.call(key, 'POST', `${path}/events`, {})).statusCode).toBe(422);
-    await remote.close();
-  });
+  test.each(['remote-sandbox', 'production'] as const)(
+    '503 local_sandbox_only for all of them in %s',
+    async (runtime) => {
+      const remote = await createTestApi({ runtime });
+      const key = await remote.createCaller('settle');
+      const path = '/v2/test-helpers/settlements/stl_1';
+      const answers = [
+        await remote.call(key, 'POST', `${path}/events`, { event: 'collection_succeeded' }),
+        await remote.call(key, 'POST', `${path}/advance`),
+        await remote.call(key, 'GET', '/v2/test-helpers/scenarios'),
+      ];
+      for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
+      expect((await remote.call(key, 'POST', `${path}/events`, {})).statusCode).toBe(422);
+      await remote.close();
+    },
+  );
 });
 
 describe('sending an event', () => {
   test('422 for what is no event, and nothing is stored', async () => {
     const id = await steps.waiting(BY_HAND);
-    const wrong = [undefined, {}, { event: 'paid' }, { event: 'collection_succeeded', amount: 5 }, { event: 'collection_succeeded', amount: '0.00' }];
-    for (const body of [...wrong, { event: 'collection_failed', amount: '1.00' }, { event: 'collection_succeeded', currency: 'CAD' }]) {
+    const wrong = [
+      undefined,
+      {},
+      { event: 'paid' },
+      { event: 'collection_succeeded', amount: 5 },
+      { event: 'collection_succeeded', amount: '0.00' },
+    ];
+    for (const body of [
+      ...wrong,
+      { event: 'collection_failed', amount: '1.00' },
+      { event: 'collection_succeeded', currency: 'CAD' },
+    ]) {
       await expectRefused(() => helper(id, 'events', body), 422);
     }
   });
@@ -97,9 +110,17 @@ describe('sending an event', () => {
     });
     const rows = await api.connection.db.select().from(outbox).where(eq(outbox.kind, 'sandbox_event'));
     const starts = rows.filter((row) => row.context['settlementId'] === id).map(workflowStartOf);
-    expect(starts.map((start) => start.options.workflowId)).toEqual(commands.map(({ command_id }) => `sandbox-event:${command_id}`));
+    expect(starts.map((start) => start.options.workflowId)).toEqual(
+      commands.map(({ command_id }) => `sandbox-event:${command_id}`),
+    );
     expect(starts[0]?.options.args).toEqual([
-      { commandId: commands[0].command_id, orgId: caller.orgId, settlementId: id, event: 'collection_partial', amountMinor: '10000' },
+      {
+        commandId: commands[0].command_id,
+        orgId: caller.orgId,
+        settlementId: id,
+        event: 'collection_partial',
+        amountMinor: '10000',
+      },
     ]);
   });
 
@@ -113,14 +134,20 @@ describe('sending an event', () => {
 });
 
 describe('advancing the clock', () => {
-  test.each(['', 'P', 'PT0S', '5 days', 'P1M', 'P1Y', 'P367D', 'P1D;', '-P1D', 5])('422 for %j, and nothing is stored', async (by) => {
-    const id = await steps.waiting(BY_HAND);
-    await expectRefused(() => helper(id, 'advance', { by }), 422);
-  });
+  test.each(['', 'P', 'PT0S', '5 days', 'P1M', 'P1Y', 'P367D', 'P1D;', '-P1D', 5])(
+    '422 for %j, and nothing is stored',
+    async (by) => {
+      const id = await steps.waiting(BY_HAND);
+      await expectRefused(() => helper(id, 'advance', { by }), 422);
+    },
+  );
 
   test('409 when nothing is waited for and nothing is said, and once it has ended', async () => {
     const accepted = await steps.accept(BY_HAND);
-    expect(await expectRefused(() => helper(accepted, 'advance'), 409)).toMatchObject({ code: 'state_conflict', current_state: 'accepted' });
+    expect(await expectRefused(() => helper(accepted, 'advance'), 409)).toMatchObject({
+      code: 'state_conflict',
+      current_state: 'accepted',
+    });
     const reviewed = await steps.inReview();
     await expectRefused(() => helper(reviewed, 'advance', {}), 409);
     const canceled = await steps.waiting(BY_HAND);
@@ -170,7 +197,8 @@ describe('advancing the clock', () => {
     await sendBankledger(api, bankledgerBody(id, { currency: 'CAD' }));
     await api.call(caller, 'POST', `/v2/settle/${id}/cancel`);
     const { exceptions, timeline } = await steps.read(id);
-    for (const { at } of [...exceptions, timeline.at(-1)]) expect(new Date(at).getTime() - Date.now()).toBeGreaterThan(2.9 * DAY_MS);
+    for (const { at } of [...exceptions, timeline.at(-1)])
+      expect(new Date(at).getTime() - Date.now()).toBeGreaterThan(2.9 * DAY_MS);
   });
 
   test('fifty at once: none is lost', async () => {

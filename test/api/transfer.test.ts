@@ -41,9 +41,11 @@ const quoted = (quoteId: string, overrides: Record<string, unknown> = {}) => ({
   card_token: 'tok_visa',
   ...overrides,
 });
-const read = (caller: ConsumerCaller, transferId: string) => callAs(api, caller, 'GET', `/consumer/transfers/${transferId}`);
+const read = (caller: ConsumerCaller, transferId: string) =>
+  callAs(api, caller, 'GET', `/consumer/transfers/${transferId}`);
 const settlementsOf = async (caller: ConsumerCaller) =>
-  (await api.connection.db.select({ n: count() }).from(settlements).where(eq(settlements.orgId, caller.consumerId)))[0]?.n;
+  (await api.connection.db.select({ n: count() }).from(settlements).where(eq(settlements.orgId, caller.consumerId)))[0]
+    ?.n;
 
 describe('POST /consumer/transfers refuses', () => {
   test.each<[string, () => unknown, [string, string][]]>([
@@ -67,16 +69,36 @@ describe('POST /consumer/transfers refuses', () => {
         ['body.payout_rail', 'value_error'],
       ],
     ],
-    ['no token for the card', () => transferBody(recipientId, { card_token: undefined }), [['body.card_token', 'missing']]],
-    ['a token that is not for the method', () => transferBody(recipientId, { payment_method: 'wire' }), [['body.card_token', 'value_error']]],
+    [
+      'no token for the card',
+      () => transferBody(recipientId, { card_token: undefined }),
+      [['body.card_token', 'missing']],
+    ],
+    [
+      'a token that is not for the method',
+      () => transferBody(recipientId, { payment_method: 'wire' }),
+      [['body.card_token', 'value_error']],
+    ],
     [
       'an account token that bank linking gave nobody',
       () => transferBody(recipientId, { payment_method: 'ach', card_token: null, banklink_account_token: 'x' }),
       [['body.banklink_account_token', 'value_error']],
     ],
-    ['an amount beyond the bounds', () => transferBody(recipientId, { amount: '10000.01' }), [['body.amount', 'value_error']]],
-    ["a recipient of another country than the corridor's", () => transferBody(recipientId, { corridor: 'US-TT' }), [['body.recipient_id', 'value_error']]],
-    ['metadata, which consumers have none', () => transferBody(recipientId, { metadata: {} }), [['body.metadata', 'extra_forbidden']]],
+    [
+      'an amount beyond the bounds',
+      () => transferBody(recipientId, { amount: '10000.01' }),
+      [['body.amount', 'value_error']],
+    ],
+    [
+      "a recipient of another country than the corridor's",
+      () => transferBody(recipientId, { corridor: 'US-TT' }),
+      [['body.recipient_id', 'value_error']],
+    ],
+    [
+      'metadata, which consumers have none',
+      () => transferBody(recipientId, { metadata: {} }),
+      [['body.metadata', 'extra_forbidden']],
+    ],
   ])('422 for %s, and nothing is written', async (_case, body, faults) => {
     const before = await digestTables(api.connection.pool);
     const answer = await transfer(api, consumer, body());
@@ -97,7 +119,9 @@ describe('POST /consumer/transfers refuses', () => {
   test("422 for a token that does not go with the quote's method", async () => {
     const card = await createQuote(api, consumer);
     const wire = await createQuote(api, consumer, { payment_method: 'wire' });
-    expect(typesOf(await transfer(api, consumer, quoted(card.quote_id, { card_token: undefined })))).toEqual([['body.card_token', 'missing']]);
+    expect(typesOf(await transfer(api, consumer, quoted(card.quote_id, { card_token: undefined })))).toEqual([
+      ['body.card_token', 'missing'],
+    ]);
     expect(typesOf(await transfer(api, consumer, quoted(wire.quote_id)))).toEqual([['body.card_token', 'value_error']]);
     const both = await transfer(api, consumer, quoted(card.quote_id, { banklink_account_token: 'x' }));
     expect(typesOf(both)).toEqual([['body.banklink_account_token', 'value_error']]);
@@ -105,7 +129,11 @@ describe('POST /consumer/transfers refuses', () => {
 
   test("404 for another consumer's or a partner's recipient and another consumer's quote, with the body of an id that nobody has, and nothing is written", async () => {
     const other = await signIn(api);
-    const recipients = [await createConsumerRecipient(api, other), await createRecipient({ api }, await api.createCaller()), newId()];
+    const recipients = [
+      await createConsumerRecipient(api, other),
+      await createRecipient({ api }, await api.createCaller()),
+      newId(),
+    ];
     const quotes = [(await createQuote(api, other)).quote_id, newId()];
     const before = await digestTables(api.connection.pool);
     const answers = [
@@ -117,22 +145,29 @@ describe('POST /consumer/transfers refuses', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(['remote-sandbox', 'production'] as const)('503 in %s: every launch gate is closed, nothing is quoted, and nothing is written', async (runtime) => {
-    const remote = await createTestApi({ runtime });
-    const caller = await insertConsumerSession(remote);
-    const id = await createConsumerRecipient(remote, caller);
-    const before = await digestTables(remote.connection.pool);
-    const refused = await transfer(remote, caller, transferBody(id));
-    expect(jsonOf(refused)).toMatchObject({
-      status: 503,
-      code: 'launch_gates_closed',
-      gates: expect.arrayContaining([expect.objectContaining({ gate: 'rail_admission' })]),
-    });
-    const quote = await callAs(remote, caller, 'POST', '/consumer/quote', { corridor: 'US-JM', amount: '250.00', payment_method: 'card' });
-    expect(jsonOf(quote)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
-    expect(await digestTables(remote.connection.pool)).toEqual(before);
-    await remote.close();
-  });
+  test.each(['remote-sandbox', 'production'] as const)(
+    '503 in %s: every launch gate is closed, nothing is quoted, and nothing is written',
+    async (runtime) => {
+      const remote = await createTestApi({ runtime });
+      const caller = await insertConsumerSession(remote);
+      const id = await createConsumerRecipient(remote, caller);
+      const before = await digestTables(remote.connection.pool);
+      const refused = await transfer(remote, caller, transferBody(id));
+      expect(jsonOf(refused)).toMatchObject({
+        status: 503,
+        code: 'launch_gates_closed',
+        gates: expect.arrayContaining([expect.objectContaining({ gate: 'rail_admission' })]),
+      });
+      const quote = await callAs(remote, caller, 'POST', '/consumer/quote', {
+        corridor: 'US-JM',
+        amount: '250.00',
+        payment_method: 'card',
+      });
+      expect(jsonOf(quote)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
+      expect(await digestTables(remote.connection.pool)).toEqual(before);
+      await remote.close();
+    },
+  );
 });
 
 describe('POST /consumer/transfers', () => {
@@ -160,14 +195,23 @@ describe('POST /consumer/transfers', () => {
     expect([reread.statusCode, jsonOf(reread), reread.headers['retry-after']]).toEqual([200, made, '1']);
     const started = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, made.settlement_id));
     expect(started).toEqual([
-      expect.objectContaining({ kind: 'settlement', context: { orgId: consumer.consumerId, corridor: 'US-JM', paymentMethod: 'card' } }),
+      expect.objectContaining({
+        kind: 'settlement',
+        context: { orgId: consumer.consumerId, corridor: 'US-JM', paymentMethod: 'card' },
+      }),
     ]);
     expect(JSON.stringify(made)).not.toContain(consumer.consumerId);
   });
 
   test('a wire tells the payer where to send it', async () => {
-    const made = jsonOf(await transfer(api, consumer, transferBody(recipientId, { payment_method: 'wire', card_token: undefined })));
-    expect(made.payment_instructions).toMatchObject({ reference: made.settlement_id, amount: '250.00', simulation: true });
+    const made = jsonOf(
+      await transfer(api, consumer, transferBody(recipientId, { payment_method: 'wire', card_token: undefined })),
+    );
+    expect(made.payment_instructions).toMatchObject({
+      reference: made.settlement_id,
+      amount: '250.00',
+      simulation: true,
+    });
   });
 
   test('a quote copies its inputs, the rail that it chose as well', async () => {
@@ -182,7 +226,10 @@ describe('POST /consumer/transfers', () => {
   test('a quote whose figures are out of date still copies its inputs, and may be used again', async () => {
     const quote = await createQuote(api, consumer);
     aheadMs = 31_000;
-    const answers = [await transfer(api, consumer, quoted(quote.quote_id)), await transfer(api, consumer, quoted(quote.quote_id))];
+    const answers = [
+      await transfer(api, consumer, quoted(quote.quote_id)),
+      await transfer(api, consumer, quoted(quote.quote_id)),
+    ];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201]);
     expect(new Set(answers.map((answer) => jsonOf(answer).transfer_id)).size).toBe(2);
   });
@@ -194,7 +241,10 @@ describe("a transfer's idempotency key", () => {
     const body = transferBody(await createConsumerRecipient(api, caller));
     const key = crypto.randomUUID();
     const answers = await Promise.all(Array.from({ length: 8 }, () => transfer(api, caller, body, key)));
-    expect(new Set(answers.map(({ statusCode, body: bytes, headers }) => `${statusCode} ${bytes} ${headers['location']}`)).size).toBe(1);
+    expect(
+      new Set(answers.map(({ statusCode, body: bytes, headers }) => `${statusCode} ${bytes} ${headers['location']}`))
+        .size,
+    ).toBe(1);
     expect(answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true')).toHaveLength(7);
     expect(await settlementsOf(caller)).toBe(1);
   });
@@ -203,8 +253,17 @@ describe("a transfer's idempotency key", () => {
     const key = crypto.randomUUID();
     await transfer(api, consumer, transferBody(recipientId), key);
     const before = await digestTables(api.connection.pool);
-    const other = await transfer(api, consumer, transferBody(recipientId, { amount: '251.00', card_token: 'tok_declined' }), key);
-    expect(jsonOf(other)).toMatchObject({ status: 409, code: 'idempotency_key_reused', mismatch: ['amount', 'card_token'] });
+    const other = await transfer(
+      api,
+      consumer,
+      transferBody(recipientId, { amount: '251.00', card_token: 'tok_declined' }),
+      key,
+    );
+    expect(jsonOf(other)).toMatchObject({
+      status: 409,
+      code: 'idempotency_key_reused',
+      mismatch: ['amount', 'card_token'],
+    });
     const lost = await transfer(api, consumer, quoted(newId()), key);
     expect(jsonOf(lost)).toMatchObject({ status: 409, mismatch: ['amount', 'corridor', 'payment_method', 'quote_id'] });
     expect(await digestTables(api.connection.pool)).toEqual(before);
@@ -222,7 +281,9 @@ describe("a transfer's idempotency key", () => {
     const answers = [
       await transfer(api, consumer, transferBody(recipientId), key),
       await transfer(api, other, transferBody(await createConsumerRecipient(api, other)), key),
-      await api.call(partner, 'POST', '/v2/settle', settleBody(await createRecipient({ api }, partner)), { 'idempotency-key': key }),
+      await api.call(partner, 'POST', '/v2/settle', settleBody(await createRecipient({ api }, partner)), {
+        'idempotency-key': key,
+      }),
     ];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201, 202]);
     expect(new Set(answers.map((answer) => jsonOf(answer).settlement_id)).size).toBe(3);
@@ -237,7 +298,14 @@ describe('reading transfers', () => {
     const answers = [
       await read(other, made.transfer_id),
       ...(await Promise.all(
-        [made.settlement_id, oneDigitOff, made.transfer_id.toUpperCase(), newId(), 'x', 'ffffffff-ffff-7fff-bfff-ffffffffffff'].map((id) => read(consumer, id)),
+        [
+          made.settlement_id,
+          oneDigitOff,
+          made.transfer_id.toUpperCase(),
+          newId(),
+          'x',
+          'ffffffff-ffff-7fff-bfff-ffffffffffff',
+        ].map((id) => read(consumer, id)),
       )),
     ];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 404));
@@ -257,11 +325,17 @@ describe('reading transfers', () => {
     const body = transferBody(await createConsumerRecipient(api, caller));
     const made = [jsonOf(await transfer(api, caller, body)), jsonOf(await transfer(api, caller, body))];
     const moment = new Date('2026-11-21T08:00:00.123Z');
-    await api.connection.db.update(settlements).set({ createdAt: moment }).where(eq(settlements.orgId, caller.consumerId));
+    await api.connection.db
+      .update(settlements)
+      .set({ createdAt: moment })
+      .where(eq(settlements.orgId, caller.consumerId));
     const listed = jsonOf(await callAs(api, caller, 'GET', '/consumer/transfers'));
     expect(new Set(listed.map((each: Json) => each.transfer_id.slice(0, 13))).size).toBe(1);
-    for (const each of listed) expect(jsonOf(await read(caller, each.transfer_id)).settlement_id).toBe(each.settlement_id);
-    expect(new Set(listed.map((each: Json) => each.settlement_id))).toEqual(new Set(made.map((each) => each.settlement_id)));
+    for (const each of listed)
+      expect(jsonOf(await read(caller, each.transfer_id)).settlement_id).toBe(each.settlement_id);
+    expect(new Set(listed.map((each: Json) => each.settlement_id))).toEqual(
+      new Set(made.map((each) => each.settlement_id)),
+    );
   });
 
   test("the list has the consumer's own, newest first, as each is read, and none of a partner's lists has them", async () => {

@@ -16,10 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const post = (body: unknown, headers: Record<string, string> = {}) => api.call(caller, 'POST', '/v1/recipients', body, headers);
+const post = (body: unknown, headers: Record<string, string> = {}) =>
+  api.call(caller, 'POST', '/v1/recipients', body, headers);
 const outcome = (answer: Awaited<ReturnType<typeof post>>) => {
   const body = jsonOf(answer);
-  return answer.statusCode === 422 ? [422, body.detail.map(({ loc, type }: Json) => [loc.join('.'), type])] : [answer.statusCode, body.code];
+  return answer.statusCode === 422
+    ? [422, body.detail.map(({ loc, type }: Json) => [loc.join('.'), type])]
+    : [answer.statusCode, body.code];
 };
 const json = (name: string, value: string) => `{"${name}":${value}}`;
 
@@ -36,7 +39,9 @@ describe('a body that is no JSON', () => {
     const answer = await post(body);
     expect(answer.statusCode).toBe(422);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(jsonOf(answer)).toEqual({ detail: [{ loc: ['body', position], msg: 'JSON decode error', type: 'json_invalid' }] });
+    expect(jsonOf(answer)).toEqual({
+      detail: [{ loc: ['body', position], msg: 'JSON decode error', type: 'json_invalid' }],
+    });
   });
 
   test.each([
@@ -52,7 +57,9 @@ describe('a body that is no JSON', () => {
   ])('422 json_invalid for %s', async (_case, body) => {
     const answer = await post(body);
     expect(answer.statusCode).toBe(422);
-    expect(jsonOf(answer).detail).toEqual([{ loc: ['body', expect.any(Number)], msg: expect.stringMatching(/^JSON decode error/), type: 'json_invalid' }]);
+    expect(jsonOf(answer).detail).toEqual([
+      { loc: ['body', expect.any(Number)], msg: expect.stringMatching(/^JSON decode error/), type: 'json_invalid' },
+    ]);
   });
 
   test('names and brackets inside strings are text, and the same name in two objects is two names', async () => {
@@ -62,14 +69,16 @@ describe('a body that is no JSON', () => {
 
   test('the deepest nesting that is allowed is read', async () => {
     const depth = JSON_DEPTH_MAX - 1;
-    expect(outcome(await post(recipientBody({ metadata: JSON.parse('['.repeat(depth) + ']'.repeat(depth)) })))).toEqual([
-      422,
-      [['body.metadata', 'dict_type']],
-    ]);
+    expect(outcome(await post(recipientBody({ metadata: JSON.parse('['.repeat(depth) + ']'.repeat(depth)) })))).toEqual(
+      [422, [['body.metadata', 'dict_type']]],
+    );
   });
 
   test('one string of 60 KiB is read without trouble', async () => {
-    expect(outcome(await post(recipientBody({ name: '\\"'.repeat(15_000) })))).toEqual([422, [['body.name', 'string_too_long']]]);
+    expect(outcome(await post(recipientBody({ name: '\\"'.repeat(15_000) })))).toEqual([
+      422,
+      [['body.name', 'string_too_long']],
+    ]);
   });
 });
 
@@ -95,18 +104,29 @@ describe('a body in another form', () => {
     'application/json; charset=utf-16',
     'multipart/form-data; boundary=a',
   ])('415 for %s', async (type) =>
-    expect(outcome(await post(JSON.stringify(recipientBody()), { 'content-type': type }))).toEqual([415, 'unsupported_media_type']),
+    expect(outcome(await post(JSON.stringify(recipientBody()), { 'content-type': type }))).toEqual([
+      415,
+      'unsupported_media_type',
+    ]),
   );
 
   test('415 for a compressed body', async () => {
-    expect(outcome(await post(recipientBody(), { 'content-encoding': 'gzip' }))).toEqual([415, 'unsupported_media_type']);
+    expect(outcome(await post(recipientBody(), { 'content-encoding': 'gzip' }))).toEqual([
+      415,
+      'unsupported_media_type',
+    ]);
   });
 
   test('413 for more than 64 KiB, whatever is in it', async () => {
     expect(outcome(await post(JSON.stringify({ name: 'a'.repeat(64 * 1024) })))).toEqual([413, 'payload_too_large']);
   });
 
-  test.each(['application/json', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"', 'APPLICATION/JSON'])('201 for %s', async (type) => {
+  test.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+    'APPLICATION/JSON',
+  ])('201 for %s', async (type) => {
     expect((await post(JSON.stringify(recipientBody()), { 'content-type': type })).statusCode).toBe(201);
   });
 });
@@ -120,12 +140,18 @@ describe('identifiers', () => {
     ['a space at its end', 'a%20', 'value_error'],
     ['letters that are not NFC', 'e%CC%81', 'value_error'],
   ])('422 for an id of %s', async (_case, id, type) => {
-    expect(outcome(await api.call(caller, 'GET', `/v1/recipients/${id}`))).toEqual([422, [['path.recipient_id', type]]]);
+    expect(outcome(await api.call(caller, 'GET', `/v1/recipients/${id}`))).toEqual([
+      422,
+      [['path.recipient_id', type]],
+    ]);
   });
 
-  test.each(['a%2Fb', "'%20OR%20'1'='1", '..%2F..%2Fetc', '%F0%9F%8F%9D'])('404 for %s, which is an id like any other', async (id) => {
-    expect(outcome(await api.call(caller, 'GET', `/v1/recipients/${id}`))).toEqual([404, 'not_found']);
-  });
+  test.each(['a%2Fb', "'%20OR%20'1'='1", '..%2F..%2Fetc', '%F0%9F%8F%9D'])(
+    '404 for %s, which is an id like any other',
+    async (id) => {
+      expect(outcome(await api.call(caller, 'GET', `/v1/recipients/${id}`))).toEqual([404, 'not_found']);
+    },
+  );
 });
 
 describe('what is listed', () => {
@@ -166,9 +192,21 @@ describe('what is listed', () => {
   });
 
   test('no part that was right, even when another one was wrong', async () => {
-    const body = { corridor: 'US-JM', amount: '250.00', recipient_id: 'r', payment_method: 'wire', payout_rail: 'bank_transfer' };
-    expect(outcome(await api.call(caller, 'POST', '/v2/settle', body))).toEqual([422, [['header.Idempotency-Key', 'missing']]]);
-    expect(outcome(await api.call(caller, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=5&offset=5`))).toEqual([422, [['path.org_id', 'string_too_long']]]);
+    const body = {
+      corridor: 'US-JM',
+      amount: '250.00',
+      recipient_id: 'r',
+      payment_method: 'wire',
+      payout_rail: 'bank_transfer',
+    };
+    expect(outcome(await api.call(caller, 'POST', '/v2/settle', body))).toEqual([
+      422,
+      [['header.Idempotency-Key', 'missing']],
+    ]);
+    expect(outcome(await api.call(caller, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=5&offset=5`))).toEqual([
+      422,
+      [['path.org_id', 'string_too_long']],
+    ]);
   });
 
   test('one fault for one value', async () => {
@@ -184,17 +222,27 @@ describe('what is listed', () => {
 
   test('list positions as numbers, names as texts', async () => {
     const answer = await post(recipientBody({ metadata: { 0: 1 } }));
-    expect(jsonOf(answer).detail).toEqual([{ loc: ['body', 'metadata', '0'], msg: 'Input should be a valid string', type: 'string_type' }]);
+    expect(jsonOf(answer).detail).toEqual([
+      { loc: ['body', 'metadata', '0'], msg: 'Input should be a valid string', type: 'string_type' },
+    ]);
   });
 
   test('an unknown field by at most 64 characters of its name, which stays well-formed', async () => {
-    const [long, broken] = await Promise.all([post(recipientBody({ ['k'.repeat(200)]: 1 })), post(recipientBody({ [`${'k'.repeat(63)}🏝`]: 1, '\ud800': 1 }))]);
-    expect(jsonOf(long).detail).toEqual([{ loc: ['body', 'k'.repeat(64)], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' }]);
+    const [long, broken] = await Promise.all([
+      post(recipientBody({ ['k'.repeat(200)]: 1 })),
+      post(recipientBody({ [`${'k'.repeat(63)}🏝`]: 1, '\ud800': 1 })),
+    ]);
+    expect(jsonOf(long).detail).toEqual([
+      { loc: ['body', 'k'.repeat(64)], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
+    ]);
     for (const { loc } of jsonOf(broken).detail) expect(loc[1].isWellFormed()).toBe(true);
   });
 
   test('a parameter of the query that the operation does not have', async () => {
-    expect(outcome(await api.call(caller, 'GET', '/v1/recipients?status=active'))).toEqual([422, [['query.status', 'extra_forbidden']]]);
+    expect(outcome(await api.call(caller, 'GET', '/v1/recipients?status=active'))).toEqual([
+      422,
+      [['query.status', 'extra_forbidden']],
+    ]);
   });
 });
 
@@ -229,7 +277,13 @@ describe('what is never told', () => {
   test('nor one of a path, a query, a header, of a body that does not parse, or of an address that there is not', async () => {
     const answers = await Promise.all([
       api.call(caller, 'GET', `/v1/recipients?limit=${CANARY}&offset=${CANARY}`),
-      api.call(caller, 'POST', '/v2/settle', { ...everywhere, amount: CANARY, corridor: CANARY }, { 'idempotency-key': `${CANARY}!` }),
+      api.call(
+        caller,
+        'POST',
+        '/v2/settle',
+        { ...everywhere, amount: CANARY, corridor: CANARY },
+        { 'idempotency-key': `${CANARY}!` },
+      ),
       post(`{"name": ${CANARY}}`),
       post(`${CANARY}`),
       post(recipientBody(), { 'content-type': `text/${CANARY}` }),
@@ -246,7 +300,9 @@ describe('what is never told', () => {
     const answer = await broken.call(owner, 'POST', '/v1/recipients', recipientBody({ name: CANARY }));
     await broken.close();
     expect(answer.statusCode).toBe(500);
-    expect(new Set(Object.keys(jsonOf(answer)))).toEqual(new Set(['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id']));
+    expect(new Set(Object.keys(jsonOf(answer)))).toEqual(
+      new Set(['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id']),
+    );
     expect(answer.body).not.toMatch(/CANARY|relation|select|insert|\.ts|at /i);
   });
 });
@@ -283,18 +339,24 @@ describe('whatever is sent', () => {
     },
   );
 
-  property.prop([fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }), fc.string({ unit: 'grapheme', maxLength: 30 })], { numRuns: 150 })(
-    'as a text comes back as it was or is refused',
-    async (name, note) => {
-      const answer = await post(recipientBody({ name, metadata: { note } }));
-      expect([201, 422]).toContain(answer.statusCode);
-      if (answer.statusCode === 201)
-        expect(jsonOf(await api.call(caller, 'GET', `/v1/recipients/${jsonOf(answer).recipient_id}`))).toMatchObject({ name, metadata: { note } });
+  property.prop(
+    [fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }), fc.string({ unit: 'grapheme', maxLength: 30 })],
+    { numRuns: 150 },
+  )('as a text comes back as it was or is refused', async (name, note) => {
+    const answer = await post(recipientBody({ name, metadata: { note } }));
+    expect([201, 422]).toContain(answer.statusCode);
+    if (answer.statusCode === 201)
+      expect(jsonOf(await api.call(caller, 'GET', `/v1/recipients/${jsonOf(answer).recipient_id}`))).toMatchObject({
+        name,
+        metadata: { note },
+      });
+  });
+
+  property.prop([fc.string({ unit: 'binary', maxLength: 200 })], { numRuns: 150 })(
+    'as bytes of a body is refused',
+    async (body) => {
+      const answer = await post(body, { 'content-type': 'application/json' });
+      expect(answer.statusCode).toBe(422);
     },
   );
-
-  property.prop([fc.string({ unit: 'binary', maxLength: 200 })], { numRuns: 150 })('as bytes of a body is refused', async (body) => {
-    const answer = await post(body, { 'content-type': 'application/json' });
-    expect(answer.statusCode).toBe(422);
-  });
 });

@@ -33,7 +33,10 @@ const answering: IdentityProvider = {
 beforeAll(async () => {
   provider = answering;
   api = await createTestApi({
-    deps: { now: () => now, idverify: { simulation: false, createApplicant: (order) => provider.createApplicant(order) } },
+    deps: {
+      now: () => now,
+      idverify: { simulation: false, createApplicant: (order) => provider.createApplicant(order) },
+    },
   });
   caller = await api.createCaller('full');
   stranger = await api.createCaller('full');
@@ -42,7 +45,8 @@ afterAll(() => api.close());
 
 const newRecipient = (overrides: Record<string, unknown> = {}) => createRecipient({ api }, caller, overrides);
 
-const verify = (body: unknown, headers: Record<string, string> = {}, as = caller) => api.call(as, 'POST', '/v1/kyc/verify', body, headers);
+const verify = (body: unknown, headers: Record<string, string> = {}, as = caller) =>
+  api.call(as, 'POST', '/v1/kyc/verify', body, headers);
 const applicant = (recipientId: string, overrides: Record<string, unknown> = {}, as = caller) =>
   api.call(as, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: recipientId, org_id: as.orgId, ...overrides });
 
@@ -56,40 +60,71 @@ async function expectRefused(request: () => ReturnType<TestApi['call']>, status:
 }
 
 const eventTypesOf = async (objectId: string) =>
-  (await api.connection.db.select({ type: events.type }).from(events).where(eq(events.objectId, objectId)).orderBy(events.sequence)).map(({ type }) => type);
+  (
+    await api.connection.db
+      .select({ type: events.type })
+      .from(events)
+      .where(eq(events.objectId, objectId))
+      .orderBy(events.sequence)
+  ).map(({ type }) => type);
 
 describe('POST /v1/kyc/verify', () => {
   test('403 below compliance, and nothing is written', async () => {
     const recipientId = await newRecipient();
     for (const scope of ['read', 'recipients', 'settle'] as const) {
       const weak = await api.createKey(caller.orgId, scope);
-      await expectRefused(() => verify(verifyBody(caller, recipientId), {}, weak), 403, { code: 'scope_insufficient', required_scope: 'compliance' });
+      await expectRefused(() => verify(verifyBody(caller, recipientId), {}, weak), 403, {
+        code: 'scope_insufficient',
+        required_scope: 'compliance',
+      });
     }
   });
 
   test("403 for another organization's org_id, 422 without one", async () => {
     const recipientId = await newRecipient();
-    await expectRefused(() => verify({ recipient_id: recipientId, org_id: stranger.orgId }), 403, { code: 'organization_mismatch' });
-    await expectRefused(() => verify({ recipient_id: recipientId }), 422, { detail: [{ loc: ['body', 'org_id'], type: 'missing' }] });
+    await expectRefused(() => verify({ recipient_id: recipientId, org_id: stranger.orgId }), 403, {
+      code: 'organization_mismatch',
+    });
+    await expectRefused(() => verify({ recipient_id: recipientId }), 422, {
+      detail: [{ loc: ['body', 'org_id'], type: 'missing' }],
+    });
   });
 
   test('422 for unknown types, documents, countries, fields and keys, all of them listed', async () => {
-    const body = verifyBody(caller, await newRecipient(), { verification_type: 'aml', document_type: 'library_card', document_country: 'XX', level: 1 });
+    const body = verifyBody(caller, await newRecipient(), {
+      verification_type: 'aml',
+      document_type: 'library_card',
+      document_country: 'XX',
+      level: 1,
+    });
     const answer = await verify(body, { 'idempotency-key': 'short' });
     expect(answer.statusCode).toBe(422);
     const at = jsonOf(answer).detail.map((fault: { loc: string[] }) => fault.loc.join('.'));
-    expect(new Set(at)).toEqual(new Set(['header.Idempotency-Key', 'body.verification_type', 'body.document_type', 'body.document_country', 'body.level']));
+    expect(new Set(at)).toEqual(
+      new Set([
+        'header.Idempotency-Key',
+        'body.verification_type',
+        'body.document_type',
+        'body.document_country',
+        'body.level',
+      ]),
+    );
   });
 
   test("404 for another organization's recipient, and nothing is written", async () => {
     const foreign = await createRecipient({ api }, stranger);
-    await expectRefused(() => verify(verifyBody(caller, foreign), { 'idempotency-key': crypto.randomUUID() }), 404, { code: 'not_found' });
+    await expectRefused(() => verify(verifyBody(caller, foreign), { 'idempotency-key': crypto.randomUUID() }), 404, {
+      code: 'not_found',
+    });
   });
 
   test('409 for an inactive recipient', async () => {
     const recipientId = await newRecipient();
     await api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
-    await expectRefused(() => verify(verifyBody(caller, recipientId)), 409, { code: 'state_conflict', current_state: 'inactive' });
+    await expectRefused(() => verify(verifyBody(caller, recipientId)), 409, {
+      code: 'state_conflict',
+      current_state: 'inactive',
+    });
   });
 
   test('409 while one of the type is open; the other type is free, and so is the type once it is decided', async () => {
@@ -109,7 +144,9 @@ describe('POST /v1/kyc/verify', () => {
 
   test('201 with the object of the contract; the recipient becomes pending, the event and the start are committed with it', async () => {
     const recipientId = await newRecipient({ entity_type: 'business' });
-    const answer = await verify(verifyBody(caller, recipientId, { document_type: 'certificate_of_incorporation', document_country: 'JM' }));
+    const answer = await verify(
+      verifyBody(caller, recipientId, { document_type: 'certificate_of_incorporation', document_country: 'JM' }),
+    );
     expect(answer.statusCode).toBe(201);
     const opened = jsonOf(answer);
     expect(opened).toEqual({
@@ -131,7 +168,10 @@ describe('POST /v1/kyc/verify', () => {
     });
     expect((await statusOf(api, caller, recipientId)).verification_status).toBe('pending');
     expect(await eventTypesOf(opened.verification_id)).toEqual(['verification.pending']);
-    const rows = await api.connection.db.select({ kind: outbox.kind, signal: outbox.signal }).from(outbox).where(eq(outbox.objectId, opened.verification_id));
+    const rows = await api.connection.db
+      .select({ kind: outbox.kind, signal: outbox.signal })
+      .from(outbox)
+      .where(eq(outbox.objectId, opened.verification_id));
     expect(rows).toEqual([{ kind: 'verification', signal: null }]);
   });
 
@@ -149,7 +189,10 @@ describe('an Idempotency-Key of a verification', () => {
     const [recipientId, other] = [await newRecipient(), await newRecipient()];
     const keyed = { 'idempotency-key': crypto.randomUUID() };
     expect((await verify(verifyBody(caller, recipientId), keyed)).statusCode).toBe(201);
-    await expectRefused(() => verify(verifyBody(caller, other), keyed), 409, { code: 'idempotency_key_reused', mismatch: ['recipient_id'] });
+    await expectRefused(() => verify(verifyBody(caller, other), keyed), 409, {
+      code: 'idempotency_key_reused',
+      mismatch: ['recipient_id'],
+    });
   });
 
   test('the same bytes again are answered with the same bytes, after the decision and after the recipient is gone', async () => {
@@ -182,9 +225,21 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
   test('422: a rejection without its reason, a verification with one, a name without a verification, another state', async () => {
     const { verification_id: id } = await openVerification(api, caller, await newRecipient());
     const fault = (field: string, type: string) => ({ detail: [{ loc: ['body', field], type }] });
-    await expectRefused(() => complete(api, caller, id, { status: 'rejected' }), 422, fault('rejection_reason', 'missing'));
-    await expectRefused(() => complete(api, caller, id, { status: 'verified', rejection_reason: 'x' }), 422, fault('rejection_reason', 'value_error'));
-    await expectRefused(() => complete(api, caller, id, { ...rejected, verified_name: 'Marcia' }), 422, fault('verified_name', 'value_error'));
+    await expectRefused(
+      () => complete(api, caller, id, { status: 'rejected' }),
+      422,
+      fault('rejection_reason', 'missing'),
+    );
+    await expectRefused(
+      () => complete(api, caller, id, { status: 'verified', rejection_reason: 'x' }),
+      422,
+      fault('rejection_reason', 'value_error'),
+    );
+    await expectRefused(
+      () => complete(api, caller, id, { ...rejected, verified_name: 'Marcia' }),
+      422,
+      fault('verified_name', 'value_error'),
+    );
     await expectRefused(() => complete(api, caller, id, { status: 'expired' }), 422, fault('status', 'enum'));
   });
 
@@ -205,13 +260,25 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     const decision = { status: 'verified', verified_name: 'Marcia Uniquename' };
     const answer = await complete(api, caller, id, decision);
     expect(answer.statusCode).toBe(200);
-    expect(jsonOf(answer)).toMatchObject({ status: 'verified', verified_name: 'Marcia Uniquename', rejection_reason: null, decided_at: now.toISOString() });
+    expect(jsonOf(answer)).toMatchObject({
+      status: 'verified',
+      verified_name: 'Marcia Uniquename',
+      rejection_reason: null,
+      decided_at: now.toISOString(),
+    });
     expect((await statusOf(api, caller, recipientId)).verification_status).toBe('verified');
     await expectRefused(() => complete(api, caller, id, decision), 200, jsonOf(answer));
     await expectRefused(() => complete(api, caller, id, { status: 'verified' }), 200, jsonOf(answer));
-    await expectRefused(() => complete(api, caller, id, rejected), 409, { code: 'state_conflict', current_state: 'verified' });
-    await expectRefused(() => complete(api, caller, id, { ...decision, verified_name: 'Another' }), 409, { current_state: 'verified' });
-    const bodies = (await api.connection.db.select({ body: events.body }).from(events)).map(({ body }) => body.toString()).join('\n');
+    await expectRefused(() => complete(api, caller, id, rejected), 409, {
+      code: 'state_conflict',
+      current_state: 'verified',
+    });
+    await expectRefused(() => complete(api, caller, id, { ...decision, verified_name: 'Another' }), 409, {
+      current_state: 'verified',
+    });
+    const bodies = (await api.connection.db.select({ body: events.body }).from(events))
+      .map(({ body }) => body.toString())
+      .join('\n');
     expect(bodies).not.toContain('Uniquename');
     expect(await eventTypesOf(id)).toEqual(['verification.pending', 'verification.verified']);
   });
@@ -220,7 +287,11 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     const recipientId = await newRecipient();
     const { verification_id: id } = await openVerification(api, caller, recipientId);
     const answer = await complete(api, caller, id, rejected);
-    expect(jsonOf(answer)).toMatchObject({ status: 'rejected', rejection_reason: 'The document is blurred.', verified_name: null });
+    expect(jsonOf(answer)).toMatchObject({
+      status: 'rejected',
+      rejection_reason: 'The document is blurred.',
+      verified_name: null,
+    });
     expect((await statusOf(api, caller, recipientId)).verification_status).toBe('rejected');
     await expectRefused(() => complete(api, caller, id, rejected), 200, jsonOf(answer));
     await expectRefused(() => complete(api, caller, id, { status: 'verified' }), 409, { current_state: 'rejected' });
@@ -233,7 +304,10 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
       () => complete(api, caller, id, { status: 'verified' }),
       () => complete(api, caller, id, rejected),
     ]);
-    const [won, lost] = [answers.find(({ statusCode }) => statusCode === 200), answers.find(({ statusCode }) => statusCode === 409)];
+    const [won, lost] = [
+      answers.find(({ statusCode }) => statusCode === 200),
+      answers.find(({ statusCode }) => statusCode === 409),
+    ];
     const { status } = jsonOf(won ?? expect.fail('nobody won'));
     expect(jsonOf(lost ?? expect.fail('nobody lost')).current_state).toBe(status);
     expect((await statusOf(api, caller, recipientId)).verification_status).toBe(status);
@@ -253,7 +327,11 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     now = then;
     const status = await statusOf(api, caller, recipientId);
     expect(status.verification_status).toBe('pending');
-    expect(status.verifications.map((each: { status: string }) => each.status).sort()).toEqual(['expired', 'expired', 'pending']);
+    expect(status.verifications.map((each: { status: string }) => each.status).sort()).toEqual([
+      'expired',
+      'expired',
+      'pending',
+    ]);
     expect(await eventTypesOf(other)).toEqual(['verification.pending', 'verification.expired']);
   });
 });
@@ -276,7 +354,12 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
 
   test('an unverified recipient has no verification', async () => {
     const recipientId = await newRecipient();
-    expect(await statusOf(api, caller, recipientId)).toEqual({ recipient_id: recipientId, verification_status: 'unverified', latest: null, verifications: [] });
+    expect(await statusOf(api, caller, recipientId)).toEqual({
+      recipient_id: recipientId,
+      verification_status: 'unverified',
+      latest: null,
+      verifications: [],
+    });
   });
 
   test('newest first, for a key that can only read', async () => {
@@ -287,7 +370,10 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
     const reader = await api.createKey(caller.orgId, 'read');
     const status = await statusOf(api, reader, recipientId);
     expect(status.latest).toEqual(second);
-    expect(status.verifications.map((each: { verification_id: string }) => each.verification_id)).toEqual([second.verification_id, first.verification_id]);
+    expect(status.verifications.map((each: { verification_id: string }) => each.verification_id)).toEqual([
+      second.verification_id,
+      first.verification_id,
+    ]);
   });
 });
 
@@ -299,8 +385,14 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     await api.call(caller, 'DELETE', `/v1/recipients/${gone}`);
     const manual = await newRecipient();
     await openVerification(api, caller, manual);
-    await expectRefused(() => applicant(recipientId, { email: 'no', phone: '123', country: 'XX', verification_type: 'kyc' }), 422, {});
-    await expectRefused(() => applicant(recipientId, { org_id: stranger.orgId }), 403, { code: 'organization_mismatch' });
+    await expectRefused(
+      () => applicant(recipientId, { email: 'no', phone: '123', country: 'XX', verification_type: 'kyc' }),
+      422,
+      {},
+    );
+    await expectRefused(() => applicant(recipientId, { org_id: stranger.orgId }), 403, {
+      code: 'organization_mismatch',
+    });
     await expectRefused(() => applicant(recipientId, {}, stranger), 404, { code: 'not_found' });
     await expectRefused(() => applicant(gone), 409, { current_state: 'inactive' });
     await expectRefused(() => applicant(manual), 409, { current_state: 'pending' });
@@ -309,7 +401,12 @@ describe('POST /v1/kyc/idverify/applicant', () => {
 
   test('201 with the fields of the contract; the provider gets the profile of the recipient, never what the caller says', async () => {
     const recipientId = await newRecipient({ email: 'profile@acme.example', phone: '+18765550100' });
-    const answer = await applicant(recipientId, { level_name: 'enhanced', email: 'caller@other.example', phone: '+18765550199', country: 'TT' });
+    const answer = await applicant(recipientId, {
+      level_name: 'enhanced',
+      email: 'caller@other.example',
+      phone: '+18765550199',
+      country: 'TT',
+    });
     expect(answer.statusCode, answer.body).toBe(201);
     const { verification_id: id } = jsonOf(answer);
     expect(jsonOf(answer)).toEqual({
@@ -320,14 +417,24 @@ describe('POST /v1/kyc/idverify/applicant', () => {
       provider: 'idverify',
       simulation: false,
     });
-    expect(asked.at(-1)).toEqual({ verificationId: id, verificationType: 'kyc', levelName: 'enhanced', email: 'profile@acme.example', phone: '+18765550100' });
+    expect(asked.at(-1)).toEqual({
+      verificationId: id,
+      verificationType: 'kyc',
+      levelName: 'enhanced',
+      email: 'profile@acme.example',
+      phone: '+18765550100',
+    });
     const [stored] = await api.connection.db.select().from(verifications).where(eq(verifications.verificationId, id));
     expect(stored).toMatchObject({
       provider: 'idverify',
       applicantId: `app-of-${id}`,
       givenContact: { email: 'caller@other.example', phone: '+18765550199', country: 'TT' },
     });
-    expect((await statusOf(api, caller, recipientId)).latest).toMatchObject({ verification_id: id, provider: 'idverify', applicant_id: `app-of-${id}` });
+    expect((await statusOf(api, caller, recipientId)).latest).toMatchObject({
+      verification_id: id,
+      provider: 'idverify',
+      applicant_id: `app-of-${id}`,
+    });
   });
 
   test('503 when the provider fails, with the verification committed before; repeated, it goes on with the same one', async () => {
@@ -336,19 +443,29 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     provider = {
       simulation: false,
       createApplicant: async ({ verificationId }) => {
-        const [row] = await api.connection.db.select().from(verifications).where(eq(verifications.verificationId, verificationId));
+        const [row] = await api.connection.db
+          .select()
+          .from(verifications)
+          .where(eq(verifications.verificationId, verificationId));
         seen.push(row?.status ?? 'nothing');
         throw new DomainError('temporarily_unavailable');
       },
     };
     const failed = await applicant(recipientId);
     provider = answering;
-    expect([failed.statusCode, failed.headers['retry-after'], jsonOf(failed).code]).toEqual([503, '2', 'temporarily_unavailable']);
+    expect([failed.statusCode, failed.headers['retry-after'], jsonOf(failed).code]).toEqual([
+      503,
+      '2',
+      'temporarily_unavailable',
+    ]);
     expect(seen).toEqual(['pending']);
     const { latest } = await statusOf(api, caller, recipientId);
     expect(latest).toMatchObject({ status: 'pending', applicant_id: null });
     const repeated = await applicant(recipientId);
-    expect(jsonOf(repeated)).toMatchObject({ verification_id: latest.verification_id, applicant_id: `app-of-${latest.verification_id}` });
+    expect(jsonOf(repeated)).toMatchObject({
+      verification_id: latest.verification_id,
+      applicant_id: `app-of-${latest.verification_id}`,
+    });
   });
 
   test('again gives the same applicant and a new token; two at once are one verification', async () => {

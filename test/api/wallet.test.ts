@@ -30,7 +30,12 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const signers = (...addresses: string[]) => addresses.map((address) => ({ address }));
-const walletBody = (overrides: Record<string, unknown> = {}) => ({ name: 'Treasury', signers: signers(A, B, C), threshold: 2, ...overrides });
+const walletBody = (overrides: Record<string, unknown> = {}) => ({
+  name: 'Treasury',
+  signers: signers(A, B, C),
+  threshold: 2,
+  ...overrides,
+});
 const create = (body: unknown, by = caller) => api.call(by, 'POST', '/v1/wallets', body);
 const made = async (overrides: Record<string, unknown> = {}, by = caller): Promise<Json> => {
   const answer = await create(walletBody(overrides), by);
@@ -48,7 +53,10 @@ const withWrongCase = (address: string, place: number): string => {
 
 describe('EIP-55', () => {
   test.each(VECTORS)('%s is what its own digits give, in whichever case they come', (address) => {
-    expect([address.toLowerCase(), `0x${address.slice(2).toUpperCase()}`].map(checksumAddress)).toEqual([address, address]);
+    expect([address.toLowerCase(), `0x${address.slice(2).toUpperCase()}`].map(checksumAddress)).toEqual([
+      address,
+      address,
+    ]);
     expect(hasRightChecksum(address)).toBe(true);
   });
 
@@ -77,47 +85,85 @@ describe('POST /v1/wallets', () => {
     ['no signers', walletBody({ signers: [] }), [['body.signers', 'too_short']]],
     [
       'eleven signers',
-      walletBody({ signers: Array.from({ length: 11 }, (_, place) => ({ address: `0x${String(place + 10).repeat(20)}` })) }),
+      walletBody({
+        signers: Array.from({ length: 11 }, (_, place) => ({ address: `0x${String(place + 10).repeat(20)}` })),
+      }),
       [['body.signers', 'too_long']],
     ],
     ['a threshold of none', walletBody({ threshold: 0 }), [['body.threshold', 'greater_than_equal']]],
     ['a threshold of more than there are signers', walletBody({ threshold: 4 }), [['body.threshold', 'value_error']]],
     ['a threshold of a half', walletBody({ threshold: 1.5 }), [['body.threshold', 'int_type']]],
     ['a threshold as text', walletBody({ threshold: '2' }), [['body.threshold', 'int_type']]],
-    ['a signer without an address', walletBody({ signers: [{ label: 'x' }], threshold: 1 }), [['body.signers.0.address', 'missing']]],
+    [
+      'a signer without an address',
+      walletBody({ signers: [{ label: 'x' }], threshold: 1 }),
+      [['body.signers.0.address', 'missing']],
+    ],
     ['a signer as text', walletBody({ signers: [A], threshold: 1 }), [['body.signers.0', 'dict_type']]],
-    ['an address without 0x', walletBody({ signers: signers(`${A.slice(2)}00`), threshold: 1 }), [['body.signers.0.address', 'string_pattern_mismatch']]],
-    ['an address with 0X', walletBody({ signers: signers(A.replace('0x', '0X')), threshold: 1 }), [['body.signers.0.address', 'string_pattern_mismatch']]],
-    ['an address that is too short', walletBody({ signers: signers(A.slice(0, -1)), threshold: 1 }), [['body.signers.0.address', 'string_too_short']]],
+    [
+      'an address without 0x',
+      walletBody({ signers: signers(`${A.slice(2)}00`), threshold: 1 }),
+      [['body.signers.0.address', 'string_pattern_mismatch']],
+    ],
+    [
+      'an address with 0X',
+      walletBody({ signers: signers(A.replace('0x', '0X')), threshold: 1 }),
+      [['body.signers.0.address', 'string_pattern_mismatch']],
+    ],
+    [
+      'an address that is too short',
+      walletBody({ signers: signers(A.slice(0, -1)), threshold: 1 }),
+      [['body.signers.0.address', 'string_too_short']],
+    ],
     [
       'an address with a letter that is no digit',
       walletBody({ signers: signers(A.replace('5a', '5g')), threshold: 1 }),
       [['body.signers.0.address', 'string_pattern_mismatch']],
     ],
-    ['a wrong checksum', walletBody({ signers: signers(A, withWrongCase(B, 3)) }), [['body.signers.1.address', 'value_error']]],
+    [
+      'a wrong checksum',
+      walletBody({ signers: signers(A, withWrongCase(B, 3)) }),
+      [['body.signers.1.address', 'value_error']],
+    ],
     ['the zero address', walletBody({ signers: signers(A, ZERO) }), [['body.signers.1.address', 'value_error']]],
     ['one signer twice', walletBody({ signers: signers(A, B, A) }), [['body.signers.2.address', 'value_error']]],
-    ['one signer twice in two spellings', walletBody({ signers: signers(A, B, A.toLowerCase()) }), [['body.signers.2.address', 'value_error']]],
-    ['a label that is empty', walletBody({ signers: [{ address: A, label: '' }], threshold: 1 }), [['body.signers.0.label', 'string_too_short']]],
+    [
+      'one signer twice in two spellings',
+      walletBody({ signers: signers(A, B, A.toLowerCase()) }),
+      [['body.signers.2.address', 'value_error']],
+    ],
+    [
+      'a label that is empty',
+      walletBody({ signers: [{ address: A, label: '' }], threshold: 1 }),
+      [['body.signers.0.label', 'string_too_short']],
+    ],
     ['a network that there is not', walletBody({ network: 'solana' }), [['body.network', 'enum']]],
     ['an address of its own', walletBody({ address: A }), [['body.address', 'extra_forbidden']]],
   ])('422 for %s, and nothing is written', async (_case, body, faults) => {
     const before = await digestTables(api.connection.pool);
     const answer = await create(body);
     expect(answer.statusCode).toBe(422);
-    expect(jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type])).toEqual(faults);
+    expect(
+      jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]),
+    ).toEqual(faults);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(['remote-sandbox', 'production'] as const)('503 local_sandbox_only in %s, and nothing is written', async (runtime) => {
-    const remote = await createTestApi({ runtime });
-    const partner = await remote.createCaller('full');
-    const before = await digestTables(remote.connection.pool);
-    expect(jsonOf(await remote.call(partner, 'POST', '/v1/wallets', walletBody()))).toMatchObject({ status: 503, code: 'local_sandbox_only' });
-    expect(await digestTables(remote.connection.pool)).toEqual(before);
-    expect(jsonOf(await remote.call(partner, 'GET', '/v1/wallets'))).toEqual([]);
-    await remote.close();
-  });
+  test.each(['remote-sandbox', 'production'] as const)(
+    '503 local_sandbox_only in %s, and nothing is written',
+    async (runtime) => {
+      const remote = await createTestApi({ runtime });
+      const partner = await remote.createCaller('full');
+      const before = await digestTables(remote.connection.pool);
+      expect(jsonOf(await remote.call(partner, 'POST', '/v1/wallets', walletBody()))).toMatchObject({
+        status: 503,
+        code: 'local_sandbox_only',
+      });
+      expect(await digestTables(remote.connection.pool)).toEqual(before);
+      expect(jsonOf(await remote.call(partner, 'GET', '/v1/wallets'))).toEqual([]);
+      await remote.close();
+    },
+  );
 
   test('201 with what was given, said to be simulated and nowhere deployed', async () => {
     const named = [{ address: B.toLowerCase(), label: 'Ops' }, { address: A }];
@@ -146,7 +192,10 @@ describe('POST /v1/wallets', () => {
 
   test('ten signers of ten, and ethereum where nothing is said', async () => {
     const ten = Array.from({ length: 10 }, (_, place) => ({ address: `0x${String(place + 10).repeat(20)}` }));
-    expect(await made({ signers: ten, threshold: 10, network: null })).toMatchObject({ threshold: 10, network: 'ethereum' });
+    expect(await made({ signers: ten, threshold: 10, network: null })).toMatchObject({
+      threshold: 10,
+      network: 'ethereum',
+    });
   });
 
   test("the address stays the same whatever the signers' order, spelling and labels, also of a second wallet", async () => {
@@ -206,7 +255,10 @@ describe('reading wallets', () => {
     for (const name of ['one', 'two', 'three']) ids.push((await made({ name }, partner)).wallet_id);
     const page = await api.call(partner, 'GET', '/v1/wallets?limit=2');
     expect(jsonOf(page).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(1).reverse());
-    expect([page.headers['x-total-count'], page.headers['link']]).toEqual(['3', '</v1/wallets?limit=2&offset=2>; rel="next"']);
+    expect([page.headers['x-total-count'], page.headers['link']]).toEqual([
+      '3',
+      '</v1/wallets?limit=2&offset=2>; rel="next"',
+    ]);
     const last = await api.call(partner, 'GET', '/v1/wallets?limit=2&offset=2');
     expect(jsonOf(last).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(0, 1));
   });

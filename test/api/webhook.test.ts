@@ -42,7 +42,8 @@ const create = async (owner: Caller, overrides: Record<string, unknown> = {}) =>
 const holding = (statement: string, id: string) => ({
   hold: (holder: { query(text: string, values: string[]): Promise<unknown> }) => holder.query(statement, [id]),
 });
-const locs = (answer: { json(): { detail: { loc: unknown[]; type: string }[] } }) => answer.json().detail.map(({ loc, type }) => `${loc.join('.')} ${type}`);
+const locs = (answer: { json(): { detail: { loc: unknown[]; type: string }[] } }) =>
+  answer.json().detail.map(({ loc, type }) => `${loc.join('.')} ${type}`);
 
 describe('creation refuses', () => {
   test('403 for a key whose scope is not full, and nothing is written', async () => {
@@ -59,7 +60,9 @@ describe('creation refuses', () => {
   });
 
   test('422 for an event type that does not exist', async () => {
-    expect(locs(await api.call(caller, 'POST', '/v1/webhooks', body({ event_types: ['settlement.made_up'] })))).toEqual(['body.event_types.0 enum']);
+    expect(locs(await api.call(caller, 'POST', '/v1/webhooks', body({ event_types: ['settlement.made_up'] })))).toEqual(
+      ['body.event_types.0 enum'],
+    );
   });
 
   test.each([
@@ -88,16 +91,25 @@ describe('creation refuses', () => {
     for (let n = 1; n < 20; n += 1) {
       const options = { sealer: api.deps.sealer, secret: Buffer.alloc(32, n), at: new Date() };
       await api.connection.db.transaction((tx) =>
-        insertWebhook(tx, owner.orgId, { url: `https://h${n}.example/`, eventTypes: ['*'], description: null }, options),
+        insertWebhook(
+          tx,
+          owner.orgId,
+          { url: `https://h${n}.example/`, eventTypes: ['*'], description: null },
+          options,
+        ),
       );
     }
     const post = () => api.call(owner, 'POST', '/v1/webhooks', body());
-    const answers = await raceBehind(api.connection.pool, holding('SELECT 1 FROM organizations WHERE org_id = $1 FOR NO KEY UPDATE', owner.orgId), [
-      post,
-      post,
-    ]);
+    const answers = await raceBehind(
+      api.connection.pool,
+      holding('SELECT 1 FROM organizations WHERE org_id = $1 FOR NO KEY UPDATE', owner.orgId),
+      [post, post],
+    );
     expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([201, 409]);
-    expect(answers.find(({ statusCode }) => statusCode === 409)?.json()).toMatchObject({ code: 'state_conflict', current_state: 'subscription_limit_reached' });
+    expect(answers.find(({ statusCode }) => statusCode === 409)?.json()).toMatchObject({
+      code: 'state_conflict',
+      current_state: 'subscription_limit_reached',
+    });
   });
 });
 
@@ -106,9 +118,25 @@ describe('creation', () => {
     const owner = await api.createCaller();
     const created = await create(owner, { description: 'Ledger' });
     expect(Object.keys(created)).toEqual(
-      expect.arrayContaining(['webhook_id', 'org_id', 'url', 'event_types', 'description', 'status', 'disabled_reason', 'created_at', 'updated_at', 'secret']),
+      expect.arrayContaining([
+        'webhook_id',
+        'org_id',
+        'url',
+        'event_types',
+        'description',
+        'status',
+        'disabled_reason',
+        'created_at',
+        'updated_at',
+        'secret',
+      ]),
     );
-    expect(created).toMatchObject({ org_id: owner.orgId, status: 'enabled', disabled_reason: null, description: 'Ledger' });
+    expect(created).toMatchObject({
+      org_id: owner.orgId,
+      status: 'enabled',
+      disabled_reason: null,
+      description: 'Ledger',
+    });
     expect(created.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     const read = await api.call(owner, 'GET', `/v1/webhooks/${created.webhook_id}`);
     const { secret, ...shown } = created;
@@ -165,7 +193,11 @@ describe('change', () => {
   test('replaces what is present, clears the description by null, and knows who disabled it', async () => {
     const { webhook_id } = await create(caller, { description: 'Old' });
     const patch = (change: unknown) => api.call(caller, 'PATCH', `/v1/webhooks/${webhook_id}`, change).then(jsonOf);
-    expect(await patch({ description: null, event_types: ['*'] })).toMatchObject({ description: null, event_types: ['*'], status: 'enabled' });
+    expect(await patch({ description: null, event_types: ['*'] })).toMatchObject({
+      description: null,
+      event_types: ['*'],
+      status: 'enabled',
+    });
     expect(await patch({ status: 'disabled' })).toMatchObject({ status: 'disabled', disabled_reason: 'requested' });
     expect(await patch({ status: 'enabled' })).toMatchObject({ status: 'enabled', disabled_reason: null });
   });
@@ -178,7 +210,8 @@ describe('deletion', () => {
     expect(pinged.statusCode, pinged.body).toBe(202);
     const gone = await api.call(caller, 'DELETE', `/v1/webhooks/${webhook_id}`);
     expect([gone.statusCode, gone.body]).toEqual([204, '']);
-    for (const path of ['', '/deliveries']) expect((await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}${path}`)).statusCode).toBe(404);
+    for (const path of ['', '/deliveries'])
+      expect((await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}${path}`)).statusCode).toBe(404);
     expect((await api.call(caller, 'DELETE', `/v1/webhooks/${webhook_id}`)).statusCode).toBe(404);
     const { rows } = await api.connection.pool.query(
       `SELECT d.status, w.secret_sealed FROM webhook_deliveries d JOIN webhooks w USING (webhook_id) WHERE webhook_id = $1`,
@@ -202,9 +235,9 @@ describe('rotation', () => {
 describe('deliveries', () => {
   test('422 for a status that does not exist', async () => {
     const { webhook_id } = await create(caller);
-    expect(new Set(locs(await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`)))).toEqual(
-      new Set(['query.limit greater_than_equal', 'query.status enum']),
-    );
+    expect(
+      new Set(locs(await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`))),
+    ).toEqual(new Set(['query.limit greater_than_equal', 'query.status enum']));
   });
 
   test('a ping is answered 202 with its pending delivery, for this subscription alone, and nothing of the URL', async () => {
@@ -214,13 +247,25 @@ describe('deliveries', () => {
     const nudges = api.nudges();
     const delivery = jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`));
     expect(api.nudges()).toBe(nudges + 1);
-    expect(Object.keys(delivery)).toEqual(['delivery_id', 'webhook_id', 'event_id', 'event_type', 'status', 'attempts', 'next_attempt_at', 'created_at']);
+    expect(Object.keys(delivery)).toEqual([
+      'delivery_id',
+      'webhook_id',
+      'event_id',
+      'event_type',
+      'status',
+      'attempts',
+      'next_attempt_at',
+      'created_at',
+    ]);
     expect(delivery).toMatchObject({ webhook_id, event_type: 'webhook.ping', status: 'pending', attempts: [] });
     const list = await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?limit=1`);
     expect(list.headers['x-total-count']).toBe('1');
     expect(list.json()).toEqual([delivery]);
     expect(list.body).not.toContain('s3cr3t');
-    const { rows } = await api.connection.pool.query('SELECT count(*)::int AS count FROM webhook_deliveries WHERE org_id = $1', [owner.orgId]);
+    const { rows } = await api.connection.pool.query(
+      'SELECT count(*)::int AS count FROM webhook_deliveries WHERE org_id = $1',
+      [owner.orgId],
+    );
     expect(rows).toEqual([{ count: 1 }]);
   });
 
@@ -228,7 +273,8 @@ describe('deliveries', () => {
     const owner = await api.createCaller();
     const { webhook_id } = await create(owner);
     const ids: string[] = [];
-    for (let n = 0; n < 3; n += 1) ids.unshift(jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`)).delivery_id);
+    for (let n = 0; n < 3; n += 1)
+      ids.unshift(jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`)).delivery_id);
     const page = await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=pending&limit=2`);
     expect(page.json().map((delivery: { delivery_id: string }) => delivery.delivery_id)).toEqual(ids.slice(0, 2));
     expect(page.headers['link']).toContain('status=pending');
@@ -239,7 +285,9 @@ describe('deliveries', () => {
   test('404 for a delivery of another subscription of the same organization', async () => {
     const [one, two] = [await create(caller), await create(caller)];
     const { delivery_id } = jsonOf(await api.call(caller, 'POST', `/v1/webhooks/${one.webhook_id}/test`));
-    expect((await api.call(caller, 'POST', `/v1/webhooks/${two.webhook_id}/deliveries/${delivery_id}/redeliver`)).statusCode).toBe(404);
+    expect(
+      (await api.call(caller, 'POST', `/v1/webhooks/${two.webhook_id}/deliveries/${delivery_id}/redeliver`)).statusCode,
+    ).toBe(404);
   });
 
   test('a pending delivery is asked for its next attempt; a finished one begins again, once, when two ask at the same moment', async () => {
@@ -247,17 +295,24 @@ describe('deliveries', () => {
     const { delivery_id } = jsonOf(await api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/test`));
     const redeliver = () => api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`);
     const asked = () =>
-      api.connection.pool.query(`SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`, [delivery_id]);
+      api.connection.pool.query(
+        `SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`,
+        [delivery_id],
+      );
     expect(await redeliver().then(jsonOf)).toMatchObject({ delivery_id, status: 'pending' });
     expect((await asked()).rows).toEqual([
       { signal: null, generation: '1' },
       { signal: 'retryRequested', generation: '1' },
     ]);
-    await api.connection.pool.query(`UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL WHERE delivery_id = $1`, [delivery_id]);
-    const answers = await raceBehind(api.connection.pool, holding('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', webhook_id), [
-      redeliver,
-      redeliver,
-    ]);
+    await api.connection.pool.query(
+      `UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL WHERE delivery_id = $1`,
+      [delivery_id],
+    );
+    const answers = await raceBehind(
+      api.connection.pool,
+      holding('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', webhook_id),
+      [redeliver, redeliver],
+    );
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
     expect((await asked()).rows.slice(2)).toEqual([
       { signal: null, generation: '2' },

@@ -40,12 +40,22 @@ const SchemaObject: z.ZodType<Schema> = z.lazy(() =>
   }),
 ) as z.ZodType<Schema>;
 
-const Parameter = z.looseObject({ in: z.string(), name: z.string(), required: z.boolean().default(false), schema: SchemaObject });
+const Parameter = z.looseObject({
+  in: z.string(),
+  name: z.string(),
+  required: z.boolean().default(false),
+  schema: SchemaObject,
+});
 export type Parameter = z.infer<typeof Parameter>;
 
 const Described = z.looseObject({
   parameters: z.array(Parameter).default([]),
-  requestBody: z.looseObject({ required: z.boolean().default(false), content: z.record(z.string(), z.looseObject({ schema: SchemaObject })) }).optional(),
+  requestBody: z
+    .looseObject({
+      required: z.boolean().default(false),
+      content: z.record(z.string(), z.looseObject({ schema: SchemaObject })),
+    })
+    .optional(),
 });
 const Document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), Described)),
@@ -67,7 +77,10 @@ export type DescribedOperation = {
 const Method = z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** Every operation of the document, in its order. */
-export function describedOperations(described: { readonly document: unknown; readonly operations: readonly Operation[] }): DescribedOperation[] {
+export function describedOperations(described: {
+  readonly document: unknown;
+  readonly operations: readonly Operation[];
+}): DescribedOperation[] {
   const { paths, components } = Document.parse(described.document);
   const resolve = (schema: Schema): Schema => {
     const { $ref, ...own } = schema;
@@ -77,7 +90,11 @@ export function describedOperations(described: { readonly document: unknown; rea
       ...merged,
       ...(merged.anyOf && { anyOf: merged.anyOf.map(resolve) }),
       ...(merged.items && { items: resolve(merged.items) }),
-      ...(merged.properties && { properties: Object.fromEntries(Object.entries(merged.properties).map(([name, property]) => [name, resolve(property)])) }),
+      ...(merged.properties && {
+        properties: Object.fromEntries(
+          Object.entries(merged.properties).map(([name, property]) => [name, resolve(property)]),
+        ),
+      }),
     };
   };
   return described.operations
@@ -105,7 +122,11 @@ export function bare(schema: Schema): Schema {
 }
 
 /** A valid value, from the schema's own example where it has one. `known` are values of fields by their names. */
-export function sampleOf(schema: Schema, known: Readonly<Record<string, unknown>>, wanted: readonly string[] = []): unknown {
+export function sampleOf(
+  schema: Schema,
+  known: Readonly<Record<string, unknown>>,
+  wanted: readonly string[] = [],
+): unknown {
   const bared = bare(schema);
   const { type, properties, required = [], items } = bared;
   if (type === 'object' && properties) {
@@ -123,21 +144,31 @@ export function sampleOf(schema: Schema, known: Readonly<Record<string, unknown>
 }
 
 /** Every place in a body schema, the outermost object first: `[]`, `['bank_details']`, `['signers', 0, 'label']`. */
-export function placesIn(schema: Schema, at: readonly (string | number)[] = []): { readonly at: readonly (string | number)[]; readonly schema: Schema }[] {
+export function placesIn(
+  schema: Schema,
+  at: readonly (string | number)[] = [],
+): { readonly at: readonly (string | number)[]; readonly schema: Schema }[] {
   const bared = bare(schema);
   const below = Object.entries(bared.properties ?? {}).flatMap(([name, property]) => placesIn(property, [...at, name]));
   return [{ at, schema: bared }, ...below, ...(bared.items ? placesIn(bared.items, [...at, 0]) : [])];
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A copy of the body with another value at this place; objects on the way that are not there yet are made by `fill`. */
-export function withValue(body: unknown, at: readonly (string | number)[], value: unknown, fill: (at: readonly (string | number)[]) => unknown): unknown {
+export function withValue(
+  body: unknown,
+  at: readonly (string | number)[],
+  value: unknown,
+  fill: (at: readonly (string | number)[]) => unknown,
+): unknown {
   const set = (current: unknown, depth: number): unknown => {
     const key = at[depth];
     if (key === undefined) return value;
     const holder = current ?? fill(at.slice(0, depth));
-    if (Array.isArray(holder)) return holder.map((item: unknown, index) => (index === key ? set(item, depth + 1) : item));
+    if (Array.isArray(holder))
+      return holder.map((item: unknown, index) => (index === key ? set(item, depth + 1) : item));
     const record = isRecord(holder) ? holder : {};
     return { ...record, [key]: set(record[key], depth + 1) };
   };

@@ -41,12 +41,15 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const withBody = describedOperations(await describeApi()).filter(({ body, access }) => body && access.auth !== 'signature');
+const withBody = describedOperations(await describeApi()).filter(
+  ({ body, access }) => body && access.auth !== 'signature',
+);
 
 const idsOf = ({ access }: DescribedOperation) => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
 
 describe.each(withBody.map((operation) => [operation.name, operation] as const))('%s', (_name, operation) => {
-  const send = (body: unknown) => attack.send(operation, tenant, { url: urlOf(operation, idsOf(operation)), body, headers: headersOf(operation) });
+  const send = (body: unknown) =>
+    attack.send(operation, tenant, { url: urlOf(operation, idsOf(operation)), body, headers: headersOf(operation) });
 
   test('422 extra_forbidden naming the field, and nothing else, for every field that is not its own, and nothing is written', async () => {
     const objects = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties !== undefined);
@@ -67,12 +70,14 @@ describe.each(withBody.map((operation) => [operation.name, operation] as const))
     const objects = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties !== undefined);
     for (const { at } of objects) {
       for (const spelling of ['__proto__', '\\u005f_proto__', '__prot\\u006f__']) {
-        const source = JSON.stringify(bodyWith(operation, [...at, 'placeholder'], { isAdmin: true }, idsOf(operation))).replace(
-          '"placeholder"',
-          `"${spelling}"`,
-        );
+        const source = JSON.stringify(
+          bodyWith(operation, [...at, 'placeholder'], { isAdmin: true }, idsOf(operation)),
+        ).replace('"placeholder"', `"${spelling}"`);
         const answer = await send(source);
-        expect([answer.statusCode, JSON.parse(answer.body).detail]).toEqual([422, [expect.objectContaining({ type: 'json_invalid' })]]);
+        expect([answer.statusCode, JSON.parse(answer.body).detail]).toEqual([
+          422,
+          [expect.objectContaining({ type: 'json_invalid' })],
+        ]);
       }
     }
     expect(Object.keys(Object.prototype)).toEqual([]);

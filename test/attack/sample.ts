@@ -12,7 +12,8 @@ const WANTED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Ids of path parameters that are valid in form. */
-const unknownId = (name: string): string => (name === 'cert_id' ? `CERT-${newId().replaceAll('-', '').toUpperCase()}` : newId());
+const unknownId = (name: string): string =>
+  name === 'cert_id' ? `CERT-${newId().replaceAll('-', '').toUpperCase()}` : newId();
 
 export type Ids = Readonly<Record<string, string>>;
 
@@ -20,7 +21,8 @@ export type Ids = Readonly<Record<string, string>>;
 export function urlOf({ path, parameters }: DescribedOperation, ids: Ids = {}): string {
   const address = path.replace(/\{([a-z_]+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? unknownId(name)));
   const query = new URLSearchParams();
-  for (const { in: place, name, required } of parameters) if (place === 'query' && required) query.set(name, ids[name] ?? unknownId(name));
+  for (const { in: place, name, required } of parameters)
+    if (place === 'query' && required) query.set(name, ids[name] ?? unknownId(name));
   return query.size === 0 ? address : `${address}?${query}`;
 }
 
@@ -29,11 +31,19 @@ export const bodyOf = ({ name, body }: DescribedOperation, ids: Ids = {}, wanted
   body && sampleOf(body, ids, [...(WANTED[name] ?? []), ...wanted]);
 
 /** The body with one value changed; what is around it is made valid. */
-export function bodyWith(operation: DescribedOperation, at: readonly (string | number)[], value: unknown, ids: Ids = {}): unknown {
-  const schemaAt = (place: readonly (string | number)[]) => placesIn(operation.body ?? {}).find((candidate) => candidate.at.join() === place.join())?.schema;
+export function bodyWith(
+  operation: DescribedOperation,
+  at: readonly (string | number)[],
+  value: unknown,
+  ids: Ids = {},
+): unknown {
+  const schemaAt = (place: readonly (string | number)[]) =>
+    placesIn(operation.body ?? {}).find((candidate) => candidate.at.join() === place.join())?.schema;
   return withValue(bodyOf(operation, ids), at, value, (place) => sampleOf(schemaAt(place) ?? {}, ids));
 }
 
 /** What the operation needs beside its body: the headers that it requires. */
 export const headersOf = ({ parameters }: DescribedOperation): Record<string, string> =>
-  parameters.some(({ in: place, name, required }) => place === 'header' && name === 'Idempotency-Key' && required) ? { 'idempotency-key': newId() } : {};
+  parameters.some(({ in: place, name, required }) => place === 'header' && name === 'Idempotency-Key' && required)
+    ? { 'idempotency-key': newId() }
+    : {};

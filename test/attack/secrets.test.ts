@@ -61,10 +61,20 @@ const idsOf = ({ access }: DescribedOperation) => (access.auth === 'session' ? t
 
 /** A digit here and there is in every id, so that a code counts only where it stands alone. */
 const foundIn = (text: string): string[] =>
-  [...secrets].filter(([, value]) => (/^[0-9]{6}$/.test(value) ? new RegExp(`\\b${value}\\b`).test(text) : text.includes(value))).map(([name]) => name);
+  [...secrets]
+    .filter(([, value]) => (/^[0-9]{6}$/.test(value) ? new RegExp(`\\b${value}\\b`).test(text) : text.includes(value)))
+    .map(([name]) => name);
 
 /** Fields of answers that are shown once. */
-const SHOWN_ONCE = ['api_key', 'secret', 'access_token', 'sdk_access_token', 'sandbox_code', 'sandbox_public_token', 'link_token'];
+const SHOWN_ONCE = [
+  'api_key',
+  'secret',
+  'access_token',
+  'sdk_access_token',
+  'sandbox_code',
+  'sandbox_public_token',
+  'link_token',
+];
 
 /** What no refusal says: where it happened, and in which words the database was asked. */
 const INTERNALS = /\bat .+:\d+|node_modules|\.ts\b|\bselect\b.+\bfrom\b|insert into|relation "|drizzle|postgres/i;
@@ -72,7 +82,8 @@ const INTERNALS = /\bat .+:\d+|node_modules|\.ts\b|\bselect\b.+\bfrom\b|insert i
 function learn(answer: SeenAnswer): void {
   if (answer.statusCode >= 300 || answer.body === '') return;
   const shown = JSON.parse(answer.body);
-  for (const field of SHOWN_ONCE) if (typeof shown[field] === 'string') secrets.set(`${field} ${secrets.size}`, shown[field]);
+  for (const field of SHOWN_ONCE)
+    if (typeof shown[field] === 'string') secrets.set(`${field} ${secrets.size}`, shown[field]);
 }
 
 /** They end the caller's own credential, so they come last. */
@@ -132,7 +143,8 @@ test('nor when the database refuses in the middle: 500, with what failed in the 
     `SELECT quote_ident(table_name) AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_name <> ALL ($1)`,
     [['api_keys', 'rate_limits', 'consumers', 'consumer_sessions', 'organizations']],
   );
-  for (const { name } of rows) await api.connection.pool.query(`ALTER TABLE ${name} RENAME TO ${name.slice(0, 40)}_away`);
+  for (const { name } of rows)
+    await api.connection.pool.query(`ALTER TABLE ${name} RENAME TO ${name.slice(0, 40)}_away`);
   const seen = await callEverything();
   expect(seen.get(500)).toBeGreaterThan(20);
   expect(logged('a request failed unexpectedly')).toBeGreaterThan(20);

@@ -27,7 +27,9 @@ afterAll(() => api.close());
 
 const read = () => fetch(`${baseUrl}/v2/payment-methods`, { headers: { 'x-api-key': caller.apiKey } });
 
-test.concurrent('everybody else is answered beside hundreds of them, and each of them is ended with 408', { timeout: 60_000 }, async () => {
+test.concurrent('everybody else is answered beside hundreds of them, and each of them is ended with 408', {
+  timeout: 60_000,
+}, async () => {
   const clients = await openSlowClients({ host: '127.0.0.1', port }, CONNECTIONS);
   try {
     const statuses = [];
@@ -45,12 +47,16 @@ test.concurrent('everybody else is answered beside hundreds of them, and each of
   }
 });
 
-test.concurrent('a connection that has been answered and says nothing more is closed', { timeout: 60_000 }, async () => {
+test.concurrent('a connection that has been answered and says nothing more is closed', {
+  timeout: 60_000,
+}, async () => {
   const socket = connect(port, '127.0.0.1');
   socket.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(socket, 'data');
   const startedAt = performance.now();
   socket.resume();
   await once(socket, 'close');
-  expect(performance.now() - startedAt).toBeLessThan(LIMITS.keepAliveTimeoutMs + 3 * LIMITS.connectionsCheckingIntervalMs + 2_000);
+  expect(performance.now() - startedAt).toBeLessThan(
+    LIMITS.keepAliveTimeoutMs + 3 * LIMITS.connectionsCheckingIntervalMs + 2_000,
+  );
 });

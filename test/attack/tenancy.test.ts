@@ -25,7 +25,8 @@ afterAll(() => api.close());
 
 const operationOf = (name: string): DescribedOperation =>
   attack.operations.find((operation) => operation.name === name) ?? expect.fail(`${name} is not described`);
-const idsOf = ({ access }: DescribedOperation, tenant: Tenant): Ids => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
+const idsOf = ({ access }: DescribedOperation, tenant: Tenant): Ids =>
+  access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds;
 
 /** What an answer tells: everything but the request's own id and address, and the passing of time. */
 function told({ statusCode, headers, body }: SeenAnswer) {
@@ -44,13 +45,20 @@ describe.each(withIdInPath)('%s', (name) => {
     const [own, foreign] = [idsOf(operation, attacker), idsOf(operation, victim)];
     const before = await digestTables(api.connection.pool);
     const call = (ids: Ids, tenant = attacker) =>
-      attack.send(operation, tenant, { url: urlOf(operation, { ...own, ...ids }), body: bodyOf(operation, own), headers: headersOf(operation) });
+      attack.send(operation, tenant, {
+        url: urlOf(operation, { ...own, ...ids }),
+        body: bodyOf(operation, own),
+        headers: headersOf(operation),
+      });
     // Each id alone is the other tenant's, and then all of them are.
     const stolen = [...parameters.map((parameter) => [parameter]), parameters];
     for (const names of stolen) {
-      const pick = (ids: (parameter: string) => string) => Object.fromEntries(names.map((parameter) => [parameter, ids(parameter)]));
+      const pick = (ids: (parameter: string) => string) =>
+        Object.fromEntries(names.map((parameter) => [parameter, ids(parameter)]));
       const theirs = await call(pick((parameter) => foreign[parameter] ?? expect.fail(`no ${parameter} is known`)));
-      const nobodys = await call(pick((parameter) => (parameter === 'cert_id' ? `CERT-${'0'.repeat(32)}` : sameLength(foreign[parameter]))));
+      const nobodys = await call(
+        pick((parameter) => (parameter === 'cert_id' ? `CERT-${'0'.repeat(32)}` : sameLength(foreign[parameter]))),
+      );
       expect(theirs.statusCode).toBe(404);
       expect(told(theirs)).toEqual(told(nobodys));
     }
@@ -82,37 +90,68 @@ test("every id in a body is its tenant's alone: another tenant's is answered as 
       const theirs = foreign[field] ?? partners[field] ?? expect.fail(`no ${field} is known`);
       const send = (value: unknown) => {
         const body = NAMING[field]?.(Object(bodyOf(operation, own))) ?? Object(bodyOf(operation, own));
-        return attack.send(operation, attacker, { url: urlOf(operation, own), body: { ...body, [field]: value }, headers: headersOf(operation) });
+        return attack.send(operation, attacker, {
+          url: urlOf(operation, own),
+          body: { ...body, [field]: value },
+          headers: headersOf(operation),
+        });
       };
       const before = await digestTables(api.connection.pool);
-      const [refused, unknown] = [await send(theirs), await send(field.endsWith('_token') ? `${theirs.slice(0, -2)}AA` : newId())];
-      expect([operation.name, field, refused.statusCode >= 400, told(refused)]).toEqual([operation.name, field, true, told(unknown)]);
+      const [refused, unknown] = [
+        await send(theirs),
+        await send(field.endsWith('_token') ? `${theirs.slice(0, -2)}AA` : newId()),
+      ];
+      expect([operation.name, field, refused.statusCode >= 400, told(refused)]).toEqual([
+        operation.name,
+        field,
+        true,
+        told(unknown),
+      ]);
       expect(await digestTables(api.connection.pool)).toEqual(before);
       const allowed = own[field] === undefined ? undefined : await send(own[field]);
       if (allowed) expect([operation.name, field, told(allowed)]).not.toEqual([operation.name, field, told(refused)]);
       seen.push(`${operation.name} ${field}`);
     }
   }
-  expect(seen).toEqual(expect.arrayContaining(['POST /v2/settle recipient_id', 'POST /v2/settle banklink_account_token', 'POST /v1/recipients org_id']));
+  expect(seen).toEqual(
+    expect.arrayContaining([
+      'POST /v2/settle recipient_id',
+      'POST /v2/settle banklink_account_token',
+      'POST /v1/recipients org_id',
+    ]),
+  );
 });
 
 test("a consumer's objects are no partner's, and a partner's are no consumer's", async () => {
   const victim = await attack.createTenant();
-  const settlements = [operationOf('GET /v2/settle/{settlement_id}'), operationOf('GET /v1/caribbean/settlements/{settlement_id}')];
+  const settlements = [
+    operationOf('GET /v2/settle/{settlement_id}'),
+    operationOf('GET /v1/caribbean/settlements/{settlement_id}'),
+  ];
   for (const operation of settlements) {
     const url = urlOf(operation, victim.consumerIds);
     expect((await attack.send(operation, victim, { url })).statusCode).toBe(404);
   }
   const transfer = operationOf('POST /consumer/transfers');
   const sent = { ...victim.consumerIds, recipient_id: victim.partnerIds.recipient_id };
-  expect((await attack.send(transfer, victim, { url: urlOf(transfer), body: bodyOf(transfer, sent), headers: headersOf(transfer) })).statusCode).toBe(404);
+  expect(
+    (
+      await attack.send(transfer, victim, {
+        url: urlOf(transfer),
+        body: bodyOf(transfer, sent),
+        headers: headersOf(transfer),
+      })
+    ).statusCode,
+  ).toBe(404);
 });
 
 test("a certificate says no more of a settlement that is another tenant's than of one that is none", async () => {
   const victim = await attack.createTenant();
   const operation = operationOf('GET /v1/caribbean/certificate/{cert_id}/verify');
   const ask = async (settlementId: string) => {
-    const answer = await attack.send(operation, attacker, { url: urlOf(operation, { ...attacker.partnerIds, settlement_id: settlementId }) });
+    const answer = await attack.send(operation, attacker, {
+      url: urlOf(operation, { ...attacker.partnerIds, settlement_id: settlementId }),
+    });
     const { settlement_id: asked, ...verdict } = JSON.parse(answer.body);
     expect(asked).toBe(settlementId);
     return verdict;
@@ -137,7 +176,9 @@ test("no list shows anything of another tenant's, and each shows the tenant's ow
 
 test('an API key opens no consumer operation, and a session no partner operation', async () => {
   const { partner, sessionToken } = attacker;
-  for (const operation of attack.operations.filter(({ access }) => access.auth === 'session' || access.auth === 'api_key')) {
+  for (const operation of attack.operations.filter(
+    ({ access }) => access.auth === 'session' || access.auth === 'api_key',
+  )) {
     const own = idsOf(operation, attacker);
     const swapped: Record<string, string> =
       operation.access.auth === 'session'
@@ -148,6 +189,10 @@ test('an API key opens no consumer operation, and a session no partner operation
       body: bodyOf(operation, own),
       headers: { ...headersOf(operation), ...swapped },
     });
-    expect([operation.name, answer.statusCode, JSON.parse(answer.body).code]).toEqual([operation.name, 401, 'credential_invalid']);
+    expect([operation.name, answer.statusCode, JSON.parse(answer.body).code]).toEqual([
+      operation.name,
+      401,
+      'credential_invalid',
+    ]);
   }
 });

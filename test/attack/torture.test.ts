@@ -13,7 +13,8 @@ import { type Attack, createAttack, type Tenant } from './world.ts';
 
 const OPERATIONS = describedOperations(await describeApi());
 const WITH_BODY = OPERATIONS.filter(({ body }) => body !== undefined);
-const named = (operations: readonly DescribedOperation[]) => operations.map((operation) => [operation.name, operation] as const);
+const named = (operations: readonly DescribedOperation[]) =>
+  operations.map((operation) => [operation.name, operation] as const);
 
 let api: TestApi;
 let attack: Attack;
@@ -28,20 +29,29 @@ afterAll(() => api.close());
 
 const idsOf = ({ access }: DescribedOperation) => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
 const send = (operation: DescribedOperation, body: unknown, headers: Record<string, string> = {}) =>
-  attack.send(operation, tenant, { url: urlOf(operation, idsOf(operation)), body, headers: { ...headersOf(operation), ...headers } });
+  attack.send(operation, tenant, {
+    url: urlOf(operation, idsOf(operation)),
+    body,
+    headers: { ...headersOf(operation), ...headers },
+  });
 
 /** That an answer is no failure of ours, and where it refuses, repeats nothing of what was sent. */
 function requireSilence(context: string, answer: SeenAnswer): void {
   expect([context, answer.statusCode < 500]).toEqual([context, true]);
   if (answer.statusCode >= 400)
-    expect([context, JSON.stringify(answer.headers) + withoutAddress(answer)]).toEqual([context, expect.not.stringContaining(MARK)]);
+    expect([context, JSON.stringify(answer.headers) + withoutAddress(answer)]).toEqual([
+      context,
+      expect.not.stringContaining(MARK),
+    ]);
 }
 
 /** A problem names the address, as it must; an extra field is named, and its value is not. */
 function withoutAddress({ headers, body }: SeenAnswer): string {
   if (!String(headers['content-type']).includes('json')) return body;
   const { instance: _instance, detail, ...rest } = JSON.parse(body);
-  const faults = Array.isArray(detail) ? detail.map(({ type, loc, ...fault }) => ({ ...fault, type, loc: type === 'extra_forbidden' ? [] : loc })) : detail;
+  const faults = Array.isArray(detail)
+    ? detail.map(({ type, loc, ...fault }) => ({ ...fault, type, loc: type === 'extra_forbidden' ? [] : loc }))
+    : detail;
   return JSON.stringify({ ...rest, faults });
 }
 
@@ -73,7 +83,11 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
       for (const [what, value] of AMOUNTS) {
         const answer = await send(operation, bodyWith(operation, at, value, idsOf(operation)));
         requireSilence(what, answer);
-        expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([what, 422, ['body', ...at]]);
+        expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([
+          what,
+          422,
+          ['body', ...at],
+        ]);
       }
     }
   });
@@ -108,7 +122,10 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
 
   test('a byte order mark is no part of the body', async () => {
     const body = bodyOf(operation, idsOf(operation));
-    const [plain, marked] = [await send(operation, body), await send(operation, Buffer.from(`\ufeff${JSON.stringify(body)}`))];
+    const [plain, marked] = [
+      await send(operation, body),
+      await send(operation, Buffer.from(`\ufeff${JSON.stringify(body)}`)),
+    ];
     requireSilence('a byte order mark', marked);
     // The same event with other bytes is a conflict, but a body all the same.
     expect([plain, marked].map(({ statusCode }) => statusCode === 422)).toEqual([false, false]);
@@ -117,56 +134,73 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
 
 function requireLocated(context: string, answer: SeenAnswer, at: readonly (string | number)[]): void {
   const { detail } = JSON.parse(answer.body);
-  expect([context, detail.some(({ loc }: { loc: unknown[] }) => loc[0] === 'body' && (at.length === 0 || loc.length === 1 || loc[1] === at[0]))]).toEqual([
+  expect([
     context,
-    true,
-  ]);
+    detail.some(
+      ({ loc }: { loc: unknown[] }) => loc[0] === 'body' && (at.length === 0 || loc.length === 1 || loc[1] === at[0]),
+    ),
+  ]).toEqual([context, true]);
 }
 
-describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' && access.auth !== 'signature')))('%s', (_name, operation) => {
-  const body = () => Buffer.from(JSON.stringify(bodyOf(operation, idsOf(operation)) ?? {}));
+describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' && access.auth !== 'signature')))(
+  '%s',
+  (_name, operation) => {
+    const body = () => Buffer.from(JSON.stringify(bodyOf(operation, idsOf(operation)) ?? {}));
 
-  test('415 for a body of every media type but JSON in UTF-8, and for one of none', async () => {
-    for (const type of MEDIA_TYPES) expect([type, (await send(operation, body(), { 'content-type': type })).statusCode]).toEqual([type, 415]);
-    const untyped = await api.app.inject({
-      method: operation.method,
-      url: urlOf(operation, idsOf(operation)),
-      headers: { ...attack.credentialOf(operation, tenant), ...headersOf(operation) },
-      payload: body(),
+    test('415 for a body of every media type but JSON in UTF-8, and for one of none', async () => {
+      for (const type of MEDIA_TYPES)
+        expect([type, (await send(operation, body(), { 'content-type': type })).statusCode]).toEqual([type, 415]);
+      const untyped = await api.app.inject({
+        method: operation.method,
+        url: urlOf(operation, idsOf(operation)),
+        headers: { ...attack.credentialOf(operation, tenant), ...headersOf(operation) },
+        payload: body(),
+      });
+      expect(untyped.statusCode).toBe(415);
     });
-    expect(untyped.statusCode).toBe(415);
-  });
 
-  test('415 for a body that is encoded, whatever it says it is', async () => {
-    for (const encoding of ['gzip', 'br', 'identity', 'gzip, gzip', '']) {
-      const answer = await send(operation, body(), { 'content-encoding': encoding });
-      expect([encoding, answer.statusCode]).toEqual([encoding, 415]);
-    }
-  });
-
-  test('JSON is JSON in any spelling of its type', async () => {
-    for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"']) {
-      expect([type, (await send(operation, Buffer.from('{'), { 'content-type': type })).statusCode]).toEqual([type, 422]);
-    }
-  });
-
-  test('413 for a body over the limit, and 422 for one just under it', async () => {
-    expect((await send(operation, Buffer.alloc(64 * 1024 + 1, ' '))).statusCode).toBe(413);
-    expect((await send(operation, Buffer.alloc(64 * 1024, '['))).statusCode).toBe(422);
-  });
-});
-
-describe.each(named(OPERATIONS.filter(({ parameters }) => parameters.some(({ in: place }) => place === 'header'))))('%s', (_name, operation) => {
-  test('a documented answer for every value of its headers, which repeats nothing of it', async () => {
-    for (const { name } of operation.parameters.filter(({ in: place }) => place === 'header')) {
-      for (const [what, value] of HEADER_VALUES) {
-        const answer = await send(operation, bodyOf(operation, idsOf(operation)), { [name.toLowerCase()]: value });
-        requireSilence(`${name}: ${what}`, answer);
-        if (name === 'Idempotency-Key') expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([what, 422, ['header', name]]);
+    test('415 for a body that is encoded, whatever it says it is', async () => {
+      for (const encoding of ['gzip', 'br', 'identity', 'gzip, gzip', '']) {
+        const answer = await send(operation, body(), { 'content-encoding': encoding });
+        expect([encoding, answer.statusCode]).toEqual([encoding, 415]);
       }
-    }
-  });
-});
+    });
+
+    test('JSON is JSON in any spelling of its type', async () => {
+      for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"']) {
+        expect([type, (await send(operation, Buffer.from('{'), { 'content-type': type })).statusCode]).toEqual([
+          type,
+          422,
+        ]);
+      }
+    });
+
+    test('413 for a body over the limit, and 422 for one just under it', async () => {
+      expect((await send(operation, Buffer.alloc(64 * 1024 + 1, ' '))).statusCode).toBe(413);
+      expect((await send(operation, Buffer.alloc(64 * 1024, '['))).statusCode).toBe(422);
+    });
+  },
+);
+
+describe.each(named(OPERATIONS.filter(({ parameters }) => parameters.some(({ in: place }) => place === 'header'))))(
+  '%s',
+  (_name, operation) => {
+    test('a documented answer for every value of its headers, which repeats nothing of it', async () => {
+      for (const { name } of operation.parameters.filter(({ in: place }) => place === 'header')) {
+        for (const [what, value] of HEADER_VALUES) {
+          const answer = await send(operation, bodyOf(operation, idsOf(operation)), { [name.toLowerCase()]: value });
+          requireSilence(`${name}: ${what}`, answer);
+          if (name === 'Idempotency-Key')
+            expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([
+              what,
+              422,
+              ['header', name],
+            ]);
+        }
+      }
+    });
+  },
+);
 
 describe.each(named(OPERATIONS))('%s', (_name, operation) => {
   const isPaged = operation.parameters.some(({ name }) => name === 'limit');

@@ -49,14 +49,26 @@ async function ask(start: string, lines: readonly string[], body: string | Buffe
 
 /** The shape of what was no request: a problem of no code, and every header that an answer has. */
 function expectUnreadable(answer: SeenAnswer, status = 400): void {
-  expect(answer).toMatchObject({ statusCode: status, headers: { 'content-type': expect.stringContaining('application/problem+json') } });
-  expect(JSON.parse(answer.body)).toMatchObject({ type: 'about:blank', status, request_id: answer.headers['x-request-id'] });
-  expect(answer.headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store', connection: 'close' });
+  expect(answer).toMatchObject({
+    statusCode: status,
+    headers: { 'content-type': expect.stringContaining('application/problem+json') },
+  });
+  expect(JSON.parse(answer.body)).toMatchObject({
+    type: 'about:blank',
+    status,
+    request_id: answer.headers['x-request-id'],
+  });
+  expect(answer.headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    connection: 'close',
+  });
   expect(answer.body + JSON.stringify(answer.headers)).not.toContain(MARK);
 }
 
 const settle = () => JSON.stringify(settleBody(recipientId));
-const countSettlements = async () => (await api.connection.pool.query('SELECT count(*)::int AS count FROM settlements')).rows[0].count;
+const countSettlements = async () =>
+  (await api.connection.pool.query('SELECT count(*)::int AS count FROM settlements')).rows[0].count;
 
 describe('methods', () => {
   const addresses = [...new Set(OPERATIONS.map(({ path }) => path))];
@@ -70,9 +82,14 @@ describe('methods', () => {
         .sort((a, b) => (a < b ? -1 : 1))
         .join(', ');
       // CONNECT asks for a tunnel, and is no request.
-      const others = METHODS.filter((method) => method !== 'CONNECT' && !offered.some((each) => each.method === method));
+      const others = METHODS.filter(
+        (method) => method !== 'CONNECT' && !offered.some((each) => each.method === method),
+      );
       const answers = await Promise.all(others.map((method) => ask(`${method} ${urlOf(operation)}`, [HOST])));
-      expect([path, answers.map(({ statusCode, headers }) => `${statusCode} ${headers['allow']}`)]).toEqual([path, others.map(() => `405 ${allow}`)]);
+      expect([path, answers.map(({ statusCode, headers }) => `${statusCode} ${headers['allow']}`)]).toEqual([
+        path,
+        others.map(() => `405 ${allow}`),
+      ]);
     }
   }, 120_000);
 
@@ -83,13 +100,16 @@ describe('methods', () => {
     const trace = await ask('TRACE /v2/capabilities', [HOST, secret]);
     expect(trace.body + JSON.stringify(trace.headers)).not.toContain(MARK);
     for (const start of ['OPTIONS /v2/settle', 'GET /v2/capabilities', 'OPTIONS *']) {
-      const [answer] = await wire.exchange([requestBytes(start, [HOST, 'Origin: https://elsewhere.example', 'Access-Control-Request-Method: POST'])]);
+      const [answer] = await wire.exchange([
+        requestBytes(start, [HOST, 'Origin: https://elsewhere.example', 'Access-Control-Request-Method: POST']),
+      ]);
       expect(Object.keys(answer?.headers ?? {}).filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
   });
 
   test('400 for a method that there is none of, and no tunnel for CONNECT', async () => {
-    for (const method of [MARK.toUpperCase(), 'get', 'GETT', '']) expectUnreadable(await ask(`${method} /v2/capabilities`, [HOST]));
+    for (const method of [MARK.toUpperCase(), 'get', 'GETT', ''])
+      expectUnreadable(await ask(`${method} /v2/capabilities`, [HOST]));
     const tunnel = await wire.exchange([requestBytes('CONNECT 127.0.0.1:22', [HOST])]);
     expect(tunnel.filter(({ statusCode }) => statusCode < 400)).toEqual([]);
   });
@@ -140,7 +160,8 @@ describe('doubled headers', () => {
   });
 
   test('400 for two hosts, or none', async () => {
-    for (const lines of [[HOST, HOST], [HOST, `host: ${MARK}.example`], []]) expectUnreadable(await ask('GET /health/live', lines));
+    for (const lines of [[HOST, HOST], [HOST, `host: ${MARK}.example`], []])
+      expectUnreadable(await ask('GET /health/live', lines));
   });
 
   test('another request id for two of them', async () => {
@@ -154,7 +175,9 @@ describe('request ids', () => {
     for (const good of ['a', 'A.b_c:d-1', 'x'.repeat(128)])
       expect((await ask('GET /health/live', [HOST, `X-Request-ID: ${good}`])).headers['x-request-id']).toBe(good);
     for (const bad of ['', 'a b', 'x'.repeat(129), `${MARK};`, `<${MARK}>`, `${MARK}\u00e9`, `${MARK},${MARK}`]) {
-      expect((await ask('GET /health/live', [HOST, `X-Request-ID: ${bad}`])).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+      expect((await ask('GET /health/live', [HOST, `X-Request-ID: ${bad}`])).headers['x-request-id']).toMatch(
+        /^[0-9a-f-]{36}$/,
+      );
     }
   });
 });
@@ -167,7 +190,10 @@ describe('addresses', () => {
     for (const { method, path, access } of withIds) {
       const credential = access.auth === 'session' ? `Authorization: Bearer ${tenant.sessionToken}` : keyLine();
       const statuses = await Promise.all(
-        SEGMENTS.map(async ([, segment]) => (await ask(`${method} ${path.replace(/\{[a-z_]+\}/g, segment)}`, [HOST, credential])).statusCode),
+        SEGMENTS.map(
+          async ([, segment]) =>
+            (await ask(`${method} ${path.replace(/\{[a-z_]+\}/g, segment)}`, [HOST, credential])).statusCode,
+        ),
       );
       expect([path, statuses.filter((status) => ![404, 405, 422].includes(status))]).toEqual([path, []]);
     }
@@ -206,7 +232,8 @@ describe('addresses', () => {
 });
 
 describe('bodies', () => {
-  const head = (lines: readonly string[]) => requestBytes('POST /v2/settle', [HOST, keyLine(), JSON_BODY, `Idempotency-Key: ${newId()}`, ...lines]);
+  const head = (lines: readonly string[]) =>
+    requestBytes('POST /v2/settle', [HOST, keyLine(), JSON_BODY, `Idempotency-Key: ${newId()}`, ...lines]);
 
   test('413 for a body over the limit, by its length or in chunks, without waiting for its end', async () => {
     const chunk = 'x'.repeat(16 * 1024);
@@ -223,7 +250,10 @@ describe('bodies', () => {
 
   test('202 for a body in chunks of one byte, and with trailers, which change nothing', async () => {
     const bytes = [...Buffer.from(settle())].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('');
-    const answers = await wire.exchange([head(['Transfer-Encoding: chunked', 'Trailer: X-API-Key']), `${bytes}0\r\nX-API-Key: not-a-key\r\n\r\n`]);
+    const answers = await wire.exchange([
+      head(['Transfer-Encoding: chunked', 'Trailer: X-API-Key']),
+      `${bytes}0\r\nX-API-Key: not-a-key\r\n\r\n`,
+    ]);
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202]);
   });
 
@@ -251,7 +281,9 @@ describe('bodies', () => {
 
   test('a body that the client gave up is accepted by nobody', async () => {
     const before = await countSettlements();
-    const answers = await wire.exchange([head([`Content-Length: ${settle().length + 10}`]), settle()], { halfClose: true });
+    const answers = await wire.exchange([head([`Content-Length: ${settle().length + 10}`]), settle()], {
+      halfClose: true,
+    });
     expect(answers.filter(({ statusCode }) => statusCode < 400)).toEqual([]);
     await delay(100);
     expect(await countSettlements()).toBe(before);
@@ -268,7 +300,9 @@ describe('bodies', () => {
 
 describe('connections', () => {
   test('requests that come together are answered in their order', async () => {
-    const pipelined = ['/health/live', '/v1/orgs/none', '/v2/capabilities'].map((address) => `GET ${address} HTTP/1.1\r\n${HOST}\r\n\r\n`).join('');
+    const pipelined = ['/health/live', '/v1/orgs/none', '/v2/capabilities']
+      .map((address) => `GET ${address} HTTP/1.1\r\n${HOST}\r\n\r\n`)
+      .join('');
     const answers = await wire.exchange([pipelined, requestBytes('GET /nowhere', [HOST])]);
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 401, 200, 404]);
   });
@@ -279,7 +313,12 @@ describe('connections', () => {
   });
 
   test('400 for TLS, for HTTP/2 and for bytes that are nothing', async () => {
-    for (const bytes of ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', Buffer.from('16030100a5010000a10303', 'hex'), Buffer.alloc(200, 0xff), `GET / HTTP/3.0\r\n\r\n`]) {
+    for (const bytes of [
+      'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+      Buffer.from('16030100a5010000a10303', 'hex'),
+      Buffer.alloc(200, 0xff),
+      `GET / HTTP/3.0\r\n\r\n`,
+    ]) {
       const [answer = expect.fail('no answer')] = await wire.exchange([bytes], { halfClose: true });
       expectUnreadable(answer);
     }

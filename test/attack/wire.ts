@@ -17,7 +17,10 @@ export const createWire = (port: number): Wire => ({
         for (const part of parts) socket.write(part);
         if (halfClose) socket.end();
       });
-      const silence = setTimeout(() => socket.destroy(new Error(`silence after ${Buffer.concat(received).toString('latin1')}`)), SILENCE_MS);
+      const silence = setTimeout(
+        () => socket.destroy(new Error(`silence after ${Buffer.concat(received).toString('latin1')}`)),
+        SILENCE_MS,
+      );
       socket.on('data', (part: Buffer) => received.push(part));
       socket.on('end', () => socket.end());
       socket.on('error', (error: Error & { code?: string }) => {
@@ -38,7 +41,9 @@ function answersIn(bytes: Buffer): SeenAnswer[] {
   const end = text.indexOf('\r\n\r\n', start);
   if (start < 0 || end < 0) return [];
   const [status = '', ...lines] = text.slice(start, end).split('\r\n');
-  const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]));
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+  );
   const statusCode = Number(status.split(' ')[1]);
   const length = Number(headers['content-length'] ?? 0);
   const rest = bytes.subarray(end + 4 + length);
@@ -48,4 +53,7 @@ function answersIn(bytes: Buffer): SeenAnswer[] {
 
 /** One request; `lines` are headers as they are to be sent. The connection is to be closed after it. */
 export const requestBytes = (start: string, lines: readonly string[], body: string | Buffer = ''): Buffer =>
-  Buffer.concat([Buffer.from([`${start} HTTP/1.1`, ...lines, 'Connection: close', '', ''].join('\r\n'), 'latin1'), Buffer.from(body)]);
+  Buffer.concat([
+    Buffer.from([`${start} HTTP/1.1`, ...lines, 'Connection: close', '', ''].join('\r\n'), 'latin1'),
+    Buffer.from(body),
+  ]);

@@ -41,7 +41,10 @@ export function createAttack(api: TestApi): Attack {
     credentialOf,
     async send(operation, tenant, { url, body, headers = {} }) {
       const { method } = operation;
-      const bytes = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? Buffer.from(body ?? '') : Buffer.from(JSON.stringify(body));
+      const bytes =
+        body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
+          ? Buffer.from(body ?? '')
+          : Buffer.from(JSON.stringify(body));
       const answer = await api.app.inject({
         method,
         url,
@@ -68,33 +71,54 @@ function credentialOf(
   return auth === 'signature' ? (SIGNATURES[name]?.(bytes) ?? {}) : {};
 }
 
-const digest = (secret: string, signed: string | Buffer): string => createHmac('sha256', secret).update(signed).digest('hex');
+const digest = (secret: string, signed: string | Buffer): string =>
+  createHmac('sha256', secret).update(signed).digest('hex');
 
 /** How each provider signs (contract §9). */
 const SIGNATURES: Readonly<Record<string, (bytes: Buffer) => Record<string, string>>> = {
   'POST /v2/webhooks/cardproc': (bytes) => {
     const time = Math.floor(Date.now() / 1_000);
-    return { 'cardproc-signature': `t=${time},v1=${digest(TEST_SECRETS.cardproc, Buffer.concat([Buffer.from(`${time}.`), bytes]))}` };
+    return {
+      'cardproc-signature': `t=${time},v1=${digest(TEST_SECRETS.cardproc, Buffer.concat([Buffer.from(`${time}.`), bytes]))}`,
+    };
   },
   'POST /v2/webhooks/bankledger': (bytes) => ({ 'x-signature': digest(TEST_SECRETS.bankledger, bytes) }),
-  'POST /v2/webhooks/idverify': (bytes) => ({ 'x-payload-digest': digest(TEST_SECRETS.idverify, bytes), 'x-payload-digest-alg': 'HMAC_SHA256_HEX' }),
+  'POST /v2/webhooks/idverify': (bytes) => ({
+    'x-payload-digest': digest(TEST_SECRETS.idverify, bytes),
+    'x-payload-digest-alg': 'HMAC_SHA256_HEX',
+  }),
 };
 
 async function createTenant(api: TestApi): Promise<Tenant> {
   const partner = await api.createCaller('full');
   const consumer = await createConsumer(api);
-  return { partner, sessionToken: consumer.token, partnerIds: await createPartnerObjects(api, partner), consumerIds: consumer.ids };
+  return {
+    partner,
+    sessionToken: consumer.token,
+    partnerIds: await createPartnerObjects(api, partner),
+    consumerIds: consumer.ids,
+  };
 }
 
 async function createPartnerObjects(api: TestApi, partner: Caller) {
   const recipientId = await createRecipient({ api }, partner);
-  const settled = await accepted(api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': newId() }));
+  const settled = await accepted(
+    api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': newId() }),
+  );
   const verification = await openVerification(api, partner, recipientId);
-  const certified = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), partner.orgId);
+  const certified = await insertCertifiedSettlement(
+    api.connection.db,
+    createCertifier([TEST_SECRETS.signing]),
+    partner.orgId,
+  );
   const webhook = await subscribe(api, partner, 'https://hooks.partner.example/settlements');
   const delivery = await ping(api, partner, webhook.webhook_id);
-  const wallet = await accepted(api.call(partner, 'POST', '/v1/wallets', { name: 'Treasury', signers: [{ address: WALLET_SIGNER }], threshold: 1 }));
-  const linked = await accepted(api.call(partner, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-checking' }));
+  const wallet = await accepted(
+    api.call(partner, 'POST', '/v1/wallets', { name: 'Treasury', signers: [{ address: WALLET_SIGNER }], threshold: 1 }),
+  );
+  const linked = await accepted(
+    api.call(partner, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-checking' }),
+  );
   return {
     org_id: partner.orgId,
     key_id: partner.keyId,
@@ -113,15 +137,36 @@ const WALLET_SIGNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 
 /** Signs a new consumer in, who then makes one of everything. */
 async function createConsumer(api: TestApi) {
-  const challenge = await accepted(api.call(null, 'POST', '/consumer/auth/request-otp', { email: `${newId()}@consumer.example` }));
-  const session = await accepted(api.call(null, 'POST', '/consumer/auth/verify-otp', { challenge_id: challenge.challenge_id, code: challenge.sandbox_code }));
+  const challenge = await accepted(
+    api.call(null, 'POST', '/consumer/auth/request-otp', { email: `${newId()}@consumer.example` }),
+  );
+  const session = await accepted(
+    api.call(null, 'POST', '/consumer/auth/verify-otp', {
+      challenge_id: challenge.challenge_id,
+      code: challenge.sandbox_code,
+    }),
+  );
   const token: string = session.access_token;
   const post = async (url: string, body: unknown): Promise<Json> =>
     await accepted(api.call(null, 'POST', url, body, { authorization: `Bearer ${token}`, 'idempotency-key': newId() }));
   const bankDetails = { bank_name: 'National Commercial Bank', account_number: '123456789', currency: 'JMD' };
-  const recipient = await post('/consumer/recipients', { entity_type: 'individual', name: 'Marcia Brown', country: 'JM', bank_details: bankDetails });
-  const quote = await post('/consumer/quote', { corridor: 'US-JM', amount: '250.00', payment_method: 'card', payout_rail: 'bank_transfer' });
-  const transfer = await post('/consumer/transfers', { quote_id: quote.quote_id, recipient_id: recipient.recipient_id, card_token: 'tok_visa' });
+  const recipient = await post('/consumer/recipients', {
+    entity_type: 'individual',
+    name: 'Marcia Brown',
+    country: 'JM',
+    bank_details: bankDetails,
+  });
+  const quote = await post('/consumer/quote', {
+    corridor: 'US-JM',
+    amount: '250.00',
+    payment_method: 'card',
+    payout_rail: 'bank_transfer',
+  });
+  const transfer = await post('/consumer/transfers', {
+    quote_id: quote.quote_id,
+    recipient_id: recipient.recipient_id,
+    card_token: 'tok_visa',
+  });
   return {
     token,
     ids: {

@@ -31,10 +31,16 @@ type Contender = {
 export const accept: Bench = {
   usage: 'accept [--rounds <n>] [--turn-ms <n>]   (5, 1500)',
   async run(args) {
-    const options = { rounds: { type: 'string', default: '5' }, 'turn-ms': { type: 'string', default: '1500' } } as const;
+    const options = {
+      rounds: { type: 'string', default: '5' },
+      'turn-ms': { type: 'string', default: '1500' },
+    } as const;
     const { values } = parseArgs({ args: [...args], options });
     return await onOwnGround(async (ground) => {
-      await Promise.all([ground.start('api', 'api/main.ts', 'API ready'), ground.start('worker', 'worker/main.ts', 'worker ready')]);
+      await Promise.all([
+        ground.start('api', 'api/main.ts', 'API ready'),
+        ground.start('worker', 'worker/main.ts', 'worker ready'),
+      ]);
       const contenders = await Promise.all([acceptance(ground), bareRoute(ground), bareStart(ground)]);
       for (const contender of contenders) {
         await contender.measure(CONNECTIONS[1], WARM_UP_MS);
@@ -47,7 +53,11 @@ export const accept: Bench = {
 };
 
 /** Every load that was measured, by connections and contender. */
-async function takeTurns(contenders: readonly Contender[], rounds: number, turnMs: number): Promise<Map<string, Load[]>> {
+async function takeTurns(
+  contenders: readonly Contender[],
+  rounds: number,
+  turnMs: number,
+): Promise<Map<string, Load[]>> {
   const found = new Map<string, Load[]>();
   for (let round = 0; round < rounds; round += 1) {
     for (const connections of CONNECTIONS) {
@@ -64,7 +74,8 @@ async function takeTurns(contenders: readonly Contender[], rounds: number, turnM
 
 function report(contenders: readonly Contender[], found: ReadonlyMap<string, readonly Load[]>): void {
   const rows = CONNECTIONS.flatMap((connections) => {
-    const ofRounds = (contender: Contender | undefined, pick: (load: Load) => number) => (found.get(`${connections} ${contender?.name}`) ?? []).map(pick);
+    const ofRounds = (contender: Contender | undefined, pick: (load: Load) => number) =>
+      (found.get(`${connections} ${contender?.name}`) ?? []).map(pick);
     const rate = (contender: Contender | undefined) => ofRounds(contender, ({ perSecond }) => perSecond);
     const [ours] = contenders;
     return contenders.map((contender) => [
@@ -127,5 +138,9 @@ async function bareStart({ temporal }: Ground): Promise<Contender> {
   const call = async (): Promise<void> => {
     await temporal.client.workflow.start('empty', { taskQueue: IDLE_TASK_QUEUE, workflowId: `bench:${randomUUID()}` });
   };
-  return { name: 'bare `workflow.start`', measure: (connections, durationMs) => load(connections, durationMs, call), settleDown: async () => undefined };
+  return {
+    name: 'bare `workflow.start`',
+    measure: (connections, durationMs) => load(connections, durationMs, call),
+    settleDown: async () => undefined,
+  };
 }

@@ -11,8 +11,14 @@ await pool.query("INSERT INTO bare_key VALUES ('bench', 'bench')");
 
 const app = Fastify();
 app.post('/bare', async (request, reply) => {
-  const { rows } = await pool.query<{ org_id: string }>('SELECT org_id FROM bare_key WHERE hash = $1', [request.headers['x-api-key']]);
-  await pool.query('INSERT INTO bare_row VALUES ($1, $2, $3)', [request.headers['idempotency-key'], rows[0]?.org_id, request.body]);
+  const { rows } = await pool.query<{ org_id: string }>('SELECT org_id FROM bare_key WHERE hash = $1', [
+    request.headers['x-api-key'],
+  ]);
+  await pool.query('INSERT INTO bare_row VALUES ($1, $2, $3)', [
+    request.headers['idempotency-key'],
+    rows[0]?.org_id,
+    request.body,
+  ]);
   return reply.code(202).send({ accepted: true });
 });
 process.once('SIGTERM', async () => {

@@ -37,7 +37,10 @@ type Measured = Turn & { readonly cpuMsEach: Readonly<Record<string, number>> };
 export const complete: Bench = {
   usage: 'complete [--rounds <n>] [--settlements <n>]   (5, 100)',
   async run(args) {
-    const options = { rounds: { type: 'string', default: '5' }, settlements: { type: 'string', default: '100' } } as const;
+    const options = {
+      rounds: { type: 'string', default: '5' },
+      settlements: { type: 'string', default: '100' },
+    } as const;
     const { values } = parseArgs({ args: [...args], options });
     const count = Number(values.settlements);
     return await onOwnGround(async (ground) => {
@@ -46,7 +49,12 @@ export const complete: Bench = {
       const bareWorker = await ground.start('bare-worker', 'test/bench/bare-worker.ts', 'bare worker ready');
       const servers = readStack()?.processes ?? {};
       const pidsOf = (name: string) => [servers[name]?.pid ?? []].flat();
-      const users = { API: [api.pid], worker: [worker.pid, bareWorker.pid], Temporal: pidsOf('Temporal'), PostgreSQL: pidsOf('PostgreSQL') };
+      const users = {
+        API: [api.pid],
+        worker: [worker.pid, bareWorker.pid],
+        Temporal: pidsOf('Temporal'),
+        PostgreSQL: pidsOf('PostgreSQL'),
+      };
       const contenders = [await settlement(ground), bareWorkflow(ground)];
       for (const contender of contenders) await takeTurn(contender, WARM_UP);
       const found = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
@@ -64,7 +72,12 @@ async function measureTurn(contender: Contender, count: number, users: Users): P
   const usedMs = () => Object.entries(users).map(([name, pids]) => [name, cpuMs(pids)] as const);
   const before = new Map(usedMs());
   const turn = await takeTurn(contender, count);
-  return { ...turn, cpuMsEach: Object.fromEntries(usedMs().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / count])) };
+  return {
+    ...turn,
+    cpuMsEach: Object.fromEntries(
+      usedMs().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / count]),
+    ),
+  };
 }
 
 async function takeTurn(contender: Contender, count: number): Promise<Turn> {
@@ -74,10 +87,16 @@ async function takeTurn(contender: Contender, count: number): Promise<Turn> {
   await inParallel(count, AT_ONCE, async () => {
     ids.push(await contender.begin());
   });
-  await untilTrue(`the wait of every ${contender.name}`, async () => (await contender.countWaiting()) >= waitedBefore + count);
+  await untilTrue(
+    `the wait of every ${contender.name}`,
+    async () => (await contender.countWaiting()) >= waitedBefore + count,
+  );
   const rungMs = performance.now();
   await inParallel(count, AT_ONCE, (index) => contender.ring(ids[index] ?? ''));
-  await untilTrue(`the end of every ${contender.name}`, async () => (await contender.countOver()) >= overBefore + count);
+  await untilTrue(
+    `the end of every ${contender.name}`,
+    async () => (await contender.countOver()) >= overBefore + count,
+  );
   const overMs = performance.now();
   const perSecond = (fromMs: number) => count / ((overMs - fromMs) / 1_000);
   return { wholePerSecond: perSecond(begunMs), secondPartPerSecond: perSecond(rungMs) };
@@ -94,7 +113,10 @@ function report(found: ReadonlyMap<Contender, readonly Measured[]>): void {
   });
   printTable(['what', 'whole life /s', 'settlement to it', 'from the event to the end /s', 'settlement to it'], rows);
   const users = Object.keys(ours[0]?.cpuMsEach ?? {});
-  const cpuRows = [...found].map(([{ name }, turns]) => [name, ...users.map((user) => figure(turns.map(({ cpuMsEach }) => cpuMsEach[user] ?? Number.NaN)))]);
+  const cpuRows = [...found].map(([{ name }, turns]) => [
+    name,
+    ...users.map((user) => figure(turns.map(({ cpuMsEach }) => cpuMsEach[user] ?? Number.NaN))),
+  ]);
   printTable(['CPU ms each', ...users], cpuRows);
 }
 
@@ -106,8 +128,15 @@ const counter =
 
 async function settlement(ground: Ground): Promise<Contender> {
   const payer = await createPayer(ground, 'Marcia Brown', AT_ONCE);
-  const reached = (status: string) => counter(ground, `SELECT count(*) FROM settlement_transitions WHERE to_status = '${status}'`);
-  return { name: 'card settlement', begin: payer.settle, ring: payer.pay, countWaiting: reached('awaiting_funds'), countOver: reached('settled') };
+  const reached = (status: string) =>
+    counter(ground, `SELECT count(*) FROM settlement_transitions WHERE to_status = '${status}'`);
+  return {
+    name: 'card settlement',
+    begin: payer.settle,
+    ring: payer.pay,
+    countWaiting: reached('awaiting_funds'),
+    countOver: reached('settled'),
+  };
 }
 
 function bareWorkflow(ground: Ground): Contender {
@@ -118,5 +147,11 @@ function bareWorkflow(ground: Ground): Contender {
     await client.workflow.start('bare', { taskQueue: 'bench-bare', workflowId, args: [workflowId] });
     return workflowId;
   };
-  return { name: 'bare workflow', begin, ring: (id) => client.workflow.getHandle(id).signal('rung'), countWaiting: stored(1), countOver: stored(3) };
+  return {
+    name: 'bare workflow',
+    begin,
+    ring: (id) => client.workflow.getHandle(id).signal('rung'),
+    countWaiting: stored(1),
+    countOver: stored(3),
+  };
 }

@@ -24,7 +24,13 @@ function processes(): { pid: number; parent: number; ticks: number }[] {
         .slice(stat.lastIndexOf(')') + 2)
         .split(' ')
         .map(Number);
-      return [{ pid: Number(name), parent: fields[PARENT] ?? 0, ticks: TIMES.reduce((total, field) => total + (fields[field] ?? 0), 0) }];
+      return [
+        {
+          pid: Number(name),
+          parent: fields[PARENT] ?? 0,
+          ticks: TIMES.reduce((total, field) => total + (fields[field] ?? 0), 0),
+        },
+      ];
     } catch {
       // It ended while the others were read.
       return [];

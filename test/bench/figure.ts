@@ -19,7 +19,8 @@ function median(sorted: readonly number[]): number {
 }
 
 /** How two contenders compare in each round; their quotient is steadier than either. */
-export const ratios = (ours: readonly number[], theirs: readonly number[]): number[] => ours.map((value, round) => value / (theirs[round] ?? Number.NaN));
+export const ratios = (ours: readonly number[], theirs: readonly number[]): number[] =>
+  ours.map((value, round) => value / (theirs[round] ?? Number.NaN));
 
 /** Prints a table as `docs/performance.md` has it. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {

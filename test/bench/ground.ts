@@ -31,7 +31,12 @@ export type Ground = {
   start(name: string, script: string, readyText: string): Promise<Started>;
 };
 
-export type Started = { readonly pid: number; readonly log: string; readonly startedAtMs: number; stop(): Promise<void> };
+export type Started = {
+  readonly pid: number;
+  readonly log: string;
+  readonly startedAtMs: number;
+  stop(): Promise<void>;
+};
 
 /** Lends the ground for one benchmark, and takes everything away after it. */
 export async function onOwnGround<T>(run: (ground: Ground) => Promise<T>): Promise<T> {

@@ -21,7 +21,11 @@ export async function load(callers: number, durationMs: number, call: () => Prom
 }
 
 /** Asks until it is so; the asking is part of what is measured, so it is rare. */
-export async function untilTrue(what: string, isTrue: () => Promise<boolean>, { everyMs = 25, timeoutMs = 180_000 } = {}): Promise<void> {
+export async function untilTrue(
+  what: string,
+  isTrue: () => Promise<boolean>,
+  { everyMs = 25, timeoutMs = 180_000 } = {},
+): Promise<void> {
   const endMs = performance.now() + timeoutMs;
   while (!(await isTrue())) {
     if (performance.now() > endMs) throw new Error(`${what} did not happen within ${timeoutMs / 1_000} s`);

@@ -28,8 +28,15 @@ const RECIPIENT = {
 export async function createPartner(url: string): Promise<Partner> {
   const call = async (method: string, path: string, apiKey: string | undefined, body?: object): Promise<unknown> => {
     for (;;) {
-      const headers = { ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }), ...(body === undefined ? {} : { 'content-type': 'application/json' }) };
-      const response = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+      const headers = {
+        ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      };
+      const response = await fetch(`${url}${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
       const text = await response.text();
       if (response.ok) return text === '' ? undefined : JSON.parse(text);
       if (response.status !== RATE_LIMITED) throw new Error(`${method} ${path} answered ${response.status}: ${text}`);

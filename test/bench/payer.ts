@@ -23,10 +23,19 @@ export type Payer = {
 };
 
 /** @param recipientName decides in the sandbox what screening and the payout rail say */
-export async function createPayer({ apiUrl, cardprocSecret }: Ground, recipientName: string, connections: number): Promise<Payer> {
+export async function createPayer(
+  { apiUrl, cardprocSecret }: Ground,
+  recipientName: string,
+  connections: number,
+): Promise<Payer> {
   const http = new Pool(apiUrl, { connections });
   const post = async (path: string, body: string, headers: Record<string, string>): Promise<unknown> => {
-    const answer = await http.request({ method: 'POST', path, body, headers: { 'content-type': 'application/json', ...headers } });
+    const answer = await http.request({
+      method: 'POST',
+      path,
+      body,
+      headers: { 'content-type': 'application/json', ...headers },
+    });
     const text = await answer.body.text();
     if (answer.statusCode >= 300) throw new Error(`POST ${path} answered ${answer.statusCode}: ${text}`);
     return text === '' ? undefined : JSON.parse(text);
@@ -40,7 +49,9 @@ export async function createPayer({ apiUrl, cardprocSecret }: Ground, recipientN
     country: 'JM',
     bank_details: { bank_name: 'National Commercial Bank', account_number: '123456789', currency: 'JMD' },
   };
-  const { recipient_id: recipientId } = Recipient.parse(await post('/v1/recipients', JSON.stringify(recipient), { 'x-api-key': apiKey }));
+  const { recipient_id: recipientId } = Recipient.parse(
+    await post('/v1/recipients', JSON.stringify(recipient), { 'x-api-key': apiKey }),
+  );
   const settleBody = JSON.stringify({
     corridor: 'US-JM',
     amount: AMOUNT,
@@ -52,11 +63,25 @@ export async function createPayer({ apiUrl, cardprocSecret }: Ground, recipientN
   return {
     apiKey,
     settleBody,
-    settle: async () => Settlement.parse(await post('/v2/settle', settleBody, { 'x-api-key': apiKey, 'idempotency-key': randomUUID() })).settlement_id,
+    settle: async () =>
+      Settlement.parse(await post('/v2/settle', settleBody, { 'x-api-key': apiKey, 'idempotency-key': randomUUID() }))
+        .settlement_id,
     pay: async (settlementId) => {
       const timestamp = Math.floor(Date.now() / 1_000);
-      const object = { object: 'payment_intent', amount_received: AMOUNT_MINOR, currency: 'usd', metadata: { settlement_id: settlementId } };
-      const event = { id: `evt_${randomUUID()}`, object: 'event', type: 'payment_intent.succeeded', created: timestamp, livemode: false, data: { object } };
+      const object = {
+        object: 'payment_intent',
+        amount_received: AMOUNT_MINOR,
+        currency: 'usd',
+        metadata: { settlement_id: settlementId },
+      };
+      const event = {
+        id: `evt_${randomUUID()}`,
+        object: 'event',
+        type: 'payment_intent.succeeded',
+        created: timestamp,
+        livemode: false,
+        data: { object },
+      };
       const body = JSON.stringify(event);
       const signature = createHmac('sha256', cardprocSecret).update(`${timestamp}.${body}`).digest('hex');
       await post('/v2/webhooks/cardproc', body, { 'cardproc-signature': `t=${timestamp},v1=${signature}` });

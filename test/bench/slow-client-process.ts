@@ -2,7 +2,10 @@
 import { openSlowClients } from './slow-client.ts';
 
 /** Told to the parent: once when all stand, and again when it asks. */
-export type SlowClientReport = { readonly open: number; readonly ended: readonly (readonly [status: number, count: number])[] };
+export type SlowClientReport = {
+  readonly open: number;
+  readonly ended: readonly (readonly [status: number, count: number])[];
+};
 
 /** Clients of a network do not come in one instant. */
 const ARRIVAL_MS = 5_000;

@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const DRIP_INTERVAL_MS = 500;
 /** A webhook's body is read before anything is asked of the database, so that only connections are spent. */
-const BODY_HEAD = 'POST /v2/webhooks/cardproc HTTP/1.1\r\nHost: slow.example\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n';
+const BODY_HEAD =
+  'POST /v2/webhooks/cardproc HTTP/1.1\r\nHost: slow.example\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n';
 const KINDS = [
   { first: '', drip: '' },
   { first: 'GET /health/live HTTP/1.1\r\nHo', drip: '' },
@@ -25,7 +26,11 @@ export type SlowClients = {
  *
  * @param arrivalMs over which they arrive, evenly; at once they cost what a thousand new connections in one instant do
  */
-export async function openSlowClients(address: { readonly host: string; readonly port: number }, count: number, arrivalMs = 0): Promise<SlowClients> {
+export async function openSlowClients(
+  address: { readonly host: string; readonly port: number },
+  count: number,
+  arrivalMs = 0,
+): Promise<SlowClients> {
   const ended = new Map<number, number>();
   const sockets = new Map<number, Socket>();
   let closing = false;
@@ -56,7 +61,8 @@ export async function openSlowClients(address: { readonly host: string; readonly
   };
   await Promise.all(Array.from({ length: count }, (_, index) => arrive(index)));
   const drip = setInterval(() => {
-    for (const [index, socket] of sockets) if (kindOf(index).drip !== '' && socket.writable) socket.write(kindOf(index).drip);
+    for (const [index, socket] of sockets)
+      if (kindOf(index).drip !== '' && socket.writable) socket.write(kindOf(index).drip);
   }, DRIP_INTERVAL_MS);
   return {
     ended,

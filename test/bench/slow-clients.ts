@@ -42,16 +42,24 @@ async function compare(baseUrl: string, connections: number): Promise<number> {
   const { open, ended } = await clients.stop();
   const after = await readTimes(baseUrl);
   for (const [name, times] of Object.entries({ before, beside, after })) {
-    console.log(`${name.padEnd(8)} p50 ${percentile(times, 0.5).toFixed(2)} ms   p99 ${percentile(times, P99).toFixed(2)} ms`);
+    console.log(
+      `${name.padEnd(8)} p50 ${percentile(times, 0.5).toFixed(2)} ms   p99 ${percentile(times, P99).toFixed(2)} ms`,
+    );
   }
-  console.log(`ended meanwhile: ${ended.map(([status, count]) => `${count} with ${status === 0 ? 'no answer' : status}`).join(', ') || 'none'}`);
+  console.log(
+    `ended meanwhile: ${ended.map(([status, count]) => `${count} with ${status === 0 ? 'no answer' : status}`).join(', ') || 'none'}`,
+  );
   const ratio = percentile(beside, P99) / percentile([...before, ...after], P99);
-  console.log(`${open} slow connections; p99 beside them ${ratio.toFixed(2)} times that without, ${RATIO_WANTED} times is the limit.`);
+  console.log(
+    `${open} slow connections; p99 beside them ${ratio.toFixed(2)} times that without, ${RATIO_WANTED} times is the limit.`,
+  );
   return ratio;
 }
 
 async function startSlowClients(args: readonly string[]) {
-  const program = fork(path.join(import.meta.dirname, 'slow-client-process.ts'), args, { execArgv: ['--import', 'tsx'] });
+  const program = fork(path.join(import.meta.dirname, 'slow-client-process.ts'), args, {
+    execArgv: ['--import', 'tsx'],
+  });
   const reported = async (): Promise<SlowClientReport> => (await once(program, 'message'))[0];
   await reported();
   return {

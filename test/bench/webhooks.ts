@@ -23,7 +23,10 @@ const ARRIVAL_TIMEOUT_MS = 120_000;
 export const webhooks: Bench = {
   usage: 'webhooks [--events COUNT] [--url API]',
   run: async (args) => {
-    const { values } = parseArgs({ args: [...args], options: { events: { type: 'string', default: EVENTS }, url: { type: 'string' } } });
+    const { values } = parseArgs({
+      args: [...args],
+      options: { events: { type: 'string', default: EVENTS }, url: { type: 'string' } },
+    });
     const url = values.url ?? findRunningStack()?.apiUrl;
     if (url === undefined) {
       console.error('No stack is running in this clone: run `npm start` in another terminal, or name one with --url.');
@@ -98,7 +101,11 @@ async function bareLoop(receiver: Receiver, count: number): Promise<number> {
   await inParallel(count, IN_FLIGHT_MAX * SUBSCRIPTIONS_MAX, async (index) => {
     const timestamp = Math.floor(Date.now() / 1_000);
     const id = `evt_${index}`;
-    const headers = { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signWebhook([secret], { id, timestamp, body }) };
+    const headers = {
+      'webhook-id': id,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signWebhook([secret], { id, timestamp, body }),
+    };
     const answer = await request(`${receiver.base}/bare/`, { method: 'POST', body, headers, reset: true });
     await answer.body.dump();
   });
@@ -109,7 +116,8 @@ async function measureIsolation(url: string, receiver: Receiver): Promise<void> 
   const partners: Partner[] = [];
   for (let index = 0; index < ORGANIZATIONS; index += 1) {
     const partner = await createPartner(url);
-    for (let n = HANGING_OF_EACH; n < SUBSCRIPTIONS_MAX; n += 1) await partner.subscribe(`${receiver.base}/fast/${index}/${n}`);
+    for (let n = HANGING_OF_EACH; n < SUBSCRIPTIONS_MAX; n += 1)
+      await partner.subscribe(`${receiver.base}/fast/${index}/${n}`);
     partners.push(partner);
   }
   const healthy = ORGANIZATIONS * (SUBSCRIPTIONS_MAX - HANGING_OF_EACH);
@@ -142,4 +150,5 @@ async function measureIsolation(url: string, receiver: Receiver): Promise<void> 
 }
 
 /** Has each partner cause so many events. */
-const emit = (partners: readonly Partner[], events: number) => Promise.all(partners.map((partner) => partner.emit(events)));
+const emit = (partners: readonly Partner[], events: number) =>
+  Promise.all(partners.map((partner) => partner.emit(events)));

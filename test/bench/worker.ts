@@ -13,14 +13,19 @@ const AT_ONCE = 16;
 const SETTLE_DOWN_MS = 3_000;
 const KIB_PER_MIB = 1_024;
 const WAIT_MS = 900_000;
-const ReadyLine = z.object({ time: z.union([z.number(), z.iso.datetime()]).transform((time) => new Date(time).getTime()) });
+const ReadyLine = z.object({
+  time: z.union([z.number(), z.iso.datetime()]).transform((time) => new Date(time).getTime()),
+});
 
 const run = promisify(execFile);
 
 export const worker: Bench = {
   usage: 'worker [--starts <n>] [--settlements <n>]   (5, 2000)',
   async run(args) {
-    const options = { starts: { type: 'string', default: '5' }, settlements: { type: 'string', default: '2000' } } as const;
+    const options = {
+      starts: { type: 'string', default: '5' },
+      settlements: { type: 'string', default: '2000' },
+    } as const;
     const { values } = parseArgs({ args: [...args], options });
     const settlements = Number(values.settlements);
     return await onOwnGround(async (ground) => {

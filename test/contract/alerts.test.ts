@@ -41,7 +41,12 @@ let end: () => Promise<void>;
 let page = '';
 
 beforeAll(async () => {
-  const [{ databaseUrl, drop }, temporal, metricsPort, port] = [await createTestDatabase(), await devServer(), await freePort(), await freePort()];
+  const [{ databaseUrl, drop }, temporal, metricsPort, port] = [
+    await createTestDatabase(),
+    await devServer(),
+    await freePort(),
+    await freePort(),
+  ];
   const env = {
     ...process.env,
     RUNTIME_ENVIRONMENT: 'local-sandbox',
@@ -92,26 +97,37 @@ const metricsOf = (expr: string): string[] =>
     .map(([name]) => name)
     .filter((name) => !['sum', 'min', 'max'].includes(name));
 
-test.each(RULES.map(({ alert, expr }) => [alert, expr]))('%s is about metrics and labels that are exposed', (_alert, expr) => {
-  const metrics = metricsOf(expr);
-  expect(metrics).not.toEqual([]);
-  for (const metric of metrics.filter((name) => !OF_PROMETHEUS.includes(name))) {
-    const samples = page.split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
-    expect(samples, metric).not.toEqual([]);
-    const labels = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '));
-    for (const label of labels.filter((name) => name !== 'instance')) expect(samples[0], `${metric} by ${label}`).toContain(`${label}="`);
-  }
-});
+test.each(RULES.map(({ alert, expr }) => [alert, expr]))(
+  '%s is about metrics and labels that are exposed',
+  (_alert, expr) => {
+    const metrics = metricsOf(expr);
+    expect(metrics).not.toEqual([]);
+    for (const metric of metrics.filter((name) => !OF_PROMETHEUS.includes(name))) {
+      const samples = page.split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
+      expect(samples, metric).not.toEqual([]);
+      const labels = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '));
+      for (const label of labels.filter((name) => name !== 'instance'))
+        expect(samples[0], `${metric} by ${label}`).toContain(`${label}="`);
+    }
+  },
+);
 
 test.each(
   RULES.flatMap(({ alert, expr }) =>
-    [...expr.matchAll(/(\w+)\{([a-z]+)(=~?)"([^"]*)"\}/g)].map(([, metric = '', label = '', how = '', value = '']) => ({ alert, metric, label, how, value })),
+    [...expr.matchAll(/(\w+)\{([a-z]+)(=~?)"([^"]*)"\}/g)].map(([, metric = '', label = '', how = '', value = '']) => ({
+      alert,
+      metric,
+      label,
+      how,
+      value,
+    })),
   ).filter(
     // A status and a job are there when somebody has them; the rest is exposed from zero on.
     ({ label }) => label !== 'job' && label !== 'status' && label !== 'method',
   ),
 )('$alert: $label $how $value of $metric is exposed', ({ metric, label, how, value }) => {
-  for (const each of how === '=~' ? value.split('|') : [value]) expect(page).toMatch(new RegExp(`^${metric}\\{[^}]*${label}="${each}"`, 'm'));
+  for (const each of how === '=~' ? value.split('|') : [value])
+    expect(page).toMatch(new RegExp(`^${metric}\\{[^}]*${label}="${each}"`, 'm'));
 });
 
 test('no alert is named twice, and each is explained with its next step in docs/operations.md', () => {

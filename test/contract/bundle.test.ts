@@ -8,14 +8,21 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 const BUNDLE_BYTES_MAX = 1_800_000;
 
 /** What may run in a workflow: ours from two folders, and the SDK with what it brings. */
-const ALLOWED = [/^\.\/workflows\//, /^\.\/domain\//, /^\.\/node_modules\/@temporalio\/(workflow|common)\//, /^\.\/node_modules\/(nexus-rpc|long|ms)\//];
+const ALLOWED = [
+  /^\.\/workflows\//,
+  /^\.\/domain\//,
+  /^\.\/node_modules\/@temporalio\/(workflow|common)\//,
+  /^\.\/node_modules\/(nexus-rpc|long|ms)\//,
+];
 
 const filesIn = (folder: string): string[] =>
   readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .map((name) => path.join(folder, name))
     .filter((name) => name.endsWith('.ts'));
 
-const modulesOf = (code: string): string[] => [...new Set([...code.matchAll(/"(\.\/[\w@./-]+\.(?:ts|js|mjs|cjs))"/g)].map(([, name = '']) => name))];
+const modulesOf = (code: string): string[] => [
+  ...new Set([...code.matchAll(/"(\.\/[\w@./-]+\.(?:ts|js|mjs|cjs))"/g)].map(([, name = '']) => name)),
+];
 
 test('only workflows, the pure domain and the SDK are bundled, within the size budget', async () => {
   const { codePath } = await testWorkflowBundle();
@@ -26,7 +33,9 @@ test('only workflows, the pure domain and the SDK are bundled, within the size b
 });
 
 test('activities are proxied in one file alone, which waits for canceled ones to end', () => {
-  const proxying = filesIn('workflows').filter((file) => /proxy(Local)?Activities/.test(readFileSync(path.join(ROOT, file), 'utf8')));
+  const proxying = filesIn('workflows').filter((file) =>
+    /proxy(Local)?Activities/.test(readFileSync(path.join(ROOT, file), 'utf8')),
+  );
   expect(proxying).toEqual(['workflows/activities.ts']);
   const source = readFileSync(path.join(ROOT, 'workflows/activities.ts'), 'utf8');
   expect(source.match(/proxy(Local)?Activities<Activities>\(\{ \.\.\.options, \.\.\.WAIT \}\)/g)).toHaveLength(2);
@@ -35,16 +44,27 @@ test('activities are proxied in one file alone, which waits for canceled ones to
 
 test('workflow types keep their names: running executions are found by them', () => {
   expect(new Set(Object.keys(workflows))).toEqual(
-    new Set(['otp', 'sandboxCollection', 'sandboxEvent', 'sandboxVerification', 'settlement', 'verification', 'webhookDelivery']),
+    new Set([
+      'otp',
+      'sandboxCollection',
+      'sandboxEvent',
+      'sandboxVerification',
+      'settlement',
+      'verification',
+      'webhookDelivery',
+    ]),
   );
 });
 
-const versionOf = (folder: string): string => JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')).version;
+const versionOf = (folder: string): string =>
+  JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')).version;
 
 test('all Temporal packages have one version, and histories one protobufjs', () => {
   const packages = readdirSync(path.join(ROOT, 'node_modules/@temporalio'));
   const versions = packages.map((name) => versionOf(`node_modules/@temporalio/${name}`));
   expect(new Set(versions)).toEqual(new Set(['1.24.0']));
   expect(versionOf('node_modules/protobufjs')).toMatch(/^8\./);
-  expect(packages.filter((name) => existsSync(path.join(ROOT, 'node_modules/@temporalio', name, 'node_modules/protobufjs')))).toEqual([]);
+  expect(
+    packages.filter((name) => existsSync(path.join(ROOT, 'node_modules/@temporalio', name, 'node_modules/protobufjs'))),
+  ).toEqual([]);
 });

@@ -32,10 +32,20 @@ const COPIED =
 
 test('the services that its head speaks of are there, and each depends on services and configs that are', () => {
   expect(SERVICES.map(([name]) => name)).toEqual(
-    expect.arrayContaining(['postgres', 'temporal', 'temporal-ui', 'api', 'worker', 'migrate', 'sandbox-api', 'sandbox-worker']),
+    expect.arrayContaining([
+      'postgres',
+      'temporal',
+      'temporal-ui',
+      'api',
+      'worker',
+      'migrate',
+      'sandbox-api',
+      'sandbox-worker',
+    ]),
   );
   for (const [name, { depends_on, configs }] of SERVICES) {
-    for (const needed of Object.keys(depends_on)) expect(COMPOSE.services, `${name} needs ${needed}`).toHaveProperty([needed]);
+    for (const needed of Object.keys(depends_on))
+      expect(COMPOSE.services, `${name} needs ${needed}`).toHaveProperty([needed]);
     for (const { source } of configs) expect(COMPOSE.configs, `${name} needs ${source}`).toHaveProperty([source]);
   }
 });
@@ -54,7 +64,10 @@ test('nothing is published beyond this machine, and neither database nor Tempora
 });
 
 test('every secret is required, and none is written down', () => {
-  const variables = [...SOURCE.matchAll(/(?<!\$)\$\{([A-Z_]+)([^}]*)\}/g)].map(([, name = '', rule = '']) => ({ name, rule }));
+  const variables = [...SOURCE.matchAll(/(?<!\$)\$\{([A-Z_]+)([^}]*)\}/g)].map(([, name = '', rule = '']) => ({
+    name,
+    rule,
+  }));
   const secret = /PASSWORD|PWD|SECRET|KEY|PEPPER/;
   const secrets = variables.filter(({ name }) => secret.test(name));
   expect(new Set(secrets.map(({ name }) => name)).size).toBeGreaterThanOrEqual(9);
@@ -68,7 +81,9 @@ test('every secret is required, and none is written down', () => {
 test('the posture is remote, and the sandbox starts only when it is asked for', () => {
   for (const [name, { environment, profiles }] of OWN) {
     const runtime = environment['RUNTIME_ENVIRONMENT'];
-    expect([name, runtime, profiles]).toEqual(name.startsWith('sandbox-') ? [name, 'local-sandbox', ['sandbox']] : [name, 'remote-sandbox', []]);
+    expect([name, runtime, profiles]).toEqual(
+      name.startsWith('sandbox-') ? [name, 'local-sandbox', ['sandbox']] : [name, 'remote-sandbox', []],
+    );
   }
 });
 
@@ -86,7 +101,8 @@ test('every path that the image copies exists, and what each service runs is amo
   for (const [name, { command }] of OWN)
     for (const script of command.filter((word) => word.endsWith('.ts')))
       expect(
-        COPIED.some((copied) => script === copied || script.startsWith(`${copied}/`)) && existsSync(path.join(repositoryRoot, script)),
+        COPIED.some((copied) => script === copied || script.startsWith(`${copied}/`)) &&
+          existsSync(path.join(repositoryRoot, script)),
         `${name}: ${script}`,
       ).toBe(true);
 });

@@ -8,8 +8,17 @@ import { ERROR_CODES } from '../../domain/error.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 
 const Content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
-const Answer = z.looseObject({ description: z.string(), content: Content.optional(), headers: z.record(z.string(), z.unknown()).optional() });
-const Parameter = z.looseObject({ in: z.enum(['path', 'query', 'header']), name: z.string(), required: z.boolean().optional(), schema: z.looseObject({}) });
+const Answer = z.looseObject({
+  description: z.string(),
+  content: Content.optional(),
+  headers: z.record(z.string(), z.unknown()).optional(),
+});
+const Parameter = z.looseObject({
+  in: z.enum(['path', 'query', 'header']),
+  name: z.string(),
+  required: z.boolean().optional(),
+  schema: z.looseObject({}),
+});
 const Described = z.looseObject({
   operationId: z.string().optional(),
   summary: z.string().optional(),
@@ -26,7 +35,11 @@ const Document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), Described)),
   components: z.looseObject({ schemas: z.record(z.string(), z.looseObject({})) }),
 });
-type Named = { readonly name: string; readonly described: z.infer<typeof Described>; readonly operation: Operation | undefined };
+type Named = {
+  readonly name: string;
+  readonly described: z.infer<typeof Described>;
+  readonly operation: Operation | undefined;
+};
 
 /** Requests and answers that the specification names; the consumer's recipients need another name than the partner's. */
 const SPECIFICATION: Record<string, readonly [request: string | null, answer: string | null]> = {
@@ -71,22 +84,29 @@ beforeAll(async () => {
   const nameOf = (method: string, path: string) => `${method.toUpperCase()} ${path}`;
   const declared = new Map(operations.map((operation) => [nameOf(operation.method, operation.path), operation]));
   all = Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({ name: nameOf(method, path), described: operation, operation: declared.get(nameOf(method, path)) })),
+    Object.entries(item).map(([method, operation]) => ({
+      name: nameOf(method, path),
+      described: operation,
+      operation: declared.get(nameOf(method, path)),
+    })),
   );
 });
 
 /** The names of the operations that break a rule; a test expects none. */
-const breaking = (rule: (named: Named) => boolean): string[] => all.filter((named) => !rule(named)).map(({ name }) => name);
+const breaking = (rule: (named: Named) => boolean): string[] =>
+  all.filter((named) => !rule(named)).map(({ name }) => name);
 const componentOf = (content: z.infer<typeof Content> | undefined): string | undefined =>
   content?.['application/json']?.schema?.$ref?.replace('#/components/schemas/', '');
-const successOf = ({ described }: Named) => Object.entries(described.responses).filter(([status]) => status.startsWith('2'));
+const successOf = ({ described }: Named) =>
+  Object.entries(described.responses).filter(([status]) => status.startsWith('2'));
 
 /** Every schema below this value, references followed. */
 function schemasUnder(value: unknown, seen = new Set<unknown>()): Record<string, unknown>[] {
   if (typeof value !== 'object' || value === null || seen.has(value)) return [];
   seen.add(value);
   const { $ref } = z.looseObject({ $ref: z.string().optional() }).catch({}).parse(value);
-  const target = $ref === undefined ? undefined : document.components.schemas[$ref.replace('#/components/schemas/', '')];
+  const target =
+    $ref === undefined ? undefined : document.components.schemas[$ref.replace('#/components/schemas/', '')];
   return [{ ...value }, ...Object.values({ ...value, target }).flatMap((child) => schemasUnder(child, seen))];
 }
 
@@ -106,7 +126,9 @@ describe('the document', () => {
 
   test('describes every route, and nothing that is none', () => {
     expect(operations.length).toBeGreaterThan(0);
-    expect(new Set(all.map(({ name }) => name))).toEqual(new Set(operations.map(({ method, path }) => `${method} ${path}`)));
+    expect(new Set(all.map(({ name }) => name))).toEqual(
+      new Set(operations.map(({ method, path }) => `${method} ${path}`)),
+    );
   });
 
   test('is the same each time it is made', async () => {
@@ -115,7 +137,9 @@ describe('the document', () => {
 
   test("has FastAPI's HTTPValidationError, exactly", () => {
     expect(document.components.schemas['HTTPValidationError']).toEqual({
-      properties: { detail: { items: { $ref: '#/components/schemas/ValidationError' }, type: 'array', title: 'Detail' } },
+      properties: {
+        detail: { items: { $ref: '#/components/schemas/ValidationError' }, type: 'array', title: 'Detail' },
+      },
       type: 'object',
       title: 'HTTPValidationError',
     });
@@ -129,7 +153,11 @@ describe('the document', () => {
       required: ['loc', 'msg', 'type'],
       title: 'ValidationError',
     });
-    expect(HTTPValidationError.safeParse({ detail: [{ loc: ['body', 'signers', 0], msg: 'Field required', type: 'missing' }] }).success).toBe(true);
+    expect(
+      HTTPValidationError.safeParse({
+        detail: [{ loc: ['body', 'signers', 0], msg: 'Field required', type: 'missing' }],
+      }).success,
+    ).toBe(true);
   });
 
   test('names every code of the closed list', () => {
@@ -155,10 +183,16 @@ describe('every operation', () => {
     const Options = z.looseObject({ anyOf: z.array(z.looseObject({})).default([]), type: z.unknown().optional() });
     const isTold = (schema: Record<string, unknown>): boolean => {
       const { anyOf, type } = Options.parse(schema);
-      return TOLD.some((word) => word in schema) || COMPOSED.includes(String(type)) || anyOf.some((option) => option['type'] !== 'null' && isTold(option));
+      return (
+        TOLD.some((word) => word in schema) ||
+        COMPOSED.includes(String(type)) ||
+        anyOf.some((option) => option['type'] !== 'null' && isTold(option))
+      );
     };
     const untold = Object.entries(document.components.schemas).flatMap(([name, schema]) => {
-      const { properties } = z.looseObject({ properties: z.record(z.string(), z.looseObject({})).default({}) }).parse(schema);
+      const { properties } = z
+        .looseObject({ properties: z.record(z.string(), z.looseObject({})).default({}) })
+        .parse(schema);
       // FastAPI's own two are exactly as they are.
       return 'example' in schema || name === 'ValidationError'
         ? []
@@ -169,10 +203,14 @@ describe('every operation', () => {
 
   test('has one success, described, with a schema where it has a body', () => {
     expect(breaking((named) => successOf(named).length === 1)).toEqual([]);
-    const isDescribed = (named: Named) => successOf(named).every(([, answer]) => answer.description !== '' && answer.description !== 'Default Response');
+    const isDescribed = (named: Named) =>
+      successOf(named).every(([, answer]) => answer.description !== '' && answer.description !== 'Default Response');
     expect(breaking(isDescribed)).toEqual([]);
     const hasSchema = (named: Named) =>
-      successOf(named).every(([status, { content }]) => status === '204' || Object.values(content ?? {}).some(({ schema }) => schema !== undefined));
+      successOf(named).every(
+        ([status, { content }]) =>
+          status === '204' || Object.values(content ?? {}).some(({ schema }) => schema !== undefined),
+      );
     expect(breaking(hasSchema)).toEqual([]);
   });
 
@@ -181,8 +219,16 @@ describe('every operation', () => {
     expect(named.length).toBeGreaterThan(0);
     for (const operation of named) {
       const [request, answer] = SPECIFICATION[operation.name] ?? [];
-      if (request !== null) expect([operation.name, componentOf(operation.described.requestBody?.content)]).toEqual([operation.name, request]);
-      if (answer !== null) expect([operation.name, ...successOf(operation).map(([, { content }]) => componentOf(content))]).toEqual([operation.name, answer]);
+      if (request !== null)
+        expect([operation.name, componentOf(operation.described.requestBody?.content)]).toEqual([
+          operation.name,
+          request,
+        ]);
+      if (answer !== null)
+        expect([operation.name, ...successOf(operation).map(([, { content }]) => componentOf(content))]).toEqual([
+          operation.name,
+          answer,
+        ]);
     }
   });
 
@@ -190,33 +236,57 @@ describe('every operation', () => {
     const namesIn = (path: string) => [...path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name);
     const documented = ({ described }: Named) => described.parameters.filter((parameter) => parameter.in === 'path');
     expect(breaking((named) => documented(named).every(({ required }) => required === true))).toEqual([]);
-    expect(breaking((named) => namesIn(named.name).every((name) => documented(named).some((parameter) => parameter.name === name)))).toEqual([]);
+    expect(
+      breaking((named) =>
+        namesIn(named.name).every((name) => documented(named).some((parameter) => parameter.name === name)),
+      ),
+    ).toEqual([]);
   });
 
   test('has its query parameters and headers, in the spelling of the specification', () => {
     const shapeOf = (schema: unknown) => (schema instanceof z.ZodObject ? Object.keys(schema.shape) : []);
-    const documented = ({ described }: Named, place: string) => described.parameters.filter((parameter) => parameter.in === place).map(({ name }) => name);
-    expect(breaking((named) => shapeOf(named.operation?.schema.querystring).every((name) => documented(named, 'query').includes(name)))).toEqual([]);
+    const documented = ({ described }: Named, place: string) =>
+      described.parameters.filter((parameter) => parameter.in === place).map(({ name }) => name);
+    expect(
+      breaking((named) =>
+        shapeOf(named.operation?.schema.querystring).every((name) => documented(named, 'query').includes(name)),
+      ),
+    ).toEqual([]);
     const headers = (named: Named) => documented(named, 'header').map((name) => name.toLowerCase());
-    expect(breaking((named) => shapeOf(named.operation?.schema.headers).every((name) => headers(named).includes(name)))).toEqual([]);
+    expect(
+      breaking((named) => shapeOf(named.operation?.schema.headers).every((name) => headers(named).includes(name))),
+    ).toEqual([]);
     const spelled = new Set(all.flatMap((named) => documented(named, 'header')));
-    expect([...spelled].filter((name) => name !== 'authorization' && !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name))).toEqual([]);
+    expect(
+      [...spelled].filter((name) => name !== 'authorization' && !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name)),
+    ).toEqual([]);
     expect(spelled).toContain('Idempotency-Key');
   });
 
   test('with input tells of 422, and of no other shape for it', () => {
     const takesInput = ({ operation }: Named) =>
-      [operation?.schema.body, operation?.schema.params, operation?.schema.querystring, operation?.schema.headers].some((part) => part !== undefined);
+      [operation?.schema.body, operation?.schema.params, operation?.schema.querystring, operation?.schema.headers].some(
+        (part) => part !== undefined,
+      );
     const told = ({ described }: Named) => componentOf(described.responses['422']?.content);
     expect(breaking((named) => told(named) === (takesInput(named) ? 'HTTPValidationError' : undefined))).toEqual([]);
   });
 
   test('tells of its other refusals as problems, by code', () => {
-    const refusals = ({ described }: Named) => Object.entries(described.responses).filter(([status]) => /^[45]/.test(status) && status !== '422');
-    const isProblem = (answer: z.infer<typeof Answer>) => answer.content?.['application/problem+json']?.schema?.$ref === '#/components/schemas/Problem';
-    expect(breaking((named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => isProblem(answer)))).toEqual([]);
-    const hasCode = (answer: z.infer<typeof Answer>) => ERROR_CODES.some((code) => answer.description.includes(`\`${code}\``));
-    expect(breaking((named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => hasCode(answer)))).toEqual([]);
+    const refusals = ({ described }: Named) =>
+      Object.entries(described.responses).filter(([status]) => /^[45]/.test(status) && status !== '422');
+    const isProblem = (answer: z.infer<typeof Answer>) =>
+      answer.content?.['application/problem+json']?.schema?.$ref === '#/components/schemas/Problem';
+    expect(
+      breaking(
+        (named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => isProblem(answer)),
+      ),
+    ).toEqual([]);
+    const hasCode = (answer: z.infer<typeof Answer>) =>
+      ERROR_CODES.some((code) => answer.description.includes(`\`${code}\``));
+    expect(
+      breaking((named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => hasCode(answer))),
+    ).toEqual([]);
   });
 
   test('tells of the credential that it declares, and how its absence is answered', () => {
@@ -228,17 +298,26 @@ describe('every operation', () => {
       none: undefined,
     };
     const declared = ({ operation }: Named) => operation && security[operation.access.auth];
-    expect(breaking((named) => JSON.stringify(named.described.security) === JSON.stringify(declared(named)))).toEqual([]);
-    expect(breaking((named) => named.operation?.access.auth === 'none' || named.described.responses['401'] !== undefined)).toEqual([]);
+    expect(breaking((named) => JSON.stringify(named.described.security) === JSON.stringify(declared(named)))).toEqual(
+      [],
+    );
+    expect(
+      breaking((named) => named.operation?.access.auth === 'none' || named.described.responses['401'] !== undefined),
+    ).toEqual([]);
   });
 
   test('answers with X-Request-ID, whatever the answer is', () => {
-    expect(breaking(({ described }) => Object.values(described.responses).every((answer) => answer.headers?.['X-Request-ID'] !== undefined))).toEqual([]);
+    expect(
+      breaking(({ described }) =>
+        Object.values(described.responses).every((answer) => answer.headers?.['X-Request-ID'] !== undefined),
+      ),
+    ).toEqual([]);
   });
 
   test('takes closed bodies and gives open ones', () => {
     const bodies = ({ described }: Named) => Object.values(described.requestBody?.content ?? {});
-    const isClosed = (schema: Record<string, unknown>) => schema['type'] !== 'object' || 'propertyNames' in schema || schema['additionalProperties'] === false;
+    const isClosed = (schema: Record<string, unknown>) =>
+      schema['type'] !== 'object' || 'propertyNames' in schema || schema['additionalProperties'] === false;
     const fromPartner = (named: Named) => named.operation?.access.auth !== 'signature';
     expect(
       breaking(
@@ -249,7 +328,10 @@ describe('every operation', () => {
             .every(isClosed),
       ),
     ).toEqual([]);
-    const answers = (named: Named) => successOf(named).flatMap(([, { content }]) => Object.values(content ?? {}).flatMap(({ schema }) => schemasUnder(schema)));
+    const answers = (named: Named) =>
+      successOf(named).flatMap(([, { content }]) =>
+        Object.values(content ?? {}).flatMap(({ schema }) => schemasUnder(schema)),
+      );
     expect(breaking((named) => answers(named).every((schema) => schema['additionalProperties'] !== false))).toEqual([]);
   });
 });

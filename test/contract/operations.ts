@@ -18,7 +18,8 @@ export type OperationRow = {
 /** Entries leave this list when their operation is built; none is ever added. */
 export const NOT_YET: readonly string[] = [];
 
-export const nameOf = ({ method, path: route }: { readonly method: string; readonly path: string }): string => `${method} ${route}`;
+export const nameOf = ({ method, path: route }: { readonly method: string; readonly path: string }): string =>
+  `${method} ${route}`;
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const AUTHS = ['api_key', 'optional_api_key', 'signature', 'session', 'none'] as const;
@@ -31,14 +32,19 @@ const oneOf = <Value extends string>(values: readonly Value[], text: string): Va
 };
 
 /** `read for itself; full for another` asks for `read` of everyone. */
-const leastScope = (text: string): Scope | undefined => (text === '' ? undefined : oneOf(SCOPES, text.split(' ')[0] ?? ''));
+const leastScope = (text: string): Scope | undefined =>
+  text === '' ? undefined : oneOf(SCOPES, text.split(' ')[0] ?? '');
 
-export const OPERATIONS: readonly OperationRow[] = readFileSync(path.join(import.meta.dirname, 'operations.csv'), 'utf8')
+export const OPERATIONS: readonly OperationRow[] = readFileSync(
+  path.join(import.meta.dirname, 'operations.csv'),
+  'utf8',
+)
   .trim()
   .split('\n')
   .slice(1)
   .map((line) => {
-    const [method = '', route = '', auth = '', scope = '', success = '', remote = '', idempotencyKey = ''] = line.split(',');
+    const [method = '', route = '', auth = '', scope = '', success = '', remote = '', idempotencyKey = ''] =
+      line.split(',');
     return {
       method: oneOf(METHODS, method),
       path: route,

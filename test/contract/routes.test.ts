@@ -61,7 +61,9 @@ describe.each(BUILT.map((row) => [nameOf(row), row] as const))('%s', (_name, row
   test('declares what it answers in a remote runtime', () => {
     const { remote = 'same' } = declaredOf(row).access;
     // Which events are refused remotely depends on the event, so that its handler decides.
-    expect(remote === 'same' ? 'same' : `${STATUS_OF[remote]} ${remote}`).toBe(row.remote.endsWith('for disputes') ? 'same' : row.remote);
+    expect(remote === 'same' ? 'same' : `${STATUS_OF[remote]} ${remote}`).toBe(
+      row.remote.endsWith('for disputes') ? 'same' : row.remote,
+    );
   });
 
   test('declares the success that the interface names, and no other', () => {

@@ -9,7 +9,10 @@ import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/par
 import { startStack, type TestStack } from '../support/stack.ts';
 
 const PAGE = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
-const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([, what = '', query = '']) => ({ what, query }));
+const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([, what = '', query = '']) => ({
+  what,
+  query,
+}));
 
 let stack: TestStack;
 let caller: Caller;
@@ -17,7 +20,9 @@ const ids = { unpaid: '', held: '', declined: '', unknown: '' };
 
 async function settle(status: string, given: { name?: string; body?: Record<string, unknown> } = {}): Promise<string> {
   const recipientId = await createRecipient(stack, caller, given.name === undefined ? {} : { name: given.name });
-  const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, given.body), { 'idempotency-key': crypto.randomUUID() });
+  const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, given.body), {
+    'idempotency-key': crypto.randomUUID(),
+  });
   const id: string = jsonOf(answer).settlement_id;
   await untilStatus(stack, caller, id, status);
   return id;
@@ -39,14 +44,21 @@ const FINDS: Record<string, () => string> = {
 beforeAll(async () => {
   stack = await startStack();
   caller = await stack.api.createCaller();
-  await stack.api.call(caller, 'POST', '/v1/webhooks', { url: 'http://127.0.0.1:9999/', event_types: ['settlement.failed'] });
+  await stack.api.call(caller, 'POST', '/v1/webhooks', {
+    url: 'http://127.0.0.1:9999/',
+    event_types: ['settlement.failed'],
+  });
   ids.unpaid = await settle('awaiting_funds', { body: { card_token: 'tok_manual' } });
   ids.held = await settle('compliance_hold', { body: { amount: '1000.00' } });
   ids.declined = await settle('failed', { body: { card_token: 'tok_declined' } });
   ids.unknown = await settle('paying_out', { name: 'PAYOUT PENDING' });
   await stack.api.call(caller, 'POST', `/v2/test-helpers/settlements/${ids.unknown}/advance`, {});
   const args = [{ settlementId: 'stl_none', orgId: 'none' }];
-  await stack.temporal.workflow.start('settlement', { workflowId: settlementWorkflowId('stl_none'), taskQueue: TASK_QUEUE, args });
+  await stack.temporal.workflow.start('settlement', {
+    workflowId: settlementWorkflowId('stl_none'),
+    taskQueue: TASK_QUEUE,
+    args,
+  });
 }, 120_000);
 afterAll(() => stack.close());
 

@@ -4,7 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
-import { type CertificateRow, findCertificate, insertCertificate, listCertificateFacts, listPostings } from '../../db/queries/certificate.ts';
+import {
+  type CertificateRow,
+  findCertificate,
+  insertCertificate,
+  listCertificateFacts,
+  listPostings,
+} from '../../db/queries/certificate.ts';
 import { evidence, organizations, postings } from '../../db/schema/index.ts';
 import { certificateId } from '../../domain/certificate.ts';
 import type { Settlement } from '../../domain/settlement.ts';
@@ -29,15 +35,29 @@ afterAll(async () => {
 async function insertOrganization(): Promise<string> {
   const orgId = newId();
   const environment = 'local sandbox';
-  await connection.db
-    .insert(organizations)
-    .values({ orgId, kind: 'partner', name: 'Acme', country: 'JM', contactEmail: 'dev@acme.example', environment, createdAt: new Date() });
+  await connection.db.insert(organizations).values({
+    orgId,
+    kind: 'partner',
+    name: 'Acme',
+    country: 'JM',
+    contactEmail: 'dev@acme.example',
+    environment,
+    createdAt: new Date(),
+  });
   return orgId;
 }
 
 /** A row as it would be stored; its bytes mean nothing to the database. */
 function rowOf({ orgId, settlementId }: Settlement, sha256 = randomBytes(32)): CertificateRow {
-  return { certId: certificateId(sha256.toString('hex')), orgId, settlementId, content: randomBytes(64), sha256, signature: 'a..b', issuedAt: new Date() };
+  return {
+    certId: certificateId(sha256.toString('hex')),
+    orgId,
+    settlementId,
+    content: randomBytes(64),
+    sha256,
+    signature: 'a..b',
+    issuedAt: new Date(),
+  };
 }
 
 const insert = (row: CertificateRow) => connection.db.transaction((tx) => insertCertificate(tx, row));
@@ -48,7 +68,11 @@ describe('what the database refuses', () => {
     ['DELETE FROM certificates', 'one by one'],
     ['TRUNCATE certificates', 'all at once'],
   ])('%s, %s: a certificate is permanent', async (statement) => {
-    const { settlement, certId } = await insertCertifiedSettlement(connection.db, certifier, await insertOrganization());
+    const { settlement, certId } = await insertCertifiedSettlement(
+      connection.db,
+      certifier,
+      await insertOrganization(),
+    );
     const before = await findCertificate(connection.db, settlement.orgId, certId);
     await expect(connection.pool.query(statement)).rejects.toThrow('rows of certificates are permanent');
     expect(await findCertificate(connection.db, settlement.orgId, certId)).toEqual(before);
@@ -56,7 +80,10 @@ describe('what the database refuses', () => {
 
   test('a certificate under an id that names another settlement: the error is loud and nothing is stored', async () => {
     const orgId = await insertOrganization();
-    const [one, other] = [await insertSettledSettlement(connection.db, orgId), await insertSettledSettlement(connection.db, orgId)];
+    const [one, other] = [
+      await insertSettledSettlement(connection.db, orgId),
+      await insertSettledSettlement(connection.db, orgId),
+    ];
     const row = rowOf(one);
     await insert(row);
     await expect(insert({ ...row, settlementId: other.settlementId })).rejects.toThrow('has the id of another one');
@@ -97,10 +124,22 @@ describe('the facts of a certificate', () => {
       [5, 'paying_out', 'settled'],
     ]);
     expect(facts.evidence).toEqual([
-      { evidenceId: facts.transitions[2]?.evidenceId, kind: 'collection_succeeded', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
-      { evidenceId: facts.transitions[4]?.evidenceId, kind: 'payout_confirmed', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      {
+        evidenceId: facts.transitions[2]?.evidenceId,
+        kind: 'collection_succeeded',
+        sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
+      {
+        evidenceId: facts.transitions[4]?.evidenceId,
+        kind: 'payout_confirmed',
+        sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
     ]);
-    expect([...new Set(facts.postings.map(({ step }) => step))]).toEqual([`collection:${facts.transitions[2]?.evidenceId}`, 'paying_out', 'settled']);
+    expect([...new Set(facts.postings.map(({ step }) => step))]).toEqual([
+      `collection:${facts.transitions[2]?.evidenceId}`,
+      'paying_out',
+      'settled',
+    ]);
     expect(facts.postings.slice(-2)).toEqual([
       { step: 'settled', account: 'fx_position', currency: 'JMD', amountMinor: settlement.destinationAmountMinor },
       { step: 'settled', account: 'payout_paid', currency: 'JMD', amountMinor: -settlement.destinationAmountMinor },
@@ -133,24 +172,43 @@ describe('the facts of a certificate', () => {
     const at = new Date();
     const amounts = [1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n, 10n, 11n, -66n];
     const set = (step: string) =>
-      amounts.map((amountMinor, line) => ({ settlementId, step, line, account: 'refund_due' as const, currency: 'USD' as const, amountMinor, at }));
+      amounts.map((amountMinor, line) => ({
+        settlementId,
+        step,
+        line,
+        account: 'refund_due' as const,
+        currency: 'USD' as const,
+        amountMinor,
+        at,
+      }));
     // A dictionary ignores case and punctuation at first; bytes do not.
     await connection.pool.query('ALTER TABLE postings ALTER COLUMN step TYPE text COLLATE "en-x-icu"');
-    for (const step of ['settled_b', 'settledA', 'settled:c']) await connection.db.insert(postings).values(set(step).reverse());
+    for (const step of ['settled_b', 'settledA', 'settled:c'])
+      await connection.db.insert(postings).values(set(step).reverse());
     const listed = await listPostings(connection.db, settlementId);
-    expect([...new Set(listed.map(({ step }) => step))].slice(-4)).toEqual(['settled', 'settled:c', 'settledA', 'settled_b']);
+    expect([...new Set(listed.map(({ step }) => step))].slice(-4)).toEqual([
+      'settled',
+      'settled:c',
+      'settledA',
+      'settled_b',
+    ]);
     expect(listed.slice(-amounts.length).map(({ amountMinor }) => amountMinor)).toEqual(amounts);
   });
 
   test('are of one settlement alone', async () => {
     const orgId = await insertOrganization();
-    const [one, other] = [await insertSettledSettlement(connection.db, orgId), await insertSettledSettlement(connection.db, orgId)];
+    const [one, other] = [
+      await insertSettledSettlement(connection.db, orgId),
+      await insertSettledSettlement(connection.db, orgId),
+    ];
     const [ofOne, ofOther] = await Promise.all(
       [one, other].map(({ settlementId }) => connection.db.transaction((tx) => listCertificateFacts(tx, settlementId))),
     );
     expect(ofOne?.transitions).toHaveLength(5);
     expect(ofOne?.postings).toEqual(ofOther?.postings.map((posting) => ({ ...posting, step: expect.any(String) })));
-    expect(ofOne?.evidence.map(({ evidenceId }) => evidenceId)).not.toEqual(ofOther?.evidence.map(({ evidenceId }) => evidenceId));
+    expect(ofOne?.evidence.map(({ evidenceId }) => evidenceId)).not.toEqual(
+      ofOther?.evidence.map(({ evidenceId }) => evidenceId),
+    );
   });
 });
 

@@ -41,19 +41,26 @@ async function inOrder(settlementId: string, tasks: readonly (() => PromiseLike<
   }
 }
 
-const pay = (id: string, amount = 25_000) => sendBankledger(api, bankledgerBody(id, { amount_reconciled: amount })).then((answer) => jsonOf(answer).matched);
+const pay = (id: string, amount = 25_000) =>
+  sendBankledger(api, bankledgerBody(id, { amount_reconciled: amount })).then((answer) => jsonOf(answer).matched);
 const cancel = (id: string) => api.call(caller, 'POST', `/v2/settle/${id}/cancel`).then((answer) => answer.statusCode);
-const advance = (id: string, by: string) => api.call(caller, 'POST', `/v2/test-helpers/settlements/${id}/advance`, { by }).then((answer) => answer.statusCode);
-const review = (id: string, nowMs?: number) => steps.activities.reviewFunding(steps.step(id, nowMs)).then(({ status }) => status);
-const endOf = async (id: string): Promise<number> => (await steps.stored(id)).expiresAt?.getTime() ?? expect.fail('no wait');
+const advance = (id: string, by: string) =>
+  api.call(caller, 'POST', `/v2/test-helpers/settlements/${id}/advance`, { by }).then((answer) => answer.statusCode);
+const review = (id: string, nowMs?: number) =>
+  steps.activities.reviewFunding(steps.step(id, nowMs)).then(({ status }) => status);
+const endOf = async (id: string): Promise<number> =>
+  (await steps.stored(id)).expiresAt?.getTime() ?? expect.fail('no wait');
 const exceptionsOf = async (id: string) => (await steps.read(id)).exceptions.map(({ type }: { type: string }) => type);
 
 /** Nothing is left to fold, and every account but the bank's, the fees' and what is due back is empty. */
 async function expectSettledBooks(id: string, dueBackMinor: bigint): Promise<void> {
   const { db } = api.connection;
-  expect((await db.select().from(evidence).where(eq(evidence.settlementId, id))).filter(({ pending }) => pending)).toEqual([]);
+  expect(
+    (await db.select().from(evidence).where(eq(evidence.settlementId, id))).filter(({ pending }) => pending),
+  ).toEqual([]);
   const booked = await db.select().from(postings).where(eq(postings.settlementId, id));
-  const balanceOf = (account: string) => booked.filter((posting) => posting.account === account).reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
+  const balanceOf = (account: string) =>
+    booked.filter((posting) => posting.account === account).reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
   expect([balanceOf('settlement_funds'), balanceOf('refund_due')]).toEqual([0n, -dueBackMinor]);
 }
 
@@ -97,14 +104,19 @@ describe('a cancellation that meets evidence', () => {
 
   test('a part of the amount first: 200, and both the part and what comes later are due back', async () => {
     const id = await steps.waiting(BY_WIRE);
-    expect(await inOrder(id, [() => pay(id, 10_000), () => cancel(id), () => pay(id, 15_000)])).toEqual([true, 200, true]);
+    expect(await inOrder(id, [() => pay(id, 10_000), () => cancel(id), () => pay(id, 15_000)])).toEqual([
+      true,
+      200,
+      true,
+    ]);
     expect((await steps.read(id)).status).toBe('canceled');
     await expectSettledBooks(id, 25_000n);
   });
 
   test('a return first: 409, and it fails', async () => {
     const id = await steps.waiting(BY_WIRE);
-    const returned = () => sendBankledger(api, bankledgerBody(id, {}, 'returned')).then((answer) => jsonOf(answer).matched);
+    const returned = () =>
+      sendBankledger(api, bankledgerBody(id, {}, 'returned')).then((answer) => jsonOf(answer).matched);
     expect(await inOrder(id, [returned, () => cancel(id)])).toEqual([true, 409]);
     expect(await review(id)).toBe('failed');
   });
@@ -144,7 +156,10 @@ describe('two payments that meet', () => {
     const returnedFirst = await steps.waiting(BY_WIRE);
     await inOrder(returnedFirst, [() => returned(returnedFirst), () => pay(returnedFirst)]);
     await review(returnedFirst);
-    expect([(await steps.stored(returnedFirst)).status, await exceptionsOf(returnedFirst)]).toEqual(['failed', ['late_evidence']]);
+    expect([(await steps.stored(returnedFirst)).status, await exceptionsOf(returnedFirst)]).toEqual([
+      'failed',
+      ['late_evidence'],
+    ]);
     await expectSettledBooks(returnedFirst, 25_000n);
   });
 });

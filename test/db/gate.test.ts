@@ -2,7 +2,12 @@ import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
-import { approveGateEvidence, listGateEvidence, recordGateEvidence, revokeGateEvidence } from '../../db/queries/gate.ts';
+import {
+  approveGateEvidence,
+  listGateEvidence,
+  recordGateEvidence,
+  revokeGateEvidence,
+} from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import { digestTables, raceBehind } from '../support/database.ts';
@@ -46,15 +51,20 @@ const approve = (evidenceId: string, operator: string, minutes = 1, environment:
 const revoke = (evidenceId: string, operator: string, environment: typeof HERE | 'production' = HERE) =>
   connection.db.transaction((tx) => revokeGateEvidence(tx, environment, evidenceId, act(operator, 2)));
 const auditOf = async (evidenceId: string) =>
-  (await connection.db.select().from(auditEntries).where(sql`object_id = ${evidenceId}`)).map(({ auditId: _id, ...entry }) => entry);
-const read = async (evidenceId: string) => (await listGateEvidence(connection.db, HERE)).find((item) => item.evidenceId === evidenceId);
+  (await connection.db.select().from(auditEntries).where(sql`object_id = ${evidenceId}`)).map(
+    ({ auditId: _id, ...entry }) => entry,
+  );
+const read = async (evidenceId: string) =>
+  (await listGateEvidence(connection.db, HERE)).find((item) => item.evidenceId === evidenceId);
 
 /** The act is refused in this way and leaves every table as it was. */
 async function refused(state: string, run: () => Promise<unknown>): Promise<void> {
   const before = await digestTables(connection.pool);
   const error = await run().catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(DomainError);
-  expect(error).toMatchObject(state === 'not_found' ? { code: 'not_found' } : { code: 'state_conflict', extras: { current_state: state } });
+  expect(error).toMatchObject(
+    state === 'not_found' ? { code: 'not_found' } : { code: 'state_conflict', extras: { current_state: state } },
+  );
   expect(await digestTables(connection.pool)).toEqual(before);
 }
 
@@ -91,8 +101,12 @@ describe('an act without its audit entry', () => {
 
   test('is not done: neither record, approve nor revoke', async () => {
     const evidenceId = await record();
-    await connection.db.execute(`CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`);
-    await connection.db.execute('CREATE TRIGGER broken BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION break_it()');
+    await connection.db.execute(
+      `CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`,
+    );
+    await connection.db.execute(
+      'CREATE TRIGGER broken BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION break_it()',
+    );
     const before = await digestTables(connection.pool);
     await expect(record()).rejects.toThrow();
     await expect(approve(evidenceId, 'bo')).rejects.toThrow();
@@ -104,8 +118,14 @@ describe('an act without its audit entry', () => {
 describe('the database refuses', () => {
   test.each([
     ['to change what was recorded', `UPDATE launch_gate_evidence SET expires_at = expires_at + interval '1 year'`],
-    ['to change it together with a revocation', `UPDATE launch_gate_evidence SET corridor = 'CA-JM', revoked_at = now(), revoked_by = 'x'`],
-    ['to take a revocation back', 'UPDATE launch_gate_evidence SET revoked_at = NULL, revoked_by = NULL WHERE revoked_at IS NOT NULL'],
+    [
+      'to change it together with a revocation',
+      `UPDATE launch_gate_evidence SET corridor = 'CA-JM', revoked_at = now(), revoked_by = 'x'`,
+    ],
+    [
+      'to take a revocation back',
+      'UPDATE launch_gate_evidence SET revoked_at = NULL, revoked_by = NULL WHERE revoked_at IS NOT NULL',
+    ],
     ['to move a revocation', `UPDATE launch_gate_evidence SET revoked_at = now() WHERE revoked_at IS NOT NULL`],
     ['a revocation by nobody', `UPDATE launch_gate_evidence SET revoked_at = now() WHERE revoked_at IS NULL`],
     ['to delete evidence', 'DELETE FROM launch_gate_evidence'],
@@ -114,8 +134,14 @@ describe('the database refuses', () => {
     ['to delete an approval', 'DELETE FROM launch_gate_approvals'],
     ['to change the audit', `UPDATE audit_entries SET note = ''`],
     ['to delete from the audit', 'DELETE FROM audit_entries'],
-    ['an operator under a second spelling', `INSERT INTO launch_gate_approvals SELECT evidence_id, 'Ana', now() FROM launch_gate_evidence`],
-    ['a nameless operator', `INSERT INTO launch_gate_approvals SELECT evidence_id, '', now() FROM launch_gate_evidence`],
+    [
+      'an operator under a second spelling',
+      `INSERT INTO launch_gate_approvals SELECT evidence_id, 'Ana', now() FROM launch_gate_evidence`,
+    ],
+    [
+      'a nameless operator',
+      `INSERT INTO launch_gate_approvals SELECT evidence_id, '', now() FROM launch_gate_evidence`,
+    ],
     [
       'evidence that expires before it is recorded',
       `INSERT INTO launch_gate_evidence VALUES ('x', 'g', 'e', 'c', 'r', '\\x00', 'ana', now(), now() - interval '1 s')`,
@@ -135,13 +161,22 @@ describe('reading', () => {
   });
 
   test('gives what is of this environment, and of one corridor when asked, with everybody who approved', async () => {
-    await insertGateEvidence(connection.db, 'production', { gates: ['compliance_program'], corridors: ['US-TT', 'CA-TT'], operators: ['ana', 'bo', 'cy'] });
+    await insertGateEvidence(connection.db, 'production', {
+      gates: ['compliance_program'],
+      corridors: ['US-TT', 'CA-TT'],
+      operators: ['ana', 'bo', 'cy'],
+    });
     await insertGateEvidence(connection.db, HERE, { gates: ['compliance_program'], corridors: ['US-TT'] });
     expect(await listGateEvidence(connection.db, 'production')).toHaveLength(2);
     const [only, ...more] = await listGateEvidence(connection.db, 'production', 'US-TT');
     expect(more).toEqual([]);
     expect(only?.approvals.map(({ operator }) => operator).sort()).toEqual(['ana', 'bo', 'cy']);
-    expect(only).toMatchObject({ environment: 'production', corridor: 'US-TT', sha256: '07'.repeat(32), revokedAt: null });
+    expect(only).toMatchObject({
+      environment: 'production',
+      corridor: 'US-TT',
+      sha256: '07'.repeat(32),
+      revokedAt: null,
+    });
   });
 });
 
@@ -163,14 +198,20 @@ describe('an act', () => {
       expect.objectContaining({ action: 'gate_approve', operator: 'cy', at: later(2) }),
       expect.objectContaining({ action: 'gate_revoke', operator: 'ana', at: later(2) }),
     ]);
-    expect(await read(evidenceId)).toMatchObject({ revokedAt: later(2), approvals: [{ operator: 'bo' }, { operator: 'cy' }] });
+    expect(await read(evidenceId)).toMatchObject({
+      revokedAt: later(2),
+      approvals: [{ operator: 'bo' }, { operator: 'cy' }],
+    });
   });
 
   test('of one operator who approves three times at once counts once', async () => {
     const evidenceId = await record();
     const outcomes = await raceBehind(
       connection.pool,
-      { hold: (holder) => holder.query('SELECT 1 FROM launch_gate_evidence WHERE evidence_id = $1 FOR UPDATE', [evidenceId]) },
+      {
+        hold: (holder) =>
+          holder.query('SELECT 1 FROM launch_gate_evidence WHERE evidence_id = $1 FOR UPDATE', [evidenceId]),
+      },
       [1, 2, 3].map(
         (minutes) => () =>
           approve(evidenceId, 'bo', minutes).then(
@@ -187,7 +228,10 @@ describe('an act', () => {
     const evidenceId = await record();
     await raceBehind(
       connection.pool,
-      { hold: (holder) => holder.query('SELECT 1 FROM launch_gate_evidence WHERE evidence_id = $1 FOR UPDATE', [evidenceId]) },
+      {
+        hold: (holder) =>
+          holder.query('SELECT 1 FROM launch_gate_evidence WHERE evidence_id = $1 FOR UPDATE', [evidenceId]),
+      },
       [() => approve(evidenceId, 'bo').catch(() => undefined), () => revoke(evidenceId, 'cy')],
     );
     expect((await read(evidenceId))?.revokedAt).toEqual(later(2));

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deactivateRecipient, getRecipient, getRecipientForShare, insertRecipient, lockRecipient } from '../../db/queries/recipient.ts';
+import {
+  deactivateRecipient,
+  getRecipient,
+  getRecipientForShare,
+  insertRecipient,
+  lockRecipient,
+} from '../../db/queries/recipient.ts';
 import type { Recipient } from '../../domain/recipient.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
 import { untilBlocked } from '../support/database.ts';
@@ -35,7 +41,9 @@ describe('a recipient', () => {
     const other = await api.createCaller();
     const { db } = api.connection;
     for (const read of [getRecipient, getRecipientForShare, lockRecipient]) {
-      await expect(db.transaction((tx) => read(tx, other.orgId, recipientId))).rejects.toMatchObject({ code: 'not_found' });
+      await expect(db.transaction((tx) => read(tx, other.orgId, recipientId))).rejects.toMatchObject({
+        code: 'not_found',
+      });
       await expect(db.transaction((tx) => read(tx, orgId, recipientId))).resolves.toMatchObject({ recipientId });
     }
   });

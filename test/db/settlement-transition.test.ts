@@ -4,7 +4,13 @@ import { type Connection, connect } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { organizations, recipients, settlements } from '../../db/schema/index.ts';
 import { price } from '../../domain/estimate.ts';
-import { acceptedSettlement, canMove, SETTLEMENT_STATUSES, type SettlementStatus, TRANSITIONS } from '../../domain/settlement.ts';
+import {
+  acceptedSettlement,
+  canMove,
+  SETTLEMENT_STATUSES,
+  type SettlementStatus,
+  TRANSITIONS,
+} from '../../domain/settlement.ts';
 import { allLives } from '../support/arbitrary.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
@@ -21,9 +27,15 @@ beforeAll(async () => {
   database = await createTestDatabase();
   connection = connect(database.databaseUrl, { poolSizeMax: 4, name: 'test', onIdleError: () => undefined });
   orgId = newId();
-  await connection.db
-    .insert(organizations)
-    .values({ orgId, kind: 'partner', name: 'Acme', country: 'JM', contactEmail: 'dev@acme.example', environment: 'local sandbox', createdAt: AT });
+  await connection.db.insert(organizations).values({
+    orgId,
+    kind: 'partner',
+    name: 'Acme',
+    country: 'JM',
+    contactEmail: 'dev@acme.example',
+    environment: 'local sandbox',
+    createdAt: AT,
+  });
   recipientId = newId();
   await connection.db.insert(recipients).values({
     recipientId,
@@ -84,18 +96,25 @@ async function insertIn(status: SettlementStatus): Promise<string> {
 }
 
 async function statusOf(settlementId: string): Promise<string | undefined> {
-  const { rows } = await connection.pool.query<{ status: string }>('SELECT status FROM settlements WHERE settlement_id = $1', [settlementId]);
+  const { rows } = await connection.pool.query<{ status: string }>(
+    'SELECT status FROM settlements WHERE settlement_id = $1',
+    [settlementId],
+  );
   return rows[0]?.status;
 }
 
 describe('a settlement', () => {
   test.each(SETTLEMENT_STATUSES.filter((status) => status !== 'accepted'))('cannot begin as %s', async (status) => {
     const row = { ...settlementRow(), status };
-    await expect(connection.db.insert(settlements).values(row)).rejects.toMatchObject({ cause: { code: CHECK_VIOLATION } });
+    await expect(connection.db.insert(settlements).values(row)).rejects.toMatchObject({
+      cause: { code: CHECK_VIOLATION },
+    });
     expect(await statusOf(row.settlementId)).toBeUndefined();
   });
 
-  const pairs = SETTLEMENT_STATUSES.flatMap((from) => SETTLEMENT_STATUSES.filter((to) => to !== from).map((to) => [from, to] as const));
+  const pairs = SETTLEMENT_STATUSES.flatMap((from) =>
+    SETTLEMENT_STATUSES.filter((to) => to !== from).map((to) => [from, to] as const),
+  );
 
   test.each(pairs.filter(([from, to]) => !canMove(from, to)))('cannot move from %s to %s', async (from, to) => {
     const settlementId = await insertIn(from);
@@ -110,7 +129,9 @@ describe('a settlement', () => {
   });
 
   test('knows the same table in the database as in the code', async () => {
-    const { rows } = await connection.pool.query<{ rule: string }>(`SELECT from_status || ' → ' || to_status AS rule FROM settlement_transition_rules`);
+    const { rows } = await connection.pool.query<{ rule: string }>(
+      `SELECT from_status || ' → ' || to_status AS rule FROM settlement_transition_rules`,
+    );
     const inCode = TRANSITIONS.filter(({ from }) => from !== null).map(({ from, to }) => `${from} → ${to}`);
     expect(new Set(rows.map(({ rule }) => rule))).toEqual(new Set(inCode));
     expect(rows).toHaveLength(inCode.length);
@@ -125,7 +146,9 @@ describe('a settlement', () => {
     ['a clock that runs behind', 'clock_offset_ms = -1'],
   ])('cannot have %s', async (_name, change) => {
     const settlementId = await insertAccepted();
-    await expect(connection.pool.query(`UPDATE settlements SET ${change} WHERE settlement_id = $1`, [settlementId])).rejects.toMatchObject({
+    await expect(
+      connection.pool.query(`UPDATE settlements SET ${change} WHERE settlement_id = $1`, [settlementId]),
+    ).rejects.toMatchObject({
       code: CHECK_VIOLATION,
     });
   });
@@ -136,9 +159,12 @@ describe('a posting set', () => {
 
   async function post(settlementId: string, lines: readonly Line[]): Promise<void> {
     const rows = lines.map(
-      ([account, currency, amountMinor], line) => `('${settlementId}', 'funded', ${line}, '${account}', '${currency}', ${amountMinor}, now())`,
+      ([account, currency, amountMinor], line) =>
+        `('${settlementId}', 'funded', ${line}, '${account}', '${currency}', ${amountMinor}, now())`,
     );
-    await connection.pool.query(`INSERT INTO postings (settlement_id, step, line, account, currency, amount_minor, at) VALUES ${rows.join(', ')}`);
+    await connection.pool.query(
+      `INSERT INTO postings (settlement_id, step, line, account, currency, amount_minor, at) VALUES ${rows.join(', ')}`,
+    );
   }
 
   async function linesOf(settlementId: string): Promise<number> {
@@ -214,9 +240,12 @@ describe('what is permanent', () => {
 
   test('stays when its settlement is to be deleted', async () => {
     const settlementId = await insertAccepted();
-    await connection.pool.query(`INSERT INTO settlement_transitions (settlement_id, sequence, to_status, at) VALUES ($1, 1, 'accepted', now())`, [
-      settlementId,
-    ]);
-    await expect(connection.pool.query('DELETE FROM settlements WHERE settlement_id = $1', [settlementId])).rejects.toMatchObject({ code: '23503' });
+    await connection.pool.query(
+      `INSERT INTO settlement_transitions (settlement_id, sequence, to_status, at) VALUES ($1, 1, 'accepted', now())`,
+      [settlementId],
+    );
+    await expect(
+      connection.pool.query('DELETE FROM settlements WHERE settlement_id = $1', [settlementId]),
+    ).rejects.toMatchObject({ code: '23503' });
   });
 });

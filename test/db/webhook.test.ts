@@ -40,9 +40,13 @@ const event = (type: EventType, objectId = newId()) =>
     at: new Date('2026-11-21T08:00:00.000Z'),
     requestId: 'request-1',
   }) as const;
-const record = (type: EventType, objectId?: string) => api.connection.db.transaction((tx) => recordEvent(tx, event(type, objectId)));
+const record = (type: EventType, objectId?: string) =>
+  api.connection.db.transaction((tx) => recordEvent(tx, event(type, objectId)));
 const deliveriesOf = (eventId: string) =>
-  rowsOf('SELECT webhook_id, status, generation, next_attempt_at IS NULL AS idle FROM webhook_deliveries WHERE event_id = $1 ORDER BY webhook_id', eventId);
+  rowsOf(
+    'SELECT webhook_id, status, generation, next_attempt_at IS NULL AS idle FROM webhook_deliveries WHERE event_id = $1 ORDER BY webhook_id',
+    eventId,
+  );
 
 describe('an event', () => {
   test('leaves nothing when its change is rolled back: no event, no delivery, no request to start one', async () => {
@@ -97,7 +101,8 @@ describe('an event', () => {
     const eventId = await record('recipient.deactivated');
     const ids = await rowsOf('SELECT DISTINCT delivery_id FROM webhook_deliveries WHERE event_id = $1', eventId);
     expect(ids).toHaveLength(20);
-    for (const { delivery_id } of ids) expect(delivery_id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    for (const { delivery_id } of ids)
+      expect(delivery_id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   });
 
   test('counts its object from 1 and keeps its bytes as they will be sent', async () => {
@@ -115,9 +120,14 @@ describe('the database itself refuses', () => {
   test('a second delivery of one event to one subscription', async () => {
     await subscribe(caller.orgId, ['*']);
     const eventId = await record('recipient.deactivated');
-    const [row] = await api.connection.db.select().from(webhookDeliveries).where(eq(webhookDeliveries.eventId, eventId));
+    const [row] = await api.connection.db
+      .select()
+      .from(webhookDeliveries)
+      .where(eq(webhookDeliveries.eventId, eventId));
     if (!row) throw new Error('no delivery');
-    await expect(api.connection.db.insert(webhookDeliveries).values({ ...row, deliveryId: newId() })).rejects.toMatchObject({ cause: { code: '23505' } });
+    await expect(
+      api.connection.db.insert(webhookDeliveries).values({ ...row, deliveryId: newId() }),
+    ).rejects.toMatchObject({ cause: { code: '23505' } });
   });
 
   test('to change what an attempt came to, or to remove history', async () => {
@@ -131,8 +141,14 @@ describe('the database itself refuses', () => {
       row?.deliveryId,
       row?.webhookId,
     );
-    await expect(rowsOf(`UPDATE webhook_attempts SET outcome = 'succeeded' WHERE delivery_id = $1`, row?.deliveryId)).rejects.toThrow('permanent');
-    await expect(rowsOf('DELETE FROM webhook_attempts WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow('permanent');
-    await expect(rowsOf('DELETE FROM webhook_deliveries WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow('permanent');
+    await expect(
+      rowsOf(`UPDATE webhook_attempts SET outcome = 'succeeded' WHERE delivery_id = $1`, row?.deliveryId),
+    ).rejects.toThrow('permanent');
+    await expect(rowsOf('DELETE FROM webhook_attempts WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
+      'permanent',
+    );
+    await expect(rowsOf('DELETE FROM webhook_deliveries WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
+      'permanent',
+    );
   });
 });

@@ -35,7 +35,8 @@ const ANY = 'settlement-simulation';
 
 describe('a catalog does not start', () => {
   test.each(['live', 'maintenance'])('with an entry that is %s, whichever', (state) => {
-    for (const { id } of services) expect(() => requireSoundCatalog(withEntry(id, { state }))).toThrow(`${id} is ${state}`);
+    for (const { id } of services)
+      expect(() => requireSoundCatalog(withEntry(id, { state }))).toThrow(`${id} is ${state}`);
   });
 
   test('with an entry in any state but its own', () => {
@@ -48,10 +49,14 @@ describe('a catalog does not start', () => {
 
   test('without one of its entries, with one twice, or with one of its own invention', () => {
     for (const { id } of services) {
-      expect(catalogFaults({ ...CAPABILITY_CATALOG, services: services.filter((entry) => entry.id !== id) })).toEqual([`${id} is missing`]);
+      expect(catalogFaults({ ...CAPABILITY_CATALOG, services: services.filter((entry) => entry.id !== id) })).toEqual([
+        `${id} is missing`,
+      ]);
     }
     expect(catalogFaults({ ...CAPABILITY_CATALOG, services: [...services, ...services.slice(0, 1)] })).toHaveLength(1);
-    expect(catalogFaults(withEntry(ANY, { id: 'instant-payouts' }))).toContain('instant-payouts is not in the specification');
+    expect(catalogFaults(withEntry(ANY, { id: 'instant-payouts' }))).toContain(
+      'instant-payouts is not in the specification',
+    );
   });
 
   test.each([
@@ -82,7 +87,8 @@ describe('a catalog does not start', () => {
 describe('the catalog', () => {
   test("has the 25 entries of the specification's table, each in its state", () => {
     expect(SPECIFIED).toHaveLength(25);
-    const sorted = (rows: readonly (readonly string[])[]) => rows.map((row) => row.join(': ')).sort((a, b) => a.localeCompare(b));
+    const sorted = (rows: readonly (readonly string[])[]) =>
+      rows.map((row) => row.join(': ')).sort((a, b) => a.localeCompare(b));
     expect(sorted(services.map(({ state, id }) => [state, id]))).toEqual(sorted(SPECIFIED));
   });
 
@@ -116,7 +122,9 @@ function hasTest(file: string, name: string): boolean {
   );
 }
 
-const proofs = services.flatMap(({ id, evidence }: Capability) => evidence.map((proof) => [id, ...proof.split(' › ')] as const));
+const proofs = services.flatMap(({ id, evidence }: Capability) =>
+  evidence.map((proof) => [id, ...proof.split(' › ')] as const),
+);
 
 describe('what proves an entry exists', () => {
   test('no test is found where there is none', () => {

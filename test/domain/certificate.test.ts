@@ -11,7 +11,12 @@ import {
 import type { Account } from '../../domain/posting.ts';
 import { certificateFacts } from '../support/certificate.ts';
 
-const line = (step: string, account: Account, amountMinor: bigint): StepPosting => ({ step, account, currency: 'USD', amountMinor });
+const line = (step: string, account: Account, amountMinor: bigint): StepPosting => ({
+  step,
+  account,
+  currency: 'USD',
+  amountMinor,
+});
 const certify = (postings: readonly StepPosting[]) => certificateContent(certificateFacts({ postings })).postings;
 
 describe('what is refused', () => {
@@ -70,18 +75,29 @@ describe('the content', () => {
   });
 
   test('says that it is a simulation, anchored nowhere', () => {
-    expect(certificateContent(certificateFacts())).toMatchObject({ simulation: true, anchor: { status: 'unanchored' }, environment: 'local sandbox' });
+    expect(certificateContent(certificateFacts())).toMatchObject({
+      simulation: true,
+      anchor: { status: 'unanchored' },
+      environment: 'local sandbox',
+    });
   });
 
   test('does not change with what happens to the settlement after it settled', () => {
     const facts = certificateFacts();
-    const later = { ...facts.settlement, updatedAt: new Date(), certificateId: certificateId('ab'.repeat(32)), clockOffsetMs: 60_000 };
+    const later = {
+      ...facts.settlement,
+      updatedAt: new Date(),
+      certificateId: certificateId('ab'.repeat(32)),
+      clockOffsetMs: 60_000,
+    };
     expect(certificateContent({ ...facts, settlement: later })).toEqual(certificateContent(facts));
   });
 });
 
 test('the id is CERT- and the first 32 upper-case digits of the digest', () => {
-  expect(certificateId('0123456789abcdef0123456789abcdef'.padEnd(64, 'f'))).toBe('CERT-0123456789ABCDEF0123456789ABCDEF');
+  expect(certificateId('0123456789abcdef0123456789abcdef'.padEnd(64, 'f'))).toBe(
+    'CERT-0123456789ABCDEF0123456789ABCDEF',
+  );
   expect(certificateId('ab'.repeat(32))).toMatch(CERTIFICATE_ID_PATTERN);
 });
 
@@ -92,8 +108,14 @@ describe('the ledger is not confirmed', () => {
     ['when the journal does not sum to zero', [...set, line('late', 'refund_due', 1n)]],
     ['when a certified step is gone', []],
     ['when a certified step lost a line', set.slice(1)],
-    ['when a certified step gained lines', [...set, line('settled', 'refund_due', 5n), line('settled', 'bank_clearing', -5n)]],
-    ['when an amount changed, though the set balances', [line('settled', 'payout_in_transit', 501n), line('settled', 'fx_position', -501n)]],
+    [
+      'when a certified step gained lines',
+      [...set, line('settled', 'refund_due', 5n), line('settled', 'bank_clearing', -5n)],
+    ],
+    [
+      'when an amount changed, though the set balances',
+      [line('settled', 'payout_in_transit', 501n), line('settled', 'fx_position', -501n)],
+    ],
     ['when an account changed', [line('settled', 'payout_paid', 500n), line('settled', 'fx_position', -500n)]],
     ['when a currency changed', set.map((posting) => ({ ...posting, currency: 'JMD' as const }))],
     ['when lines changed places', [...set].reverse()],
@@ -102,7 +124,10 @@ describe('the ledger is not confirmed', () => {
   });
 
   test('when one currency makes up for another', () => {
-    const crossed = [line('settled', 'payout_in_transit', 500n), { ...line('settled', 'fx_position', -500n), currency: 'CAD' as const }];
+    const crossed = [
+      line('settled', 'payout_in_transit', 500n),
+      { ...line('settled', 'fx_position', -500n), currency: 'CAD' as const },
+    ];
     expect(isLedgerConfirmed(certify(crossed), crossed)).toBe(false);
   });
 });

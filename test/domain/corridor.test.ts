@@ -35,11 +35,17 @@ describe('the corridors', () => {
     const { id: named, sourceCountry, destinationCountry } = CORRIDORS[id];
     expect(named).toBe(id);
     expect(`${sourceCountry}-${destinationCountry}`).toBe(id);
-    expect(Object.keys(countries.getAlpha2Codes())).toEqual(expect.arrayContaining([sourceCountry, destinationCountry]));
+    expect(Object.keys(countries.getAlpha2Codes())).toEqual(
+      expect.arrayContaining([sourceCountry, destinationCountry]),
+    );
   });
 
   test('pay out by rails whose times are those of the contract', () => {
-    expect(DELIVERY_MINUTES).toEqual({ bank_transfer: { min: 60, max: 1440 }, mobile_money: { min: 5, max: 60 }, cash_pickup: { min: 15, max: 240 } });
+    expect(DELIVERY_MINUTES).toEqual({
+      bank_transfer: { min: 60, max: 1440 },
+      mobile_money: { min: 5, max: 60 },
+      cash_pickup: { min: 15, max: 240 },
+    });
     expect(Object.keys(DELIVERY_MINUTES)).toEqual(RAILS);
   });
 
@@ -50,7 +56,11 @@ describe('the corridors', () => {
 
 describe('the bounds of an amount', () => {
   test('are those of the contract, in minor units', () => {
-    const bounds = PAYMENT_METHODS.map((method) => [method, METHOD_RULES[method].minimumMinor, METHOD_RULES[method].maximumMinor]);
+    const bounds = PAYMENT_METHODS.map((method) => [
+      method,
+      METHOD_RULES[method].minimumMinor,
+      METHOD_RULES[method].maximumMinor,
+    ]);
     expect(bounds).toEqual([
       ['ach', 100n, 2_500_000n],
       ['card', 100n, 1_000_000n],
@@ -60,7 +70,9 @@ describe('the bounds of an amount', () => {
   });
 
   test.each(PAYMENT_METHODS)('by %s mean the same in every currency it takes, since all have two digits', (method) => {
-    expect(METHOD_RULES[method].sourceCurrencies.map((currency) => MINOR_DIGITS[currency])).toEqual(METHOD_RULES[method].sourceCurrencies.map(() => 2));
+    expect(METHOD_RULES[method].sourceCurrencies.map((currency) => MINOR_DIGITS[currency])).toEqual(
+      METHOD_RULES[method].sourceCurrencies.map(() => 2),
+    );
   });
 
   test('ach takes USD alone', () => {

@@ -37,7 +37,11 @@ describe('the list of refusals', () => {
 describe('a refusal', () => {
   test('carries its public text, and its extras apart from it', () => {
     const error = new DomainError('state_conflict', { current_state: 'settled' });
-    expect(error).toMatchObject({ code: 'state_conflict', detail: ERROR_TEXT.state_conflict.detail, extras: { current_state: 'settled' } });
+    expect(error).toMatchObject({
+      code: 'state_conflict',
+      detail: ERROR_TEXT.state_conflict.detail,
+      extras: { current_state: 'settled' },
+    });
     expect(error.message).not.toContain('settled');
   });
 
@@ -49,12 +53,17 @@ describe('a refusal', () => {
 describe('a fault of a request', () => {
   test('names the field, however deep', () => {
     expect(bodyFault('amount', 'must be more than the fees').loc).toEqual(['body', 'amount']);
-    expect(bodyFault('bank_details.routing_number', 'must be valid')).toMatchObject({ loc: ['body', 'bank_details', 'routing_number'], type: 'value_error' });
+    expect(bodyFault('bank_details.routing_number', 'must be valid')).toMatchObject({
+      loc: ['body', 'bank_details', 'routing_number'],
+      type: 'value_error',
+    });
   });
 
   test('is told together with all the others', () => {
     const faults = [bodyFault('amount', 'is too small'), bodyFault('payout_rail', 'is not offered')];
     expect(new ValidationError(faults).faults).toEqual(faults);
-    expect(new ValidationError(faults).message).toBe(faults.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; '));
+    expect(new ValidationError(faults).message).toBe(
+      faults.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; '),
+    );
   });
 });

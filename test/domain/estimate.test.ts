@@ -72,13 +72,21 @@ describe('a price', () => {
   });
 
   test('takes the first rail of the corridor when none is named', () => {
-    expect(CORRIDOR_IDS.map((corridor) => priced({ ...command, corridor }).payoutRail)).toEqual(CORRIDOR_IDS.map((id) => CORRIDORS[id].rails[0]));
+    expect(CORRIDOR_IDS.map((corridor) => priced({ ...command, corridor }).payoutRail)).toEqual(
+      CORRIDOR_IDS.map((id) => CORRIDORS[id].rails[0]),
+    );
   });
 
   test.each(PAYMENT_METHODS)('exists at both bounds of %s, unless the fees eat it', (paymentMethod) => {
     const { minimumMinor, maximumMinor } = METHOD_RULES[paymentMethod];
-    const isPriced = (amountMinor: bigint) => faultsOf({ ...command, paymentMethod, amount: formatMoney(amountMinor, 'USD') }).length === 0;
-    expect([minimumMinor - 1n, minimumMinor, maximumMinor, maximumMinor + 1n].map(isPriced)).toEqual([false, paymentMethod !== 'wire', true, false]);
+    const isPriced = (amountMinor: bigint) =>
+      faultsOf({ ...command, paymentMethod, amount: formatMoney(amountMinor, 'USD') }).length === 0;
+    expect([minimumMinor - 1n, minimumMinor, maximumMinor, maximumMinor + 1n].map(isPriced)).toEqual([
+      false,
+      paymentMethod !== 'wire',
+      true,
+      false,
+    ]);
   });
 
   const anyCommand = fc.record({
@@ -88,37 +96,48 @@ describe('a price', () => {
     amountMinor: fc.oneof(fc.bigInt({ min: 0n, max: 3_000n }), fc.bigInt({ min: 0n, max: 6_000_000n })),
   });
 
-  property.prop([anyCommand])('exists exactly for what the rules allow, and its parts add up', ({ amountMinor, ...rest }) => {
-    const corridor = CORRIDORS[rest.corridor];
-    const rule = METHOD_RULES[rest.paymentMethod];
-    const { totalFeesMinor } = feesOf(amountMinor, rest.paymentMethod);
-    const allowed =
-      (rest.payoutRail === undefined || corridor.rails.includes(rest.payoutRail)) &&
-      rule.sourceCurrencies.includes(corridor.sourceCurrency) &&
-      amountMinor >= rule.minimumMinor &&
-      amountMinor <= rule.maximumMinor &&
-      totalFeesMinor < amountMinor;
-    const result = price({ ...rest, amount: formatMoney(amountMinor, corridor.sourceCurrency) });
-    expect('pricing' in result).toBe(allowed);
-    if (!('pricing' in result)) return;
-    const exactTimesMillion = (amountMinor - totalFeesMinor) * corridor.rateMillionths;
-    const { destinationAmountMinor } = result.pricing;
-    expect(result.pricing.inputFeeMinor + result.pricing.platformFeeMinor).toBe(totalFeesMinor);
-    expect(destinationAmountMinor * 1_000_000n <= exactTimesMillion && exactTimesMillion < (destinationAmountMinor + 1n) * 1_000_000n).toBe(true);
-  });
+  property.prop([anyCommand])(
+    'exists exactly for what the rules allow, and its parts add up',
+    ({ amountMinor, ...rest }) => {
+      const corridor = CORRIDORS[rest.corridor];
+      const rule = METHOD_RULES[rest.paymentMethod];
+      const { totalFeesMinor } = feesOf(amountMinor, rest.paymentMethod);
+      const allowed =
+        (rest.payoutRail === undefined || corridor.rails.includes(rest.payoutRail)) &&
+        rule.sourceCurrencies.includes(corridor.sourceCurrency) &&
+        amountMinor >= rule.minimumMinor &&
+        amountMinor <= rule.maximumMinor &&
+        totalFeesMinor < amountMinor;
+      const result = price({ ...rest, amount: formatMoney(amountMinor, corridor.sourceCurrency) });
+      expect('pricing' in result).toBe(allowed);
+      if (!('pricing' in result)) return;
+      const exactTimesMillion = (amountMinor - totalFeesMinor) * corridor.rateMillionths;
+      const { destinationAmountMinor } = result.pricing;
+      expect(result.pricing.inputFeeMinor + result.pricing.platformFeeMinor).toBe(totalFeesMinor);
+      expect(
+        destinationAmountMinor * 1_000_000n <= exactTimesMillion &&
+          exactTimesMillion < (destinationAmountMinor + 1n) * 1_000_000n,
+      ).toBe(true);
+    },
+  );
 });
 
 describe('every corridor and method', () => {
-  const pairs = CORRIDOR_IDS.flatMap((corridor) => PAYMENT_METHODS.map((paymentMethod): [typeof corridor, PaymentMethod] => [corridor, paymentMethod]));
+  const pairs = CORRIDOR_IDS.flatMap((corridor) =>
+    PAYMENT_METHODS.map((paymentMethod): [typeof corridor, PaymentMethod] => [corridor, paymentMethod]),
+  );
 
-  test.each(pairs)('%s by %s: priced on each rail where the currency fits, else refused on the method alone', (corridor, paymentMethod) => {
-    const { sourceCurrency, rails } = CORRIDORS[corridor];
-    const fits = METHOD_RULES[paymentMethod].sourceCurrencies.includes(sourceCurrency);
-    for (const payoutRail of rails) {
-      const faults = faultsOf({ corridor, paymentMethod, payoutRail, amount: '100' });
-      expect(faults.map((fault) => fault.loc.at(-1))).toEqual(fits ? [] : ['payment_method']);
-    }
-  });
+  test.each(pairs)(
+    '%s by %s: priced on each rail where the currency fits, else refused on the method alone',
+    (corridor, paymentMethod) => {
+      const { sourceCurrency, rails } = CORRIDORS[corridor];
+      const fits = METHOD_RULES[paymentMethod].sourceCurrencies.includes(sourceCurrency);
+      for (const payoutRail of rails) {
+        const faults = faultsOf({ corridor, paymentMethod, payoutRail, amount: '100' });
+        expect(faults.map((fault) => fault.loc.at(-1))).toEqual(fits ? [] : ['payment_method']);
+      }
+    },
+  );
 });
 
 describe('what partners see', () => {

@@ -1,6 +1,13 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import { EVIDENCE_KINDS, type Evidence, type EvidenceKind, foldFunding, foldPayout, receive } from '../../domain/evidence.ts';
+import {
+  EVIDENCE_KINDS,
+  type Evidence,
+  type EvidenceKind,
+  foldFunding,
+  foldPayout,
+  receive,
+} from '../../domain/evidence.ts';
 import { isTerminal, SETTLEMENT_STATUSES, type SettlementStatus } from '../../domain/settlement.ts';
 import { partsOf } from '../support/arbitrary.ts';
 
@@ -33,10 +40,14 @@ const inState = (status: SettlementStatus, amountReceivedMinor = FUNDED.includes
 function expected(status: SettlementStatus, kind: EvidenceKind) {
   if (kind === 'dispute_opened') return { pending: false, exception: 'disputed', surplus: false };
   if (kind === 'dispute_closed') return { pending: false, exception: null, surplus: false };
-  if (kind === 'collection_failed' && FUNDED.includes(status)) return { pending: false, exception: 'returned', surplus: false };
-  if (status === 'needs_review' && kind.startsWith('payout_')) return { pending: false, exception: 'late_evidence', surplus: false };
-  if (isTerminal(status)) return { pending: false, exception: 'late_evidence', surplus: kind === 'collection_succeeded' };
-  if (kind === 'collection_succeeded' && !BEFORE_FUNDING.includes(status)) return { pending: false, exception: 'overpaid', surplus: true };
+  if (kind === 'collection_failed' && FUNDED.includes(status))
+    return { pending: false, exception: 'returned', surplus: false };
+  if (status === 'needs_review' && kind.startsWith('payout_'))
+    return { pending: false, exception: 'late_evidence', surplus: false };
+  if (isTerminal(status))
+    return { pending: false, exception: 'late_evidence', surplus: kind === 'collection_succeeded' };
+  if (kind === 'collection_succeeded' && !BEFORE_FUNDING.includes(status))
+    return { pending: false, exception: 'overpaid', surplus: true };
   return { pending: true, exception: null, surplus: false };
 }
 
@@ -51,20 +62,28 @@ describe('receiving evidence', () => {
     for (const kind of EVIDENCE_KINDS) expect(receive(inState(status), piece(kind)).pending).toBe(false);
   });
 
-  const pairs = SETTLEMENT_STATUSES.flatMap((status) => EVIDENCE_KINDS.map((kind) => [status, kind, expected(status, kind)] as const));
+  const pairs = SETTLEMENT_STATUSES.flatMap((status) =>
+    EVIDENCE_KINDS.map((kind) => [status, kind, expected(status, kind)] as const),
+  );
   test.each(pairs)('%s: %s is %o', (status, kind, reception) => {
     expect(receive(inState(status), piece(kind))).toEqual(reception);
   });
 });
 
 describe('receiving a return', () => {
-  test.each(['failed', 'settled'] as const)('of what had funded the settlement is a return, though it has %s since', (status) => {
-    expect(receive(inState(status, 100n), piece('collection_failed')).exception).toBe('returned');
-  });
+  test.each(['failed', 'settled'] as const)(
+    'of what had funded the settlement is a return, though it has %s since',
+    (status) => {
+      expect(receive(inState(status, 100n), piece('collection_failed')).exception).toBe('returned');
+    },
+  );
 
-  test.each(['failed', 'expired', 'canceled', 'rejected'] as const)('of a part that never funded it comes late, in %s', (status) => {
-    expect(receive(inState(status, 99n), piece('collection_failed')).exception).toBe('late_evidence');
-  });
+  test.each(['failed', 'expired', 'canceled', 'rejected'] as const)(
+    'of a part that never funded it comes late, in %s',
+    (status) => {
+      expect(receive(inState(status, 99n), piece('collection_failed')).exception).toBe('late_evidence');
+    },
+  );
 });
 
 describe('folding what was collected', () => {
@@ -74,31 +93,39 @@ describe('folding what was collected', () => {
       .map((parts) => ({ amountMinor, parts })),
   );
 
-  property.prop([shuffled])('parts that make up the amount fund it with the last one, in any order and split', ({ amountMinor, parts }) => {
-    for (let count = 0; count < parts.length; count += 1) {
-      expect(foldFunding(nothingYet(amountMinor), collections(parts.slice(0, count))).outcome).toBeUndefined();
-    }
-    const funding = foldFunding(nothingYet(amountMinor), collections(parts));
-    expect(funding.receivedMinor).toBe(amountMinor);
-    expect(funding.outcome).toEqual({ to: 'funded', overpaid: false, evidenceId: `evidence-${parts.length - 1}` });
-  });
+  property.prop([shuffled])(
+    'parts that make up the amount fund it with the last one, in any order and split',
+    ({ amountMinor, parts }) => {
+      for (let count = 0; count < parts.length; count += 1) {
+        expect(foldFunding(nothingYet(amountMinor), collections(parts.slice(0, count))).outcome).toBeUndefined();
+      }
+      const funding = foldFunding(nothingYet(amountMinor), collections(parts));
+      expect(funding.receivedMinor).toBe(amountMinor);
+      expect(funding.outcome).toEqual({ to: 'funded', overpaid: false, evidenceId: `evidence-${parts.length - 1}` });
+    },
+  );
 
   const anyMoney = fc.record({
     amountMinor: fc.bigInt({ min: 1n, max: 10_000n }),
     received: fc.array(fc.bigInt({ min: 1n, max: 8_000n }), { maxLength: 8 }),
   });
 
-  property.prop([anyMoney])('funds exactly when covered, tells of too much, and leaves what comes after unfolded', ({ amountMinor, received }) => {
-    const sums = received.map((_, index) => received.slice(0, index + 1).reduce((sum, part) => sum + part, 0n));
-    const covered = sums.findIndex((sum) => sum >= amountMinor);
-    const funding = foldFunding(nothingYet(amountMinor), collections(received));
-    const taken = covered === -1 ? received.length : covered + 1;
-    expect(funding.applied.map((applied) => applied.amountMinor)).toEqual(received.slice(0, taken));
-    expect(funding.receivedMinor).toBe(sums[taken - 1] ?? 0n);
-    expect(funding.outcome).toEqual(
-      covered === -1 ? undefined : { to: 'funded', overpaid: (sums[covered] ?? 0n) > amountMinor, evidenceId: `evidence-${covered}` },
-    );
-  });
+  property.prop([anyMoney])(
+    'funds exactly when covered, tells of too much, and leaves what comes after unfolded',
+    ({ amountMinor, received }) => {
+      const sums = received.map((_, index) => received.slice(0, index + 1).reduce((sum, part) => sum + part, 0n));
+      const covered = sums.findIndex((sum) => sum >= amountMinor);
+      const funding = foldFunding(nothingYet(amountMinor), collections(received));
+      const taken = covered === -1 ? received.length : covered + 1;
+      expect(funding.applied.map((applied) => applied.amountMinor)).toEqual(received.slice(0, taken));
+      expect(funding.receivedMinor).toBe(sums[taken - 1] ?? 0n);
+      expect(funding.outcome).toEqual(
+        covered === -1
+          ? undefined
+          : { to: 'funded', overpaid: (sums[covered] ?? 0n) > amountMinor, evidenceId: `evidence-${covered}` },
+      );
+    },
+  );
 
   property.prop([anyMoney, fc.nat()])('comes to the same in one fold or in two', ({ amountMinor, received }, cut) => {
     const evidence = collections(received);
@@ -118,17 +145,25 @@ describe('folding what was collected', () => {
   });
 
   test('a failure without a reason gets one', () => {
-    expect(foldFunding(nothingYet(200n), [piece('collection_failed')]).outcome).toMatchObject({ to: 'failed', failure: { code: 'collection_failed' } });
+    expect(foldFunding(nothingYet(200n), [piece('collection_failed')]).outcome).toMatchObject({
+      to: 'failed',
+      failure: { code: 'collection_failed' },
+    });
   });
 
   test('a failure after the amount was covered is left to be received as a return', () => {
-    const funding = foldFunding(nothingYet(100n), [...collections([100n]), piece('collection_failed', { evidenceId: 'returned' })]);
+    const funding = foldFunding(nothingYet(100n), [
+      ...collections([100n]),
+      piece('collection_failed', { evidenceId: 'returned' }),
+    ]);
     expect(funding.outcome).toMatchObject({ to: 'funded', evidenceId: 'evidence-0' });
     expect(receive(inState('funded'), piece('collection_failed')).exception).toBe('returned');
   });
 
   test("the payout rail's evidence and disputes are no money", () => {
-    const others = EVIDENCE_KINDS.filter((kind) => !kind.startsWith('collection_')).map((kind) => piece(kind, { amountMinor: 100n }));
+    const others = EVIDENCE_KINDS.filter((kind) => !kind.startsWith('collection_')).map((kind) =>
+      piece(kind, { amountMinor: 100n }),
+    );
     expect(foldFunding(nothingYet(100n), others)).toEqual({ applied: [], receivedMinor: 0n, outcome: undefined });
   });
 });
@@ -143,7 +178,11 @@ describe('folding what the payout rail said', () => {
     const failure = { code: 'payout_refused', message: 'The payout was refused.' };
     const confirmed = piece('payout_confirmed', { evidenceId: 'confirmed' });
     const refused = piece('payout_refused', { evidenceId: 'refused', failure });
-    expect(foldPayout([piece('collection_failed'), refused, confirmed])).toEqual({ evidenceId: 'refused', paid: false, failure });
+    expect(foldPayout([piece('collection_failed'), refused, confirmed])).toEqual({
+      evidenceId: 'refused',
+      paid: false,
+      failure,
+    });
     expect(foldPayout([confirmed, refused])).toEqual({ evidenceId: 'confirmed', paid: true, failure: null });
   });
 });

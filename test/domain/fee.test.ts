@@ -4,7 +4,12 @@ import { feeScheduleResource, feesOf } from '../../domain/fee.ts';
 import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
 
 /** The schedule in the contract's words (§5): a fraction of the amount, a fixed part, a least and a greatest fee. */
-type Line = { readonly per: readonly [bigint, bigint]; readonly fixed?: bigint; readonly least?: bigint; readonly most?: bigint };
+type Line = {
+  readonly per: readonly [bigint, bigint];
+  readonly fixed?: bigint;
+  readonly least?: bigint;
+  readonly most?: bigint;
+};
 const CONTRACT: Record<PaymentMethod | 'platform', Line> = {
   card: { per: [29n, 1_000n], fixed: 30n },
   ach: { per: [8n, 1_000n], least: 25n, most: 500n },
@@ -42,13 +47,21 @@ describe('the fees of an amount', () => {
     ['internal', 6_667n, 0n, 50n],
     ['internal', 6_734n, 0n, 51n],
   ] as const)('by %s of %s minor units are %s and %s', (by, amountMinor, inputFeeMinor, platformFeeMinor) => {
-    expect(feesOf(amountMinor, by)).toEqual({ inputFeeMinor, platformFeeMinor, totalFeesMinor: inputFeeMinor + platformFeeMinor });
+    expect(feesOf(amountMinor, by)).toEqual({
+      inputFeeMinor,
+      platformFeeMinor,
+      totalFeesMinor: inputFeeMinor + platformFeeMinor,
+    });
   });
 
   property.prop([method, amount])('are those of the contract, each rounded half up on its own', (by, amountMinor) => {
     const inputFeeMinor = expected(CONTRACT[by], amountMinor);
     const platformFeeMinor = expected(CONTRACT.platform, amountMinor);
-    expect(feesOf(amountMinor, by)).toEqual({ inputFeeMinor, platformFeeMinor, totalFeesMinor: inputFeeMinor + platformFeeMinor });
+    expect(feesOf(amountMinor, by)).toEqual({
+      inputFeeMinor,
+      platformFeeMinor,
+      totalFeesMinor: inputFeeMinor + platformFeeMinor,
+    });
   });
 
   property.prop([method, amount, amount])('never fall while the amount rises', (by, one, other) => {

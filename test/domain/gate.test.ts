@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
-import { allClosed, evaluateGates, forbiddingGates, GATE_REASONS, GATES, type Gate, type GateEvidence, gatesResource } from '../../domain/gate.ts';
+import {
+  allClosed,
+  evaluateGates,
+  forbiddingGates,
+  GATE_REASONS,
+  GATES,
+  type Gate,
+  type GateEvidence,
+  gatesResource,
+} from '../../domain/gate.ts';
 import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
@@ -27,7 +36,8 @@ const sound = (changes: Partial<GateEvidence> = {}): GateEvidence => ({
   ...changes,
 });
 
-const soundForAll = (changes: Partial<GateEvidence> = {}): GateEvidence[] => GATES.map((gate) => sound({ gate, ...changes }));
+const soundForAll = (changes: Partial<GateEvidence> = {}): GateEvidence[] =>
+  GATES.map((gate) => sound({ gate, ...changes }));
 const reasonOf = (gate: Gate, evidence: readonly GateEvidence[], now = NOW) =>
   evaluateGates(evidence, SCOPE, now).find((verdict) => verdict.gate === gate)?.reason;
 
@@ -65,13 +75,21 @@ const REFUSALS: readonly (readonly [string, readonly GateEvidence[], string])[] 
     [sound({ approvals: [' Ana', 'ANA ', 'ana'].map((operator) => ({ operator, approvedAt: at(-1) })) })],
     'not_approved',
   ],
-  ['a nameless second one', [sound({ approvals: [...(BO ? [BO] : []), { operator: ' ', approvedAt: at(-1) }] })], 'not_approved'],
+  [
+    'a nameless second one',
+    [sound({ approvals: [...(BO ? [BO] : []), { operator: ' ', approvedAt: at(-1) }] })],
+    'not_approved',
+  ],
   ['revoked evidence', [sound({ revokedAt: at(-1) })], 'revoked'],
   ['evidence to be revoked in the future', [sound({ revokedAt: at(1) })], 'revoked'],
   ['newer evidence that nobody approved', [sound(), sound({ recordedAt: at(-5), approvals: [] })], 'not_approved'],
   ['newer evidence that was revoked', [sound({ recordedAt: at(-5), revokedAt: at(-1) }), sound()], 'revoked'],
   ['newer evidence from a clock ahead', [sound(), sound({ recordedAt: at(5) })], 'clock_behind'],
-  ['two at one moment, of which the later id was revoked', [sound(), sound({ evidenceId: 'f', revokedAt: at(-1) })], 'revoked'],
+  [
+    'two at one moment, of which the later id was revoked',
+    [sound(), sound({ evidenceId: 'f', revokedAt: at(-1) })],
+    'revoked',
+  ],
 ];
 
 describe('a gate is closed by', () => {
@@ -97,16 +115,24 @@ describe('a gate is closed by', () => {
 });
 
 describe('in a remote runtime', () => {
-  test.each(['remote-sandbox', 'production'] as const)('%s: a value step is forbidden with every gate proven, in every corridor', (runtime) => {
-    const environment = runtime === 'production' ? 'production' : 'remote sandbox';
-    for (const corridor of CORRIDOR_IDS) {
-      const verdicts = evaluateGates(soundForAll({ environment, corridor }), { environment, corridors: [corridor] }, NOW);
-      expect(forbiddingGates(verdicts, runtime)).toEqual([{ gate: 'rail_admission', reason: 'no_live_adapter' }]);
-    }
-  });
+  test.each(['remote-sandbox', 'production'] as const)(
+    '%s: a value step is forbidden with every gate proven, in every corridor',
+    (runtime) => {
+      const environment = runtime === 'production' ? 'production' : 'remote sandbox';
+      for (const corridor of CORRIDOR_IDS) {
+        const verdicts = evaluateGates(
+          soundForAll({ environment, corridor }),
+          { environment, corridors: [corridor] },
+          NOW,
+        );
+        expect(forbiddingGates(verdicts, runtime)).toEqual([{ gate: 'rail_admission', reason: 'no_live_adapter' }]);
+      }
+    },
+  );
 
   test.each(['remote-sandbox', 'production'] as const)('%s: every reason forbids', (runtime) => {
-    for (const reason of GATE_REASONS) expect(forbiddingGates(allClosed(reason), runtime)).toEqual(GATES.map((gate) => ({ gate, reason })));
+    for (const reason of GATE_REASONS)
+      expect(forbiddingGates(allClosed(reason), runtime)).toEqual(GATES.map((gate) => ({ gate, reason })));
   });
 });
 
@@ -117,14 +143,19 @@ describe('in the local sandbox', () => {
   });
 
   test('is the only runtime that forgives anything', () => {
-    expect(RUNTIME_ENVIRONMENTS.filter((runtime) => forbiddingGates(allClosed('no_evidence'), runtime).length === 0)).toEqual(['local-sandbox']);
+    expect(
+      RUNTIME_ENVIRONMENTS.filter((runtime) => forbiddingGates(allClosed('no_evidence'), runtime).length === 0),
+    ).toEqual(['local-sandbox']);
   });
 });
 
 describe('a gate is open', () => {
-  test.each(GATES.filter((gate) => gate !== 'rail_admission'))('%s: with evidence for here, unexpired, approved by two', (gate) => {
-    expect(reasonOf(gate, [sound({ gate })])).toBeNull();
-  });
+  test.each(GATES.filter((gate) => gate !== 'rail_admission'))(
+    '%s: with evidence for here, unexpired, approved by two',
+    (gate) => {
+      expect(reasonOf(gate, [sound({ gate })])).toBeNull();
+    },
+  );
 
   test('from the moment of its second approval to the moment before it expires', () => {
     const evidence = [sound()];

@@ -20,7 +20,10 @@ import {
 const currency = fc.constantFrom(...CURRENCIES);
 const minorUnits = fc.bigInt({ min: 0n, max: 10n ** 17n - 1n });
 /** Anything at all, and what nearly is an amount. */
-const anyText = fc.oneof(fc.string({ unit: 'grapheme-composite' }), fc.string({ unit: fc.constantFrom(...'0123456789.,+-eE'), maxLength: 8 }));
+const anyText = fc.oneof(
+  fc.string({ unit: 'grapheme-composite' }),
+  fc.string({ unit: fc.constantFrom(...'0123456789.,+-eE'), maxLength: 8 }),
+);
 const rate = fc.bigInt({ min: 1n, max: 999_999_999n });
 
 describe('refused as an amount', () => {
@@ -68,13 +71,19 @@ describe('refused as an amount', () => {
     expect(parseMoney(text, code) !== undefined).toBe(isAmount);
   });
 
-  property.prop([minorUnits, fc.integer({ min: 1, max: 6 }), currency])('more decimals than the currency has', (amountMinor, extra, code) => {
-    expect(parseMoney(formatMoney(amountMinor, code) + '0'.repeat(extra), code)).toBeUndefined();
-  });
+  property.prop([minorUnits, fc.integer({ min: 1, max: 6 }), currency])(
+    'more decimals than the currency has',
+    (amountMinor, extra, code) => {
+      expect(parseMoney(formatMoney(amountMinor, code) + '0'.repeat(extra), code)).toBeUndefined();
+    },
+  );
 
-  test.each(['1', '1.0', '157.25', '157.2500000', '-1.000000', '01.000000', '1e2', '', '1,000000'])('the rate %j, at once and loudly', (text) => {
-    expect(() => parseRate(text)).toThrow(RangeError);
-  });
+  test.each(['1', '1.0', '157.25', '157.2500000', '-1.000000', '01.000000', '1e2', '', '1,000000'])(
+    'the rate %j, at once and loudly',
+    (text) => {
+      expect(() => parseRate(text)).toThrow(RangeError);
+    },
+  );
 });
 
 describe('an amount', () => {
@@ -90,9 +99,12 @@ describe('an amount', () => {
     expect(formatMoney(amountMinor, 'USD')).toBe(written);
   });
 
-  property.prop([minorUnits, currency])('comes back as it was written, beyond what a float can hold', (amountMinor, code) => {
-    expect(parseMoney(formatMoney(amountMinor, code), code)).toBe(amountMinor);
-  });
+  property.prop([minorUnits, currency])(
+    'comes back as it was written, beyond what a float can hold',
+    (amountMinor, code) => {
+      expect(parseMoney(formatMoney(amountMinor, code), code)).toBe(amountMinor);
+    },
+  );
 
   property.prop([minorUnits, currency])('may omit the trailing zeros of its fraction', (amountMinor, code) => {
     const shortened = formatMoney(amountMinor, code)
@@ -108,9 +120,12 @@ describe('an amount', () => {
 });
 
 describe('a rate', () => {
-  property.prop([fc.bigInt({ min: 0n, max: 999_999_999_999_999n })])('comes back as it was written', (rateMillionths) => {
-    expect(parseRate(formatRate(rateMillionths))).toBe(rateMillionths);
-  });
+  property.prop([fc.bigInt({ min: 0n, max: 999_999_999_999_999n })])(
+    'comes back as it was written',
+    (rateMillionths) => {
+      expect(parseRate(formatRate(rateMillionths))).toBe(rateMillionths);
+    },
+  );
 
   test('is written with six decimals', () => {
     expect(formatRate(820_000n)).toBe('0.820000');
@@ -145,9 +160,12 @@ describe('rounding', () => {
 describe('the table of currencies', () => {
   const published: Record<string, { readonly exponent: bigint } | undefined> = iso4217;
 
-  test.each(CURRENCIES.map((code) => [code, MINOR_DIGITS[code]] as const))('%s has the %i minor digits of ISO 4217', (code, digits) => {
-    expect(published[code]?.exponent).toBe(BigInt(digits));
-  });
+  test.each(CURRENCIES.map((code) => [code, MINOR_DIGITS[code]] as const))(
+    '%s has the %i minor digits of ISO 4217',
+    (code, digits) => {
+      expect(published[code]?.exponent).toBe(BigInt(digits));
+    },
+  );
 
   test('knows its own codes and no others', () => {
     expect(new Set(Object.keys(published).filter(isCurrency))).toEqual(new Set(CURRENCIES));
@@ -161,7 +179,9 @@ describe('the table of currencies', () => {
 
 describe('no floating point', () => {
   const directory = path.resolve(import.meta.dirname, '../../domain');
-  const moneyFiles = readdirSync(directory).filter((file) => /Money|Minor|Millionths/.test(readFileSync(path.join(directory, file), 'utf8')));
+  const moneyFiles = readdirSync(directory).filter((file) =>
+    /Money|Minor|Millionths/.test(readFileSync(path.join(directory, file), 'utf8')),
+  );
   /** What could turn an amount into a float, once strings, patterns and comments are gone. */
   const floating = /\bNumber\b|\bparseFloat\b|\bparseInt\b|\bMath\b|\.toFixed\b|\d\.\d|[^A-Za-z]\+[A-Za-z(]/;
 
@@ -169,11 +189,22 @@ describe('no floating point', () => {
   const withoutText = (source: string): string =>
     source
       .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-      .replace(/`(?:\\.|[^`])*`/g, (template) => [...template.matchAll(/\$\{([^}]*)\}/g)].map(([, computed]) => computed).join(', '))
+      .replace(/`(?:\\.|[^`])*`/g, (template) =>
+        [...template.matchAll(/\$\{([^}]*)\}/g)].map(([, computed]) => computed).join(', '),
+      )
       .replace(/'(?:[^'\\\n]|\\.)*'|\/(?:[^/\\\n]|\\.)+\/[a-z]*/g, "''");
 
   test('the files that know of money are found', () => {
-    expect(moneyFiles).toEqual(expect.arrayContaining(['money.ts', 'fee.ts', 'estimate.ts', 'posting.ts', 'evidence.ts', 'settlement-resource.ts']));
+    expect(moneyFiles).toEqual(
+      expect.arrayContaining([
+        'money.ts',
+        'fee.ts',
+        'estimate.ts',
+        'posting.ts',
+        'evidence.ts',
+        'settlement-resource.ts',
+      ]),
+    );
   });
 
   test.each(moneyFiles)('touches money in %s', (file) => {

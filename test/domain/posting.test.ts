@@ -2,7 +2,13 @@ import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import type { Pricing } from '../../domain/estimate.ts';
 import { type Evidence, foldFunding } from '../../domain/evidence.ts';
-import { type Account, collectionPostings, type Posting, surplusPostings, transitionPostings } from '../../domain/posting.ts';
+import {
+  type Account,
+  collectionPostings,
+  type Posting,
+  surplusPostings,
+  transitionPostings,
+} from '../../domain/posting.ts';
 import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
 import { allLives, partsOf, pricing } from '../support/arbitrary.ts';
 
@@ -18,7 +24,9 @@ const lives: fc.Arbitrary<Life> = fc.tuple(pricing, fc.constantFrom(...allLives(
   fc.record({
     priced: fc.constant(priced),
     states: fc.constant(states),
-    received: states.includes('awaiting_funds') ? moneyOf(priced.amountMinor, states.includes('funded')) : fc.constant([]),
+    received: states.includes('awaiting_funds')
+      ? moneyOf(priced.amountMinor, states.includes('funded'))
+      : fc.constant([]),
     surplus: fc.array(fc.bigInt({ min: 1n, max: 5_000_000n }), { maxLength: 3 }),
   }),
 );
@@ -27,7 +35,9 @@ function moneyOf(amountMinor: bigint, covered: boolean): fc.Arbitrary<bigint[]> 
   const whole = partsOf(amountMinor, 4);
   if (!covered) return whole.map((parts) => parts.slice(0, -1));
   const extra = fc.oneof(fc.constant(0n), fc.bigInt({ min: 1n, max: 5_000_000n }));
-  return fc.tuple(whole, extra).map(([parts, more]) => parts.map((part, index) => (index === parts.length - 1 ? part + more : part)));
+  return fc
+    .tuple(whole, extra)
+    .map(([parts, more]) => parts.map((part, index) => (index === parts.length - 1 ? part + more : part)));
 }
 
 /** Every posting set of a life, in the order in which the service writes them. */
@@ -38,7 +48,13 @@ function journalOf({ priced, states, received, surplus }: Life): Posting[][] {
     const from = states[index - 1];
     if (from === 'awaiting_funds') {
       const evidence = received.map(
-        (amountMinor, at): Evidence => ({ evidenceId: `${at}`, kind: 'collection_succeeded', amountMinor, currency: priced.sourceCurrency, failure: null }),
+        (amountMinor, at): Evidence => ({
+          evidenceId: `${at}`,
+          kind: 'collection_succeeded',
+          amountMinor,
+          currency: priced.sourceCurrency,
+          failure: null,
+        }),
       );
       const funding = foldFunding(settlement, evidence);
       sets.push(...funding.applied.map((applied) => collectionPostings(settlement, applied.amountMinor)));
@@ -52,40 +68,65 @@ function journalOf({ priced, states, received, surplus }: Life): Posting[][] {
 const sumOf = (amounts: readonly bigint[]): bigint => amounts.reduce((sum, amount) => sum + amount, 0n);
 
 function balance(sets: readonly Posting[][], account: Account, currency: string): bigint {
-  return sumOf(sets.flat().flatMap((posting) => (posting.account === account && posting.currency === currency ? [posting.amountMinor] : [])));
+  return sumOf(
+    sets
+      .flat()
+      .flatMap((posting) =>
+        posting.account === account && posting.currency === currency ? [posting.amountMinor] : [],
+      ),
+  );
 }
 
-const clearingOf = { card: 'card_clearing', ach: 'bank_clearing', wire: 'bank_clearing', internal: 'internal_funding' } as const;
+const clearingOf = {
+  card: 'card_clearing',
+  ach: 'bank_clearing',
+  wire: 'bank_clearing',
+  internal: 'internal_funding',
+} as const;
 
 describe('every life that the table of transitions allows, with any money', () => {
   property.prop([lives], { numRuns: 1_000 })('books sets that each sum to zero per currency', (life) => {
     for (const set of journalOf(life)) {
       for (const currency of new Set(set.map((posting) => posting.currency))) {
-        expect(sumOf(set.filter((posting) => posting.currency === currency).map((posting) => posting.amountMinor))).toBe(0n);
+        expect(
+          sumOf(set.filter((posting) => posting.currency === currency).map((posting) => posting.amountMinor)),
+        ).toBe(0n);
       }
     }
   });
 
-  property.prop([lives], { numRuns: 1_000 })('holds nothing at its end, neither funds nor a payout on its way', (life) => {
-    const sets = journalOf(life);
-    expect(TERMINAL_STATUSES).toContain(life.states.at(-1));
-    expect(balance(sets, 'settlement_funds', life.priced.sourceCurrency)).toBe(0n);
-    expect(balance(sets, 'payout_in_transit', life.priced.sourceCurrency)).toBe(0n);
-  });
+  property.prop([lives], { numRuns: 1_000 })(
+    'holds nothing at its end, neither funds nor a payout on its way',
+    (life) => {
+      const sets = journalOf(life);
+      expect(TERMINAL_STATUSES).toContain(life.states.at(-1));
+      expect(balance(sets, 'settlement_funds', life.priced.sourceCurrency)).toBe(0n);
+      expect(balance(sets, 'payout_in_transit', life.priced.sourceCurrency)).toBe(0n);
+    },
+  );
 
-  property.prop([lives], { numRuns: 1_000 })('accounts for every minor unit that came in: paid out, earned, or due back', (life) => {
-    const { priced, states } = life;
-    const sets = journalOf(life);
-    const of = (account: Account) => balance(sets, account, priced.sourceCurrency);
-    const cameIn = sumOf([...life.received, ...life.surplus]);
-    const settled = states.at(-1) === 'settled';
-    expect(of(clearingOf[priced.paymentMethod])).toBe(cameIn);
-    expect(of('refund_due')).toBe(-(settled ? cameIn - priced.amountMinor : cameIn));
-    expect([of('input_fee_income'), of('platform_fee_income')]).toEqual(settled ? [-priced.inputFeeMinor, -priced.platformFeeMinor] : [0n, 0n]);
-    expect(of('fx_position')).toBe(settled ? priced.totalFeesMinor - priced.amountMinor : 0n);
-    expect(balance(sets, 'fx_position', priced.destinationCurrency)).toBe(settled ? priced.destinationAmountMinor : 0n);
-    expect(balance(sets, 'payout_paid', priced.destinationCurrency)).toBe(settled ? -priced.destinationAmountMinor : 0n);
-  });
+  property.prop([lives], { numRuns: 1_000 })(
+    'accounts for every minor unit that came in: paid out, earned, or due back',
+    (life) => {
+      const { priced, states } = life;
+      const sets = journalOf(life);
+      const of = (account: Account) => balance(sets, account, priced.sourceCurrency);
+      const cameIn = sumOf([...life.received, ...life.surplus]);
+      const settled = states.at(-1) === 'settled';
+      expect(of(clearingOf[priced.paymentMethod])).toBe(cameIn);
+      expect(of('refund_due')).toBe(-(settled ? cameIn - priced.amountMinor : cameIn));
+      expect([of('input_fee_income'), of('platform_fee_income')]).toEqual(
+        settled ? [-priced.inputFeeMinor, -priced.platformFeeMinor] : [0n, 0n],
+      );
+      expect(of('fx_position')).toBe(settled ? priced.totalFeesMinor - priced.amountMinor : 0n);
+      expect(balance(sets, 'fx_position', priced.destinationCurrency)).toBe(
+        settled ? priced.destinationAmountMinor : 0n,
+      );
+      expect(balance(sets, 'payout_paid', priced.destinationCurrency)).toBe(
+        settled ? -priced.destinationAmountMinor : 0n,
+      );
+    },
+  );
 
   property.prop([lives])('holds the whole amount while it is funded, and never less than nothing', (life) => {
     const { states, priced } = life;
@@ -112,7 +153,9 @@ describe('a set', () => {
   test('has no lines of nothing', () => {
     expect(collectionPostings(priced, 0n)).toEqual([]);
     expect(transitionPostings(priced, 'awaiting_funds', 'funded')).toEqual([]);
-    expect(transitionPostings(priced, 'paying_out', 'settled').every((posting) => posting.amountMinor !== 0n)).toBe(true);
+    expect(transitionPostings(priced, 'paying_out', 'settled').every((posting) => posting.amountMinor !== 0n)).toBe(
+      true,
+    );
   });
 
   test.each([

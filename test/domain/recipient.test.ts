@@ -36,19 +36,23 @@ const recipient = (overrides: Partial<Recipient> = {}): Recipient => ({
 });
 
 describe('a routing number', () => {
-  test.each(['021000021', '011401533', '091000019', '111000025', '026009593'])('%s is an ABA number', (text) => expect(isAbaRoutingNumber(text)).toBe(true));
-
-  test.each(['', '000000000', '02100002', '0210000210', '021000022', '02100002a', ' 21000021', '０２１０００021'])('%j is none', (text) =>
-    expect(isAbaRoutingNumber(text)).toBe(false),
+  test.each(['021000021', '011401533', '091000019', '111000025', '026009593'])('%s is an ABA number', (text) =>
+    expect(isAbaRoutingNumber(text)).toBe(true),
   );
 
-  property.prop([fc.constantFrom('021000021', '011401533', '091000019'), fc.nat({ max: 8 }), fc.integer({ min: 1, max: 9 })])(
-    'one wrong digit is always found',
-    (text, position, by) => {
-      const wrong = (Number(text[position]) + by) % 10;
-      expect(isAbaRoutingNumber(`${text.slice(0, position)}${wrong}${text.slice(position + 1)}`)).toBe(false);
-    },
+  test.each(['', '000000000', '02100002', '0210000210', '021000022', '02100002a', ' 21000021', '０２１０００021'])(
+    '%j is none',
+    (text) => expect(isAbaRoutingNumber(text)).toBe(false),
   );
+
+  property.prop([
+    fc.constantFrom('021000021', '011401533', '091000019'),
+    fc.nat({ max: 8 }),
+    fc.integer({ min: 1, max: 9 }),
+  ])('one wrong digit is always found', (text, position, by) => {
+    const wrong = (Number(text[position]) + by) % 10;
+    expect(isAbaRoutingNumber(`${text.slice(0, position)}${wrong}${text.slice(position + 1)}`)).toBe(false);
+  });
 });
 
 describe('the details of a recipient', () => {
@@ -56,9 +60,9 @@ describe('the details of a recipient', () => {
     expect(detailsFaults('JM', { bankDetails: null, mobileDetails: null })).toEqual([
       { loc: ['body'], msg: expect.stringContaining('bank_details'), type: 'value_error' },
     ]);
-    expect(detailsFaults('US', { bankDetails: { routing_number: '123456789' }, mobileDetails: null }).map(({ loc }) => loc)).toEqual([
-      ['body', 'bank_details', 'routing_number'],
-    ]);
+    expect(
+      detailsFaults('US', { bankDetails: { routing_number: '123456789' }, mobileDetails: null }).map(({ loc }) => loc),
+    ).toEqual([['body', 'bank_details', 'routing_number']]);
   });
 
   test('accepted with either, with any routing number outside the US, and with none inside', () => {
@@ -85,7 +89,9 @@ describe('the details of a recipient', () => {
 
 describe('the verification after a change', () => {
   test('is void when a verified recipient gets another name', () => {
-    expect(verificationAfter(recipient({ verificationStatus: 'verified' }), { name: 'Marcia Campbell' })).toBe('unverified');
+    expect(verificationAfter(recipient({ verificationStatus: 'verified' }), { name: 'Marcia Campbell' })).toBe(
+      'unverified',
+    );
   });
 
   test('stays for the same name, for other fields and in every other status', () => {
@@ -100,11 +106,15 @@ describe('the verification after a change', () => {
 
 describe('a payout', () => {
   test('refused for a recipient in another country than the destination', () => {
-    expect(payoutFaults(recipient({ country: 'TT' }), CORRIDORS['US-JM'], 'bank_transfer').map(({ loc }) => loc)).toEqual([['body', 'recipient_id']]);
+    expect(
+      payoutFaults(recipient({ country: 'TT' }), CORRIDORS['US-JM'], 'bank_transfer').map(({ loc }) => loc),
+    ).toEqual([['body', 'recipient_id']]);
   });
 
   test('refused over a rail that the recipient has no details for; cash needs none', () => {
-    expect(payoutFaults(recipient({ bankDetails: null, mobileDetails: MOBILE }), CORRIDORS['US-JM'], 'bank_transfer')).toHaveLength(1);
+    expect(
+      payoutFaults(recipient({ bankDetails: null, mobileDetails: MOBILE }), CORRIDORS['US-JM'], 'bank_transfer'),
+    ).toHaveLength(1);
     expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'mobile_money')).toHaveLength(1);
     expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'cash_pickup')).toEqual([]);
     expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'bank_transfer')).toEqual([]);
@@ -142,7 +152,10 @@ describe('the resource', () => {
       created_at: '1970-01-01T00:00:00.000Z',
       updated_at: '1970-01-01T00:00:00.000Z',
     });
-    expect(recipientResource(recipient({ bankDetails: null, mobileDetails: MOBILE }))).toMatchObject({ bank_details: null, mobile_details: MOBILE });
+    expect(recipientResource(recipient({ bankDetails: null, mobileDetails: MOBILE }))).toMatchObject({
+      bank_details: null,
+      mobile_details: MOBILE,
+    });
   });
 
   test('the last four characters of an account number', () => expect(lastFour('GB29NWBK60161331926819')).toBe('6819'));

@@ -3,9 +3,18 @@ import { DomainError, ValidationError } from '../../domain/error.ts';
 import { price } from '../../domain/estimate.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { SANDBOX_EVENTS, type SandboxEvent, sandboxCommand } from '../../domain/sandbox-event.ts';
-import { acceptedSettlement, SETTLEMENT_STATUSES, type Settlement, type SettlementStatus } from '../../domain/settlement.ts';
+import {
+  acceptedSettlement,
+  SETTLEMENT_STATUSES,
+  type Settlement,
+  type SettlementStatus,
+} from '../../domain/settlement.ts';
 
-const settlementOf = (paymentMethod: PaymentMethod, status: SettlementStatus = 'awaiting_funds', amount = '250.00'): Settlement => {
+const settlementOf = (
+  paymentMethod: PaymentMethod,
+  status: SettlementStatus = 'awaiting_funds',
+  amount = '250.00',
+): Settlement => {
   const priced = price({ corridor: 'US-JM', amount, paymentMethod });
   if ('faults' in priced) throw new Error('a test settlement that breaks the rules');
   const settlement = acceptedSettlement({
@@ -36,13 +45,17 @@ const faultOf = (run: () => unknown): string | undefined => {
 
 describe('an event that a test helper asks for', () => {
   test.each(['0', '0.00', '0.001', '100000.01', '-1'])('is refused with the amount %s', (amount) => {
-    expect(faultOf(() => sandboxCommand(settlementOf('card'), { event: 'collection_succeeded', amount }, 0n))).toBe('body.amount');
+    expect(faultOf(() => sandboxCommand(settlementOf('card'), { event: 'collection_succeeded', amount }, 0n))).toBe(
+      'body.amount',
+    );
   });
 
   test.each(SANDBOX_EVENTS.filter((event) => !['collection_succeeded', 'collection_partial'].includes(event)))(
     'is refused with an amount when it is %s',
     (event) => {
-      expect(faultOf(() => sandboxCommand(settlementOf('card', 'paying_out'), { event, amount: '1.00' }, 0n))).toBe('body.amount');
+      expect(faultOf(() => sandboxCommand(settlementOf('card', 'paying_out'), { event, amount: '1.00' }, 0n))).toBe(
+        'body.amount',
+      );
     },
   );
 
@@ -50,13 +63,18 @@ describe('an event that a test helper asks for', () => {
     expect(faultOf(() => sandboxCommand(settlementOf(method), { event: 'dispute_opened' }, 0n))).toBe('body.event');
   });
 
-  test.each(['collection_succeeded', 'collection_partial', 'collection_failed'] as const)('is refused as %s where nobody collects', (event) => {
-    expect(faultOf(() => sandboxCommand(settlementOf('internal'), { event }, 0n))).toBe('body.event');
-  });
+  test.each(['collection_succeeded', 'collection_partial', 'collection_failed'] as const)(
+    'is refused as %s where nobody collects',
+    (event) => {
+      expect(faultOf(() => sandboxCommand(settlementOf('internal'), { event }, 0n))).toBe('body.event');
+    },
+  );
 
   test('answers a payout only while one waits for an answer', () => {
     const refused = SETTLEMENT_STATUSES.filter(
-      (status) => faultOf(() => sandboxCommand(settlementOf('card', status), { event: 'payout_confirmed' }, 0n)) === 'state_conflict',
+      (status) =>
+        faultOf(() => sandboxCommand(settlementOf('card', status), { event: 'payout_confirmed' }, 0n)) ===
+        'state_conflict',
     );
     expect(SETTLEMENT_STATUSES.filter((status) => !refused.includes(status))).toEqual(['paying_out', 'needs_review']);
   });
@@ -71,7 +89,10 @@ describe('an event that a test helper asks for', () => {
     ['collection_partial', '0.01', 0n, 1n],
     ['collection_failed', undefined, 0n, 0n],
     ['dispute_opened', undefined, 25_000n, 0n],
-  ] as const)('%s with amount %s, after %d was received, moves %d', (event: SandboxEvent, amount, receivedMinor, amountMinor) => {
-    expect(sandboxCommand(settlementOf('card'), { event, amount }, receivedMinor)).toEqual({ event, amountMinor });
-  });
+  ] as const)(
+    '%s with amount %s, after %d was received, moves %d',
+    (event: SandboxEvent, amount, receivedMinor, amountMinor) => {
+      expect(sandboxCommand(settlementOf('card'), { event, amount }, receivedMinor)).toEqual({ event, amountMinor });
+    },
+  );
 });

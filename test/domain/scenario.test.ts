@@ -5,18 +5,25 @@ import { SANDBOX_EVENTS } from '../../domain/sandbox-event.ts';
 import { SCENARIOS } from '../../domain/scenario.ts';
 import { canMove, SETTLEMENT_STATUSES, TRANSITIONS } from '../../domain/settlement.ts';
 
-const missing = (wanted: readonly string[], shown: readonly (string | undefined)[]) => wanted.filter((name) => !shown.includes(name));
+const missing = (wanted: readonly string[], shown: readonly (string | undefined)[]) =>
+  wanted.filter((name) => !shown.includes(name));
 
 describe('the scenarios', () => {
-  test.each(SCENARIOS.map((scenario) => [scenario.name, scenario.path] as const))('%s takes only transitions that there are', (_name, path) => {
-    expect(path[0]).toBe('accepted');
-    const pairs = path.slice(1).map((to, index) => [path[index] ?? expect.fail('no status'), to] as const);
-    expect(pairs.filter(([from, to]) => !canMove(from, to))).toEqual([]);
-  });
+  test.each(SCENARIOS.map((scenario) => [scenario.name, scenario.path] as const))(
+    '%s takes only transitions that there are',
+    (_name, path) => {
+      expect(path[0]).toBe('accepted');
+      const pairs = path.slice(1).map((to, index) => [path[index] ?? expect.fail('no status'), to] as const);
+      expect(pairs.filter(([from, to]) => !canMove(from, to))).toEqual([]);
+    },
+  );
 
-  test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))('%s acts only where its path comes by', (_name, { steps, path }) => {
-    expect(steps.filter((step) => !path.includes(step.when))).toEqual([]);
-  });
+  test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
+    '%s acts only where its path comes by',
+    (_name, { steps, path }) => {
+      expect(steps.filter((step) => !path.includes(step.when))).toEqual([]);
+    },
+  );
 
   test('reach every state, send every event, record every exception', () => {
     expect(
@@ -57,7 +64,9 @@ describe('the scenarios', () => {
 
   test('take every transition but those of a closed gate, of an inactive recipient and of a cancel before admission', () => {
     const taken = new Set(SCENARIOS.flatMap(({ path }) => path.slice(1).map((to, index) => `${path[index]} → ${to}`)));
-    const untaken = TRANSITIONS.flatMap(({ from, to }) => (from === null || taken.has(`${from} → ${to}`) ? [] : [`${from} → ${to}`]));
+    const untaken = TRANSITIONS.flatMap(({ from, to }) =>
+      from === null || taken.has(`${from} → ${to}`) ? [] : [`${from} → ${to}`],
+    );
     expect(untaken).toEqual(['accepted → canceled', 'funded → failed']);
   });
 });

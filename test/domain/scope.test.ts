@@ -11,13 +11,21 @@ const CONTRACT = {
 } as const;
 
 describe('a key', () => {
-  const pairs = SCOPES.flatMap((held) => SCOPES.map((required) => [held, required, (CONTRACT[held] as readonly string[]).includes(required)] as const));
+  const pairs = SCOPES.flatMap((held) =>
+    SCOPES.map((required) => [held, required, (CONTRACT[held] as readonly string[]).includes(required)] as const),
+  );
 
-  test.each(pairs.filter(([, , covers]) => !covers))('of scope %s is refused where %s is required', (held, required) => {
-    expect(scopeCovers(held, required)).toBe(false);
-  });
+  test.each(pairs.filter(([, , covers]) => !covers))(
+    'of scope %s is refused where %s is required',
+    (held, required) => {
+      expect(scopeCovers(held, required)).toBe(false);
+    },
+  );
 
-  test.each(pairs.filter(([, , covers]) => covers))('of scope %s is accepted where %s is required', (held, required) => {
-    expect(scopeCovers(held, required)).toBe(true);
-  });
+  test.each(pairs.filter(([, , covers]) => covers))(
+    'of scope %s is accepted where %s is required',
+    (held, required) => {
+      expect(scopeCovers(held, required)).toBe(true);
+    },
+  );
 });

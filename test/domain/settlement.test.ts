@@ -31,7 +31,8 @@ const CONTRACT: Record<SettlementStatus, readonly SettlementStatus[]> = {
 };
 
 const PAIRS = SETTLEMENT_STATUSES.flatMap((from) => SETTLEMENT_STATUSES.map((to) => [from, to] as const));
-const exitsOf = (from: SettlementStatus) => TRANSITIONS.filter((transition) => transition.from === from).map(({ to }) => to);
+const exitsOf = (from: SettlementStatus) =>
+  TRANSITIONS.filter((transition) => transition.from === from).map(({ to }) => to);
 
 describe('the table of transitions', () => {
   const refused = PAIRS.filter(([from, to]) => !CONTRACT[from].includes(to));
@@ -43,7 +44,10 @@ describe('the table of transitions', () => {
   test('has every row of the contract, once, and no other', () => {
     const rows = TRANSITIONS.map(({ from, to }) => `${from} → ${to}`);
     expect(new Set(rows)).toEqual(
-      new Set(['null → accepted', ...PAIRS.filter(([from, to]) => CONTRACT[from].includes(to)).map(([from, to]) => `${from} → ${to}`)]),
+      new Set([
+        'null → accepted',
+        ...PAIRS.filter(([from, to]) => CONTRACT[from].includes(to)).map(([from, to]) => `${from} → ${to}`),
+      ]),
     );
     expect(new Set(rows).size).toBe(rows.length);
   });
@@ -65,17 +69,20 @@ describe('the table of transitions', () => {
     expect(new Set(allLives().flat())).toEqual(new Set(SETTLEMENT_STATUSES));
   });
 
-  property.prop([fc.infiniteStream(fc.nat())])('leads any random walk to a terminal state, entering none twice', (choices) => {
-    const walked: SettlementStatus[] = ['accepted'];
-    for (const choice of choices) {
-      const exits = exitsOf(walked.at(-1) ?? 'accepted');
-      const next = exits[choice % exits.length];
-      if (next === undefined) break;
-      expect(walked).not.toContain(next);
-      walked.push(next);
-    }
-    expect(TERMINAL_STATUSES).toContain(walked.at(-1));
-  });
+  property.prop([fc.infiniteStream(fc.nat())])(
+    'leads any random walk to a terminal state, entering none twice',
+    (choices) => {
+      const walked: SettlementStatus[] = ['accepted'];
+      for (const choice of choices) {
+        const exits = exitsOf(walked.at(-1) ?? 'accepted');
+        const next = exits[choice % exits.length];
+        if (next === undefined) break;
+        expect(walked).not.toContain(next);
+        walked.push(next);
+      }
+      expect(TERMINAL_STATUSES).toContain(walked.at(-1));
+    },
+  );
 
   test('settles nothing that was not funded and paid out, and pays out nothing unfunded', () => {
     for (const life of allLives()) {
@@ -88,7 +95,11 @@ describe('the table of transitions', () => {
 
 describe('canceling', () => {
   test('is refused past awaiting_funds', () => {
-    expect(SETTLEMENT_STATUSES.filter((status) => canMove(status, 'canceled'))).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
+    expect(SETTLEMENT_STATUSES.filter((status) => canMove(status, 'canceled'))).toEqual([
+      'accepted',
+      'compliance_hold',
+      'awaiting_funds',
+    ]);
     expect(CANCELABLE_STATUSES).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
   });
 });
@@ -113,7 +124,9 @@ describe('windows', () => {
   });
 
   test("run on the settlement's own clock", () => {
-    expect(settlementTime({ clockOffsetMs: DAY_MS }, new Date('2026-11-21T08:00:00.000Z'))).toEqual(new Date('2026-11-22T08:00:00.000Z'));
+    expect(settlementTime({ clockOffsetMs: DAY_MS }, new Date('2026-11-21T08:00:00.000Z'))).toEqual(
+      new Date('2026-11-22T08:00:00.000Z'),
+    );
   });
 });
 

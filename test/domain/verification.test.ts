@@ -48,7 +48,8 @@ const opened = (name = 'Marcia Brown') =>
 
 describe('the table of verifications', () => {
   test('no move leaves a decided or expired one', () => {
-    for (const from of ['verified', 'rejected', 'expired'] as const) for (const to of VERIFICATION_STATUSES) expect(canMoveVerification(from, to)).toBe(false);
+    for (const from of ['verified', 'rejected', 'expired'] as const)
+      for (const to of VERIFICATION_STATUSES) expect(canMoveVerification(from, to)).toBe(false);
   });
 
   test('nothing goes back to pending', () => {
@@ -64,7 +65,9 @@ describe('the table of verifications', () => {
 
   test('every state but the first is reached, and each move is told once', () => {
     expect(new Set(VERIFICATION_TRANSITIONS.map(({ to }) => to))).toEqual(new Set(VERIFICATION_STATUSES));
-    expect(new Set(VERIFICATION_TRANSITIONS.map(({ from, to }) => `${from}>${to}`)).size).toBe(VERIFICATION_TRANSITIONS.length);
+    expect(new Set(VERIFICATION_TRANSITIONS.map(({ from, to }) => `${from}>${to}`)).size).toBe(
+      VERIFICATION_TRANSITIONS.length,
+    );
   });
 });
 
@@ -80,8 +83,16 @@ describe('a verification as it is opened', () => {
 });
 
 describe('what becomes of the recipient', () => {
-  const statusAfter = (status: ReturnType<typeof opened>['status'], recipient: Parameters<typeof recipientOf>[0] = {}, othersOpen = false) =>
-    recipientStatusAfter(recipientOf({ verificationStatus: 'pending', ...recipient }), { ...opened(), status }, othersOpen);
+  const statusAfter = (
+    status: ReturnType<typeof opened>['status'],
+    recipient: Parameters<typeof recipientOf>[0] = {},
+    othersOpen = false,
+  ) =>
+    recipientStatusAfter(
+      recipientOf({ verificationStatus: 'pending', ...recipient }),
+      { ...opened(), status },
+      othersOpen,
+    );
 
   test('a name that was not looked at is not verified', () => {
     expect(statusAfter('verified', { name: 'Somebody Else' })).toBe('unverified');
@@ -107,7 +118,12 @@ describe('the same decision', () => {
   test('is not another status, another name, another reason', () => {
     expect(isSameDecision(verified, { to: 'rejected', rejectionReason: 'no' })).toBe(false);
     expect(isSameDecision(verified, { to: 'verified', verifiedName: 'Marcia B. Brown' })).toBe(false);
-    expect(isSameDecision({ ...opened(), status: 'rejected', rejectionReason: 'yes' }, { to: 'rejected', rejectionReason: 'no' })).toBe(false);
+    expect(
+      isSameDecision(
+        { ...opened(), status: 'rejected', rejectionReason: 'yes' },
+        { to: 'rejected', rejectionReason: 'no' },
+      ),
+    ).toBe(false);
   });
 
   test('may leave the name out', () => {
@@ -142,9 +158,13 @@ test('no name is in what events carry; the answer has the verified one', () => {
 
 describe("a provider's labels", () => {
   test('carry nothing but labels', () => {
-    expect(rejectionReasonOf(['<script>', 'Mr. Brown', 'FORGERY', 'FORGERY', 'x'.repeat(200), 'DOCUMENT_TEMPLATE'])).toBe('FORGERY, DOCUMENT_TEMPLATE');
+    expect(
+      rejectionReasonOf(['<script>', 'Mr. Brown', 'FORGERY', 'FORGERY', 'x'.repeat(200), 'DOCUMENT_TEMPLATE']),
+    ).toBe('FORGERY, DOCUMENT_TEMPLATE');
     expect(rejectionReasonOf([])).toBe('REJECTED_BY_PROVIDER');
-    expect(rejectionReasonOf(Array.from({ length: 50 }, (_, index) => `L${'X'.repeat(40)}${index}`)).length).toBeLessThan(500);
+    expect(
+      rejectionReasonOf(Array.from({ length: 50 }, (_, index) => `L${'X'.repeat(40)}${index}`)).length,
+    ).toBeLessThan(500);
   });
 });
 

@@ -1,6 +1,13 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { ATTEMPTS_MAX, hasFailedTooLong, placeWaitMs, RETRY_STEPS_MS, retryAfterMsOf, retryDelayMs } from '../../domain/webhook.ts';
+import {
+  ATTEMPTS_MAX,
+  hasFailedTooLong,
+  placeWaitMs,
+  RETRY_STEPS_MS,
+  retryAfterMsOf,
+  retryDelayMs,
+} from '../../domain/webhook.ts';
 import { addressKind, isSameAddress } from '../../domain/webhook-address.ts';
 import { admitsAddress, targetFault } from '../../domain/webhook-target.ts';
 
@@ -11,20 +18,91 @@ const LOCAL = { allowLocal: true };
 describe('addresses that are refused', () => {
   test.each([
     ['0.0.0.0', '0.255.255.255', '10.0.0.0', '10.255.255.255', '100.64.0.0', '100.100.100.200', '100.127.255.255'],
-    ['168.63.129.16', '169.254.0.0', '169.254.169.254', '169.254.170.2', '169.254.170.23', '172.16.0.0', '172.31.255.255'],
-    ['192.0.0.0', '192.0.0.192', '192.0.2.1', '192.31.196.1', '192.52.193.1', '192.88.99.1', '192.168.0.0', '192.168.255.255', '192.175.48.1'],
-    ['198.18.0.0', '198.19.255.255', '198.51.100.1', '203.0.113.1', '224.0.0.1', '239.255.255.255', '240.0.0.0', '255.255.255.255'],
-    ['::', '::ffff:0:0', '::7f00:1', '::a00:1', '::ffff:0:127.0.0.1', '64:ff9b::7f00:1', '64:ff9b:1::1', '100::1', '5f00::1', '4000::1'],
-    ['fc00::1', 'fd00:ec2::254', 'fd00:ec2::23', 'fe80::1', 'febf::1', 'fec0::1', 'ff02::1', 'fe80::1%eth0', '2001::1', '2001:1ff::1', '2001:db8::1'],
+    [
+      '168.63.129.16',
+      '169.254.0.0',
+      '169.254.169.254',
+      '169.254.170.2',
+      '169.254.170.23',
+      '172.16.0.0',
+      '172.31.255.255',
+    ],
+    [
+      '192.0.0.0',
+      '192.0.0.192',
+      '192.0.2.1',
+      '192.31.196.1',
+      '192.52.193.1',
+      '192.88.99.1',
+      '192.168.0.0',
+      '192.168.255.255',
+      '192.175.48.1',
+    ],
+    [
+      '198.18.0.0',
+      '198.19.255.255',
+      '198.51.100.1',
+      '203.0.113.1',
+      '224.0.0.1',
+      '239.255.255.255',
+      '240.0.0.0',
+      '255.255.255.255',
+    ],
+    [
+      '::',
+      '::ffff:0:0',
+      '::7f00:1',
+      '::a00:1',
+      '::ffff:0:127.0.0.1',
+      '64:ff9b::7f00:1',
+      '64:ff9b:1::1',
+      '100::1',
+      '5f00::1',
+      '4000::1',
+    ],
+    [
+      'fc00::1',
+      'fd00:ec2::254',
+      'fd00:ec2::23',
+      'fe80::1',
+      'febf::1',
+      'fec0::1',
+      'ff02::1',
+      'fe80::1%eth0',
+      '2001::1',
+      '2001:1ff::1',
+      '2001:db8::1',
+    ],
     ['2002:7f00:1::', '2620:4f:8000::1', '3fff::1', '::ffff:10.0.0.1', '::ffff:a9fe:a9fe', '::FFFF:192.168.1.1'],
-    ['', 'localhost', '1.2.3', '1.2.3.4.5', '01.2.3.4', '256.1.1.1', '1.2.3.4 ', ':::', '1::2::3', '2000:::1', '12345::', '2000::1.2.3', '::ffff:1.2.3.256'],
+    [
+      '',
+      'localhost',
+      '1.2.3',
+      '1.2.3.4.5',
+      '01.2.3.4',
+      '256.1.1.1',
+      '1.2.3.4 ',
+      ':::',
+      '1::2::3',
+      '2000:::1',
+      '12345::',
+      '2000::1.2.3',
+      '::ffff:1.2.3.256',
+    ],
   ])('%s and its neighbours', (...addresses) => {
     expect(addresses.filter((address) => admitsAddress(address, PUBLIC))).toEqual([]);
     expect(addresses.filter((address) => admitsAddress(address, LOCAL))).toEqual([]);
   });
 
   test('loopback, but for the local sandbox', () => {
-    for (const address of ['127.0.0.1', '127.255.255.255', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', '::ffff:7f00:1']) {
+    for (const address of [
+      '127.0.0.1',
+      '127.255.255.255',
+      '::1',
+      '0:0:0:0:0:0:0:1',
+      '::ffff:127.0.0.1',
+      '::ffff:7f00:1',
+    ]) {
       expect(addressKind(address)).toBe('loopback');
       expect([admitsAddress(address, PUBLIC), admitsAddress(address, LOCAL)]).toEqual([false, true]);
     }
@@ -33,7 +111,17 @@ describe('addresses that are refused', () => {
 
 describe('addresses that are public', () => {
   test('those just outside each refused block', () => {
-    const public4 = ['1.0.0.0', '9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '126.255.255.255', '128.0.0.0', '168.63.129.15', '168.63.129.17'];
+    const public4 = [
+      '1.0.0.0',
+      '9.255.255.255',
+      '11.0.0.0',
+      '100.63.255.255',
+      '100.128.0.0',
+      '126.255.255.255',
+      '128.0.0.0',
+      '168.63.129.15',
+      '168.63.129.17',
+    ];
     const more4 = [
       '169.253.255.255',
       '172.15.255.255',
@@ -45,7 +133,15 @@ describe('addresses that are public', () => {
       '198.20.0.0',
       '223.255.255.255',
     ];
-    const public6 = ['2000::1', '2001:200::1', '2606:4700::1111', '2a00:1450:4001:81b::200e', '2003::1', '3ffe::1', '::ffff:93.184.216.34'];
+    const public6 = [
+      '2000::1',
+      '2001:200::1',
+      '2606:4700::1111',
+      '2a00:1450:4001:81b::200e',
+      '2003::1',
+      '3ffe::1',
+      '::ffff:93.184.216.34',
+    ];
     expect([...public4, ...more4, ...public6].filter((address) => addressKind(address) !== 'public')).toEqual([]);
   });
 
@@ -95,15 +191,36 @@ describe('URLs that are refused', () => {
     ],
     [
       'credentials',
-      ['https://user@ok.example/', 'https://user:secret@ok.example/', 'https://ok.example%2f@127.0.0.1/', 'https://@ok.example/', 'https://:@ok.example/'],
+      [
+        'https://user@ok.example/',
+        'https://user:secret@ok.example/',
+        'https://ok.example%2f@127.0.0.1/',
+        'https://@ok.example/',
+        'https://:@ok.example/',
+      ],
     ],
     ['a fragment', ['https://ok.example/#', 'https://ok.example/#part']],
     [
       'a privileged port',
-      ['https://ok.example:80/', 'https://ok.example:22/', 'https://ok.example:1023/', 'https://ok.example:0/', 'https://ok.example:65536/'],
+      [
+        'https://ok.example:80/',
+        'https://ok.example:22/',
+        'https://ok.example:1023/',
+        'https://ok.example:0/',
+        'https://ok.example:65536/',
+      ],
     ],
     ['too long a text', [`https://ok.example/${'a'.repeat(2048)}`]],
-    ['no domain', ['https://intranet/', 'https://a/', 'https://ok..example/', 'https://.example/', `https://${'a'.repeat(64)}.example/`]],
+    [
+      'no domain',
+      [
+        'https://intranet/',
+        'https://a/',
+        'https://ok..example/',
+        'https://.example/',
+        `https://${'a'.repeat(64)}.example/`,
+      ],
+    ],
     [
       'an address',
       [
@@ -193,7 +310,13 @@ describe('URLs that are accepted', () => {
   });
 
   test('http and loopback where the local sandbox allows them', () => {
-    const urls = ['http://127.0.0.1:8080/', 'http://localhost:8080/x', 'http://[::1]:8080/', 'https://127.0.0.1:8443/', 'http://hooks.partner.example:8080/'];
+    const urls = [
+      'http://127.0.0.1:8080/',
+      'http://localhost:8080/x',
+      'http://[::1]:8080/',
+      'https://127.0.0.1:8443/',
+      'http://hooks.partner.example:8080/',
+    ];
     expect(urls.filter((url) => targetFault(url, LOCAL) !== undefined)).toEqual([]);
     expect(urls.filter((url) => targetFault(url, PUBLIC) === undefined)).toEqual([]);
   });
@@ -231,7 +354,8 @@ describe('the schedule', () => {
     expect(retryAfterMsOf('120', now)).toBe(120_000);
     expect(retryAfterMsOf('Sat, 21 Nov 2026 08:01:00 GMT', now)).toBe(60_000);
     expect(retryAfterMsOf('Sat, 21 Nov 2026 07:00:00 GMT', now)).toBe(0);
-    for (const header of [undefined, '', '-1', '1.5', 'soon', '1e9', 'soon GMT']) expect(retryAfterMsOf(header, now)).toBeNull();
+    for (const header of [undefined, '', '-1', '1.5', 'soon', '1e9', 'soon GMT'])
+      expect(retryAfterMsOf(header, now)).toBeNull();
   });
 
   test('five days of nothing but failure are too long, a millisecond less is not', () => {
@@ -245,7 +369,10 @@ describe('the schedule', () => {
     expect(placeWaitMs(1, 0)).toBe(15_000);
     expect(placeWaitMs(40, 0)).toBe(150_000);
     expect(placeWaitMs(1_000_000, 0)).toBe(600_000);
-    const checksPerSecond = Array.from({ length: 1_000 }, (_, position) => 1_000 / placeWaitMs(position + 1, 0)).reduce((sum, rate) => sum + rate, 0);
+    const checksPerSecond = Array.from({ length: 1_000 }, (_, position) => 1_000 / placeWaitMs(position + 1, 0)).reduce(
+      (sum, rate) => sum + rate,
+      0,
+    );
     expect(checksPerSecond).toBeLessThan(4);
   });
 });

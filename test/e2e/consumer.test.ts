@@ -32,7 +32,8 @@ describe('a transfer', () => {
   });
   afterAll(() => stack.close());
 
-  const read = async (transferId: string): Promise<Json> => jsonOf(await callAs(stack.api, consumer, 'GET', `/consumer/transfers/${transferId}`));
+  const read = async (transferId: string): Promise<Json> =>
+    jsonOf(await callAs(stack.api, consumer, 'GET', `/consumer/transfers/${transferId}`));
   const untilStatus = async (transferId: string, status: string): Promise<Json> => {
     await expect.poll(async () => (await read(transferId)).status, WAIT).toBe(status);
     return read(transferId);
@@ -46,9 +47,20 @@ describe('a transfer', () => {
     const first = await transfer(stack.api, consumer, body, key);
     expect(first.statusCode).toBe(201);
     const settled = await untilStatus(jsonOf(first).transfer_id, 'settled');
-    expect(settled).toMatchObject({ amount: quote.amount, destination_amount: quote.destination_amount, amount_received: '250.00', failure: null });
+    expect(settled).toMatchObject({
+      amount: quote.amount,
+      destination_amount: quote.destination_amount,
+      amount_received: '250.00',
+      failure: null,
+    });
     expect(settled.certificate_id).toMatch(/^CERT-[0-9A-F]{32}$/);
-    expect(settled.timeline.map((step: Json) => step.status)).toEqual(['accepted', 'awaiting_funds', 'funded', 'paying_out', 'settled']);
+    expect(settled.timeline.map((step: Json) => step.status)).toEqual([
+      'accepted',
+      'awaiting_funds',
+      'funded',
+      'paying_out',
+      'settled',
+    ]);
     const again = await transfer(stack.api, consumer, body, key);
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([201, first.body, 'true']);
     const other = await transfer(stack.api, consumer, { ...body, card_token: 'tok_declined' }, key);
@@ -63,13 +75,16 @@ describe('a transfer', () => {
 
   test('leaves nothing personal in its history', async () => {
     const name = 'Zebedee Uniqueconsumer';
-    const body = transferBody(await createConsumerRecipient(stack.api, consumer, { name }), { reference: 'Private-Reference-91' });
+    const body = transferBody(await createConsumerRecipient(stack.api, consumer, { name }), {
+      reference: 'Private-Reference-91',
+    });
     const made = jsonOf(await transfer(stack.api, consumer, body));
     await untilStatus(made.transfer_id, 'settled');
     const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(made.settlement_id));
     await handle.result();
     const text = historyText(await handle.fetchHistory());
-    for (const secret of [name, email, 'Private-Reference-91', 'tok_visa', consumer.token]) expect(text).not.toContain(secret);
+    for (const secret of [name, email, 'Private-Reference-91', 'tok_visa', consumer.token])
+      expect(text).not.toContain(secret);
     expect(text).toContain(made.settlement_id);
   });
 });
@@ -80,7 +95,10 @@ describe('a sign-in in a remote runtime', () => {
   beforeAll(async () => {
     mails = await startMailServer();
     stack = await startStack({
-      api: { runtime: 'remote-sandbox', config: { smtpUrl: `smtp://127.0.0.1:${mails.port}?tls.rejectUnauthorized=false` } },
+      api: {
+        runtime: 'remote-sandbox',
+        config: { smtpUrl: `smtp://127.0.0.1:${mails.port}?tls.rejectUnauthorized=false` },
+      },
     });
   });
   afterAll(async () => {
@@ -99,7 +117,10 @@ describe('a sign-in in a remote runtime', () => {
     expect(answer.body).not.toContain(code);
     const handle = stack.temporal.workflow.getHandle(otpWorkflowId(challengeId));
     expect(await handle.result()).toEqual({ outcome: 'sent' });
-    const [row] = await stack.api.connection.db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, challengeId));
+    const [row] = await stack.api.connection.db
+      .select()
+      .from(otpChallenges)
+      .where(eq(otpChallenges.challengeId, challengeId));
     expect(row?.codeSealed).toBeNull();
     const text = historyText(await handle.fetchHistory());
     expect(text).toContain(challengeId);
@@ -107,7 +128,10 @@ describe('a sign-in in a remote runtime', () => {
     expect(text).not.toMatch(new RegExp(`(?<![0-9])${code}(?![0-9])`));
     const session = await verifyOtp(stack.api, challengeId, code);
     const caller = { consumerId: jsonOf(session).consumer_id, token: jsonOf(session).access_token };
-    expect(jsonOf(await callAs(stack.api, caller, 'GET', '/consumer/me'))).toMatchObject({ email, consumer_id: caller.consumerId });
+    expect(jsonOf(await callAs(stack.api, caller, 'GET', '/consumer/me'))).toMatchObject({
+      email,
+      consumer_id: caller.consumerId,
+    });
   });
 
   test('while no worker runs: the request answers at once, and the mail comes when one is back', async () => {

@@ -25,7 +25,11 @@ beforeAll(async () => {
   app = await buildApp(api.deps, pino({ level: 'silent' }));
   [browser, baseUrl] = await Promise.all([startBrowser(), app.listen({ host: '127.0.0.1', port: 0 })]);
   caller = await api.createCaller('read');
-  const { certId } = await insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), caller.orgId);
+  const { certId } = await insertCertifiedSettlement(
+    api.connection.db,
+    createCertifier([TEST_SECRETS.signing]),
+    caller.orgId,
+  );
   certificatePath = `/v1/caribbean/certificate/${certId}`;
 }, BROWSER_TIMEOUT_MS);
 afterAll(async () => {
@@ -37,7 +41,11 @@ afterAll(async () => {
 type Visit = { readonly page: Page; readonly complaints: string[]; readonly requested: string[] };
 
 /** Opens a page and listens to everything that the browser asks for and complains about. */
-async function visit(path: string, options: BrowserContextOptions, use: (visit: Visit) => Promise<void>): Promise<void> {
+async function visit(
+  path: string,
+  options: BrowserContextOptions,
+  use: (visit: Visit) => Promise<void>,
+): Promise<void> {
   const context = await browser.newContext({ viewport: WIDE, ...options });
   try {
     const page = await context.newPage();
@@ -62,11 +70,14 @@ function kindsOf([page = '', ...others]: readonly string[]): string[] {
 }
 
 /** Nothing to scroll sideways, and nothing cut off. */
-const overflow = (page: Page): Promise<number> => page.locator('html').evaluate((html) => html.scrollWidth - html.clientWidth);
+const overflow = (page: Page): Promise<number> =>
+  page.locator('html').evaluate((html) => html.scrollWidth - html.clientWidth);
 
 /** What the browser makes of the styles. */
 const styleOf = (page: Page, selector: string, property: string): Promise<string> =>
-  page.locator(selector).evaluate((element, name) => element.ownerDocument.defaultView.getComputedStyle(element)[name], property);
+  page
+    .locator(selector)
+    .evaluate((element, name) => element.ownerDocument.defaultView.getComputedStyle(element)[name], property);
 
 /** Texts whose contrast with what is behind them is less than people with weak sight need (WCAG 2.2, 1.4.3). */
 function faintTexts(page: Page): Promise<string[]> {
@@ -86,7 +97,11 @@ function faintTexts(page: Page): Promise<string[]> {
       return (numbers(backgroundColor)[3] ?? 1) === 0 ? groundOf(element.parentElement) : backgroundColor;
     };
     return Array.from<typeof body>(body.querySelectorAll('*'))
-      .filter((element) => Array.from<typeof body>(element.childNodes).some((node) => node.nodeType === TEXT_NODE && node.textContent.trim() !== ''))
+      .filter((element) =>
+        Array.from<typeof body>(element.childNodes).some(
+          (node) => node.nodeType === TEXT_NODE && node.textContent.trim() !== '',
+        ),
+      )
       .filter((element) => {
         const [text, ground] = [luminance(styleOf(element).color), luminance(groundOf(element))];
         return (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05) < 4.5;
@@ -121,7 +136,11 @@ test('the keyboard goes past the navigation to the content, and shows where it i
   await visit('/', {}, async ({ page }) => {
     const focused = async () => {
       const element = page.locator(':focus');
-      return { text: await element.textContent(), outline: await styleOf(page, ':focus', 'outlineWidth'), left: (await element.boundingBox())?.x };
+      return {
+        text: await element.textContent(),
+        outline: await styleOf(page, ':focus', 'outlineWidth'),
+        left: (await element.boundingBox())?.x,
+      };
     };
     await page.keyboard.press('Tab');
     const skip = await focused();
@@ -151,7 +170,9 @@ test('the evidence of a capability opens by keyboard, without scripts', async ()
 });
 
 describe('the reference', () => {
-  test('shows every group and a curl to copy, tries nothing, asks for no key, fits a telephone', { timeout: 60_000 }, async () => {
+  test('shows every group and a curl to copy, tries nothing, asks for no key, fits a telephone', {
+    timeout: 60_000,
+  }, async () => {
     await visit('/docs', {}, async ({ page, requested }) => {
       await page.getByRole('heading', { name: 'Start a settlement' }).waitFor({ timeout: 20_000 });
       await page.getByText('--request POST').first().waitFor();
@@ -182,8 +203,13 @@ describe('a certificate', () => {
   test('is a page that stands alone, fits a telephone and is read in the dark', async () => {
     const options = { viewport: NARROW, extraHTTPHeaders: { 'x-api-key': caller.apiKey, accept: 'text/html' } };
     await visit(certificatePath, options, async ({ page, requested }) => {
-      expect(await page.getByRole('note').allTextContents()).toEqual([expect.stringContaining('SIMULATION'), expect.stringContaining('UNANCHORED')]);
-      expect(await page.getByRole('img', { name: /^QR code of CERT-[0-9A-F]{32} sha256:[0-9a-f]{64}$/ }).isVisible()).toBe(true);
+      expect(await page.getByRole('note').allTextContents()).toEqual([
+        expect.stringContaining('SIMULATION'),
+        expect.stringContaining('UNANCHORED'),
+      ]);
+      expect(
+        await page.getByRole('img', { name: /^QR code of CERT-[0-9A-F]{32} sha256:[0-9a-f]{64}$/ }).isVisible(),
+      ).toBe(true);
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme });
         expect(await overflow(page)).toBe(0);

@@ -70,24 +70,44 @@ async function restart(payloadKeys: Config['payloadKeys']): Promise<TemporalClie
 
 async function acceptUntilItWaits(): Promise<string> {
   const body = settleBody(await createRecipient({ api }, caller), { card_token: 'tok_manual' });
-  const { settlement_id: id } = jsonOf(await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() }));
+  const { settlement_id: id } = jsonOf(
+    await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() }),
+  );
   await untilStatus({ api }, caller, id, 'awaiting_funds');
   return id;
 }
 
 async function pay(settlementId: string): Promise<void> {
-  const object = { object: 'payment_intent', amount_received: 25_000, currency: 'usd', metadata: { settlement_id: settlementId } };
+  const object = {
+    object: 'payment_intent',
+    amount_received: 25_000,
+    currency: 'usd',
+    metadata: { settlement_id: settlementId },
+  };
   const created = Math.floor(Date.now() / 1_000);
-  const payload = JSON.stringify({ id: `evt_${randomUUID()}`, object: 'event', type: 'payment_intent.succeeded', created, livemode: false, data: { object } });
+  const payload = JSON.stringify({
+    id: `evt_${randomUUID()}`,
+    object: 'event',
+    type: 'payment_intent.succeeded',
+    created,
+    livemode: false,
+    data: { object },
+  });
   const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: TEST_SECRETS.cardproc });
-  expect((await api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header })).statusCode).toBe(200);
+  expect(
+    (await api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header })).statusCode,
+  ).toBe(200);
   await untilStatus({ api }, caller, settlementId, 'settled');
 }
 
 /** As Temporal keeps it: read by a client that has no keys. */
 async function rawHistory(workflowId: string): Promise<History> {
   const handle = temporal.client.workflow.getHandle(workflowId);
-  await expect.poll(async () => (await handle.fetchHistory()).events?.some(({ workflowExecutionCompletedEventAttributes: end }) => end)).toBe(true);
+  await expect
+    .poll(async () =>
+      (await handle.fetchHistory()).events?.some(({ workflowExecutionCompletedEventAttributes: end }) => end),
+    )
+    .toBe(true);
   return await handle.fetchHistory();
 }
 
@@ -95,7 +115,14 @@ async function rawHistory(workflowId: string): Promise<History> {
 function keysOf(history: History): Set<string> {
   const keys = new Set<string>();
   const visit = (value: unknown, name: string): void => {
-    if (value instanceof Uint8Array || typeof value !== 'object' || value === null || name === 'searchAttributes' || name === 'data') return;
+    if (
+      value instanceof Uint8Array ||
+      typeof value !== 'object' ||
+      value === null ||
+      name === 'searchAttributes' ||
+      name === 'data'
+    )
+      return;
     if (isPayload(value)) keys.add(Buffer.from(value.metadata['encryption-key-id'] ?? 'none').toString());
     else for (const [child, content] of Object.entries(value)) visit(content, child);
   };
@@ -107,9 +134,13 @@ const isPayload = (value: object): value is Payload & { metadata: Record<string,
   'metadata' in value && typeof value.metadata === 'object' && value.metadata !== null && 'encoding' in value.metadata;
 
 const replay = (history: History, keys: Config['payloadKeys']) =>
-  testWorkflowBundle().then((workflowBundle) => Worker.runReplayHistory({ workflowBundle, dataConverter: dataConverterOf({ payloadKeys: keys }) }, history));
+  testWorkflowBundle().then((workflowBundle) =>
+    Worker.runReplayHistory({ workflowBundle, dataConverter: dataConverterOf({ payloadKeys: keys }) }, history),
+  );
 
-test('nothing of what a workflow is told can be read from the bytes that Temporal keeps', { timeout: 60_000 }, async () => {
+test('nothing of what a workflow is told can be read from the bytes that Temporal keeps', {
+  timeout: 60_000,
+}, async () => {
   const { client } = await restart([OLD]);
   const handle = await client.workflow.start('settlement', {
     workflowId: 'planted',
@@ -138,19 +169,38 @@ test('settlements that wait while encryption is switched on and while its key is
   const { client } = await restart([NEW, OLD]);
   await pay(second);
 
-  const [fromPlain, rotated] = [await rawHistory(settlementWorkflowId(first)), await rawHistory(settlementWorkflowId(second))];
+  const [fromPlain, rotated] = [
+    await rawHistory(settlementWorkflowId(first)),
+    await rawHistory(settlementWorkflowId(second)),
+  ];
   expect([keysOf(fromPlain), keysOf(rotated)]).toEqual([new Set(['none', 'key-1']), new Set(['key-1', 'key-2'])]);
-  expect(await client.workflow.getHandle(settlementWorkflowId(second)).result()).toEqual({ status: 'settled', failure: null });
+  expect(await client.workflow.getHandle(settlementWorkflowId(second)).result()).toEqual({
+    status: 'settled',
+    failure: null,
+  });
   for (const history of [fromPlain, rotated]) await expect(replay(history, [NEW, OLD])).resolves.toBeUndefined();
 
   const withoutOld = connectTemporal(configOf([NEW]));
-  await expect(withoutOld.client.workflow.getHandle(settlementWorkflowId(second)).describe()).rejects.toThrow('There is no payload key key-1 here.');
+  await expect(withoutOld.client.workflow.getHandle(settlementWorkflowId(second)).describe()).rejects.toThrow(
+    'There is no payload key key-1 here.',
+  );
   await withoutOld.close();
 
-  const input = rotated.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0] ?? expect.fail('no input');
-  const server = buildCodec({ codec: createPayloadCodec([NEW, OLD]), namespace: temporal.namespace, origins: [UI], token: undefined });
+  const input =
+    rotated.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0] ?? expect.fail('no input');
+  const server = buildCodec({
+    codec: createPayloadCodec([NEW, OLD]),
+    namespace: temporal.namespace,
+    origins: [UI],
+    token: undefined,
+  });
   const headers = { origin: UI, 'x-namespace': temporal.namespace };
-  const answer = await server.inject({ method: 'POST', url: '/decode', headers, payload: { payloads: [payloadToJSON(input)] } });
+  const answer = await server.inject({
+    method: 'POST',
+    url: '/decode',
+    headers,
+    payload: { payloads: [payloadToJSON(input)] },
+  });
   const opened = Buffer.from(answer.json().payloads[0].data, 'base64').toString();
   expect(JSON.parse(opened)).toEqual({ settlementId: second, orgId: caller.orgId });
 });

@@ -61,16 +61,27 @@ type Command = {
   readonly settlementId: string;
 };
 
-async function settle(stack: TestStack, recipient: Record<string, unknown> = {}, overrides: Record<string, unknown> = {}): Promise<Command> {
+async function settle(
+  stack: TestStack,
+  recipient: Record<string, unknown> = {},
+  overrides: Record<string, unknown> = {},
+): Promise<Command> {
   const body = settleBody(await createRecipient(stack, caller, recipient), overrides);
   const key = crypto.randomUUID();
   const answer = await stack.api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': key });
   expect(answer.statusCode, answer.body).toBe(202);
-  return { key, body, answer: { status: answer.statusCode, body: answer.body }, settlementId: jsonOf(answer).settlement_id };
+  return {
+    key,
+    body,
+    answer: { status: answer.statusCode, body: answer.body },
+    settlementId: jsonOf(answer).settlement_id,
+  };
 }
 
 const event = async (stack: TestStack, { settlementId }: Command, name: string) => {
-  const answer = await stack.api.call(caller, 'POST', `/v2/test-helpers/settlements/${settlementId}/events`, { event: name });
+  const answer = await stack.api.call(caller, 'POST', `/v2/test-helpers/settlements/${settlementId}/events`, {
+    event: name,
+  });
   expect(answer.statusCode, answer.body).toBeLessThan(300);
 };
 const certificateOf = async (stack: TestStack, settlementId: string) => {
@@ -79,8 +90,13 @@ const certificateOf = async (stack: TestStack, settlementId: string) => {
   return { certId, bytes: rawPayload, signature: headers['x-certificate-signature'] };
 };
 
-test('after a restore beside an empty Temporal, every settlement goes on from its row and settles once', { timeout: TIMEOUT_MS }, async () => {
-  await before.api.call(caller, 'POST', '/v1/webhooks', { url: 'http://127.0.0.1:9/', event_types: ['settlement.accepted'] });
+test('after a restore beside an empty Temporal, every settlement goes on from its row and settles once', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await before.api.call(caller, 'POST', '/v1/webhooks', {
+    url: 'http://127.0.0.1:9/',
+    event_types: ['settlement.accepted'],
+  });
   const settled = await settle(before);
   const unpaid = await settle(before, {}, { card_token: 'tok_manual' });
   const held = await settle(before, {}, { amount: '1500.00' });
@@ -96,11 +112,19 @@ test('after a restore beside an empty Temporal, every settlement goes on from it
 
   const copy = path.join(folder, 'restored');
   let during: Command | undefined;
-  await backUp(original.serverUrl, { from: path.join(folder, 'original'), to: copy, account: program.account }, async () => {
-    during = await settle(before);
-    // What stands in the outbox is carried by the restored service itself; what was carried has to be redispatched.
-    await expect.poll(() => before.api.connection.pool.query('SELECT 1 FROM outbox').then(({ rowCount }) => rowCount), { timeout: 10_000 }).toBe(0);
-  });
+  await backUp(
+    original.serverUrl,
+    { from: path.join(folder, 'original'), to: copy, account: program.account },
+    async () => {
+      during = await settle(before);
+      // What stands in the outbox is carried by the restored service itself; what was carried has to be redispatched.
+      await expect
+        .poll(() => before.api.connection.pool.query('SELECT 1 FROM outbox').then(({ rowCount }) => rowCount), {
+          timeout: 10_000,
+        })
+        .toBe(0);
+    },
+  );
   const late = await settle(before);
   await before.close();
   await original.stop();
@@ -132,9 +156,13 @@ test('after a restore beside an empty Temporal, every settlement goes on from it
   await untilStatus(stack, caller, unpaid.settlementId, 'awaiting_funds');
   await event(stack, unpaid, 'collection_succeeded');
   await event(stack, sent, 'payout_confirmed');
-  expect((await complete(stack.api, caller, verification.verification_id, { status: 'verified' })).statusCode).toBe(200);
+  expect((await complete(stack.api, caller, verification.verification_id, { status: 'verified' })).statusCode).toBe(
+    200,
+  );
   const stateOf = async ({ settlementId }: Command) => (await readSettlement(stack, caller, settlementId)).status;
-  await expect.poll(() => Promise.all(open.map(stateOf)), { timeout: SETTLE_TIMEOUT_MS }).toEqual(open.map(() => 'settled'));
+  await expect
+    .poll(() => Promise.all(open.map(stateOf)), { timeout: SETTLE_TIMEOUT_MS })
+    .toEqual(open.map(() => 'settled'));
 
   const { rows: outcomes } = await stack.api.connection.pool.query(
     `SELECT s.status, (SELECT count(*)::int FROM certificates c WHERE c.settlement_id = s.settlement_id) AS certificates,
@@ -149,12 +177,20 @@ test('after a restore beside an empty Temporal, every settlement goes on from it
 
   for (const { key, body, answer } of [settled, ...open]) {
     const again = await stack.api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': key });
-    expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([answer.status, answer.body, 'true']);
+    expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([
+      answer.status,
+      answer.body,
+      'true',
+    ]);
   }
   expect(await certificateOf(stack, settled.settlementId)).toEqual(certificate);
   for (const { settlementId } of [settled, ...open]) {
     const { certId: cert_id } = await certificateOf(stack, settlementId);
-    const verified = await stack.api.call(caller, 'GET', `/v1/caribbean/certificate/${cert_id}/verify?settlement_id=${settlementId}`);
+    const verified = await stack.api.call(
+      caller,
+      'GET',
+      `/v1/caribbean/certificate/${cert_id}/verify?settlement_id=${settlementId}`,
+    );
     expect(verified.json()).toMatchObject({ valid: true });
   }
   // Accepted after the backup was taken: unknown now, and its key as good as new.
@@ -170,7 +206,8 @@ test('after a restore beside an empty Temporal, every settlement goes on from it
   const { rows: deliveries } = await stack.api.connection.pool.query<{ delivery_id: string }>(
     `SELECT delivery_id FROM webhook_deliveries WHERE status = 'pending'`,
   );
-  for (const { delivery_id } of deliveries) expect(await statusOf(webhookDeliveryWorkflowId(delivery_id, 1))).toBe('RUNNING');
+  for (const { delivery_id } of deliveries)
+    expect(await statusOf(webhookDeliveryWorkflowId(delivery_id, 1))).toBe('RUNNING');
   printed.length = 0;
   expect(await ops('redispatch', '--all', '--operator', 'ana', '--note', 'once more')).toBe(0);
   expect(printed[0]).toBe('settlements: 0 will be started or rung again.');

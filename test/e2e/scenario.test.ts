@@ -20,10 +20,19 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-async function call(method: 'GET' | 'POST', path: string, body?: unknown, headers: Record<string, string> = {}): Promise<{ status: number; json: Json }> {
+async function call(
+  method: 'GET' | 'POST',
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; json: Json }> {
   const response = await fetch(`${stack.baseUrl}${path}`, {
     method,
-    headers: { 'x-api-key': caller.apiKey, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    headers: {
+      'x-api-key': caller.apiKey,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   return { status: response.status, json: await response.json() };
@@ -38,7 +47,8 @@ async function must(status: number, ...request: Parameters<typeof call>): Promis
 async function begin({ given }: Scenario): Promise<{ settlementId: string; recipientId: string }> {
   const { recipient_name, public_token, ...request } = given;
   const { recipient_id } = await must(201, 'POST', '/v1/recipients', recipientBody({ name: recipient_name }));
-  const linked = public_token === undefined ? undefined : await must(200, 'POST', '/v2/banklink/exchange', { public_token });
+  const linked =
+    public_token === undefined ? undefined : await must(200, 'POST', '/v2/banklink/exchange', { public_token });
   const body = { ...request, recipient_id, ...(linked ? { banklink_account_token: linked.access_token } : {}) };
   const { settlement_id } = await must(202, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
   return { settlementId: settlement_id, recipientId: recipient_id };
@@ -56,33 +66,58 @@ async function until(settlementId: string, isWanted: (settlement: Json) => boole
 
 async function take(step: ScenarioStep, settlementId: string, recipientId: string): Promise<void> {
   const { when, received } = step;
-  const ready = await until(settlementId, (settlement) => settlement.status === when && (received === undefined || settlement.amount_received === received));
-  expect(ready, JSON.stringify(ready.timeline)).toMatchObject({ status: when, ...(received === undefined ? {} : { amount_received: received }) });
+  const ready = await until(
+    settlementId,
+    (settlement) => settlement.status === when && (received === undefined || settlement.amount_received === received),
+  );
+  expect(ready, JSON.stringify(ready.timeline)).toMatchObject({
+    status: when,
+    ...(received === undefined ? {} : { amount_received: received }),
+  });
   const helper = `/v2/test-helpers/settlements/${settlementId}`;
   switch (step.do) {
     case 'send_event':
-      return await must(202, 'POST', `${helper}/events`, { event: step.event, ...(step.amount === undefined ? {} : { amount: step.amount }) });
+      return await must(202, 'POST', `${helper}/events`, {
+        event: step.event,
+        ...(step.amount === undefined ? {} : { amount: step.amount }),
+      });
     case 'advance_clock':
       return await must(202, 'POST', `${helper}/advance`, step.by === undefined ? undefined : { by: step.by });
     case 'cancel':
       return await must(200, 'POST', `/v2/settle/${settlementId}/cancel`);
     case 'decide_verification': {
-      const { verification_id } = await must(201, 'POST', '/v1/kyc/verify', { recipient_id: recipientId, org_id: caller.orgId });
+      const { verification_id } = await must(201, 'POST', '/v1/kyc/verify', {
+        recipient_id: recipientId,
+        org_id: caller.orgId,
+      });
       const reason = step.decision === 'rejected' ? { rejection_reason: 'The document is not readable.' } : {};
       return await must(200, 'POST', `/v1/kyc/${verification_id}/complete`, { status: step.decision, ...reason });
     }
     case 'resolve_review': {
       const resolution = { outcome: step.outcome, operator: 'pat', note: 'The bank confirmed it by phone.' };
-      await stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId)).executeUpdate(resolveReview, { args: [resolution] });
+      await stack.temporal.workflow
+        .getHandle(settlementWorkflowId(settlementId))
+        .executeUpdate(resolveReview, { args: [resolution] });
       return;
     }
     case 'post_bankledger_event': {
       const { event, amount_reconciled, currency } = step;
       const metadata = { settlement_id: settlementId };
-      const data = { id: 'ep_1', object: 'expected_payment', live_mode: false, status: event, amount_reconciled, currency, type: 'wire', metadata };
+      const data = {
+        id: 'ep_1',
+        object: 'expected_payment',
+        live_mode: false,
+        status: event,
+        amount_reconciled,
+        currency,
+        type: 'wire',
+        metadata,
+      };
       const body = { id: crypto.randomUUID(), event, data };
       const signature = createHmac('sha256', TEST_SECRETS.bankledger).update(JSON.stringify(body)).digest('hex');
-      expect(await must(200, 'POST', '/v2/webhooks/bankledger', body, { 'x-signature': signature })).toMatchObject({ matched: true });
+      expect(await must(200, 'POST', '/v2/webhooks/bankledger', body, { 'x-signature': signature })).toMatchObject({
+        matched: true,
+      });
       return;
     }
   }
@@ -111,7 +146,10 @@ describe.concurrent('leads where the list says', () => {
       const { settlementId, recipientId } = await begin(scenario);
       for (const step of scenario.steps) await take(step, settlementId, recipientId);
       const { path, exceptions, failure_code } = scenario;
-      const arrived = await until(settlementId, (settlement) => JSON.stringify(shown(settlement)) === JSON.stringify({ path, exceptions, failure_code }));
+      const arrived = await until(
+        settlementId,
+        (settlement) => JSON.stringify(shown(settlement)) === JSON.stringify({ path, exceptions, failure_code }),
+      );
       expect(shown(arrived)).toEqual({ path, exceptions, failure_code });
     },
     120_000,

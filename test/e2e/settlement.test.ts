@@ -18,9 +18,13 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-const post = (body: unknown, key: string = crypto.randomUUID()) => stack.api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+const post = (body: unknown, key: string = crypto.randomUUID()) =>
+  stack.api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': key });
 
-const settle = async (overrides: Record<string, unknown> = {}, recipient: Record<string, unknown> = {}): Promise<Json> => {
+const settle = async (
+  overrides: Record<string, unknown> = {},
+  recipient: Record<string, unknown> = {},
+): Promise<Json> => {
   const answer = await post(settleBody(await createRecipient(stack, caller, recipient), overrides));
   expect(answer.statusCode, answer.body).toBe(202);
   return jsonOf(answer);
@@ -29,20 +33,26 @@ const settle = async (overrides: Record<string, unknown> = {}, recipient: Record
 const statuses = (settlement: Json): string[] => settlement.timeline.map((entry: { status: string }) => entry.status);
 const exceptions = (settlement: Json): string[] => settlement.exceptions.map((entry: { type: string }) => entry.type);
 const rows = async (table: typeof postings | typeof certificates | typeof evidence, settlementId: string) =>
-  (await stack.api.connection.db.select({ count: count() }).from(table).where(eq(table.settlementId, settlementId)))[0]?.count;
+  (await stack.api.connection.db.select({ count: count() }).from(table).where(eq(table.settlementId, settlementId)))[0]
+    ?.count;
 
 /** Balances of a settlement's accounts, in minor units. */
 const balances = async (settlementId: string): Promise<Record<string, bigint>> => {
   const lines = await stack.api.connection.db.select().from(postings).where(eq(postings.settlementId, settlementId));
   const totals: Record<string, bigint> = {};
-  for (const { account, currency, amountMinor } of lines) totals[`${account} ${currency}`] = (totals[`${account} ${currency}`] ?? 0n) + amountMinor;
+  for (const { account, currency, amountMinor } of lines)
+    totals[`${account} ${currency}`] = (totals[`${account} ${currency}`] ?? 0n) + amountMinor;
   return totals;
 };
 
 const signed = (event: Record<string, unknown>, options: { secret?: string; at?: number } = {}) => {
   const payload = JSON.stringify(event);
   const timestamp = options.at ?? Math.floor(Date.now() / 1_000);
-  const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: options.secret ?? TEST_SECRETS.cardproc, timestamp });
+  const header = Stripe.webhooks.generateTestHeaderString({
+    payload,
+    secret: options.secret ?? TEST_SECRETS.cardproc,
+    timestamp,
+  });
   return stack.api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header });
 };
 
@@ -52,7 +62,14 @@ const paid = (settlementId: string, amountReceived: number, currency = 'usd') =>
   type: 'payment_intent.succeeded',
   created: Math.floor(Date.now() / 1_000),
   livemode: false,
-  data: { object: { object: 'payment_intent', amount_received: amountReceived, currency, metadata: { settlement_id: settlementId } } },
+  data: {
+    object: {
+      object: 'payment_intent',
+      amount_received: amountReceived,
+      currency,
+      metadata: { settlement_id: settlementId },
+    },
+  },
 });
 
 describe('a card settlement', () => {
@@ -60,7 +77,13 @@ describe('a card settlement', () => {
     const { settlement_id: id } = await settle();
     const settled = await untilStatus(stack, caller, id, 'settled');
     expect(statuses(settled)).toEqual(['accepted', 'awaiting_funds', 'funded', 'paying_out', 'settled']);
-    expect(settled).toMatchObject({ amount_received: '250.00', failure: null, exceptions: [], expires_at: null, workflow_id: `settlement:${id}` });
+    expect(settled).toMatchObject({
+      amount_received: '250.00',
+      failure: null,
+      exceptions: [],
+      expires_at: null,
+      workflow_id: `settlement:${id}`,
+    });
     expect(settled.certificate_id).toMatch(/^CERT-[0-9A-F]{32}$/);
     expect(await rows(certificates, id)).toBe(1);
     expect(await balances(id)).toEqual({
@@ -93,7 +116,9 @@ describe('a card settlement', () => {
   test('tok_dispute: settled, then the dispute is recorded and changes no state', async () => {
     const { settlement_id: id } = await settle({ card_token: 'tok_dispute' });
     await untilStatus(stack, caller, id, 'settled');
-    await expect.poll(async () => exceptions(await readSettlement(stack, caller, id)), { timeout: 10_000 }).toEqual(['disputed']);
+    await expect
+      .poll(async () => exceptions(await readSettlement(stack, caller, id)), { timeout: 10_000 })
+      .toEqual(['disputed']);
     expect((await readSettlement(stack, caller, id)).status).toBe('settled');
   });
 
@@ -109,7 +134,12 @@ describe('a card settlement', () => {
     const failed = await untilStatus(stack, caller, id, 'failed');
     expect(failed.failure.code).toBe('payout_refused');
     expect(failed.certificate_id).toBeNull();
-    expect(await balances(id)).toEqual({ 'card_clearing USD': 25_000n, 'settlement_funds USD': 0n, 'payout_in_transit USD': 0n, 'refund_due USD': -25_000n });
+    expect(await balances(id)).toEqual({
+      'card_clearing USD': 25_000n,
+      'settlement_funds USD': 0n,
+      'payout_in_transit USD': 0n,
+      'refund_due USD': -25_000n,
+    });
   });
 
   test('canceled while it waits: 200, a second cancel 409, and money that comes later is due back', async () => {
@@ -154,10 +184,14 @@ describe('an idempotency key', () => {
     expect(answers.filter((answer) => answer.headers['idempotency-replayed'] === 'true')).toHaveLength(39);
     const id = jsonOf(answers[0] ?? expect.fail('no answer')).settlement_id;
     await untilStatus(stack, caller, id, 'settled');
-    expect((await stack.api.connection.db.select().from(settlements).where(eq(settlements.recipientId, body.recipient_id))).length).toBe(1);
+    expect(
+      (await stack.api.connection.db.select().from(settlements).where(eq(settlements.recipientId, body.recipient_id)))
+        .length,
+    ).toBe(1);
     expect(await rows(certificates, id)).toBe(1);
     expect(await rows(postings, id)).toBe(12);
-    const started = async () => (await stack.temporal.workflow.count(`WorkflowId = "${settlementWorkflowId(id)}"`)).count;
+    const started = async () =>
+      (await stack.temporal.workflow.count(`WorkflowId = "${settlementWorkflowId(id)}"`)).count;
     await expect.poll(started, { timeout: 10_000 }).toBe(1);
   });
 
@@ -166,7 +200,11 @@ describe('an idempotency key', () => {
     const key = crypto.randomUUID();
     expect((await post(settleBody(recipientId), key)).statusCode).toBe(202);
     const other = await post(settleBody(recipientId, { amount: '250.01', card_token: 'tok_declined' }), key);
-    expect(jsonOf(other)).toMatchObject({ status: 409, code: 'idempotency_key_reused', mismatch: ['amount', 'card_token'] });
+    expect(jsonOf(other)).toMatchObject({
+      status: 409,
+      code: 'idempotency_key_reused',
+      mismatch: ['amount', 'card_token'],
+    });
     const bytesOnly = await post(`${JSON.stringify(settleBody(recipientId))} `, key);
     expect(jsonOf(bytesOnly)).toMatchObject({ status: 409, mismatch: [] });
   });
@@ -211,7 +249,12 @@ describe('the card processor webhook', () => {
   test("events signed by the stripe package's own generator are accepted, applied once, and known again", async () => {
     const { settlement_id: id } = await settle({ card_token: 'tok_manual' });
     const event = paid(id, 25_000);
-    expect(jsonOf(await signed(event))).toEqual({ received: true, event_id: event.id, duplicate: false, matched: true });
+    expect(jsonOf(await signed(event))).toEqual({
+      received: true,
+      event_id: event.id,
+      duplicate: false,
+      matched: true,
+    });
     expect(jsonOf(await signed(event))).toEqual({ received: true, event_id: event.id, duplicate: true, matched: true });
     await untilStatus(stack, caller, id, 'settled');
     expect(await rows(postings, id)).toBe(12);
@@ -223,8 +266,17 @@ describe('the card processor webhook', () => {
     const event = paid('stl_none', 100);
     const now = Math.floor(Date.now() / 1_000);
     const unsigned = await stack.api.call(null, 'POST', '/v2/webhooks/cardproc', event);
-    const header = Stripe.webhooks.generateTestHeaderString({ payload: JSON.stringify(event), secret: TEST_SECRETS.cardproc });
-    const tampered = await stack.api.call(null, 'POST', '/v2/webhooks/cardproc', { ...event, livemode: true }, { 'cardproc-signature': header });
+    const header = Stripe.webhooks.generateTestHeaderString({
+      payload: JSON.stringify(event),
+      secret: TEST_SECRETS.cardproc,
+    });
+    const tampered = await stack.api.call(
+      null,
+      'POST',
+      '/v2/webhooks/cardproc',
+      { ...event, livemode: true },
+      { 'cardproc-signature': header },
+    );
     const answers = [
       unsigned,
       tampered,
@@ -239,13 +291,20 @@ describe('the card processor webhook', () => {
   test('409 for a known event id with other bytes', async () => {
     const event = paid('stl_none', 100);
     expect(jsonOf(await signed(event))).toMatchObject({ matched: false });
-    expect(jsonOf(await signed({ ...event, created: 1 }))).toMatchObject({ status: 409, code: 'provider_event_conflict' });
+    expect(jsonOf(await signed({ ...event, created: 1 }))).toMatchObject({
+      status: 409,
+      code: 'provider_event_conflict',
+    });
   });
 
   test('live events, unknown types and unnamed settlements are stored and applied to nothing', async () => {
     const { settlement_id: id } = await settle({ card_token: 'tok_manual' });
     await untilStatus(stack, caller, id, 'awaiting_funds');
-    for (const event of [{ ...paid(id, 25_000), livemode: true }, { ...paid(id, 25_000), type: 'charge.captured' }, paid('stl_unknown', 25_000)]) {
+    for (const event of [
+      { ...paid(id, 25_000), livemode: true },
+      { ...paid(id, 25_000), type: 'charge.captured' },
+      paid('stl_unknown', 25_000),
+    ]) {
       expect(jsonOf(await signed(event))).toMatchObject({ received: true, matched: false });
     }
     expect((await readSettlement(stack, caller, id)).amount_received).toBe('0.00');
@@ -279,7 +338,15 @@ describe('what Temporal keeps of a settlement', () => {
     expect(tasks.length).toBeLessThanOrEqual(6);
     expect(history.events?.length).toBeLessThanOrEqual(40);
     const text = historyText(history);
-    for (const secret of [name, accountNumber, 'Bank of Somewhere', 'Invoice-Secret-77', 'tok_visa', TEST_SECRETS.cardproc]) expect(text).not.toContain(secret);
+    for (const secret of [
+      name,
+      accountNumber,
+      'Bank of Somewhere',
+      'Invoice-Secret-77',
+      'tok_visa',
+      TEST_SECRETS.cardproc,
+    ])
+      expect(text).not.toContain(secret);
     expect(text).toContain('Waiting for card evidence');
     expect(text).toContain('Send the payout');
     expect(text).toContain(id);
@@ -305,6 +372,10 @@ describe('when a part is away', () => {
   });
 
   test('the outbox is empty once everything was dispatched', async () => {
-    await expect.poll(async () => (await stack.api.connection.db.select({ count: count() }).from(outbox))[0]?.count, { timeout: 10_000 }).toBe(0);
+    await expect
+      .poll(async () => (await stack.api.connection.db.select({ count: count() }).from(outbox))[0]?.count, {
+        timeout: 10_000,
+      })
+      .toBe(0);
   });
 });

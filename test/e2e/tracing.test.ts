@@ -33,7 +33,10 @@ const attributeOf = (span: CollectedSpan | undefined, key: string): string | und
 /** One settlement with a subscriber, to its end and the end of what follows from it; then everything is sent. */
 beforeAll(async () => {
   collector = await startCollector();
-  const started = await loadTracing({ otlpEndpoint: collector.url }, { service: 'test', log: { warn: () => undefined } });
+  const started = await loadTracing(
+    { otlpEndpoint: collector.url },
+    { service: 'test', log: { warn: () => undefined } },
+  );
   if (!started) throw new Error('no traces are kept');
   tracing = started;
   stack = await startStack({ tracing, deliveries: true });
@@ -67,13 +70,18 @@ describe('traces', () => {
     const parentOf = (span: CollectedSpan) => trace.find(({ spanId }) => spanId === span.parentSpanId);
     const above = (name: string): string[] => {
       const names: string[] = [];
-      for (let span = trace.find((candidate) => candidate.name === name); span; span = parentOf(span)) names.push(span.name);
+      for (let span = trace.find((candidate) => candidate.name === name); span; span = parentOf(span))
+        names.push(span.name);
       return names.reverse();
     };
     expect(trace.filter((span) => !parentOf(span)).map(({ name }) => name)).toEqual(['POST /v2/settle']);
     const settling = ['POST /v2/settle', 'dispatch settlement', 'StartWorkflow:settlement', 'RunWorkflow:settlement'];
     const paying = [...settling, 'StartActivity:sendPayout', 'RunActivity:sendPayout'];
-    expect(above('RunActivity:admitSettlement')).toEqual([...settling, 'StartActivity:admitSettlement', 'RunActivity:admitSettlement']);
+    expect(above('RunActivity:admitSettlement')).toEqual([
+      ...settling,
+      'StartActivity:admitSettlement',
+      'RunActivity:admitSettlement',
+    ]);
     expect(above('RunActivity:sendPayout')).toEqual(paying);
     expect(above('POST to subscriber')).toEqual([
       ...paying,
@@ -89,18 +97,24 @@ describe('traces', () => {
   test('the ids of organization, settlement and workflow lead from the one to the other', () => {
     expect(attributeOf(spansNamed('POST /v2/settle')[0], 'organization.id')).toBe(caller.orgId);
     expect(attributeOf(spansNamed('dispatch settlement')[0], 'settlement.id')).toBe(settlementId);
-    expect(attributeOf(spansNamed('RunWorkflow:settlement')[0], 'workflow.id')).toBe(settlementWorkflowId(settlementId));
+    expect(attributeOf(spansNamed('RunWorkflow:settlement')[0], 'workflow.id')).toBe(
+      settlementWorkflowId(settlementId),
+    );
   });
 
   test("a stranger's trace is not joined, and a subscriber is told of none", () => {
     expect(collector.bodies.join('')).not.toContain(STRANGERS_TRACE);
     expect(receiver.received).toHaveLength(1);
-    expect(Object.keys(receiver.received[0]?.headers ?? {}).filter((name) => name.startsWith('trace') || name === 'baggage')).toEqual([]);
+    expect(
+      Object.keys(receiver.received[0]?.headers ?? {}).filter((name) => name.startsWith('trace') || name === 'baggage'),
+    ).toEqual([]);
   });
 
   test('nothing personal and no secret is in them, of whatever was answered how', async () => {
     const refused = [
-      await stack.api.call(null, 'GET', '/v1/recipients/Marcia%20Brown?name=Marcia%20Brown', undefined, { 'x-api-key': 'sk_wrong_key' }),
+      await stack.api.call(null, 'GET', '/v1/recipients/Marcia%20Brown?name=Marcia%20Brown', undefined, {
+        'x-api-key': 'sk_wrong_key',
+      }),
       await stack.api.call(caller, 'GET', '/v1/recipients/Marcia%20Brown'),
       await stack.api.call(caller, 'GET', '/Marcia%20Brown'),
       await stack.api.call(caller, 'POST', '/v1/recipients', { name: 'Marcia Brown', country: 'Jamaica' }),
@@ -115,9 +129,20 @@ describe('traces', () => {
     );
     const sent = collector.bodies.join('\n');
     const personal = ['Marcia', 'Brown', 'Acme', '123456789', 'tok_visa', '250.00', 'dev@acme'];
-    const secrets = [caller.apiKey, 'sk_wrong_key', secret, 'query-secret', TEST_SECRETS.cardproc, TEST_SECRETS.apiKeyPepper.secret];
+    const secrets = [
+      caller.apiKey,
+      'sk_wrong_key',
+      secret,
+      'query-secret',
+      TEST_SECRETS.cardproc,
+      TEST_SECRETS.apiKeyPepper.secret,
+    ];
     expect([...personal, ...secrets].filter((text) => sent.includes(text))).toEqual([]);
-    const keys = collector.spans().flatMap(({ attributes, events }) => [...attributes, ...events.flatMap((event) => event.attributes)].map(({ key }) => key));
+    const keys = collector
+      .spans()
+      .flatMap(({ attributes, events }) =>
+        [...attributes, ...events.flatMap((event) => event.attributes)].map(({ key }) => key),
+      );
     expect([...new Set(keys)].sort()).toEqual([
       'activity.id',
       'error.type',
@@ -149,9 +174,13 @@ describe('traces', () => {
 });
 
 /** Which of them cannot be replayed, and why. */
-async function faultsOfReplay(options: ReplayWorkerOptions, histories: { workflowId: string; history: History }[]): Promise<string[]> {
+async function faultsOfReplay(
+  options: ReplayWorkerOptions,
+  histories: { workflowId: string; history: History }[],
+): Promise<string[]> {
   const faults: string[] = [];
-  for await (const { workflowId, error } of Worker.runReplayHistories(options, histories)) if (error) faults.push(`${workflowId}: ${error.message}`);
+  for await (const { workflowId, error } of Worker.runReplayHistories(options, histories))
+    if (error) faults.push(`${workflowId}: ${error.message}`);
   return faults;
 }
 
@@ -162,17 +191,28 @@ describe('runs of workflows', () => {
   test('that began without traces replay where they are kept, on every recorded path', async () => {
     const bundle = await workflowBundle({ traced: true });
     expect(recorded.length).toBeGreaterThan(15);
-    const histories = recorded.map((file) => ({ workflowId: file, history: historyFromJSON(JSON.parse(readFileSync(path.join(HISTORIES, file), 'utf8'))) }));
+    const histories = recorded.map((file) => ({
+      workflowId: file,
+      history: historyFromJSON(JSON.parse(readFileSync(path.join(HISTORIES, file), 'utf8'))),
+    }));
     expect(await faultsOfReplay({ workflowBundle: bundle, ...tracing.worker }, histories)).toEqual([]);
   }, 60_000);
 
   test('that began where traces are kept replay without them', async () => {
-    const ids = collector.spans().flatMap((span) => (span.name.startsWith('StartWorkflow:') ? (attributeOf(span, 'workflow.id') ?? []) : []));
+    const ids = collector
+      .spans()
+      .flatMap((span) => (span.name.startsWith('StartWorkflow:') ? (attributeOf(span, 'workflow.id') ?? []) : []));
     const histories = await Promise.all(
-      ids.map(async (workflowId) => ({ workflowId, history: await stack.temporal.workflow.getHandle(workflowId).fetchHistory() })),
+      ids.map(async (workflowId) => ({
+        workflowId,
+        history: await stack.temporal.workflow.getHandle(workflowId).fetchHistory(),
+      })),
     );
     expect(histories.length).toBeGreaterThanOrEqual(3);
-    for (const { history } of histories) expect(history.events?.[0]?.workflowExecutionStartedEventAttributes?.header?.fields).toHaveProperty('_tracer-data');
+    for (const { history } of histories)
+      expect(history.events?.[0]?.workflowExecutionStartedEventAttributes?.header?.fields).toHaveProperty(
+        '_tracer-data',
+      );
     expect(await faultsOfReplay({ workflowBundle: await testWorkflowBundle() }, histories)).toEqual([]);
   });
 });
@@ -191,7 +231,11 @@ const PROGRAM = `
   process.exit(0);`;
 
 test('nothing of OpenTelemetry is loaded where no endpoint is configured', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', PROGRAM], { cwd: repositoryRoot });
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '-e', PROGRAM],
+    { cwd: repositoryRoot },
+  );
   const [without, withOne]: [string[], number] = JSON.parse(stdout);
   expect(without).toEqual([]);
   expect(withOne).toBeGreaterThan(20);

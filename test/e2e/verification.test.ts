@@ -1,6 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SEARCH_ATTRIBUTES, sandboxVerificationWorkflowId, settlementWorkflowId, verificationWorkflowId } from '../../workflows/contract.ts';
+import {
+  SEARCH_ATTRIBUTES,
+  sandboxVerificationWorkflowId,
+  settlementWorkflowId,
+  verificationWorkflowId,
+} from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
@@ -24,7 +29,10 @@ const settle = async (recipientId: string): Promise<string> => {
 };
 
 const applicant = async (recipientId: string) => {
-  const answer = await stack.api.call(caller, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: recipientId, org_id: caller.orgId });
+  const answer = await stack.api.call(caller, 'POST', '/v1/kyc/idverify/applicant', {
+    recipient_id: recipientId,
+    org_id: caller.orgId,
+  });
   expect(answer.statusCode, answer.body).toBe(201);
   return jsonOf(answer);
 };
@@ -45,9 +53,19 @@ describe('a settlement that is held for verification', () => {
     const { verification_id: verificationId } = await openVerification(stack.api, caller, recipientId);
     const id = await settle(recipientId);
     await untilStatus(stack, caller, id, 'compliance_hold');
-    expect((await complete(stack.api, caller, verificationId, { status: 'verified', verified_name: 'Marcia Brown' })).statusCode).toBe(200);
+    expect(
+      (await complete(stack.api, caller, verificationId, { status: 'verified', verified_name: 'Marcia Brown' }))
+        .statusCode,
+    ).toBe(200);
     const settled = await untilStatus(stack, caller, id, 'settled');
-    expect(statusesOf(settled)).toEqual(['accepted', 'compliance_hold', 'awaiting_funds', 'funded', 'paying_out', 'settled']);
+    expect(statusesOf(settled)).toEqual([
+      'accepted',
+      'compliance_hold',
+      'awaiting_funds',
+      'funded',
+      'paying_out',
+      'settled',
+    ]);
   });
 
   test("settles when the simulated provider's signed event says GREEN, and is rejected when it says RED", async () => {
@@ -117,6 +135,7 @@ test('histories have no name, no contact and no token', async () => {
     await handle.result();
     const text = historyText(await handle.fetchHistory());
     expect(text).toContain(caller.orgId);
-    for (const secret of ['Uniquename', secrets.email, secrets.phone, made.sdk_access_token]) expect(text).not.toContain(secret);
+    for (const secret of ['Uniquename', secrets.email, secrets.phone, made.sdk_access_token])
+      expect(text).not.toContain(secret);
   }
 });

@@ -7,7 +7,15 @@ import { webhookDeliveryWorkflowId } from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 import { startStack, type TestStack } from '../support/stack.ts';
-import { ping, type Received, readDelivery, startReceiver, subscribe, until, untilDelivery } from '../support/webhook.ts';
+import {
+  ping,
+  type Received,
+  readDelivery,
+  startReceiver,
+  subscribe,
+  until,
+  untilDelivery,
+} from '../support/webhook.ts';
 
 let stack: TestStack;
 let caller: Caller;
@@ -20,8 +28,16 @@ const SHORT_MS = 1_000;
 const LONG_MS = 15_000;
 
 beforeAll(async () => {
-  const http = () => createGuardedHttp({ rules: { allowLocal: true }, resolve: () => Promise.reject(new Error('no names here')), timeoutMs });
-  stack = await startStack({ deliveries: true, activities: { guardedHttp: { post: (...request) => around(() => http().post(...request)) } } });
+  const http = () =>
+    createGuardedHttp({
+      rules: { allowLocal: true },
+      resolve: () => Promise.reject(new Error('no names here')),
+      timeoutMs,
+    });
+  stack = await startStack({
+    deliveries: true,
+    activities: { guardedHttp: { post: (...request) => around(() => http().post(...request)) } },
+  });
 });
 beforeEach(async () => {
   around = (send) => send();
@@ -35,7 +51,8 @@ const headersOf = ({ headers }: Received) => ({
   'webhook-timestamp': String(headers['webhook-timestamp']),
   'webhook-signature': String(headers['webhook-signature']),
 });
-const change = (webhookId: string, body: unknown) => stack.api.call(caller, 'PATCH', `/v1/webhooks/${webhookId}`, body).then(jsonOf);
+const change = (webhookId: string, body: unknown) =>
+  stack.api.call(caller, 'PATCH', `/v1/webhooks/${webhookId}`, body).then(jsonOf);
 const redeliver = (delivery: { webhook_id: string; delivery_id: string }) =>
   stack.api.call(caller, 'POST', `/v1/webhooks/${delivery.webhook_id}/deliveries/${delivery.delivery_id}/redeliver`);
 const recipientGone = async () => {
@@ -43,7 +60,10 @@ const recipientGone = async () => {
   await stack.api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
 };
 const waitingFor = async (webhookId: string): Promise<number> => {
-  const { rows } = await stack.api.connection.pool.query('SELECT 1 FROM webhook_deliveries WHERE webhook_id = $1 AND waiting_since IS NOT NULL', [webhookId]);
+  const { rows } = await stack.api.connection.pool.query(
+    'SELECT 1 FROM webhook_deliveries WHERE webhook_id = $1 AND waiting_since IS NOT NULL',
+    [webhookId],
+  );
   return rows.length;
 };
 const onlyDelivery = (webhookId: string) =>
@@ -59,15 +79,24 @@ describe('a failing endpoint', () => {
     const webhook = await subscribe(stack.api, caller, receiver.url);
     const sent = await ping(stack.api, caller, webhook.webhook_id);
     const delivery = await untilDelivery(stack.api, caller, sent, ({ attempts }) => attempts[0]?.outcome === 'failed');
-    expect(delivery).toMatchObject({ status: 'pending', attempts: [{ number: 1, outcome: 'failed', response_status: 500, error: 'http_status' }] });
-    const stepMs = Date.parse(delivery.next_attempt_at) - Date.parse(delivery.attempts[0].at) - delivery.attempts[0].duration_ms;
+    expect(delivery).toMatchObject({
+      status: 'pending',
+      attempts: [{ number: 1, outcome: 'failed', response_status: 500, error: 'http_status' }],
+    });
+    const stepMs =
+      Date.parse(delivery.next_attempt_at) - Date.parse(delivery.attempts[0].at) - delivery.attempts[0].duration_ms;
     expect(stepMs).toBeGreaterThanOrEqual(4_500);
     expect(stepMs).toBeLessThanOrEqual(5_500);
-    const history = await stack.temporal.workflow.getHandle(webhookDeliveryWorkflowId(sent.delivery_id, 1)).fetchHistory();
+    const history = await stack.temporal.workflow
+      .getHandle(webhookDeliveryWorkflowId(sent.delivery_id, 1))
+      .fetchHistory();
     const seen =
       JSON.stringify(delivery) +
-      Buffer.from(JSON.stringify(history, (_, value) => (value instanceof Uint8Array ? Buffer.from(value).toString() : value))).toString();
-    for (const secret of ['leaked-answer', 'query-secret', '127.0.0.1', webhook.secret]) expect(seen).not.toContain(secret);
+      Buffer.from(
+        JSON.stringify(history, (_, value) => (value instanceof Uint8Array ? Buffer.from(value).toString() : value)),
+      ).toString();
+    for (const secret of ['leaked-answer', 'query-secret', '127.0.0.1', webhook.secret])
+      expect(seen).not.toContain(secret);
     await receiver.close();
   });
 
@@ -88,10 +117,18 @@ describe('a failing endpoint', () => {
     const webhook = await subscribe(stack.api, caller, receiver.url);
     const sent = await ping(stack.api, caller, webhook.webhook_id);
     await untilDelivery(stack.api, caller, sent, ({ status }) => status === 'skipped');
-    expect(jsonOf(await stack.api.call(caller, 'GET', `/v1/webhooks/${webhook.webhook_id}`))).toMatchObject({ status: 'disabled', disabled_reason: 'gone' });
+    expect(jsonOf(await stack.api.call(caller, 'GET', `/v1/webhooks/${webhook.webhook_id}`))).toMatchObject({
+      status: 'disabled',
+      disabled_reason: 'gone',
+    });
     await recipientGone();
     const [missed] = jsonOf(await stack.api.call(caller, 'GET', `/v1/webhooks/${webhook.webhook_id}/deliveries`));
-    expect(missed).toMatchObject({ event_type: 'recipient.deactivated', status: 'skipped', attempts: [], next_attempt_at: null });
+    expect(missed).toMatchObject({
+      event_type: 'recipient.deactivated',
+      status: 'skipped',
+      attempts: [],
+      next_attempt_at: null,
+    });
     receiver.answer = (response) => response.end();
     expect((await redeliver(missed)).statusCode).toBe(202);
     await untilDelivery(stack.api, caller, missed, ({ status }) => status === 'succeeded');
@@ -171,11 +208,19 @@ describe('at least once', () => {
     const webhook = await subscribe(stack.api, caller, receiver.url);
     const sent = await ping(stack.api, caller, webhook.webhook_id);
     for (const attempts of [1, 2, 3]) {
-      const delivery = await untilDelivery(stack.api, caller, sent, (read) => read.status === 'succeeded' && read.attempts.length === attempts);
+      const delivery = await untilDelivery(
+        stack.api,
+        caller,
+        sent,
+        (read) => read.status === 'succeeded' && read.attempts.length === attempts,
+      );
       expect(delivery.attempts.map(({ number }: { number: number }) => number)).toEqual([1, 2, 3].slice(0, attempts));
-      if (attempts < 3) expect(jsonOf(await redeliver(sent))).toMatchObject({ delivery_id: sent.delivery_id, status: 'pending' });
+      if (attempts < 3)
+        expect(jsonOf(await redeliver(sent))).toMatchObject({ delivery_id: sent.delivery_id, status: 'pending' });
     }
-    expect(new Set(receiver.received.map(({ headers, body }) => `${String(headers['webhook-id'])} ${body.toString()}`)).size).toBe(1);
+    expect(
+      new Set(receiver.received.map(({ headers, body }) => `${String(headers['webhook-id'])} ${body.toString()}`)).size,
+    ).toBe(1);
     await receiver.close();
   });
 });
@@ -183,9 +228,17 @@ describe('at least once', () => {
 describe('what a subscriber gets', () => {
   test('each event of a settlement in its turn, signed as the public libraries verify it', async () => {
     const receiver = await startReceiver();
-    const webhook = await subscribe(stack.api, caller, receiver.url, ['settlement.accepted', 'settlement.settled', 'certificate.issued']);
+    const webhook = await subscribe(stack.api, caller, receiver.url, [
+      'settlement.accepted',
+      'settlement.settled',
+      'certificate.issued',
+    ]);
     const recipientId = await createRecipient(stack, caller);
-    const { settlement_id } = jsonOf(await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() }));
+    const { settlement_id } = jsonOf(
+      await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), {
+        'idempotency-key': crypto.randomUUID(),
+      }),
+    );
     await untilStatus(stack, caller, settlement_id, 'settled');
     await until(
       () => receiver.received.length,
@@ -197,13 +250,19 @@ describe('what a subscriber gets', () => {
         expect(verifier.verify(raw, headersOf(received))).toEqual(JSON.parse(raw));
         expect(() => verifier.verify(`${raw} `, headersOf(received))).toThrow();
       }
-      expect(received.headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': expect.stringContaining('settlement') });
+      expect(received.headers).toMatchObject({
+        'content-type': 'application/json',
+        'user-agent': expect.stringContaining('settlement'),
+      });
       expect(Object.keys(received.headers)).not.toEqual(expect.arrayContaining(['cookie']));
       expect(received.headers).not.toHaveProperty('x-api-key');
     }
     const bodies = receiver.received.map(({ body }) => JSON.parse(body.toString()));
-    expect(new Set(bodies.map(({ type }) => type))).toEqual(new Set(['certificate.issued', 'settlement.accepted', 'settlement.settled']));
-    for (const body of bodies) expect(Object.keys(body)).toEqual(['id', 'type', 'timestamp', 'schema_version', 'sequence', 'data']);
+    expect(new Set(bodies.map(({ type }) => type))).toEqual(
+      new Set(['certificate.issued', 'settlement.accepted', 'settlement.settled']),
+    );
+    for (const body of bodies)
+      expect(Object.keys(body)).toEqual(['id', 'type', 'timestamp', 'schema_version', 'sequence', 'data']);
     const settled = bodies.find(({ type }) => type === 'settlement.settled');
     expect(settled).toMatchObject({ sequence: 5, data: { settlement_id, status: 'settled' } });
     await receiver.close();
@@ -225,8 +284,15 @@ describe('what a subscriber gets', () => {
       [rotated.secret, current],
       [webhook.secret, previous],
     ] as const) {
-      expect(new StandardWebhook(secret).verify(received.body.toString(), headersOf(received))).toMatchObject({ type: 'webhook.ping' });
-      expect(new StandardWebhook(secret).verify(received.body.toString(), { ...headersOf(received), 'webhook-signature': signature })).toMatchObject({
+      expect(new StandardWebhook(secret).verify(received.body.toString(), headersOf(received))).toMatchObject({
+        type: 'webhook.ping',
+      });
+      expect(
+        new StandardWebhook(secret).verify(received.body.toString(), {
+          ...headersOf(received),
+          'webhook-signature': signature,
+        }),
+      ).toMatchObject({
         type: 'webhook.ping',
       });
     }
@@ -243,7 +309,9 @@ describe('a subscription that changes', () => {
     await untilDelivery(stack.api, caller, sent, ({ attempts }) => attempts[0]?.outcome === 'failed');
     await change(webhook.webhook_id, { status: 'disabled' });
     expect(await readDelivery(stack.api, caller, sent)).toMatchObject({ status: 'skipped', next_attempt_at: null });
-    expect(await stack.temporal.workflow.getHandle(webhookDeliveryWorkflowId(sent.delivery_id, 1)).result()).toEqual({ status: 'skipped' });
+    expect(await stack.temporal.workflow.getHandle(webhookDeliveryWorkflowId(sent.delivery_id, 1)).result()).toEqual({
+      status: 'skipped',
+    });
     receiver.answer = (response) => response.end();
     await change(webhook.webhook_id, { status: 'enabled' });
     await redeliver(sent);
@@ -262,7 +330,9 @@ describe('a subscription that changes', () => {
     const sent = await ping(stack.api, caller, webhook.webhook_id);
     await untilDelivery(stack.api, caller, sent, ({ attempts }) => attempts[0]?.outcome === 'failed');
     await stack.api.call(caller, 'DELETE', `/v1/webhooks/${webhook.webhook_id}`);
-    expect(await stack.temporal.workflow.getHandle(webhookDeliveryWorkflowId(sent.delivery_id, 1)).result()).toEqual({ status: 'canceled' });
+    expect(await stack.temporal.workflow.getHandle(webhookDeliveryWorkflowId(sent.delivery_id, 1)).result()).toEqual({
+      status: 'canceled',
+    });
     expect(receiver.received).toHaveLength(1);
     await receiver.close();
   });
@@ -298,7 +368,10 @@ describe('concurrency', () => {
   test('a subscriber that hangs delays no other', async () => {
     const [hanging, healthy] = [await startReceiver(), await startReceiver()];
     hanging.answer = () => undefined;
-    const [slow, fast] = [await subscribe(stack.api, caller, hanging.url), await subscribe(stack.api, caller, healthy.url)];
+    const [slow, fast] = [
+      await subscribe(stack.api, caller, hanging.url),
+      await subscribe(stack.api, caller, healthy.url),
+    ];
     await Promise.all(Array.from({ length: 8 }, () => ping(stack.api, caller, slow.webhook_id)));
     await until(
       () => hanging.received.length,

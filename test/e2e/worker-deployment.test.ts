@@ -34,7 +34,10 @@ let aheadMs: number;
 beforeAll(async () => {
   ({ address } = await sharedResource('dev-server', z.object({ address: z.string() })));
   current = await testWorkflowBundle();
-  next = await bundleWorkflowCode({ workflowsPath: path.join(import.meta.dirname, '../fixtures/next-workflows.ts'), logger: new DefaultLogger('ERROR') });
+  next = await bundleWorkflowCode({
+    workflowsPath: path.join(import.meta.dirname, '../fixtures/next-workflows.ts'),
+    logger: new DefaultLogger('ERROR'),
+  });
 });
 beforeEach(async () => {
   running = [];
@@ -52,7 +55,12 @@ async function startBuild(bundle: WorkflowBundleOption, buildId?: string) {
   const temporal = { connectionOptions: { address }, namespace: stack.namespace };
   const workerDeployment = buildId === undefined ? undefined : { deploymentName: DEPLOYMENT, buildId };
   const activities = createActivities(activityDeps(stack.api, stack.baseUrl, stack.dispatcher));
-  const worker = await createWorker({ temporal, payloadKeys: undefined, workerDeployment }, activities, undefined, bundle);
+  const worker = await createWorker(
+    { temporal, payloadKeys: undefined, workerDeployment },
+    activities,
+    undefined,
+    bundle,
+  );
   const ended = worker.run();
   let stopped = false;
   const stop = async () => {
@@ -89,7 +97,8 @@ const untilDone = (...args: string[]) => expect.poll(() => ops(...args), { timeo
 
 async function accept(): Promise<string> {
   const body = settleBody(await createRecipient(stack, caller), { card_token: 'tok_manual' });
-  return jsonOf(await stack.api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() })).settlement_id;
+  return jsonOf(await stack.api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() }))
+    .settlement_id;
 }
 
 async function acceptUntilItWaits(): Promise<string> {
@@ -99,7 +108,9 @@ async function acceptUntilItWaits(): Promise<string> {
 }
 
 async function pay(id: string): Promise<void> {
-  const sent = await stack.api.call(caller, 'POST', `/v2/test-helpers/settlements/${id}/events`, { event: 'collection_succeeded' });
+  const sent = await stack.api.call(caller, 'POST', `/v2/test-helpers/settlements/${id}/events`, {
+    event: 'collection_succeeded',
+  });
   expect(sent.statusCode, sent.body).toBe(202);
   await untilStatus(stack, caller, id, 'settled');
 }
@@ -113,7 +124,9 @@ async function stepsOf(id: string): Promise<string[]> {
   return ['next-opening', 'next-closing'].filter((step) => historyText(history).includes(step));
 }
 
-test('of versions, the promoted one serves: waiting settlements go on in the new build, none fails, each settles once', { timeout: 180_000 }, async () => {
+test('of versions, the promoted one serves: waiting settlements go on in the new build, none fails, each settles once', {
+  timeout: 180_000,
+}, async () => {
   const old = await startBuild(current, 'a');
   const early = await accept();
   expect(await ops('promote', 'b', ...ACT)).toBe(1);
@@ -139,22 +152,32 @@ test('of versions, the promoted one serves: waiting settlements go on in the new
   await pay(third);
   const fresh = await acceptUntilItWaits();
   await pay(fresh);
-  expect([await stepsOf(second), await stepsOf(third), await stepsOf(fresh)]).toEqual([['next-closing'], ['next-closing'], ['next-opening', 'next-closing']]);
+  expect([await stepsOf(second), await stepsOf(third), await stepsOf(fresh)]).toEqual([
+    ['next-closing'],
+    ['next-closing'],
+    ['next-opening', 'next-closing'],
+  ]);
   for (const id of [early, second, third, fresh]) {
-    expect(await stack.api.connection.db.select().from(certificates).where(eq(certificates.settlementId, id))).toHaveLength(1);
+    expect(
+      await stack.api.connection.db.select().from(certificates).where(eq(certificates.settlementId, id)),
+    ).toHaveLength(1);
     expect((await readSettlement(stack, caller, id)).exceptions).toEqual([]);
   }
   expect(await ops('unset', ...ACT)).toBe(1);
   expect(printed.at(-1)).toContain('No worker without a version asks for workflows of settlement');
   const entries = await stack.api.connection.db.select().from(auditEntries);
-  expect(entries.map(({ orgId, objectId, action, operator, note }) => [orgId, objectId, action, operator, note])).toEqual([
+  expect(
+    entries.map(({ orgId, objectId, action, operator, note }) => [orgId, objectId, action, operator, note]),
+  ).toEqual([
     [null, `${DEPLOYMENT}:a`, 'deployment_promote', 'ana', 'release of the day'],
     [null, `${DEPLOYMENT}:b`, 'deployment_ramp', 'ana', '0 %: release of the day'],
     [null, `${DEPLOYMENT}:b`, 'deployment_promote', 'ana', 'release of the day'],
   ]);
 });
 
-test('without versions both builds serve one queue, and settlements of the old one settle under either', { timeout: 120_000 }, async () => {
+test('without versions both builds serve one queue, and settlements of the old one settle under either', {
+  timeout: 120_000,
+}, async () => {
   const old = await startBuild(current);
   const [first, second] = [await acceptUntilItWaits(), await acceptUntilItWaits()];
   await startBuild(next);

@@ -24,11 +24,18 @@ afterAll(() => stack.close());
 /** What a careful client does: on anything but an answer, the same request with the same key again. */
 async function send(path: string, body: Record<string, unknown>, key?: string): Promise<Record<string, unknown>> {
   const end = Date.now() + ACCEPT_TIMEOUT_MS;
-  const headers = { 'content-type': 'application/json', ...(apiKey ? { 'x-api-key': apiKey } : {}), ...(key === undefined ? {} : { 'idempotency-key': key }) };
+  const headers = {
+    'content-type': 'application/json',
+    ...(apiKey ? { 'x-api-key': apiKey } : {}),
+    ...(key === undefined ? {} : { 'idempotency-key': key }),
+  };
   for (;;) {
-    const answer = await fetch(`${stack.baseUrl}${path}`, { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(10_000) }).catch(
-      () => undefined,
-    );
+    const answer = await fetch(`${stack.baseUrl}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(10_000),
+    }).catch(() => undefined);
     if (answer && answer.status < 300) return (await answer.json()) as Record<string, unknown>;
     if (answer && answer.status < 500) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
     if (Date.now() > end) throw new Error(`${path} was not accepted in time`);
@@ -54,7 +61,14 @@ async function settleAll(inTheMiddle: () => Promise<void>): Promise<string[]> {
   return accepted;
 }
 
-type Outcome = { status: string; n: number; certificates: number; postings: number; transitions: number; unbalanced: number };
+type Outcome = {
+  status: string;
+  n: number;
+  certificates: number;
+  postings: number;
+  transitions: number;
+  unbalanced: number;
+};
 
 async function outcomes(ids: readonly string[]): Promise<Outcome[]> {
   const client = new pg.Client({ connectionString: stack.databaseUrl });
@@ -87,7 +101,16 @@ describe('kill -9 in the middle of a hundred settlements', () => {
       expect(new Set(ids).size).toBe(SETTLEMENTS);
       await expect
         .poll(() => outcomes(ids), { timeout: SETTLE_TIMEOUT_MS, interval: 500 })
-        .toEqual([{ status: 'settled', n: SETTLEMENTS, certificates: SETTLEMENTS, postings: SETTLEMENTS * 12, transitions: SETTLEMENTS * 5, unbalanced: 0 }]);
+        .toEqual([
+          {
+            status: 'settled',
+            n: SETTLEMENTS,
+            certificates: SETTLEMENTS,
+            postings: SETTLEMENTS * 12,
+            transitions: SETTLEMENTS * 5,
+            unbalanced: 0,
+          },
+        ]);
     },
     ACCEPT_TIMEOUT_MS + SETTLE_TIMEOUT_MS,
   );

@@ -11,8 +11,18 @@ const Session = z.object({ access_token: z.string() });
 /** An organization with its full key, and a consumer's session. */
 export async function createFuzzCaller(baseUrl: string): Promise<FuzzCaller> {
   const organization = await createOrganization(baseUrl);
-  const challenge = await post(baseUrl, '/consumer/auth/request-otp', { email: `${crypto.randomUUID()}@consumer.example` }, Challenge);
-  const session = await post(baseUrl, '/consumer/auth/verify-otp', { challenge_id: challenge.challenge_id, code: challenge.sandbox_code }, Session);
+  const challenge = await post(
+    baseUrl,
+    '/consumer/auth/request-otp',
+    { email: `${crypto.randomUUID()}@consumer.example` },
+    Challenge,
+  );
+  const session = await post(
+    baseUrl,
+    '/consumer/auth/verify-otp',
+    { challenge_id: challenge.challenge_id, code: challenge.sandbox_code },
+    Session,
+  );
   return { apiKey: organization.api_key, sessionToken: session.access_token };
 }
 
@@ -26,7 +36,8 @@ export async function createRevokedKey(baseUrl: string): Promise<string> {
   return key.api_key;
 }
 
-const createOrganization = (baseUrl: string) => post(baseUrl, '/v1/orgs', { name: 'Fuzzing', country: 'JM', contact_email: 'fuzz@acme.example' }, Organization);
+const createOrganization = (baseUrl: string) =>
+  post(baseUrl, '/v1/orgs', { name: 'Fuzzing', country: 'JM', contact_email: 'fuzz@acme.example' }, Organization);
 
 async function post<Shape extends z.ZodType>(
   baseUrl: string,

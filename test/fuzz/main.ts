@@ -14,7 +14,13 @@ import { fuzz } from './schemathesis.ts';
 
 const SECONDS_PER_MINUTE = 60;
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string', default: '1' }, url: { type: 'string' } } });
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '5' },
+    seed: { type: 'string', default: '1' },
+    url: { type: 'string' },
+  },
+});
 const minutes = Number(values.minutes);
 const seed = Number(values.seed);
 

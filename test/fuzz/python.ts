@@ -10,7 +10,11 @@ import { execa } from 'execa';
 
 const REQUIREMENTS = path.join(import.meta.dirname, 'requirements.txt');
 
-export type PythonProgram = { readonly command: string; readonly directory: string; readonly env: Readonly<Record<string, string>> };
+export type PythonProgram = {
+  readonly command: string;
+  readonly directory: string;
+  readonly env: Readonly<Record<string, string>>;
+};
 
 /**
  * @param directory where installations are kept, one for each version of the requirements
@@ -28,13 +32,18 @@ export async function acquireSchemathesis(directory: string, say: (line: string)
     say('Installing Schemathesis under .local/fuzz; that happens once and takes a minute or two.');
     await install(python, directory, installed);
   }
-  return { command: python, directory, env: { PYTHONPATH: installed, PYTHONNOUSERSITE: '1', PYTHONDONTWRITEBYTECODE: '1' } };
+  return {
+    command: python,
+    directory,
+    env: { PYTHONPATH: installed, PYTHONNOUSERSITE: '1', PYTHONDONTWRITEBYTECODE: '1' },
+  };
 }
 
 const CANDIDATES = ['python3', 'python'];
 
 async function findPython(): Promise<string> {
-  for (const candidate of CANDIDATES) if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version']))) return candidate;
+  for (const candidate of CANDIDATES)
+    if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version']))) return candidate;
   throw new Error('Fuzzing needs Python 3.10 or newer as python3 on the PATH, and there is none.');
 }
 
@@ -51,7 +60,15 @@ async function install(python: string, directory: string, target: string): Promi
   const packages = path.join(folder, 'packages');
   try {
     const installer = await findInstaller(python, path.join(folder, 'venv'));
-    const options = ['--quiet', '--disable-pip-version-check', '--no-warn-script-location', '--requirement', REQUIREMENTS, '--target', packages];
+    const options = [
+      '--quiet',
+      '--disable-pip-version-check',
+      '--no-warn-script-location',
+      '--requirement',
+      REQUIREMENTS,
+      '--target',
+      packages,
+    ];
     await execa(installer, ['-m', 'pip', 'install', ...options], { stderr: 'inherit' });
     await rename(packages, target).catch((error: unknown) => {
       // Another run was first.
@@ -66,6 +83,9 @@ async function install(python: string, directory: string, target: string): Promi
 async function findInstaller(python: string, environment: string): Promise<string> {
   if ((await answerOf(python, ['-m', 'pip', '--version'])) !== '') return python;
   const made = await execa(python, ['-m', 'venv', environment], { reject: false });
-  if (made.failed) throw new Error('Fuzzing needs a Python that has pip or venv (on Debian: python3-pip or python3-venv), and this one has neither.');
+  if (made.failed)
+    throw new Error(
+      'Fuzzing needs a Python that has pip or venv (on Debian: python3-pip or python3-venv), and this one has neither.',
+    );
   return path.join(environment, 'bin', 'python');
 }

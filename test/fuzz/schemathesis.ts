@@ -41,7 +41,8 @@ export type FuzzOptions = {
 export async function fuzz(options: FuzzOptions): Promise<boolean> {
   const others = ALONE.flatMap((address) => ['--exclude-path', address]);
   const passed = [await run(options, options.seconds, [...others, '--phases', 'examples,coverage,fuzzing,stateful'])];
-  for (const address of ALONE) passed.push(await run(options, ALONE_SECONDS, ['--include-path', address, '--phases', 'examples,coverage']));
+  for (const address of ALONE)
+    passed.push(await run(options, ALONE_SECONDS, ['--include-path', address, '--phases', 'examples,coverage']));
   return passed.every(Boolean);
 }
 
@@ -52,8 +53,28 @@ async function run(
 ): Promise<boolean> {
   const { apiKey, sessionToken } = await createFuzzCaller(baseUrl);
   const args = [
-    ...['--config-file', CONFIG_FILE, 'run', `${baseUrl}/openapi.json`, '--checks', 'all', '--seed', String(seed), '--max-time', String(seconds)],
-    ...['--request-timeout', String(REQUEST_TIMEOUT_SECONDS), '--generation-database', 'none', '--no-color', '--continue-on-failure', '--warnings', 'off'],
+    ...[
+      '--config-file',
+      CONFIG_FILE,
+      'run',
+      `${baseUrl}/openapi.json`,
+      '--checks',
+      'all',
+      '--seed',
+      String(seed),
+      '--max-time',
+      String(seconds),
+    ],
+    ...[
+      '--request-timeout',
+      String(REQUEST_TIMEOUT_SECONDS),
+      '--generation-database',
+      'none',
+      '--no-color',
+      '--continue-on-failure',
+      '--warnings',
+      'off',
+    ],
     ...(maxExamples === undefined ? [] : ['--max-examples', String(maxExamples)]),
     ...(obeysRateLimit ? ['--rate-limit', 'auto'] : []),
     ...selection,

@@ -9,7 +9,10 @@ import { createPayloadCodec } from '../../process/payload-codec.ts';
 const newKey = (id: string) => ({ id, key: randomBytes(32) });
 const [OLD, NEW] = [newKey('key-1'), newKey('key-2')];
 const codec = createPayloadCodec([OLD]);
-const plain = (value: unknown): Payload => ({ metadata: { encoding: Buffer.from('json/plain') }, data: Buffer.from(JSON.stringify(value)) });
+const plain = (value: unknown): Payload => ({
+  metadata: { encoding: Buffer.from('json/plain') },
+  data: Buffer.from(JSON.stringify(value)),
+});
 const SECRET = 'stl_planted_0123456789';
 
 async function sealedSecret(): Promise<{ metadata: Record<string, Uint8Array>; data: Uint8Array }> {
@@ -26,30 +29,43 @@ async function failureOf(decoding: Promise<unknown>): Promise<ApplicationFailure
 describe('a payload', () => {
   test('of an unknown key is refused for good, by the id of the key alone', async () => {
     const failure = await failureOf(createPayloadCodec([NEW]).decode([await sealedSecret()]));
-    expect([failure.type, failure.nonRetryable, failure.message]).toEqual(['payload_key_unknown', true, 'There is no payload key key-1 here.']);
+    expect([failure.type, failure.nonRetryable, failure.message]).toEqual([
+      'payload_key_unknown',
+      true,
+      'There is no payload key key-1 here.',
+    ]);
   });
 
   test('that says something else where the id of its key should be is refused without repeating it', async () => {
     const { metadata, data } = await sealedSecret();
-    const failure = await failureOf(codec.decode([{ metadata: { ...metadata, 'encryption-key-id': Buffer.from(`<b>${SECRET}</b>`) }, data }]));
+    const failure = await failureOf(
+      codec.decode([{ metadata: { ...metadata, 'encryption-key-id': Buffer.from(`<b>${SECRET}</b>`) }, data }]),
+    );
     expect(failure.message).toBe('There is no payload key of that id here.');
   });
 
   test.each([
-    ['changed at its end', (data: Buffer) => Buffer.concat([data.subarray(0, -1), Buffer.from(data.at(-1) === 65 ? 'B' : 'A')])],
+    [
+      'changed at its end',
+      (data: Buffer) => Buffer.concat([data.subarray(0, -1), Buffer.from(data.at(-1) === 65 ? 'B' : 'A')]),
+    ],
     ['cut short', (data: Buffer) => data.subarray(0, 20)],
     ['that is empty', () => Buffer.alloc(0)],
     ['under the id of another key', (data: Buffer) => Buffer.from(data.toString().replace('key-1.', 'key-2.'))],
   ])('%s is refused for good, by the id of the key alone', async (_what, change) => {
     const { metadata, data } = await sealedSecret();
-    const failure = await failureOf(createPayloadCodec([OLD, { ...NEW, key: OLD.key }]).decode([{ metadata, data: change(Buffer.from(data)) }]));
+    const failure = await failureOf(
+      createPayloadCodec([OLD, { ...NEW, key: OLD.key }]).decode([{ metadata, data: change(Buffer.from(data)) }]),
+    );
     expect([failure.type, failure.nonRetryable]).toEqual(['payload_altered', true]);
     expect(failure.message).toContain('key-1');
     expect(failure.message).not.toContain(SECRET);
   });
 
   test('sealed by another key of the same id is refused', async () => {
-    expect((await failureOf(createPayloadCodec([newKey('key-1')]).decode([await sealedSecret()]))).type).toBe('payload_altered');
+    expect((await failureOf(createPayloadCodec([newKey('key-1')]).decode([await sealedSecret()]))).type).toBe(
+      'payload_altered',
+    );
   });
 
   test('is opened by every key of the list, sealed by the first, never twice to the same bytes', async () => {
@@ -70,29 +86,43 @@ describe('a payload', () => {
 
 const UI = 'http://127.0.0.1:8080';
 const TOKEN = 'token-of-the-codec-server-0123456789';
-const server = (options: Partial<CodecOptions> = {}) => buildCodec({ codec, namespace: 'settlement', origins: [UI], token: undefined, ...options });
+const server = (options: Partial<CodecOptions> = {}) =>
+  buildCodec({ codec, namespace: 'settlement', origins: [UI], token: undefined, ...options });
 const HEADERS = { origin: UI, 'x-namespace': 'settlement', 'content-type': 'application/json' };
 const sealedBody = async () => ({ payloads: [payloadToJSON(await sealedSecret())] });
-const decoded = (answer: { json(): { payloads: { data: string }[] } }) => Buffer.from(answer.json().payloads[0]?.data ?? '', 'base64').toString();
+const decoded = (answer: { json(): { payloads: { data: string }[] } }) =>
+  Buffer.from(answer.json().payloads[0]?.data ?? '', 'base64').toString();
 
 describe('the codec server', () => {
-  test.each(['http://127.0.0.1:8081', 'http://localhost:8080', 'https://127.0.0.1:8080', 'http://127.0.0.1:8080.evil.example', 'null'])(
-    'refuses a page of %s, its preflight as its request, and opens nothing',
-    async (origin) => {
-      const app = server();
-      const preflight = await app.inject({
-        method: 'OPTIONS',
-        url: '/decode',
-        headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,content-type,x-namespace' },
-      });
-      const request = await app.inject({ method: 'POST', url: '/decode', headers: { ...HEADERS, origin }, payload: await sealedBody() });
-      for (const answer of [preflight, request]) {
-        expect(answer.statusCode).toBe(403);
-        expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
-        expect(answer.body).not.toContain('payloads');
-      }
-    },
-  );
+  test.each([
+    'http://127.0.0.1:8081',
+    'http://localhost:8080',
+    'https://127.0.0.1:8080',
+    'http://127.0.0.1:8080.evil.example',
+    'null',
+  ])('refuses a page of %s, its preflight as its request, and opens nothing', async (origin) => {
+    const app = server();
+    const preflight = await app.inject({
+      method: 'OPTIONS',
+      url: '/decode',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,content-type,x-namespace',
+      },
+    });
+    const request = await app.inject({
+      method: 'POST',
+      url: '/decode',
+      headers: { ...HEADERS, origin },
+      payload: await sealedBody(),
+    });
+    for (const answer of [preflight, request]) {
+      expect(answer.statusCode).toBe(403);
+      expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+      expect(answer.body).not.toContain('payloads');
+    }
+  });
 
   test.each([
     ['without the token', { authorization: undefined }, 401],
@@ -102,8 +132,14 @@ describe('the codec server', () => {
     ['that is no JSON', { 'content-type': 'text/plain' }, 415],
   ])('refuses a request %s', async (_what, changes, status) => {
     const headers: Record<string, string> = {};
-    for (const [name, value] of Object.entries({ ...HEADERS, authorization: `Bearer ${TOKEN}`, ...changes })) if (value !== undefined) headers[name] = value;
-    const answer = await server({ token: TOKEN }).inject({ method: 'POST', url: '/decode', headers, payload: JSON.stringify(await sealedBody()) });
+    for (const [name, value] of Object.entries({ ...HEADERS, authorization: `Bearer ${TOKEN}`, ...changes }))
+      if (value !== undefined) headers[name] = value;
+    const answer = await server({ token: TOKEN }).inject({
+      method: 'POST',
+      url: '/decode',
+      headers,
+      payload: JSON.stringify(await sealedBody()),
+    });
     expect(answer.statusCode).toBe(status);
     expect(answer.body).not.toContain('payloads');
   });
@@ -113,17 +149,28 @@ describe('the codec server', () => {
     ['half a body', '{"payloads": [', 400],
     ['a body of more than eight megabytes', `{"payloads": "${'x'.repeat(8 * 1024 * 1024)}"}`, 413],
   ])('refuses %s', async (_what, payload, status) => {
-    expect((await server().inject({ method: 'POST', url: '/decode', headers: HEADERS, payload })).statusCode).toBe(status);
+    expect((await server().inject({ method: 'POST', url: '/decode', headers: HEADERS, payload })).statusCode).toBe(
+      status,
+    );
   });
 
   test('names the key that it has not, in 400', async () => {
-    const answer = await server({ codec: createPayloadCodec([NEW]) }).inject({ method: 'POST', url: '/decode', headers: HEADERS, payload: await sealedBody() });
+    const answer = await server({ codec: createPayloadCodec([NEW]) }).inject({
+      method: 'POST',
+      url: '/decode',
+      headers: HEADERS,
+      payload: await sealedBody(),
+    });
     expect([answer.statusCode, answer.json()]).toEqual([400, { error: 'There is no payload key key-1 here.' }]);
   });
 
   test('lets the page of its origin ask, with a token and a namespace, and shows the answer to no other', async () => {
     const app = server({ token: TOKEN });
-    const preflight = await app.inject({ method: 'OPTIONS', url: '/decode', headers: { origin: UI, 'access-control-request-method': 'POST' } });
+    const preflight = await app.inject({
+      method: 'OPTIONS',
+      url: '/decode',
+      headers: { origin: UI, 'access-control-request-method': 'POST' },
+    });
     expect(preflight.statusCode).toBe(204);
     expect(preflight.headers).toMatchObject({
       'access-control-allow-origin': UI,
@@ -133,11 +180,20 @@ describe('the codec server', () => {
     });
     const headers = { ...HEADERS, authorization: `Bearer ${TOKEN}` };
     const answer = await app.inject({ method: 'POST', url: '/decode', headers, payload: await sealedBody() });
-    expect([answer.statusCode, answer.headers['access-control-allow-origin'], decoded(answer)]).toEqual([200, UI, JSON.stringify({ settlementId: SECRET })]);
+    expect([answer.statusCode, answer.headers['access-control-allow-origin'], decoded(answer)]).toEqual([
+      200,
+      UI,
+      JSON.stringify({ settlementId: SECRET }),
+    ]);
   });
 
   test('opens for a program, which has no origin, and leaves out what is empty', async () => {
-    const answer = await server().inject({ method: 'POST', url: '/decode', headers: { 'x-namespace': '' }, payload: await sealedBody() });
+    const answer = await server().inject({
+      method: 'POST',
+      url: '/decode',
+      headers: { 'x-namespace': '' },
+      payload: await sealedBody(),
+    });
     expect([answer.statusCode, decoded(answer)]).toEqual([200, JSON.stringify({ settlementId: SECRET })]);
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
     const empty = await server().inject({ method: 'POST', url: '/decode', payload: {} });
@@ -146,9 +202,16 @@ describe('the codec server', () => {
 
   test('seals what a page sends to a workflow, and what it seals it opens', async () => {
     const app = server();
-    const sealed = await app.inject({ method: 'POST', url: '/encode', headers: HEADERS, payload: { payloads: [payloadToJSON(plain({ outcome: 'paid' }))] } });
+    const sealed = await app.inject({
+      method: 'POST',
+      url: '/encode',
+      headers: HEADERS,
+      payload: { payloads: [payloadToJSON(plain({ outcome: 'paid' }))] },
+    });
     expect(decoded(sealed)).toMatch(/^key-1\.[\w-]+$/);
-    expect(decoded(await app.inject({ method: 'POST', url: '/decode', headers: HEADERS, payload: sealed.json() }))).toBe('{"outcome":"paid"}');
+    expect(
+      decoded(await app.inject({ method: 'POST', url: '/decode', headers: HEADERS, payload: sealed.json() })),
+    ).toBe('{"outcome":"paid"}');
   });
 });
 
@@ -157,9 +220,24 @@ describe('the codec server does not start', () => {
   test.each([
     ['without keys', [], {}, 'TEMPORAL_PAYLOAD_KEYS is not set: there is nothing to open.'],
     ['for whatever page', ['--origin', '*'], keys, '--origin must be <scheme>://<host>[:<port>], without a path.'],
-    ['for a page with a path', ['--origin', `${UI}/`], keys, '--origin must be <scheme>://<host>[:<port>], without a path.'],
-    ['beyond this machine without a token', ['--host', '0.0.0.0'], keys, 'Beyond the loopback a CODEC_TOKEN is needed.'],
-    ['with a token that can be guessed', [], { ...keys, CODEC_TOKEN: 'short' }, 'CODEC_TOKEN must have at least 32 characters.'],
+    [
+      'for a page with a path',
+      ['--origin', `${UI}/`],
+      keys,
+      '--origin must be <scheme>://<host>[:<port>], without a path.',
+    ],
+    [
+      'beyond this machine without a token',
+      ['--host', '0.0.0.0'],
+      keys,
+      'Beyond the loopback a CODEC_TOKEN is needed.',
+    ],
+    [
+      'with a token that can be guessed',
+      [],
+      { ...keys, CODEC_TOKEN: 'short' },
+      'CODEC_TOKEN must have at least 32 characters.',
+    ],
     ['on no port', ['--port', 'http'], keys, '--port must be a port number.'],
   ])('%s', (_how, args, env, fault) => {
     expect(readSettings(args, env)).toEqual({ faults: [fault] });

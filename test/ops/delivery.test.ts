@@ -26,13 +26,25 @@ const ops = (...args: string[]) => {
   const client = () => {
     throw new Error('deliveries need no Temporal');
   };
-  return runOps({ runtime: 'local-sandbox', db: api.connection.db, keys: TEST_KEYS, client, now: () => now, print: (line) => printed.push(line) }, args);
+  return runOps(
+    {
+      runtime: 'local-sandbox',
+      db: api.connection.db,
+      keys: TEST_KEYS,
+      client,
+      now: () => now,
+      print: (line) => printed.push(line),
+    },
+    args,
+  );
 };
-const ping = async (): Promise<string> => (await api.call(caller, 'POST', `/v1/webhooks/${webhookId}/test`)).json().delivery_id;
+const ping = async (): Promise<string> =>
+  (await api.call(caller, 'POST', `/v1/webhooks/${webhookId}/test`)).json().delivery_id;
 const signalsOf = async (deliveryId: string) => {
-  const { rows } = await api.connection.pool.query(`SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`, [
-    deliveryId,
-  ]);
+  const { rows } = await api.connection.pool.query(
+    `SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`,
+    [deliveryId],
+  );
   return rows.map(({ signal, generation }) => [signal, generation]);
 };
 
@@ -59,7 +71,10 @@ test('a pending delivery is asked for its next attempt, with an audit entry', as
 
 test('a delivery that was given up begins a new generation', async () => {
   const deliveryId = await ping();
-  await api.connection.db.update(webhookDeliveries).set({ status: 'exhausted', nextAttemptAt: null }).where(eq(webhookDeliveries.deliveryId, deliveryId));
+  await api.connection.db
+    .update(webhookDeliveries)
+    .set({ status: 'exhausted', nextAttemptAt: null })
+    .where(eq(webhookDeliveries.deliveryId, deliveryId));
   expect(await ops('retry-delivery', deliveryId, ...ACT)).toBe(0);
   expect(await signalsOf(deliveryId)).toEqual([
     [null, '1'],
@@ -69,7 +84,10 @@ test('a delivery that was given up begins a new generation', async () => {
 
 test('stuck names a delivery past its time, and none whose subscriber keeps all its places', async () => {
   const [late, waiting] = [await ping(), await ping()];
-  await api.connection.db.update(webhookDeliveries).set({ waitingSince: new Date() }).where(eq(webhookDeliveries.deliveryId, waiting));
+  await api.connection.db
+    .update(webhookDeliveries)
+    .set({ waitingSince: new Date() })
+    .where(eq(webhookDeliveries.deliveryId, waiting));
   now = new Date(Date.now() + 600_000);
   expect(await ops('stuck')).toBe(0);
   expect([late, waiting].map((id) => printed.filter((line) => line.includes(id)).length)).toEqual([1, 0]);

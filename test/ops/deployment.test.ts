@@ -20,7 +20,12 @@ test.each([
   ['promote without a reason', ['promote', 'a', '--operator', 'ana'], CONFIGURED, '--note is required.'],
   ['unset by nobody', ['unset', '--note', 'why'], CONFIGURED, '--operator must be'],
   ['ramp by how much', ['ramp', 'a', ...ACT], CONFIGURED, 'The percentage must be a whole number from 0 to 100.'],
-  ['ramp by more than all', ['ramp', 'a', '101', ...ACT], CONFIGURED, 'The percentage must be a whole number from 0 to 100.'],
+  [
+    'ramp by more than all',
+    ['ramp', 'a', '101', ...ACT],
+    CONFIGURED,
+    'The percentage must be a whole number from 0 to 100.',
+  ],
   ['show with an argument', ['show', 'a'], CONFIGURED, 'Too many arguments.'],
   ['show without a deployment', ['show'], undefined, 'WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID are not set'],
 ])('%s is refused with 1, and Temporal is not asked', async (_what, args, workerDeployment, fault) => {
@@ -28,7 +33,14 @@ test.each([
   const client = () => {
     throw new Error('Temporal was asked');
   };
-  const deps = { db: api.connection.db, keys: TEST_KEYS, workerDeployment, client, now: () => new Date(), print: (line: string) => printed.push(line) };
+  const deps = {
+    db: api.connection.db,
+    keys: TEST_KEYS,
+    workerDeployment,
+    client,
+    now: () => new Date(),
+    print: (line: string) => printed.push(line),
+  };
   expect(await runOps({ ...deps, runtime: 'local-sandbox' }, ['deployment', ...args])).toBe(1);
   expect(printed[0]).toContain(fault);
 });

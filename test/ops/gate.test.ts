@@ -56,8 +56,19 @@ const ops = (...args: string[]) =>
     args,
   );
 const recordArgs = (changes: Record<string, string> = {}) => {
-  const { gate = 'compliance_program', ...options } = { corridor: 'US-JM', evidence: file, expires: '2027-01-31', operator: 'ana', ...changes };
-  return ['gate', 'record', gate, ...Object.entries(options).flatMap(([name, value]) => (value === '' ? [] : [`--${name}`, value]))];
+  const { gate = 'compliance_program', ...options } = {
+    corridor: 'US-JM',
+    evidence: file,
+    expires: '2027-01-31',
+    operator: 'ana',
+    ...changes,
+  };
+  return [
+    'gate',
+    'record',
+    gate,
+    ...Object.entries(options).flatMap(([name, value]) => (value === '' ? [] : [`--${name}`, value])),
+  ];
 };
 
 /** @returns the id of the new evidence */
@@ -121,7 +132,11 @@ describe('is refused with 1, and nothing is written:', () => {
 test('recorded, approved by two, listed as open, revoked: each act with its audit entry', async () => {
   const environment = 'remote sandbox';
   const reasonOf = async () => {
-    const verdicts = evaluateGates(await listGateEvidence(connection.db, environment, 'CA-TT'), { environment, corridors: ['CA-TT'] }, NOW);
+    const verdicts = evaluateGates(
+      await listGateEvidence(connection.db, environment, 'CA-TT'),
+      { environment, corridors: ['CA-TT'] },
+      NOW,
+    );
     return verdicts.find(({ gate }) => gate === 'dispute_accounting')?.reason;
   };
   const evidenceId = await record({ gate: 'dispute_accounting', corridor: 'CA-TT' });
@@ -138,7 +153,9 @@ test('recorded, approved by two, listed as open, revoked: each act with its audi
   expect(printed.at(-1)).toBe(
     `${evidenceId} dispute_accounting CA-TT; sha256:${digest} review.txt; recorded by ana, approved by ana and bo; expires 2027-01-31T00:00:00.000Z`,
   );
-  expect(await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', 'the review was of another year')).toBe(0);
+  expect(await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', 'the review was of another year')).toBe(
+    0,
+  );
   reasons.push(await reasonOf());
   expect(reasons).toEqual(['not_approved', 'not_approved', null, 'revoked']);
   const audit = (await connection.db.select().from(auditEntries)).filter(({ objectId }) => objectId === evidenceId);
@@ -153,7 +170,8 @@ test('recorded, approved by two, listed as open, revoked: each act with its audi
 test('the list of every corridor shows a gate as closed that is open in one alone', async () => {
   expect(CORRIDOR_IDS.length).toBeGreaterThan(1);
   const evidenceId = await record({ gate: 'ledger_reconciliation', corridor: 'US-KY' });
-  for (const operator of ['ana', 'bo']) await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', 'read');
+  for (const operator of ['ana', 'bo'])
+    await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', 'read');
   printed = [];
   await ops('gate', 'list');
   expect(printed).toContain('  ledger_reconciliation: closed, no_evidence');

@@ -58,7 +58,12 @@ const columnNames = () => SEALED_COLUMNS.map(({ column }) => `${getTableName(col
 async function fill(): Promise<{ recipientId: string }> {
   const recipientId = await createRecipient({ api }, caller);
   await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() });
-  const { webhook_id } = (await api.call(caller, 'POST', '/v1/webhooks', { url: 'http://127.0.0.1:9999/', event_types: ['recipient.deactivated'] })).json();
+  const { webhook_id } = (
+    await api.call(caller, 'POST', '/v1/webhooks', {
+      url: 'http://127.0.0.1:9999/',
+      event_types: ['recipient.deactivated'],
+    })
+  ).json();
   await api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
   expect((await requestOtp(api, { email: newEmail() })).statusCode).toBe(200);
   expect((await sendBankledger(api, bankledgerBody('stl_none'))).statusCode).toBe(200);
@@ -71,7 +76,11 @@ async function openedBy(...keys: KeyRing['encryptionKeys']): Promise<Map<string,
   const opened = new Map<string, string | undefined>();
   for (const sealed of SEALED_COLUMNS) {
     for (const { key, text } of await listSealed(api.connection.db, sealed, undefined, 10_000)) {
-      if (text !== null) opened.set([sealed.column.name, ...key].join(' '), sealer.open(text, sealed.bindingOf(key))?.toString('base64'));
+      if (text !== null)
+        opened.set(
+          [sealed.column.name, ...key].join(' '),
+          sealer.open(text, sealed.bindingOf(key))?.toString('base64'),
+        );
     }
   }
   return opened;
@@ -126,10 +135,16 @@ describe('keys reseal', () => {
     const rows = await listSealed(api.connection.db, sealed, undefined, 10_000);
     const read = rows.find(({ key }) => key[0] === recipientId);
     const bank = { bank_name: 'National Commercial Bank', account_number: '555500009999', currency: 'JMD' };
-    expect((await api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, { bank_details: bank })).statusCode).toBe(200);
+    expect((await api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, { bank_details: bank })).statusCode).toBe(
+      200,
+    );
     const stale = createSealer([NEW]).seal('123456789', sealed.bindingOf([recipientId]));
-    expect(await replaceSealed(api.connection.db, sealed, [{ key: [recipientId], from: read?.text ?? '', to: stale }])).toBe(0);
-    expect(Buffer.from((await openedBy(OLD)).get(`account_number_sealed ${recipientId}`) ?? '', 'base64').toString()).toBe('555500009999');
+    expect(
+      await replaceSealed(api.connection.db, sealed, [{ key: [recipientId], from: read?.text ?? '', to: stale }]),
+    ).toBe(0);
+    expect(
+      Buffer.from((await openedBy(OLD)).get(`account_number_sealed ${recipientId}`) ?? '', 'base64').toString(),
+    ).toBe('555500009999');
   });
 
   test('waits for nobody: a row in use is left for another run, and the rest is done', async () => {
@@ -149,7 +164,9 @@ describe('keys reseal', () => {
   });
 });
 
-test('a rotation: every text opens by the new key alone, twice changes nothing, and the old key can go', { timeout: 60_000 }, async () => {
+test('a rotation: every text opens by the new key alone, twice changes nothing, and the old key can go', {
+  timeout: 60_000,
+}, async () => {
   // What the test before left under a key of its own is nothing that this one is about.
   const left = await createTestApi({ config: { smtpUrl: 'smtp://127.0.0.1:1' } });
   const [previous, previousCaller] = [api, caller];
@@ -157,12 +174,17 @@ test('a rotation: every text opens by the new key alone, twice changes nothing, 
   try {
     for (let n = 0; n < 3; n += 1) await fill();
     const before = await openedBy(OLD);
-    expect(new Set([...before.keys()].map((key) => key.split(' ')[0]))).toEqual(new Set(SEALED_COLUMNS.map(({ column }) => column.name)));
+    expect(new Set([...before.keys()].map((key) => key.split(' ')[0]))).toEqual(
+      new Set(SEALED_COLUMNS.map(({ column }) => column.name)),
+    );
     expect([...before.values()]).not.toContain(undefined);
 
     await opsWith(rotated(NEW, OLD), 'list');
     expect(printed).toContain(`  ${OLD.id}: ${before.size} sealed texts, still opens them; keys reseal`);
-    const both = await Promise.all([opsWith(rotated(NEW, OLD), 'reseal', ...ACT), opsWith(rotated(NEW, OLD), 'reseal', ...ACT)]);
+    const both = await Promise.all([
+      opsWith(rotated(NEW, OLD), 'reseal', ...ACT),
+      opsWith(rotated(NEW, OLD), 'reseal', ...ACT),
+    ]);
     expect(both).toContain(0);
     expect(await opsWith(rotated(NEW, OLD), 'reseal', ...ACT)).toBe(0);
     expect(await openedBy(NEW)).toEqual(before);
@@ -189,12 +211,15 @@ test.each([
   ['its digest', `body_sha256 = sha256('other')`],
 ])('a stored event is permanent but for its sealing: %s is refused', async (_what, change) => {
   await sendBankledger(api, bankledgerBody('stl_none'));
-  await expect(api.connection.pool.query(`UPDATE provider_events SET ${change}`)).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
+  await expect(api.connection.pool.query(`UPDATE provider_events SET ${change}`)).rejects.toMatchObject({
+    code: RESTRICT_VIOLATION,
+  });
 });
 
 test('keys list names a key that is gone, keys of an unknown pepper, and every certificate by the key that signed it', async () => {
   const [older, recent] = [newKey('2025'), newKey('2026')];
-  for (const key of [older, recent, recent]) await insertCertifiedSettlement(api.connection.db, createCertifier([key]), caller.orgId);
+  for (const key of [older, recent, recent])
+    await insertCertifiedSettlement(api.connection.db, createCertifier([key]), caller.orgId);
   const forgotten = await api.createKey(caller.orgId, 'read', { pepperId: 'gone0000' });
   const unknown = await api.createKey(caller.orgId, 'read', { pepperId: null });
   await api.createKey(caller.orgId, 'read', { pepperId: 'gone0001', status: 'revoked' });
@@ -214,7 +239,10 @@ test('keys list names a key that is gone, keys of an unknown pepper, and every c
 test('a certificate that an old key signed verifies by the key set of after the rotation, and not by one without it', async () => {
   const [older, recent] = [newKey('2023'), newKey('2024')];
   const { certId } = await insertCertifiedSettlement(api.connection.db, createCertifier([older]), caller.orgId);
-  const [stored] = await api.connection.db.select().from(schema.certificates).where(eq(schema.certificates.certId, certId));
+  const [stored] = await api.connection.db
+    .select()
+    .from(schema.certificates)
+    .where(eq(schema.certificates.certId, certId));
   if (!stored) expect.fail('no certificate');
   expect(await certificateKeys([recent, older]).verifies(stored.signature, stored.content)).toBe(true);
   expect(await certificateKeys([recent]).verifies(stored.signature, stored.content)).toBe(false);
@@ -252,6 +280,8 @@ test('no command shows a key, and no audit entry holds one', async () => {
     shown.push(...printed);
   }
   const text = shown.join('\n') + JSON.stringify(await api.connection.db.select().from(schema.auditEntries));
-  const secrets = [OLD, TEST_SECRETS.signing].flatMap(({ key }) => (['hex', 'base64', 'base64url'] as const).map((encoding) => key.toString(encoding)));
+  const secrets = [OLD, TEST_SECRETS.signing].flatMap(({ key }) =>
+    (['hex', 'base64', 'base64url'] as const).map((encoding) => key.toString(encoding)),
+  );
   for (const secret of [...secrets, TEST_SECRETS.apiKeyPepper.secret]) expect(text).not.toContain(secret);
 });

@@ -19,7 +19,17 @@ beforeEach(() => {
 
 const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone'];
 const opsOn = (api: TestApi, client: () => TestStack['temporal'], args: readonly string[]) =>
-  runOps({ runtime: 'local-sandbox', db: api.connection.db, keys: TEST_KEYS, client, now: () => new Date(), print: (line) => printed.push(line) }, args);
+  runOps(
+    {
+      runtime: 'local-sandbox',
+      db: api.connection.db,
+      keys: TEST_KEYS,
+      client,
+      now: () => new Date(),
+      print: (line) => printed.push(line),
+    },
+    args,
+  );
 const auditOf = async (api: TestApi, objectId: string) => {
   const rows = await api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, objectId));
   return rows.map(({ orgId, action, operator, note }) => ({ orgId, action, operator, note }));
@@ -69,8 +79,13 @@ describe('without Temporal', () => {
     expect(await ops('cancel', settlementId, ...ACT)).toBe(0);
     const { status, timeline } = await readSettlement({ api }, caller, settlementId);
     expect([status, timeline.at(-1).reason]).toEqual(['canceled', 'canceled_by_operator']);
-    expect(await auditOf(api, settlementId)).toEqual([{ orgId: caller.orgId, action: 'settlement_cancel', operator: 'ana', note: ACT[3] }]);
-    const { rows } = await api.connection.pool.query('SELECT signal FROM outbox WHERE object_id = $1 ORDER BY outbox_id', [settlementId]);
+    expect(await auditOf(api, settlementId)).toEqual([
+      { orgId: caller.orgId, action: 'settlement_cancel', operator: 'ana', note: ACT[3] },
+    ]);
+    const { rows } = await api.connection.pool.query(
+      'SELECT signal FROM outbox WHERE object_id = $1 ORDER BY outbox_id',
+      [settlementId],
+    );
     expect(rows.map(({ signal }) => signal)).toEqual([null, 'canceled']);
   });
 
@@ -93,10 +108,14 @@ describe('without Temporal', () => {
     );
     await pool.query('DELETE FROM outbox');
     const isOpen = `status NOT IN ('settled', 'rejected', 'expired', 'failed', 'canceled')`;
-    const { rows: open } = await pool.query(`SELECT settlement_id FROM settlements WHERE ${isOpen} ORDER BY settlement_id`);
+    const { rows: open } = await pool.query(
+      `SELECT settlement_id FROM settlements WHERE ${isOpen} ORDER BY settlement_id`,
+    );
     expect(await ops('redispatch', '--all', ...ACT)).toBe(0);
     expect(printed).toContain(`settlements: ${open.length} will be started or rung again.`);
-    const { rows: asked } = await pool.query(`SELECT object_id AS settlement_id FROM outbox WHERE kind = 'settlement' ORDER BY object_id`);
+    const { rows: asked } = await pool.query(
+      `SELECT object_id AS settlement_id FROM outbox WHERE kind = 'settlement' ORDER BY object_id`,
+    );
     expect(asked).toEqual(open);
     const { rows: audited } = await pool.query(
       `SELECT count(*)::int AS n FROM audit_entries WHERE action = 'settlement_redispatch' AND object_id LIKE 'stl_copy_%'`,
@@ -112,7 +131,11 @@ describe('without Temporal', () => {
     await api.connection.pool.query('DELETE FROM outbox');
     const handle = temporal.client.workflow.getHandle(settlementWorkflowId(settlementId));
     expect(await ops('redispatch', settlementId, ...ACT)).toBe(0);
-    const dispatcher = startDispatcher({ db: api.connection.db, client: temporal.client, log: { warn: () => undefined } });
+    const dispatcher = startDispatcher({
+      db: api.connection.db,
+      client: temporal.client,
+      log: { warn: () => undefined },
+    });
     await expect
       .poll(
         () =>
@@ -142,7 +165,9 @@ describe('with the whole service', () => {
   const ops = (...args: string[]) => opsOn(stack.api, () => stack.temporal, args);
   async function settle(name: string): Promise<string> {
     const recipientId = await createRecipient(stack, caller, { name });
-    const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() });
+    const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), {
+      'idempotency-key': crypto.randomUUID(),
+    });
     return jsonOf(answer).settlement_id;
   }
 
@@ -156,19 +181,29 @@ describe('with the whole service', () => {
     expect(await ops('resolve', settlementId, 'paid', ...ACT)).toBe(0);
     expect((await untilStatus(stack, caller, settlementId, 'settled')).certificate_id).not.toBeNull();
     expect(await ops('resolve', settlementId, 'refused', ...ACT)).toBe(1);
-    expect(await auditOf(stack.api, settlementId)).toEqual([{ orgId: caller.orgId, action: 'resolve_review_paid', operator: 'ana', note: ACT[3] }]);
+    expect(await auditOf(stack.api, settlementId)).toEqual([
+      { orgId: caller.orgId, action: 'resolve_review_paid', operator: 'ana', note: ACT[3] },
+    ]);
   });
 
   test('redispatch of a settlement that runs rings it and changes nothing', async () => {
     const recipientId = await createRecipient(stack, caller);
-    const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, { card_token: 'tok_manual' }), {
-      'idempotency-key': crypto.randomUUID(),
-    });
+    const answer = await stack.api.call(
+      caller,
+      'POST',
+      '/v2/settle',
+      settleBody(recipientId, { card_token: 'tok_manual' }),
+      {
+        'idempotency-key': crypto.randomUUID(),
+      },
+    );
     const settlementId = jsonOf(answer).settlement_id;
     const before = await untilStatus(stack, caller, settlementId, 'awaiting_funds');
     expect(await ops('redispatch', settlementId, ...ACT)).toBe(0);
     const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
-    const signals = async () => (await handle.fetchHistory()).events?.filter(({ workflowExecutionSignaledEventAttributes: signal }) => signal).length;
+    const signals = async () =>
+      (await handle.fetchHistory()).events?.filter(({ workflowExecutionSignaledEventAttributes: signal }) => signal)
+        .length;
     await expect.poll(signals, { timeout: 10_000 }).toBe(1);
     expect(await readSettlement(stack, caller, settlementId)).toEqual(before);
   });

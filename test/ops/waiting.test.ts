@@ -27,7 +27,17 @@ const noTemporal = () => {
   throw new Error('this must work while Temporal is down');
 };
 const ops = (...args: string[]) =>
-  runOps({ runtime: 'local-sandbox', db: api.connection.db, keys: TEST_KEYS, client: noTemporal, now: () => now, print: (line) => printed.push(line) }, args);
+  runOps(
+    {
+      runtime: 'local-sandbox',
+      db: api.connection.db,
+      keys: TEST_KEYS,
+      client: noTemporal,
+      now: () => now,
+      print: (line) => printed.push(line),
+    },
+    args,
+  );
 const linesOf = (id: string): string[] => printed.filter((line) => line.includes(id)).map((line) => line.trim());
 const ago = (ms: number): Date => new Date(now.getTime() - ms);
 
@@ -46,9 +56,13 @@ test('waiting says what each settlement waits for, since when, until when and fo
   expect(await ops('waiting')).toBe(0);
   const tail = `organization ${caller.orgId}`;
   const until = new Date(since.getTime() + HOUR_MS / 2).toISOString();
-  expect(linesOf(unpaid)).toEqual([`${unpaid} awaiting_funds: waits for card evidence; since ${since.toISOString()}, until ${until}; ${tail}`]);
+  expect(linesOf(unpaid)).toEqual([
+    `${unpaid} awaiting_funds: waits for card evidence; since ${since.toISOString()}, until ${until}; ${tail}`,
+  ]);
   expect(linesOf(held)[0]).toContain('compliance_hold: waits for the verification of recipient ');
-  expect(linesOf(inReview)).toEqual([`${inReview} needs_review: waits for an operator: resolve it as paid or refused; since ${since.toISOString()}; ${tail}`]);
+  expect(linesOf(inReview)).toEqual([
+    `${inReview} needs_review: waits for an operator: resolve it as paid or refused; since ${since.toISOString()}; ${tail}`,
+  ]);
   expect(linesOf(ended)).toEqual([]);
   expect(await digestTables(api.connection.pool)).toEqual(before);
 });
@@ -83,7 +97,10 @@ test('stuck names a wait that was not ended and a settlement that nobody works o
 
 test("stuck goes by a settlement's own clock", async () => {
   const advanced = await openSettlement(api, caller, ['awaiting_funds'], ago(0));
-  await api.connection.pool.query('UPDATE settlements SET clock_offset_ms = $2 WHERE settlement_id = $1', [advanced, HOUR_MS]);
+  await api.connection.pool.query('UPDATE settlements SET clock_offset_ms = $2 WHERE settlement_id = $1', [
+    advanced,
+    HOUR_MS,
+  ]);
   await ops('stuck');
   expect(linesOf(advanced)).toHaveLength(1);
 });
@@ -95,5 +112,7 @@ test('stuck names what has not reached Temporal for a minute, with the kind of t
     [settlementId],
   );
   await ops('stuck');
-  expect(linesOf(settlementId)).toEqual([expect.stringMatching(/^settlement stl_\w+: since .*, 4 attempts, last ServiceError$/)]);
+  expect(linesOf(settlementId)).toEqual([
+    expect.stringMatching(/^settlement stl_\w+: since .*, 4 attempts, last ServiceError$/),
+  ]);
 });

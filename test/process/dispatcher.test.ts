@@ -24,9 +24,14 @@ afterAll(async () => {
 
 test('a Temporal that is slow has at most eight calls under way, and each row is dispatched once', async () => {
   const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' };
-  await connection.db
-    .insert(outbox)
-    .values(Array.from({ length: ROWS }, (_, index) => ({ kind: 'settlement' as const, objectId: `stl_${index}`, context, requestId: 'req' })));
+  await connection.db.insert(outbox).values(
+    Array.from({ length: ROWS }, (_, index) => ({
+      kind: 'settlement' as const,
+      objectId: `stl_${index}`,
+      context,
+      requestId: 'req',
+    })),
+  );
   let underWay = 0;
   let mostUnderWay = 0;
   const started: string[] = [];

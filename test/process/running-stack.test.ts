@@ -14,7 +14,10 @@ const asked = (): never => {
 
 test.each([
   ['a database', { DATABASE_URL: 'postgresql://db.example/settlement' }],
-  ['a database of the local sandbox', { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://127.0.0.1/other' }],
+  [
+    'a database of the local sandbox',
+    { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://127.0.0.1/other' },
+  ],
   ['a remote runtime, whose database is missing', { RUNTIME_ENVIRONMENT: 'production' }],
 ])('the running stack is not even looked for by an environment that names %s', (_what, given) => {
   expect(completeEnvironment(given, asked)).toEqual(given);
@@ -24,13 +27,16 @@ test('without a running stack the environment stays as it was given', () => {
   expect(completeEnvironment({ LOG_LEVEL: 'warn' }, () => undefined)).toEqual({ LOG_LEVEL: 'warn' });
 });
 
-test.each([{}, { DATABASE_URL: '' }, { RUNTIME_ENVIRONMENT: 'local-sandbox' }])('%j means the running stack', (given) => {
-  expect(completeEnvironment(given, running)).toEqual({
-    RUNTIME_ENVIRONMENT: 'local-sandbox',
-    DATABASE_URL: STACK.databaseUrl,
-    TEMPORAL_ADDRESS: STACK.temporalAddress,
-  });
-});
+test.each([{}, { DATABASE_URL: '' }, { RUNTIME_ENVIRONMENT: 'local-sandbox' }])(
+  '%j means the running stack',
+  (given) => {
+    expect(completeEnvironment(given, running)).toEqual({
+      RUNTIME_ENVIRONMENT: 'local-sandbox',
+      DATABASE_URL: STACK.databaseUrl,
+      TEMPORAL_ADDRESS: STACK.temporalAddress,
+    });
+  },
+);
 
 test('what is given wins over the stack', () => {
   expect(completeEnvironment({ TEMPORAL_ADDRESS: '10.0.0.1:7233', LOG_LEVEL: 'warn' }, running)).toMatchObject({

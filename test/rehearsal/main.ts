@@ -17,16 +17,22 @@ import { type Cluster, clusterDirectory, logDirectory, startCluster } from './st
 const UNLIMITED_PER_MINUTE = '1000000';
 const SETTLEMENTS_MIN = 50;
 
-const { values } = parseArgs({ options: { rehearse: { type: 'boolean', default: false }, settlements: { type: 'string', default: '500' } } });
+const { values } = parseArgs({
+  options: { rehearse: { type: 'boolean', default: false }, settlements: { type: 'string', default: '500' } },
+});
 
 async function main(given: NodeJS.ProcessEnv): Promise<void> {
   checkNode();
   const settlements = Number(values.settlements);
-  if (!(settlements >= SETTLEMENTS_MIN)) throw new Error(`--settlements must be a number of at least ${SETTLEMENTS_MIN}.`);
+  if (!(settlements >= SETTLEMENTS_MIN))
+    throw new Error(`--settlements must be a number of at least ${SETTLEMENTS_MIN}.`);
   const env = withDefaults({ ...given, ...(values.rehearse && { RATE_LIMIT_PER_MINUTE: UNLIMITED_PER_MINUTE }) });
   const config = loadConfig({ ...env, DATABASE_URL: 'postgresql://127.0.0.1' }, localDirectory);
   const supervisor = await createSupervisor({ embedsDatabase: true, directory: clusterDirectory });
-  const { signal, stop } = stopInOrder(supervisor, values.rehearse ? new Error('the rehearsal was cut short.') : undefined);
+  const { signal, stop } = stopInOrder(
+    supervisor,
+    values.rehearse ? new Error('the rehearsal was cut short.') : undefined,
+  );
   try {
     const cluster = await startCluster({ env, config, supervisor, signal });
     const [apiUrl = ''] = cluster.apiUrls;
@@ -41,9 +47,12 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
 }
 
 const addresses = ({ apiUrls, temporalAddress }: Cluster): string =>
-  [`  APIs      ${apiUrls.join('   ')}`, `  Temporal  ${temporalAddress}, namespace settlement`, `  Logs      ${logDirectory}`, '  Stop      Ctrl-C'].join(
-    '\n',
-  );
+  [
+    `  APIs      ${apiUrls.join('   ')}`,
+    `  Temporal  ${temporalAddress}, namespace settlement`,
+    `  Logs      ${logDirectory}`,
+    '  Stop      Ctrl-C',
+  ].join('\n');
 
 main(process.env).catch((error: unknown) => {
   complain(error);

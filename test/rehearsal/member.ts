@@ -54,11 +54,29 @@ export function createMembers(plan: Plan, { keep }: Pick<Supervisor, 'keep'>): M
 }
 
 /** The first worker's sandbox providers call the first API, the second's the second: either works while one API is away. */
-function servicesOf({ env, apiPorts: [first = 0, second = 0], logDirectory, logLevel, temporal }: Plan): Readonly<Record<MemberName, ServiceOptions>> {
-  const common = (file: string, port: number) => ({ env: { ...env, PORT: String(port) }, logFile: path.join(logDirectory, file), logLevel });
-  const api = (ordinal: string, port: number) => apiService({ ...common(`api-${ordinal}.log`, port), ordinal, url: `http://127.0.0.1:${port}` });
-  const worker = (ordinal: string, port: number) => workerService({ ...common(`worker-${ordinal}.log`, port), ordinal });
-  return { 'API 1': api('1', first), 'API 2': api('2', second), 'worker 1': worker('1', first), 'worker 2': worker('2', second), Temporal: temporal };
+function servicesOf({
+  env,
+  apiPorts: [first = 0, second = 0],
+  logDirectory,
+  logLevel,
+  temporal,
+}: Plan): Readonly<Record<MemberName, ServiceOptions>> {
+  const common = (file: string, port: number) => ({
+    env: { ...env, PORT: String(port) },
+    logFile: path.join(logDirectory, file),
+    logLevel,
+  });
+  const api = (ordinal: string, port: number) =>
+    apiService({ ...common(`api-${ordinal}.log`, port), ordinal, url: `http://127.0.0.1:${port}` });
+  const worker = (ordinal: string, port: number) =>
+    workerService({ ...common(`worker-${ordinal}.log`, port), ordinal });
+  return {
+    'API 1': api('1', first),
+    'API 2': api('2', second),
+    'worker 1': worker('1', first),
+    'worker 2': worker('2', second),
+    Temporal: temporal,
+  };
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

@@ -18,7 +18,10 @@ const POLL_MS = 500;
 const TRANSITIONS = 5;
 const POSTINGS = 12;
 
-export async function openEvidence({ databaseUrl, temporalAddress }: Pick<Cluster, 'databaseUrl' | 'temporalAddress'>): Promise<Evidence> {
+export async function openEvidence({
+  databaseUrl,
+  temporalAddress,
+}: Pick<Cluster, 'databaseUrl' | 'temporalAddress'>): Promise<Evidence> {
   const database = new pg.Client({ connectionString: databaseUrl });
   await database.connect();
   const connection = await Connection.connect({ address: temporalAddress });
@@ -50,20 +53,40 @@ const WRONG = `
     (SELECT count(*) FROM (SELECT 1 FROM postings p WHERE p.settlement_id = s.settlement_id GROUP BY currency HAVING sum(amount_minor) <> 0) u)::int AS unbalanced
   FROM settlements s WHERE s.org_id = $1`;
 
-type Row = { settlement_id: string; status: string; certificates: number; postings: number; transitions: number; unbalanced: number };
+type Row = {
+  settlement_id: string;
+  status: string;
+  certificates: number;
+  postings: number;
+  transitions: number;
+  unbalanced: number;
+};
 
-async function settlementDifferences(database: pg.Client, orgId: string, accepted: readonly string[]): Promise<string[]> {
+async function settlementDifferences(
+  database: pg.Client,
+  orgId: string,
+  accepted: readonly string[],
+): Promise<string[]> {
   const { rows } = await database.query<Row>(WRONG, [orgId]);
   const wrong = rows.filter(
     ({ status, certificates, postings, transitions, unbalanced }) =>
-      status !== 'settled' || certificates !== 1 || postings !== POSTINGS || transitions !== TRANSITIONS || unbalanced !== 0,
+      status !== 'settled' ||
+      certificates !== 1 ||
+      postings !== POSTINGS ||
+      transitions !== TRANSITIONS ||
+      unbalanced !== 0,
   );
-  return [...comparison('settlements', accepted, new Set(rows.map((row) => row.settlement_id))), ...wrong.map((row) => JSON.stringify(row))];
+  return [
+    ...comparison('settlements', accepted, new Set(rows.map((row) => row.settlement_id))),
+    ...wrong.map((row) => JSON.stringify(row)),
+  ];
 }
 
 async function workflowDifferences(client: Client, orgId: string, accepted: readonly string[]): Promise<string[]> {
   const runs = new Map<string, string[]>();
-  for await (const { workflowId, status } of client.workflow.list({ query: `WorkflowType = "settlement" AND OrgId = "${orgId}"` })) {
+  for await (const { workflowId, status } of client.workflow.list({
+    query: `WorkflowType = "settlement" AND OrgId = "${orgId}"`,
+  })) {
     runs.set(workflowId, [...(runs.get(workflowId) ?? []), status.name]);
   }
   const wrong = [...runs].filter(([, statuses]) => statuses.join() !== 'COMPLETED');

@@ -9,7 +9,14 @@ import { z } from 'zod';
 import { answersReady } from '../../scripts/stack/product.ts';
 
 /** What became of one attempt. */
-export const OUTCOMES = ['answered', 'not connected', 'reset before an answer', '503 with Retry-After', '429 with Retry-After', 'fault'] as const;
+export const OUTCOMES = [
+  'answered',
+  'not connected',
+  'reset before an answer',
+  '503 with Retry-After',
+  '429 with Retry-After',
+  'fault',
+] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 /** What the partner cannot simply repeat; it is in the report. */
@@ -26,9 +33,18 @@ export type Partner = {
   close(): Promise<void>;
 };
 
-export type Report = { readonly outcomes: Record<Outcome, number>; readonly faults: readonly string[]; readonly callTimesMs: readonly number[] };
+export type Report = {
+  readonly outcomes: Record<Outcome, number>;
+  readonly faults: readonly string[];
+  readonly callTimesMs: readonly number[];
+};
 
-type Asked = { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: object; readonly headers?: Record<string, string> };
+type Asked = {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body?: object;
+  readonly headers?: Record<string, string>;
+};
 type Attempt = { readonly outcome: Outcome; readonly text: string; readonly retryAfterMs: number };
 
 const PROBE_INTERVAL_MS = 200;
@@ -68,9 +84,13 @@ export async function createPartner(apiUrls: readonly string[], signal: AbortSig
     }
     return refuse(asked, `no answer in ${CALL_TIMEOUT_MS / 1_000} s`);
   };
-  const { org_id: orgId, api_key: key } = Organization.parse(await call({ method: 'POST', path: '/v1/orgs', body: ORGANIZATION }));
+  const { org_id: orgId, api_key: key } = Organization.parse(
+    await call({ method: 'POST', path: '/v1/orgs', body: ORGANIZATION }),
+  );
   apiKey = key;
-  const { recipient_id: recipientId } = Recipient.parse(await call({ method: 'POST', path: '/v1/recipients', body: RECIPIENT }));
+  const { recipient_id: recipientId } = Recipient.parse(
+    await call({ method: 'POST', path: '/v1/recipients', body: RECIPIENT }),
+  );
   return {
     orgId,
     recipientId,
@@ -118,13 +138,28 @@ function startBalancer(apiUrls: readonly string[]) {
   };
 }
 
-async function attempt(agent: Agent, apiUrl: string, { method, path, body, headers }: Asked, apiKey: string | undefined): Promise<Attempt> {
-  const sent = { ...headers, ...(apiKey !== undefined && { 'x-api-key': apiKey }), ...(body && { 'content-type': 'application/json' }) };
+async function attempt(
+  agent: Agent,
+  apiUrl: string,
+  { method, path, body, headers }: Asked,
+  apiKey: string | undefined,
+): Promise<Attempt> {
+  const sent = {
+    ...headers,
+    ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+    ...(body && { 'content-type': 'application/json' }),
+  };
   try {
-    const answer = await request(`${apiUrl}${path}`, { dispatcher: agent, method, headers: sent, body: body ? JSON.stringify(body) : null });
+    const answer = await request(`${apiUrl}${path}`, {
+      dispatcher: agent,
+      method,
+      headers: sent,
+      body: body ? JSON.stringify(body) : null,
+    });
     // From here on an answer has begun: when it breaks off, nobody told the caller that it may be repeated.
     const text = await answer.body.text().catch((error: unknown) => error);
-    if (typeof text !== 'string') return { outcome: 'fault', text: `the answer ${answer.statusCode} broke off (${codeOf(text)})`, retryAfterMs: 0 };
+    if (typeof text !== 'string')
+      return { outcome: 'fault', text: `the answer ${answer.statusCode} broke off (${codeOf(text)})`, retryAfterMs: 0 };
     return judged(answer.statusCode, answer.headers['retry-after'], text);
   } catch (error) {
     const code = codeOf(error);
@@ -141,7 +176,8 @@ function judged(status: number, retryAfter: string | string[] | undefined, text:
   return { outcome: 'fault', text: `${status} ${text.slice(0, 300)}`, retryAfterMs: 0 };
 }
 
-const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : String(error));
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : String(error);
 
 const emptyReport = () => ({
   outcomes: Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<Outcome, number>,

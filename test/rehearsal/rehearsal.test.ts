@@ -23,19 +23,30 @@ test('no two of the four services share a port, and all listen on this machine a
 test('the one cluster is reached where its clients reach it', () => {
   expect(frontendAddress(PORTS)).toBe('127.0.0.1:17233');
   expect(serverConfig(SETTINGS)).toMatchObject({
-    clusterMetadata: { currentClusterName: 'active', clusterInformation: { active: { enabled: true, rpcAddress: '127.0.0.1:17233' } } },
+    clusterMetadata: {
+      currentClusterName: 'active',
+      clusterInformation: { active: { enabled: true, rpcAddress: '127.0.0.1:17233' } },
+    },
   });
 });
 
 test('histories and visibility lie in databases of their own, with the password as it is and not as an address writes it', () => {
-  const access = { pluginName: 'postgres12', connectAddr: '127.0.0.1:55432', user: 'settlement', password: 'p@ss/word' };
+  const access = {
+    pluginName: 'postgres12',
+    connectAddr: '127.0.0.1:55432',
+    user: 'settlement',
+    password: 'p@ss/word',
+  };
   expect(serverConfig(SETTINGS)).toMatchObject({
     persistence: {
       defaultStore: 'default',
       visibilityStore: 'visibility',
       // A database made with another number cannot be opened any more.
       numHistoryShards: 4,
-      datastores: { default: { sql: { ...access, databaseName: 'temporal' } }, visibility: { sql: { ...access, databaseName: 'temporal_visibility' } } },
+      datastores: {
+        default: { sql: { ...access, databaseName: 'temporal' } },
+        visibility: { sql: { ...access, databaseName: 'temporal_visibility' } },
+      },
     },
     dynamicConfigClient: { filepath: '/somewhere/dynamic.yaml' },
   });

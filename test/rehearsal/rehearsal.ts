@@ -30,11 +30,17 @@ export async function rehearse({ members, apiUrls, ...cluster }: Cluster, option
   const evidence = await openEvidence(cluster);
   const scene = { ...options, members, apiUrls, evidence };
   try {
-    const undisturbed = await act(scene, 'Undisturbed', (play) => settleAll(play, Math.ceil(options.settlements / 4), []));
+    const undisturbed = await act(scene, 'Undisturbed', (play) =>
+      settleAll(play, Math.ceil(options.settlements / 4), []),
+    );
     const killed = await act(scene, 'Killed with SIGKILL', (play) => settleAll(play, options.settlements, KILLED));
     const rolled = await act(scene, 'Rolling restart with SIGTERM', rollingRestart);
     const passed = undisturbed && killed && rolled;
-    options.print(passed ? '\nNothing was lost or doubled, and no request failed that could not simply be repeated.' : '\nSomething is not as it should be.');
+    options.print(
+      passed
+        ? '\nNothing was lost or doubled, and no request failed that could not simply be repeated.'
+        : '\nSomething is not as it should be.',
+    );
     return passed;
   } finally {
     await evidence.close();
@@ -57,7 +63,11 @@ async function act(scene: Scene, title: string, perform: (play: Play) => Promise
     const differences = await evidence.differences(partner.orgId, accepted);
     print(`  ${accepted.length} settlements in ${seconds.toFixed(1)} s: ${(accepted.length / seconds).toFixed(1)}/s`);
     printReport(report, print);
-    print(differences.length === 0 ? '  each settled once: postings, certificate, workflow' : `  differences:\n    ${differences.slice(0, 10).join('\n    ')}`);
+    print(
+      differences.length === 0
+        ? '  each settled once: postings, certificate, workflow'
+        : `  differences:\n    ${differences.slice(0, 10).join('\n    ')}`,
+    );
     return differences.length === 0 && report.outcomes.fault === 0;
   } finally {
     await partner.close();
@@ -102,7 +112,9 @@ async function killAndRestart(play: Play, victim: MemberName): Promise<void> {
     await members.start(victim);
   };
   const [readyMs, settledMs] = await Promise.all([restart().then(sinceKill), settleOne(play).then(sinceKill)]);
-  print(`  ${victim} killed: ready again after ${inSeconds(readyMs)}; a settlement asked for at once had settled after ${inSeconds(settledMs)}`);
+  print(
+    `  ${victim} killed: ready again after ${inSeconds(readyMs)}; a settlement asked for at once had settled after ${inSeconds(settledMs)}`,
+  );
 }
 
 /** Requests flow without a pause while one process after another is told to stop and started again. */
@@ -149,7 +161,9 @@ async function settleOne({ partner, accepted }: Play, caller = 0): Promise<void>
     while (!TERMINAL.has(settlement.status)) {
       if (!isPatient) await delay(READ_INTERVAL_MS);
       const path = `/v2/settle/${settlement.settlement_id}`;
-      settlement = Settlement.parse(await partner.call({ method: 'GET', path, headers: isPatient ? { prefer: `wait=${WAIT_SECONDS}` } : {} }));
+      settlement = Settlement.parse(
+        await partner.call({ method: 'GET', path, headers: isPatient ? { prefer: `wait=${WAIT_SECONDS}` } : {} }),
+      );
     }
   } catch (error) {
     if (!(error instanceof Fault)) throw error;

@@ -23,11 +23,16 @@ const HISTORY_SHARDS = 4;
 const CONNECTIONS = { [DATABASES.default]: 20, [DATABASES.visibility]: 5 };
 
 /** Of the server's connections and those of two APIs and two workers. */
-export const DATABASE_CONNECTIONS_MAX = SERVICES.length * (CONNECTIONS.temporal + CONNECTIONS.temporal_visibility) + 4 * 20 + 20;
+export const DATABASE_CONNECTIONS_MAX =
+  SERVICES.length * (CONNECTIONS.temporal + CONNECTIONS.temporal_visibility) + 4 * 20 + 20;
 
 /** The configuration as the server reads it; it holds the database's password. */
 export function serverConfig({ ports, databaseServerUrl, dynamicConfigFile }: ServerSettings): object {
-  const rpc = (index: number) => ({ grpcPort: ports[2 * index], membershipPort: ports[2 * index + 1], bindOnLocalHost: true });
+  const rpc = (index: number) => ({
+    grpcPort: ports[2 * index],
+    membershipPort: ports[2 * index + 1],
+    bindOnLocalHost: true,
+  });
   return {
     log: { stdout: true, level: 'warn' },
     persistence: {
@@ -46,7 +51,14 @@ export function serverConfig({ ports, databaseServerUrl, dynamicConfigFile }: Se
       failoverVersionIncrement: 10,
       masterClusterName: CLUSTER,
       currentClusterName: CLUSTER,
-      clusterInformation: { [CLUSTER]: { enabled: true, initialFailoverVersion: 1, rpcName: 'frontend', rpcAddress: frontendAddress(ports) } },
+      clusterInformation: {
+        [CLUSTER]: {
+          enabled: true,
+          initialFailoverVersion: 1,
+          rpcName: 'frontend',
+          rpcAddress: frontendAddress(ports),
+        },
+      },
     },
     dcRedirectionPolicy: { policy: 'noop' },
     dynamicConfigClient: { filepath: dynamicConfigFile, pollInterval: '10s' },
@@ -85,4 +97,5 @@ const LIMITS = {
 };
 
 /** Each setting with one value that holds for everything. */
-export const dynamicConfig = (): object => Object.fromEntries(Object.entries({ ...DYNAMIC_CONFIG, ...LIMITS }).map(([name, value]) => [name, [{ value }]]));
+export const dynamicConfig = (): object =>
+  Object.fromEntries(Object.entries({ ...DYNAMIC_CONFIG, ...LIMITS }).map(([name, value]) => [name, [{ value }]]));

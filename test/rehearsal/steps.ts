@@ -26,10 +26,19 @@ export type Cluster = {
   readonly members: Members;
 };
 
-type Start = { readonly env: NodeJS.ProcessEnv; readonly config: Config; readonly supervisor: Supervisor; readonly signal: AbortSignal };
+type Start = {
+  readonly env: NodeJS.ProcessEnv;
+  readonly config: Config;
+  readonly supervisor: Supervisor;
+  readonly signal: AbortSignal;
+};
 
 type Programs = { readonly server: string; readonly sqlTool: string };
-type Findings = { programs?: Programs; databases?: { readonly serverUrl: string; readonly databaseUrl: string }; cluster?: Cluster };
+type Findings = {
+  programs?: Programs;
+  databases?: { readonly serverUrl: string; readonly databaseUrl: string };
+  cluster?: Cluster;
+};
 
 /** Each of the server's four services listens twice. */
 const TEMPORAL_PORTS = 8;
@@ -39,14 +48,25 @@ const TIMED = { timer: PRESET_TIMER };
 /** Starts everything; what it starts is in the supervisor's keeping, also when a step fails. */
 export async function startCluster(start: Start): Promise<Cluster> {
   const steps: ListrTask<Findings>[] = [
-    { title: 'Programs', task: (_, task) => task.newListr([programStep(start), postgresStep(start), bundleStep()], { concurrent: true }) },
+    {
+      title: 'Programs',
+      task: (_, task) => task.newListr([programStep(start), postgresStep(start), bundleStep()], { concurrent: true }),
+    },
     { title: 'Schemas', task: schemaStep },
-    { title: 'Temporal', task: (findings, task) => temporalStep(start, findings).then((title) => void Object.assign(task, { title })) },
+    {
+      title: 'Temporal',
+      task: (findings, task) => temporalStep(start, findings).then((title) => void Object.assign(task, { title })),
+    },
     { title: 'Two APIs and two workers', task: ({ cluster }) => startProduct(need(cluster)) },
   ];
   const rendererOptions = { ...TIMED, collapseSubtasks: false, showErrorMessage: false };
   const findings: Findings = {};
-  await new Listr(steps, { ctx: findings, registerSignalListeners: false, rendererOptions, fallbackRendererOptions: TIMED }).run();
+  await new Listr(steps, {
+    ctx: findings,
+    registerSignalListeners: false,
+    rendererOptions,
+    fallbackRendererOptions: TIMED,
+  }).run();
   return need(findings.cluster);
 }
 
@@ -57,7 +77,12 @@ function programStep({ env, signal }: Start): ListrTask<Findings> {
       const onProgress = (text: string) => {
         task.output = text;
       };
-      findings.programs = await acquireClusterServer({ env, signal, onProgress, binDirectory: path.join(localDirectory, 'bin') });
+      findings.programs = await acquireClusterServer({
+        env,
+        signal,
+        onProgress,
+        binDirectory: path.join(localDirectory, 'bin'),
+      });
     },
   };
 }
@@ -93,15 +118,39 @@ async function temporalStep({ env, config, supervisor }: Start, findings: Findin
   const { serverUrl, databaseUrl } = need(findings.databases);
   const ports = await freePorts(TEMPORAL_PORTS, TEMPORAL_PORT);
   const temporalAddress = frontendAddress(ports);
-  const server = { program: need(findings.programs).server, ports, databaseServerUrl: serverUrl, logFile: path.join(logDirectory, 'temporal.log') };
+  const server = {
+    program: need(findings.programs).server,
+    ports,
+    databaseServerUrl: serverUrl,
+    logFile: path.join(logDirectory, 'temporal.log'),
+  };
   const temporal = await serverService(path.join(clusterDirectory, 'temporal'), server);
   const apiPorts = await freePorts(2, config.port);
-  const ownEnv = { ...env, HOST: '127.0.0.1', METRICS_PORT: '', DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: NAMESPACE };
-  const members = createMembers({ env: ownEnv, apiPorts, logDirectory, logLevel: config.logLevel, temporal }, supervisor);
+  const ownEnv = {
+    ...env,
+    HOST: '127.0.0.1',
+    METRICS_PORT: '',
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: temporalAddress,
+    TEMPORAL_NAMESPACE: NAMESPACE,
+  };
+  const members = createMembers(
+    { env: ownEnv, apiPorts, logDirectory, logLevel: config.logLevel, temporal },
+    supervisor,
+  );
   await members.start('Temporal');
-  const client = connectTemporal({ ...config, temporal: { connectionOptions: { address: temporalAddress }, namespace: NAMESPACE }, payloadKeys: undefined });
+  const client = connectTemporal({
+    ...config,
+    temporal: { connectionOptions: { address: temporalAddress }, namespace: NAMESPACE },
+    payloadKeys: undefined,
+  });
   await ensureSearchAttributes(client).finally(client.close);
-  findings.cluster = { apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`), databaseUrl, temporalAddress, members };
+  findings.cluster = {
+    apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
+    databaseUrl,
+    temporalAddress,
+    members,
+  };
   return `Temporal cluster on port ${ports[0]}`;
 }
 

@@ -30,7 +30,18 @@ export async function prepareDatabases(sqlTool: string, databaseServerUrl: strin
   const { hostname, port, username, password } = new URL(databaseServerUrl);
   const env = { ...process.env, SQL_PASSWORD: decodeURIComponent(password) };
   for (const { database, schema } of SCHEMAS) {
-    const where = ['--plugin', PLUGIN, '--endpoint', hostname, '--port', port, '--user', decodeURIComponent(username), '--database', database];
+    const where = [
+      '--plugin',
+      PLUGIN,
+      '--endpoint',
+      hostname,
+      '--port',
+      port,
+      '--user',
+      decodeURIComponent(username),
+      '--database',
+      database,
+    ];
     const tool = (...command: string[]) => run(sqlTool, [...where, ...command], { env, timeout: SCHEMA_TIMEOUT_MS });
     await tool('create-database');
     await tool('setup-schema', '--version', '0.0');
@@ -41,12 +52,20 @@ export async function prepareDatabases(sqlTool: string, databaseServerUrl: strin
 /** Writes the configuration under `directory`; gives what runs the server with it. */
 export async function serverService(
   directory: string,
-  { program, logFile, ...settings }: Omit<ServerSettings, 'dynamicConfigFile'> & { readonly program: string; readonly logFile: string },
+  {
+    program,
+    logFile,
+    ...settings
+  }: Omit<ServerSettings, 'dynamicConfigFile'> & { readonly program: string; readonly logFile: string },
 ): Promise<ServiceOptions> {
   const dynamicConfigFile = path.join(directory, 'dynamic.yaml');
   await mkdir(directory, { recursive: true });
   // Both hold for the next start; the first has the database's password in it.
-  await writeFile(path.join(directory, `${NAME}.yaml`), JSON.stringify(serverConfig({ ...settings, dynamicConfigFile }), null, 2), { mode: 0o600 });
+  await writeFile(
+    path.join(directory, `${NAME}.yaml`),
+    JSON.stringify(serverConfig({ ...settings, dynamicConfigFile }), null, 2),
+    { mode: 0o600 },
+  );
   await writeFile(dynamicConfigFile, JSON.stringify(dynamicConfig(), null, 2));
   const [frontendPort = 0] = settings.ports;
   return {
@@ -80,7 +99,10 @@ async function hasNamespace(address: string): Promise<boolean> {
 
 async function registerNamespace({ workflowService }: Connection): Promise<void> {
   try {
-    await workflowService.registerNamespace({ namespace: NAMESPACE, workflowExecutionRetentionPeriod: msToTs(RETENTION) });
+    await workflowService.registerNamespace({
+      namespace: NAMESPACE,
+      workflowExecutionRetentionPeriod: msToTs(RETENTION),
+    });
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === ALREADY_EXISTS)) throw error;
   }

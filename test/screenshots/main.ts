@@ -50,12 +50,18 @@ async function shoot(browser: Browser, screen: (typeof SCREENS)[number], view: V
   }
 }
 
-const { values } = parseArgs({ options: { url: { type: 'string' }, 'temporal-ui': { type: 'string' }, only: { type: 'string', default: '' } } });
+const { values } = parseArgs({
+  options: { url: { type: 'string' }, 'temporal-ui': { type: 'string' }, only: { type: 'string', default: '' } },
+});
 const stack = await borrowStack(values.url, console.log);
 try {
-  const temporalUi = values['temporal-ui'] ?? (values.url === undefined ? findRunningStack()?.temporalUiUrl : undefined);
+  const temporalUi =
+    values['temporal-ui'] ?? (values.url === undefined ? findRunningStack()?.temporalUiUrl : undefined);
   const subjects = await makeSubjects(stack.baseUrl);
-  const views = [...serviceViews(stack.baseUrl, subjects), ...(temporalUi === undefined ? [] : await temporalViews(temporalUi, subjects))];
+  const views = [
+    ...serviceViews(stack.baseUrl, subjects),
+    ...(temporalUi === undefined ? [] : await temporalViews(temporalUi, subjects)),
+  ];
   if (temporalUi === undefined) console.log('Where Temporal UI is was not said (--temporal-ui); it is left out.');
   const folder = path.join(localDirectory, 'screenshots');
   mkdirSync(folder, { recursive: true });
@@ -63,7 +69,8 @@ try {
   const files: string[] = [];
   try {
     for (const screen of SCREENS)
-      for (const view of views.filter(({ name }) => name.startsWith(values.only))) files.push(await shoot(browser, screen, view, folder));
+      for (const view of views.filter(({ name }) => name.startsWith(values.only)))
+        files.push(await shoot(browser, screen, view, folder));
   } finally {
     await browser.close();
   }

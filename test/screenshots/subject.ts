@@ -19,20 +19,56 @@ const Settlement = z.object({ settlement_id: z.string(), status: z.string(), cer
 
 /** @throws Error when the stack answers otherwise than it should */
 export async function makeSubjects(baseUrl: string): Promise<Subjects> {
-  const call = async <T>(schema: z.ZodType<T>, path: string, headers: Record<string, string>, body?: unknown): Promise<T> => {
-    const sent = body === undefined ? { headers } : { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  const call = async <T>(
+    schema: z.ZodType<T>,
+    path: string,
+    headers: Record<string, string>,
+    body?: unknown,
+  ): Promise<T> => {
+    const sent =
+      body === undefined
+        ? { headers }
+        : { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
     const answer = await fetch(`${baseUrl}${path}`, sent);
     if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
     return schema.parse(await answer.json());
   };
-  const { api_key: apiKey } = await call(Organization, '/v1/orgs', {}, { name: 'Acme Remittances', country: 'US', contact_email: 'dev@acme.example' });
+  const { api_key: apiKey } = await call(
+    Organization,
+    '/v1/orgs',
+    {},
+    { name: 'Acme Remittances', country: 'US', contact_email: 'dev@acme.example' },
+  );
   const key = { 'x-api-key': apiKey };
   const settle = async (cardToken: string, amount: string, status: string) => {
-    const bankDetails = { bank_name: 'Example Bank of Jamaica', account_number: '004512378', account_type: 'savings', currency: 'JMD' };
-    const recipient = { kind: 'contractor', entity_type: 'individual', name: 'Marcia Brown', country: 'JM', bank_details: bankDetails };
+    const bankDetails = {
+      bank_name: 'Example Bank of Jamaica',
+      account_number: '004512378',
+      account_type: 'savings',
+      currency: 'JMD',
+    };
+    const recipient = {
+      kind: 'contractor',
+      entity_type: 'individual',
+      name: 'Marcia Brown',
+      country: 'JM',
+      bank_details: bankDetails,
+    };
     const { recipient_id } = await call(Recipient, '/v1/recipients', key, recipient);
-    const order = { corridor: 'US-JM', amount, recipient_id, payment_method: 'card', payout_rail: 'bank_transfer', card_token: cardToken };
-    const { settlement_id: id } = await call(Settlement, '/v2/settle', { ...key, 'idempotency-key': crypto.randomUUID() }, order);
+    const order = {
+      corridor: 'US-JM',
+      amount,
+      recipient_id,
+      payment_method: 'card',
+      payout_rail: 'bank_transfer',
+      card_token: cardToken,
+    };
+    const { settlement_id: id } = await call(
+      Settlement,
+      '/v2/settle',
+      { ...key, 'idempotency-key': crypto.randomUUID() },
+      order,
+    );
     for (const end = Date.now() + WAIT_MS; ; await delay(POLL_MS)) {
       const settlement = await call(Settlement, `/v2/settle/${id}`, key);
       if (settlement.status === status) return settlement;
@@ -45,5 +81,10 @@ export async function makeSubjects(baseUrl: string): Promise<Subjects> {
     settle('tok_visa', '1000.00', 'compliance_hold'),
     settle('tok_declined', '80.00', 'failed'),
   ]);
-  return { apiKey, certificateId: settled.certificate_id ?? '', settled: settled.settlement_id, waiting: waiting.settlement_id };
+  return {
+    apiKey,
+    certificateId: settled.certificate_id ?? '',
+    settled: settled.settlement_id,
+    waiting: waiting.settlement_id,
+  };
 }

@@ -31,22 +31,40 @@ export const serviceViews = (url: string, { apiKey, certificateId }: Subjects): 
   { name: 'problem', url: `${url}/problems/idempotency_key_reused`, ready: drawn },
   // The reference draws itself, after everything has come.
   { name: 'docs', url: `${url}/docs`, ready: drawn, isLong: true },
-  { name: 'certificate', url: `${url}/v1/caribbean/certificate/${certificateId}`, headers: { 'x-api-key': apiKey }, ready: drawn },
+  {
+    name: 'certificate',
+    url: `${url}/v1/caribbean/certificate/${certificateId}`,
+    headers: { 'x-api-key': apiKey },
+    ready: drawn,
+  },
 ];
 
 export async function temporalViews(url: string, { settled, waiting }: Subjects): Promise<View[]> {
   const list = (name: string, query: string): View => ({
     name,
     url: `${url}/namespaces/${NAMESPACE}/workflows?query=${encodeURIComponent(query)}`,
-    localStorage: { 'namespace-workflow-table-columns': JSON.stringify({ [NAMESPACE]: COLUMNS.map((label) => ({ label, pinned: false })) }) },
+    localStorage: {
+      'namespace-workflow-table-columns': JSON.stringify({
+        [NAMESPACE]: COLUMNS.map((label) => ({ label, pinned: false })),
+      }),
+    },
     ready: (page) => page.getByText('settlement:').first().waitFor(),
   });
   const run = async (name: string, settlementId: string): Promise<View[]> => {
     const workflow = `namespaces/${NAMESPACE}/workflows/${encodeURIComponent(settlementWorkflowId(settlementId))}`;
     const runUrl = `${url}/${workflow}/${await readRunId(`${url}/api/v1/${workflow}`)}`;
     return [
-      { name: `${name}-history`, url: `${runUrl}/history`, height: HISTORY_HEIGHT, ready: (page) => page.getByText('Event History').first().waitFor() },
-      { name: `${name}-details`, url: `${runUrl}/user-metadata`, ready: (page) => page.getByText('Current Details').first().waitFor() },
+      {
+        name: `${name}-history`,
+        url: `${runUrl}/history`,
+        height: HISTORY_HEIGHT,
+        ready: (page) => page.getByText('Event History').first().waitFor(),
+      },
+      {
+        name: `${name}-details`,
+        url: `${runUrl}/user-metadata`,
+        ready: (page) => page.getByText('Current Details').first().waitFor(),
+      },
     ];
   };
   return [

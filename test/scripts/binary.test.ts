@@ -1,6 +1,16 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -43,7 +53,10 @@ const runs = (name: string): number => {
 
 /** Stands in for a build of minutes: notes that it ran, and leaves a program where Go would. */
 const fakeGo = (pause = '') =>
-  program('go', `printf x >> "${home}/go.runs"\n${pause}\nprintf '#!/bin/sh\\n' > "$GOBIN/temporal"\n/bin/chmod 755 "$GOBIN/temporal"`);
+  program(
+    'go',
+    `printf x >> "${home}/go.runs"\n${pause}\nprintf '#!/bin/sh\\n' > "$GOBIN/temporal"\n/bin/chmod 755 "$GOBIN/temporal"`,
+  );
 
 const fakeMaven = () =>
   program(
@@ -71,7 +84,9 @@ describe('the development server', () => {
   test('refused at once when TEMPORAL_CLI_PATH names no program, though another could be built', async () => {
     fakeGo();
     const named = path.join(home, 'missing');
-    await expect(acquireDevServer(machine({ TEMPORAL_CLI_PATH: named }))).rejects.toThrow(`TEMPORAL_CLI_PATH names ${named}, which is not an executable file.`);
+    await expect(acquireDevServer(machine({ TEMPORAL_CLI_PATH: named }))).rejects.toThrow(
+      `TEMPORAL_CLI_PATH names ${named}, which is not an executable file.`,
+    );
     expect(runs('go')).toBe(0);
   });
 
@@ -167,7 +182,10 @@ describe('the time-skipping server', () => {
     expect(readdirSync(path.join(path.dirname(built), 'jars'))).toEqual(['server.jar']);
     expect(readFileSync(path.join(path.dirname(built), 'logback.xml'), 'utf8')).toContain('<root level="ERROR">');
     // Its clock must stand still until a test moves it, so nothing but the port is handed on.
-    const started = execFileSync(built, ['7001'], { env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` }, encoding: 'utf8' });
+    const started = execFileSync(built, ['7001'], {
+      env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` },
+      encoding: 'utf8',
+    });
     expect(started).toMatch(/logback\.xml .*io\.temporal\.testserver\.TestServer 7001\n$/);
   });
 
@@ -175,7 +193,9 @@ describe('the time-skipping server', () => {
     fakeMaven();
     program('java', 'case $* in *ArchiveClassesAtExit*) exit 1;; esac; exec /bin/sleep 60');
     const built = await acquireTestServer(machine());
-    const parent = spawn('/bin/sh', ['-c', '"$0" 7001 & echo $!; wait', built], { env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` } });
+    const parent = spawn('/bin/sh', ['-c', '"$0" 7001 & echo $!; wait', built], {
+      env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` },
+    });
     const [pid] = await once(parent.stdout, 'data');
     await expect.poll(() => findProcess(Number(pid))?.command).toBe('/bin/sleep 60');
     parent.kill('SIGKILL');

@@ -23,10 +23,16 @@ beforeEach(async () => {
 });
 afterAll(() => server.close());
 
-const deliver = async (options: { key?: Buffer; body?: Buffer; at?: Date; headers?: Record<string, string> } = {}): Promise<string> => {
+const deliver = async (
+  options: { key?: Buffer; body?: Buffer; at?: Date; headers?: Record<string, string> } = {},
+): Promise<string> => {
   const timestamp = Math.floor((options.at ?? NOW).getTime() / 1_000);
   const signature = signWebhook([options.key ?? KEY], { id: ID, timestamp, body: BODY });
-  const headers = options.headers ?? { 'webhook-id': ID, 'webhook-timestamp': String(timestamp), 'webhook-signature': signature };
+  const headers = options.headers ?? {
+    'webhook-id': ID,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signature,
+  };
   const { status } = await fetch(url, { method: 'POST', headers, body: options.body ?? BODY });
   return `${status} ${printed.at(-2)}`;
 };

@@ -48,7 +48,10 @@ test('refuses whoever does not know the password, which only its owner can read'
 
 test('listens on the loopback alone, without a socket in the file system', async () => {
   expect(
-    await query(`${cluster.serverUrl}/postgres`, "SELECT current_setting('listen_addresses') AS tcp, current_setting('unix_socket_directories') AS unix"),
+    await query(
+      `${cluster.serverUrl}/postgres`,
+      "SELECT current_setting('listen_addresses') AS tcp, current_setting('unix_socket_directories') AS unix",
+    ),
   ).toEqual({
     tcp: '127.0.0.1',
     unix: '',
@@ -103,7 +106,10 @@ test('what was committed before the server was killed is there after the next st
 
 test("a pid file that names somebody else's process is no server, and that process is left alone", async () => {
   await cluster.stop();
-  writeFileSync(postmasterFile(), [process.ppid, path.join(directory, 'data'), 0, cluster.port, '', '127.0.0.1', ''].join('\n'));
+  writeFileSync(
+    postmasterFile(),
+    [process.ppid, path.join(directory, 'data'), 0, cluster.port, '', '127.0.0.1', ''].join('\n'),
+  );
   cluster = await startCluster({ program, directory });
   expect(cluster.reused).toBe(false);
   expect(findProcess(process.ppid)).toBeDefined();

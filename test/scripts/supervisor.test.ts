@@ -53,7 +53,10 @@ test('refuses to start beside a stack of the same clone, and touches none of its
 
 test('ends what a killed supervisor left, but neither the database it will take over nor a process that only has the same pid', async () => {
   const [supervisor, api, stranger, database] = [sleeper(), sleeper(), sleeper(), sleeper()];
-  writeStack({ supervisor: ended(supervisor), processes: { api, worker: ended(stranger), PostgreSQL: database } }, directory);
+  writeStack(
+    { supervisor: ended(supervisor), processes: { api, worker: ended(stranger), PostgreSQL: database } },
+    directory,
+  );
   await createSupervisor({ embedsDatabase: true, directory });
   expect([supervisor, api, stranger, database].map(isRunning)).toEqual([true, false, true, true]);
 });
@@ -68,7 +71,8 @@ test('ends the database that a killed supervisor left when this stack uses anoth
 test('stops the services first, then Temporal, then the database, and leaves no record', async () => {
   const supervisor = await createSupervisor({ embedsDatabase: true, directory });
   const stopped: string[] = [];
-  const keep = (name: string, stage: Stage) => supervisor.keep(member(name, stage, async () => void stopped.push(name)));
+  const keep = (name: string, stage: Stage) =>
+    supervisor.keep(member(name, stage, async () => void stopped.push(name)));
   await keep('PostgreSQL', 'database');
   await keep('Temporal', 'orchestrator');
   await keep('The API', 'service');

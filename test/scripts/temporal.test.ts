@@ -54,14 +54,21 @@ test('takes another port when the wished one is taken', async () => {
 test('a running workflow and its search attributes are there after the server was killed and started again', async () => {
   const killed = await startTemporal(options);
   await withClient(killed, (client) =>
-    client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'none', searchAttributes: { OrgId: ['org-1'], WaitingFor: ['evidence'] } }),
+    client.workflow.start('anything', {
+      workflowId: 'kept',
+      taskQueue: 'none',
+      searchAttributes: { OrgId: ['org-1'], WaitingFor: ['evidence'] },
+    }),
   );
   process.kill(killed.process.pid, 'SIGKILL');
   await hasEnded(killed.process, 10_000);
   const server = await startTemporal(options);
   try {
     const described = await withClient(server, (client) => client.workflow.getHandle('kept').describe());
-    expect(described).toMatchObject({ status: { name: 'RUNNING' }, searchAttributes: { OrgId: ['org-1'], WaitingFor: ['evidence'] } });
+    expect(described).toMatchObject({
+      status: { name: 'RUNNING' },
+      searchAttributes: { OrgId: ['org-1'], WaitingFor: ['evidence'] },
+    });
   } finally {
     await server.stop();
   }

@@ -19,12 +19,15 @@ const { jwks } = certificateKeys([KEY]);
 const genuine: Download = { bytes: sealed.content, certId: sealed.certId, signature: sealed.signature, jwks };
 
 const [ID, SIGNATURE, CANONICAL, BALANCED] = [0, 1, 2, 3];
-const outcome = async (changes: Partial<Download>) => (await verifyCertificate({ ...genuine, ...changes })).map(({ passed }) => passed);
+const outcome = async (changes: Partial<Download>) =>
+  (await verifyCertificate({ ...genuine, ...changes })).map(({ passed }) => passed);
 
 /** Other bytes, named by their digest and signed by a key of the key set: what is wrong with them is in them. */
 async function certifyBytes(bytes: Buffer): Promise<Partial<Download>> {
   const { privateKey, publicKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
-  const header = Buffer.from(JSON.stringify({ alg: 'EdDSA', kid: 'own', b64: false, crit: ['b64'] })).toString('base64url');
+  const header = Buffer.from(JSON.stringify({ alg: 'EdDSA', kid: 'own', b64: false, crit: ['b64'] })).toString(
+    'base64url',
+  );
   const { d = '' } = await exportJWK(privateKey);
   const jwk = await exportJWK(publicKey);
   const key = { key: { ...jwk, d }, format: 'jwk' as const };
@@ -47,18 +50,26 @@ describe('a certificate is refused', () => {
   });
 
   test('with any character of its signature changed', async () => {
-    for (const signature of otherTexts(sealed.signature)) expect(await outcome({ signature }), signature).toEqual([true, false, true, true]);
+    for (const signature of otherTexts(sealed.signature))
+      expect(await outcome({ signature }), signature).toEqual([true, false, true, true]);
   });
 
   test('cut short, made longer or empty', async () => {
-    for (const bytes of [sealed.content.subarray(0, -1), Buffer.concat([sealed.content, Buffer.from('\n')]), Buffer.alloc(0)]) {
+    for (const bytes of [
+      sealed.content.subarray(0, -1),
+      Buffer.concat([sealed.content, Buffer.from('\n')]),
+      Buffer.alloc(0),
+    ]) {
       expect((await outcome({ bytes })).slice(0, 2)).toEqual([false, false]);
     }
   });
 
   test("under another certificate's name, or with its signature", async () => {
     const { settlement, ...rest } = certificateFacts();
-    const other = createCertifier([KEY]).certify({ ...rest, settlement: { ...settlement, settlementId: 'stl_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' } });
+    const other = createCertifier([KEY]).certify({
+      ...rest,
+      settlement: { ...settlement, settlementId: 'stl_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' },
+    });
     expect(await outcome({ certId: other.certId })).toEqual([false, true, true, true]);
     expect(await outcome({ signature: other.signature })).toEqual([true, false, true, true]);
     expect(await outcome({ bytes: other.content })).toEqual([false, false, true, true]);
@@ -73,7 +84,8 @@ describe('a certificate is refused', () => {
     const content = JSON.parse(sealed.content.toString());
     const spaced = Buffer.from(JSON.stringify(content, null, 1));
     const doubled = Buffer.from(sealed.content.toString().replace('{"amounts"', '{"amounts":{},"amounts"'));
-    for (const bytes of [spaced, doubled]) expect(await outcome(await certifyBytes(bytes))).toEqual([true, true, false, true]);
+    for (const bytes of [spaced, doubled])
+      expect(await outcome(await certifyBytes(bytes))).toEqual([true, true, false, true]);
   });
 
   test('when its postings do not sum to zero in each currency, though named and signed for what it is', async () => {
@@ -106,7 +118,10 @@ describe('the command', () => {
   let folder: string;
   const file = (name: string) => path.join(folder, name);
   const run = (...args: string[]) =>
-    execa(process.execPath, ['--import', 'tsx', path.join(ROOT, 'scripts/verify-certificate.ts'), ...args], { cwd: ROOT, reject: false });
+    execa(process.execPath, ['--import', 'tsx', path.join(ROOT, 'scripts/verify-certificate.ts'), ...args], {
+      cwd: ROOT,
+      reject: false,
+    });
 
   beforeAll(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'verify-certificate-'));
@@ -119,9 +134,18 @@ describe('the command', () => {
 
   test.each([
     ['nothing', () => []],
-    ['a file without an id in its name', () => [file('tampered.json'), '--signature', sealed.signature, '--jwks', file('jwks.json')]],
-    ['a file that does not exist', () => [file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature, '--jwks', file('jwks.json')]],
-    ['a key set that is none', () => [file(`${sealed.certId}.json`), '--signature', sealed.signature, '--jwks', file('signature.txt')]],
+    [
+      'a file without an id in its name',
+      () => [file('tampered.json'), '--signature', sealed.signature, '--jwks', file('jwks.json')],
+    ],
+    [
+      'a file that does not exist',
+      () => [file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature, '--jwks', file('jwks.json')],
+    ],
+    [
+      'a key set that is none',
+      () => [file(`${sealed.certId}.json`), '--signature', sealed.signature, '--jwks', file('signature.txt')],
+    ],
   ])('ends with 1 and one sentence of usage, given %s', async (_what, args) => {
     const { exitCode, stdout, stderr } = await run(...args());
     expect(exitCode).toBe(1);
@@ -130,7 +154,15 @@ describe('the command', () => {
   });
 
   test('ends with 1 and says which checks failed', async () => {
-    const { exitCode, stdout } = await run(file('tampered.json'), '--cert-id', sealed.certId, '--signature', sealed.signature, '--jwks', file('jwks.json'));
+    const { exitCode, stdout } = await run(
+      file('tampered.json'),
+      '--cert-id',
+      sealed.certId,
+      '--signature',
+      sealed.signature,
+      '--jwks',
+      file('jwks.json'),
+    );
     expect(exitCode).toBe(1);
     expect(stdout.split('\n').map((said) => said.slice(0, 3))).toEqual(['NO ', 'NO ', 'yes', 'yes', 'CER']);
     expect(stdout).toContain(`${sealed.certId} is NOT valid.`);
@@ -140,10 +172,18 @@ describe('the command', () => {
     ['itself', () => sealed.signature],
     ['in a file', () => file('signature.txt')],
   ])('ends with 0 for a genuine download with its signature %s, and says what it is of', async (_how, signature) => {
-    const { exitCode, stdout } = await run(file(`${sealed.certId}.json`), '--signature', signature(), '--jwks', file('jwks.json'));
+    const { exitCode, stdout } = await run(
+      file(`${sealed.certId}.json`),
+      '--signature',
+      signature(),
+      '--jwks',
+      file('jwks.json'),
+    );
     expect(exitCode).toBe(0);
     expect(stdout.split('\n').map((said) => said.slice(0, 3))).toEqual(['yes', 'yes', 'yes', 'yes', 'CER']);
-    expect(stdout).toContain('is valid. It is of settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.');
+    expect(stdout).toContain(
+      'is valid. It is of settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.',
+    );
   });
 });
 

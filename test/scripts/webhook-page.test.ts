@@ -16,7 +16,9 @@ const BODY = Buffer.from(JSON.stringify({ id: ID, type: 'webhook.ping', data: {}
 const LINES_MAX = 20;
 
 const codeOf = async (language: string): Promise<string> => {
-  const blocks = [...(await readFile(PAGE, 'utf8')).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(([, tag]) => tag === language);
+  const blocks = [...(await readFile(PAGE, 'utf8')).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(
+    ([, tag]) => tag === language,
+  );
   expect(blocks).toHaveLength(1);
   return blocks[0]?.[2] ?? '';
 };
@@ -43,7 +45,12 @@ describe.each([
     await writeFile(path.join(folder, file), await codeOf(language));
     const port = await freePort();
     url = `http://127.0.0.1:${port}/`;
-    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], WEBHOOK_SECRET: `whsec_${KEY.toString('base64')}`, PORT: String(port) };
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      WEBHOOK_SECRET: `whsec_${KEY.toString('base64')}`,
+      PORT: String(port),
+    };
     receiver = spawn(program, [path.join(folder, file)], { env, stdio: ['ignore', 'pipe', 'ignore'] });
     receiver.stdout?.on('data', (chunk: Buffer) => {
       printed += chunk.toString();

@@ -108,7 +108,13 @@ export async function createTestApi(
   const requireConformance = createConformance(app);
 
   const createKey: TestApi['createKey'] = async (orgId, scope, stored = {}) => {
-    const { apiKey, record } = issueApiKey(deps.config, { orgId, name: 'test', scope, expiresAt: null, createdAt: deps.now() });
+    const { apiKey, record } = issueApiKey(deps.config, {
+      orgId,
+      name: 'test',
+      scope,
+      expiresAt: null,
+      createdAt: deps.now(),
+    });
     await connection.db.insert(apiKeys).values({ ...record, status: 'active', ...stored });
     return { orgId, keyId: record.keyId, apiKey };
   };
@@ -137,8 +143,14 @@ export async function createTestApi(
       const answer = await app.inject({
         method,
         url,
-        headers: { ...(caller ? { 'x-api-key': caller.apiKey } : {}), ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-        ...(body === undefined ? {} : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
+        headers: {
+          ...(caller ? { 'x-api-key': caller.apiKey } : {}),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined
+          ? {}
+          : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
       });
       requireConformance(method, url, answer);
       return answer;

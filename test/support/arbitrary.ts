@@ -9,13 +9,24 @@ import { type SettlementStatus, TRANSITIONS } from '../../domain/settlement.ts';
 /** Any command that the pricing accepts, priced. */
 export const pricing: fc.Arbitrary<Pricing> = fc
   .constantFrom(...CORRIDOR_IDS)
-  .chain((corridor) => fc.record({ corridor: fc.constant(corridor), paymentMethod: fc.constantFrom(...methodsFor(CORRIDORS[corridor].sourceCurrency)) }))
+  .chain((corridor) =>
+    fc.record({
+      corridor: fc.constant(corridor),
+      paymentMethod: fc.constantFrom(...methodsFor(CORRIDORS[corridor].sourceCurrency)),
+    }),
+  )
   .chain(({ corridor, paymentMethod }) => {
     const { minimumMinor, maximumMinor } = METHOD_RULES[paymentMethod];
-    return fc.oneof(fc.bigInt({ min: minimumMinor, max: maximumMinor }), fc.bigInt({ min: minimumMinor, max: 2_000n })).map((amountMinor) => {
-      const result = price({ corridor, paymentMethod, amount: formatMoney(amountMinor, CORRIDORS[corridor].sourceCurrency) });
-      return 'pricing' in result ? result.pricing : undefined;
-    });
+    return fc
+      .oneof(fc.bigInt({ min: minimumMinor, max: maximumMinor }), fc.bigInt({ min: minimumMinor, max: 2_000n }))
+      .map((amountMinor) => {
+        const result = price({
+          corridor,
+          paymentMethod,
+          amount: formatMoney(amountMinor, CORRIDORS[corridor].sourceCurrency),
+        });
+        return 'pricing' in result ? result.pricing : undefined;
+      });
   })
   .filter((priced) => priced !== undefined);
 
@@ -27,7 +38,11 @@ export function allLives(from: SettlementStatus = 'accepted'): SettlementStatus[
 
 /** An amount cut into one to `partsMax` positive parts, in any proportion. */
 export const partsOf = (amountMinor: bigint, partsMax: number): fc.Arbitrary<bigint[]> =>
-  fc.uniqueArray(fc.bigInt({ min: 1n, max: amountMinor > 1n ? amountMinor - 1n : 1n }), { maxLength: amountMinor > 1n ? partsMax - 1 : 0 }).map((cuts) => {
-    const edges = [0n, ...cuts.sort((a, b) => (a < b ? -1 : 1)), amountMinor];
-    return edges.slice(1).map((edge, index) => edge - (edges[index] ?? 0n));
-  });
+  fc
+    .uniqueArray(fc.bigInt({ min: 1n, max: amountMinor > 1n ? amountMinor - 1n : 1n }), {
+      maxLength: amountMinor > 1n ? partsMax - 1 : 0,
+    })
+    .map((cuts) => {
+      const edges = [0n, ...cuts.sort((a, b) => (a < b ? -1 : 1)), amountMinor];
+      return edges.slice(1).map((edge, index) => edge - (edges[index] ?? 0n));
+    });

@@ -37,7 +37,9 @@ export async function backUp(
       await run('cp', ['-a', ...part.map((name) => path.join(source, name)), target]);
       if (part === first) await during();
     }
-    const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(wait_for_archive => false)');
+    const { rows } = await client.query<{ labelfile: string }>(
+      'SELECT labelfile FROM pg_backup_stop(wait_for_archive => false)',
+    );
     await run('cp', ['-a', path.join(source, 'pg_wal'), target]);
     await rm(path.join(target, 'backup_label'), { force: true });
     await writeFile(path.join(target, 'backup_label'), rows[0]?.labelfile ?? '', { mode: 0o600 });
@@ -46,5 +48,6 @@ export async function backUp(
   }
   await copyFile(path.join(from, 'password'), path.join(to, 'password'));
   const { uid, gid } = account;
-  if (uid !== undefined && gid !== undefined) await Promise.all([target, path.join(target, 'backup_label')].map((item) => chown(item, uid, gid)));
+  if (uid !== undefined && gid !== undefined)
+    await Promise.all([target, path.join(target, 'backup_label')].map((item) => chown(item, uid, gid)));
 }

@@ -20,7 +20,8 @@ export const bankledgerBody = (settlementId: string, data: Record<string, unknow
   },
 });
 
-export const signBankledger = (bytes: Buffer, secret: string = TEST_SECRETS.bankledger): string => createHmac('sha256', secret).update(bytes).digest('hex');
+export const signBankledger = (bytes: Buffer, secret: string = TEST_SECRETS.bankledger): string =>
+  createHmac('sha256', secret).update(bytes).digest('hex');
 
 /** Sends an event as the provider does; `headers` override the right signature. */
 export function sendBankledger(api: TestApi, event: object | Buffer, headers: Record<string, string> = {}) {
@@ -29,7 +30,11 @@ export function sendBankledger(api: TestApi, event: object | Buffer, headers: Re
 }
 
 /** The access token of a test account. */
-export async function linkAccount(api: TestApi, caller: Caller, publicToken = 'public-sandbox-manual'): Promise<string> {
+export async function linkAccount(
+  api: TestApi,
+  caller: Caller,
+  publicToken = 'public-sandbox-manual',
+): Promise<string> {
   const answer = await api.call(caller, 'POST', '/v2/banklink/exchange', { public_token: publicToken });
   if (answer.statusCode !== 200) throw new Error(`exchange refused: ${answer.body}`);
   return jsonOf(answer).access_token;

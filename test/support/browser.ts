@@ -33,9 +33,19 @@ async function installBrowser(): Promise<void> {
   if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) {
     throw new Error(`The tests of the pages need Chromium at ${PROGRAM}: install Debian's package chromium.`);
   }
-  process.stdout.write(`  Chromium for the tests: it is not at ${PROGRAM}, so apt-get installs Debian's package once (about a minute)\n`);
-  const apt = execa({ env: { DEBIAN_FRONTEND: 'noninteractive' }, timeout: BROWSER_TIMEOUT_MS, reject: false, all: true });
+  process.stdout.write(
+    `  Chromium for the tests: it is not at ${PROGRAM}, so apt-get installs Debian's package once (about a minute)\n`,
+  );
+  const apt = execa({
+    env: { DEBIAN_FRONTEND: 'noninteractive' },
+    timeout: BROWSER_TIMEOUT_MS,
+    reject: false,
+    all: true,
+  });
   await apt`apt-get update`;
   const { failed, all } = await apt`apt-get install -y --no-install-recommends chromium`;
-  if (failed) throw new Error(`The tests of the pages need Chromium at ${PROGRAM}, and apt-get could not install it: ${all.trim().split('\n').at(-1)}`);
+  if (failed)
+    throw new Error(
+      `The tests of the pages need Chromium at ${PROGRAM}, and apt-get could not install it: ${all.trim().split('\n').at(-1)}`,
+    );
 }

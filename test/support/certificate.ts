@@ -72,7 +72,9 @@ const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 /** A signature with any one character changed, and with its last one, some of whose bits say nothing, changed to every other. */
 export function otherTexts(signature: string): string[] {
-  const changed = [...signature].map((digit, place) => signature.slice(0, place) + (digit === 'A' ? 'B' : 'A') + signature.slice(place + 1));
+  const changed = [...signature].map(
+    (digit, place) => signature.slice(0, place) + (digit === 'A' ? 'B' : 'A') + signature.slice(place + 1),
+  );
   const ended = [...BASE64URL].map((digit) => signature.slice(0, -1) + digit);
   return [...changed, ...ended].filter((text) => text !== signature);
 }

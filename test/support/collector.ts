@@ -3,7 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
 
-const Attributes = z.array(z.object({ key: z.string(), value: z.object({ stringValue: z.string().optional(), intValue: z.number().optional() }) }));
+const Attributes = z.array(
+  z.object({
+    key: z.string(),
+    value: z.object({ stringValue: z.string().optional(), intValue: z.number().optional() }),
+  }),
+);
 const Span = z.object({
   traceId: z.string(),
   spanId: z.string(),
@@ -12,7 +17,9 @@ const Span = z.object({
   attributes: Attributes.default([]),
   events: z.array(z.object({ name: z.string(), attributes: Attributes.default([]) })).default([]),
 });
-const Export = z.object({ resourceSpans: z.array(z.object({ scopeSpans: z.array(z.object({ spans: z.array(Span) })) })) });
+const Export = z.object({
+  resourceSpans: z.array(z.object({ scopeSpans: z.array(z.object({ spans: z.array(Span) })) })),
+});
 
 export type CollectedSpan = z.infer<typeof Span>;
 
@@ -39,7 +46,12 @@ export async function startCollector(): Promise<Collector> {
   return {
     url: `http://127.0.0.1:${port}`,
     bodies,
-    spans: () => bodies.flatMap((body) => Export.parse(JSON.parse(body)).resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))),
+    spans: () =>
+      bodies.flatMap((body) =>
+        Export.parse(JSON.parse(body)).resourceSpans.flatMap(({ scopeSpans }) =>
+          scopeSpans.flatMap(({ spans }) => spans),
+        ),
+      ),
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

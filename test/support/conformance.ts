@@ -8,11 +8,19 @@ import { z } from 'zod';
 
 /** The parts of the document that answers are held against; references are left to the validator. */
 const Media = z.record(z.string(), z.object({ schema: z.unknown().optional() }));
-const Response = z.looseObject({ description: z.string(), content: Media.optional(), headers: z.record(z.string(), z.unknown()).default({}) });
+const Response = z.looseObject({
+  description: z.string(),
+  content: Media.optional(),
+  headers: z.record(z.string(), z.unknown()).default({}),
+});
 const Described = z.looseObject({ responses: z.record(z.string(), Response) });
 const Document = z.looseObject({ paths: z.record(z.string(), z.record(z.string(), Described)) });
 
-export type SeenAnswer = { readonly statusCode: number; readonly headers: Readonly<Record<string, unknown>>; readonly body: string };
+export type SeenAnswer = {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+};
 
 /** Throws when the answer is not one that the document promises. */
 export type RequireConformance = (method: string, url: string, answer: SeenAnswer) => void;
@@ -22,11 +30,27 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const ALWAYS = ['x-request-id', 'x-content-type-options', 'cache-control'];
 const BY_STATUS: Record<number, string> = { 401: 'www-authenticate', 405: 'allow', 429: 'retry-after' };
 /** Headers that a client acts on: where one comes, the document says so. */
-const TOLD = ['allow', 'content-disposition', 'etag', 'idempotency-replayed', 'link', 'location', 'preference-applied', 'retry-after', 'x-total-count'];
+const TOLD = [
+  'allow',
+  'content-disposition',
+  'etag',
+  'idempotency-replayed',
+  'link',
+  'location',
+  'preference-applied',
+  'retry-after',
+  'x-total-count',
+];
 /** No operation of the document answers these: the address or the method is none of them. */
 const UNDESCRIBED: Record<number, string> = { 404: 'not_found', 405: 'method_not_allowed' };
 
-const Problem = z.object({ type: z.string(), status: z.int(), code: z.string(), request_id: z.string(), instance: z.string() });
+const Problem = z.object({
+  type: z.string(),
+  status: z.int(),
+  code: z.string(),
+  request_id: z.string(),
+  instance: z.string(),
+});
 
 export function createConformance(app: FastifyInstance): RequireConformance {
   // Reading the document takes as long as a test, so that it is read when an answer comes.
@@ -43,10 +67,19 @@ const SHOWN_LENGTH_MAX = 500;
 function answerChecker(app: FastifyInstance): (method: string, url: string, answer: SeenAnswer) => string[] {
   const raw = app.swagger();
   const { paths } = Document.parse(raw);
-  const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false, validateSchema: false, formats: { 'date-time': TIMESTAMP, email: true } });
+  const ajv = new Ajv2020({
+    strict: false,
+    allErrors: true,
+    logger: false,
+    validateSchema: false,
+    formats: { 'date-time': TIMESTAMP, email: true },
+  });
   ajv.addSchema({ ...raw, $id: 'document' });
   const compiled = new Map<string, ValidateFunction>();
-  const patterns = Object.keys(paths).map((path) => ({ path, expression: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]*')}$`) }));
+  const patterns = Object.keys(paths).map((path) => ({
+    path,
+    expression: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]*')}$`),
+  }));
 
   const validatorOf = (pointer: readonly string[]): ValidateFunction => {
     const $ref = `document#/${pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`;
@@ -61,13 +94,20 @@ function answerChecker(app: FastifyInstance): (method: string, url: string, answ
     const media = mediaTypeOf(answer);
     const { content } = response;
     const headers = new Set(Object.keys(response.headers).map((name) => name.toLowerCase()));
-    const untold = TOLD.filter((name) => answer.headers[name] !== undefined && !headers.has(name)).map((name) => `header ${name} is not documented`);
-    if (answer.body === '') return content === undefined || method === 'head' ? untold : [...untold, 'the body is missing'];
+    const untold = TOLD.filter((name) => answer.headers[name] !== undefined && !headers.has(name)).map(
+      (name) => `header ${name} is not documented`,
+    );
+    if (answer.body === '')
+      return content === undefined || method === 'head' ? untold : [...untold, 'the body is missing'];
     if (content?.[media] === undefined) return [...untold, `media type ${media} is not documented`];
     return [
       ...untold,
       ...(media.endsWith('json')
-        ? bodyFaults(validatorOf(['paths', path, method, 'responses', String(answer.statusCode), 'content', media, 'schema']), answer, response.description)
+        ? bodyFaults(
+            validatorOf(['paths', path, method, 'responses', String(answer.statusCode), 'content', media, 'schema']),
+            answer,
+            response.description,
+          )
         : []),
     ];
   };
@@ -75,7 +115,9 @@ function answerChecker(app: FastifyInstance): (method: string, url: string, answ
   return (method, url, answer) => {
     const address = url.split('?')[0] ?? '';
     // A fixed path comes before one with identifiers, as in the router.
-    const named = patterns.filter(({ expression }) => expression.test(address)).sort((a, b) => braces(a.path) - braces(b.path));
+    const named = patterns
+      .filter(({ expression }) => expression.test(address))
+      .sort((a, b) => braces(a.path) - braces(b.path));
     const found = named.find(({ path }) => paths[path]?.[method.toLowerCase()] !== undefined);
     const missing = [...ALWAYS, ...[BY_STATUS[answer.statusCode] ?? []].flat()].filter((name) => !answer.headers[name]);
     const specific = found ? operationFaults(found.path, method.toLowerCase(), answer) : undescribedFaults(answer);
@@ -99,7 +141,9 @@ function undescribedFaults(answer: SeenAnswer): string[] {
 /** A problem's code must be one of those that the answer's description names. */
 function bodyFaults(validate: ValidateFunction, answer: SeenAnswer, description: string): string[] {
   const body = jsonIn(answer.body);
-  const faults = validate(body) ? [] : (validate.errors ?? []).map(({ instancePath, message }) => `body${instancePath} ${message}`);
+  const faults = validate(body)
+    ? []
+    : (validate.errors ?? []).map(({ instancePath, message }) => `body${instancePath} ${message}`);
   if (mediaTypeOf(answer) !== 'application/problem+json') return faults;
   const problem = Problem.safeParse(body);
   if (!problem.success) return [...faults, 'the body is no problem'];

@@ -12,7 +12,8 @@ export type ConsumerCaller = { readonly consumerId: string; readonly token: stri
 
 export const newEmail = (): string => `${randomUUID()}@example.com`;
 
-export const requestOtp = (api: TestApi, body: Record<string, unknown>) => api.call(null, 'POST', '/consumer/auth/request-otp', body);
+export const requestOtp = (api: TestApi, body: Record<string, unknown>) =>
+  api.call(null, 'POST', '/consumer/auth/request-otp', body);
 
 export const verifyOtp = (api: TestApi, challengeId: string, code: string) =>
   api.call(null, 'POST', '/consumer/auth/verify-otp', { challenge_id: challengeId, code });
@@ -21,7 +22,10 @@ export const verifyOtp = (api: TestApi, challengeId: string, code: string) =>
 export const otherThan = (code: string): string => String((Number(code) + 1) % 1_000_000).padStart(6, '0');
 
 /** A challenge with the code that the local sandbox shows. */
-export async function challenge(api: TestApi, body: Record<string, unknown> = { email: newEmail() }): Promise<{ readonly id: string; readonly code: string }> {
+export async function challenge(
+  api: TestApi,
+  body: Record<string, unknown> = { email: newEmail() },
+): Promise<{ readonly id: string; readonly code: string }> {
   const answer = await requestOtp(api, body);
   if (answer.statusCode !== 200) throw new Error(`no code: ${answer.body}`);
   const { challenge_id: id, sandbox_code: code } = jsonOf(answer);
@@ -44,7 +48,8 @@ export const callAs = (
   url: string,
   body?: unknown,
   headers: Record<string, string> = {},
-) => api.call(null, method, url, body, { ...(consumer ? { authorization: `Bearer ${consumer.token}` } : {}), ...headers });
+) =>
+  api.call(null, method, url, body, { ...(consumer ? { authorization: `Bearer ${consumer.token}` } : {}), ...headers });
 
 /** As the partner's, without what a consumer is not asked. */
 export function consumerRecipientBody(overrides: Record<string, unknown> = {}): Record<string, unknown> {
@@ -52,15 +57,28 @@ export function consumerRecipientBody(overrides: Record<string, unknown> = {}): 
   return { ...body, ...overrides };
 }
 
-export async function createConsumerRecipient(api: TestApi, consumer: ConsumerCaller, overrides: Record<string, unknown> = {}): Promise<string> {
+export async function createConsumerRecipient(
+  api: TestApi,
+  consumer: ConsumerCaller,
+  overrides: Record<string, unknown> = {},
+): Promise<string> {
   const answer = await callAs(api, consumer, 'POST', '/consumer/recipients', consumerRecipientBody(overrides));
   if (answer.statusCode !== 201) throw new Error(`recipient refused: ${answer.body}`);
   return jsonOf(answer).recipient_id;
 }
 
-export const quoteBody = (overrides: Record<string, unknown> = {}) => ({ corridor: 'US-JM', amount: '250.00', payment_method: 'card', ...overrides });
+export const quoteBody = (overrides: Record<string, unknown> = {}) => ({
+  corridor: 'US-JM',
+  amount: '250.00',
+  payment_method: 'card',
+  ...overrides,
+});
 
-export async function createQuote(api: TestApi, consumer: ConsumerCaller, overrides: Record<string, unknown> = {}): Promise<Json> {
+export async function createQuote(
+  api: TestApi,
+  consumer: ConsumerCaller,
+  overrides: Record<string, unknown> = {},
+): Promise<Json> {
   const answer = await callAs(api, consumer, 'POST', '/consumer/quote', quoteBody(overrides));
   if (answer.statusCode !== 200) throw new Error(`no quote: ${answer.body}`);
   return jsonOf(answer);
@@ -82,8 +100,18 @@ export async function insertConsumerSession(api: TestApi): Promise<ConsumerCalle
   const createdAt = api.deps.now();
   const token = generateSessionToken();
   const consumer = await db.transaction(async (tx) => {
-    const found = await findOrInsertConsumer(tx, { channel: 'email', address: newEmail() }, environmentName(api.deps.config.runtime), createdAt);
-    const session = { sessionId: newId(), consumerId: found.consumerId, createdAt, expiresAt: new Date(createdAt.getTime() + SESSION_VALIDITY_MS) };
+    const found = await findOrInsertConsumer(
+      tx,
+      { channel: 'email', address: newEmail() },
+      environmentName(api.deps.config.runtime),
+      createdAt,
+    );
+    const session = {
+      sessionId: newId(),
+      consumerId: found.consumerId,
+      createdAt,
+      expiresAt: new Date(createdAt.getTime() + SESSION_VALIDITY_MS),
+    };
     await insertSession(tx, session, hashSessionToken(api.deps.config.apiKeyPeppers[0], token));
     return found;
   });

@@ -31,7 +31,9 @@ const BLOCKED_POLL_MS = 5;
 export async function untilBlocked(pool: pg.Pool, wanted: number): Promise<void> {
   const end = Date.now() + BLOCKED_WAIT_MS;
   for (;;) {
-    const { rows } = await pool.query(`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`);
+    const { rows } = await pool.query(
+      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
     if (rows.length === wanted) return;
     if (Date.now() > end) throw new Error(`${rows.length} statements wait for a lock, not ${wanted}`);
     await delay(BLOCKED_POLL_MS);
@@ -45,7 +47,10 @@ export async function untilBlocked(pool: pg.Pool, wanted: number): Promise<void>
  */
 export async function raceBehind<T>(
   pool: pg.Pool,
-  race: { readonly hold: (holder: pg.PoolClient) => Promise<unknown>; readonly change?: (holder: pg.PoolClient) => Promise<unknown> },
+  race: {
+    readonly hold: (holder: pg.PoolClient) => Promise<unknown>;
+    readonly change?: (holder: pg.PoolClient) => Promise<unknown>;
+  },
   tasks: readonly (() => Promise<T>)[],
 ): Promise<T[]> {
   const holder = await pool.connect();

@@ -14,7 +14,12 @@ type EvidenceRow = typeof launchGateEvidence.$inferInsert;
 export async function insertGateEvidence(
   db: Database,
   environment: EnvironmentName,
-  options: { gates?: readonly string[]; corridors?: readonly string[]; operators?: readonly string[]; changes?: Partial<EvidenceRow> } = {},
+  options: {
+    gates?: readonly string[];
+    corridors?: readonly string[];
+    operators?: readonly string[];
+    changes?: Partial<EvidenceRow>;
+  } = {},
 ): Promise<string[]> {
   const { gates = GATES, corridors = CORRIDOR_IDS, operators = ['ana', 'bo'], changes = {} } = options;
   const recordedAt = new Date(Date.now() - DAY_MS);
@@ -33,7 +38,9 @@ export async function insertGateEvidence(
     })),
   );
   await db.insert(launchGateEvidence).values(rows);
-  const approvals = rows.flatMap(({ evidenceId }) => operators.map((operator) => ({ evidenceId, operator, approvedAt: recordedAt })));
+  const approvals = rows.flatMap(({ evidenceId }) =>
+    operators.map((operator) => ({ evidenceId, operator, approvedAt: recordedAt })),
+  );
   if (approvals.length > 0) await db.insert(launchGateApprovals).values(approvals);
   return rows.map(({ evidenceId }) => evidenceId);
 }

@@ -116,7 +116,10 @@ async function acquirePrograms() {
     binDirectory: path.join(localDirectory, 'bin'),
     onProgress: (text: string) => process.stdout.write(`  Temporal for the tests: ${text}\n`),
   };
-  const [devServer, testServer] = await Promise.allSettled([acquireDevServer(acquisition), acquireTestServer(acquisition)]);
+  const [devServer, testServer] = await Promise.allSettled([
+    acquireDevServer(acquisition),
+    acquireTestServer(acquisition),
+  ]);
   const pathOf = (outcome: PromiseSettledResult<string>): string => {
     if (outcome.status === 'rejected') throw outcome.reason;
     return outcome.value;
@@ -133,7 +136,11 @@ function shareResources(run: Run, programs: Awaited<ReturnType<typeof acquirePro
     }),
     'dev-server': once(async () => {
       const { startTemporal } = await import('../../scripts/stack/temporal.ts');
-      const server = await startTemporal({ program: programs.devServer(), searchAttributes: [], logFile: path.join(run.folder, 'temporal.log') });
+      const server = await startTemporal({
+        program: programs.devServer(),
+        searchAttributes: [],
+        logFile: path.join(run.folder, 'temporal.log'),
+      });
       await run.started(server.process);
       return { address: server.address };
     }),

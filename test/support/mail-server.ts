@@ -10,7 +10,9 @@ export type MailServer = {
 };
 
 /** @param options.onRcptTo judges recipients; all of them are taken where nothing is said */
-export async function startMailServer(options: Pick<SMTPServerOptions, 'onRcptTo' | 'disabledCommands'> = {}): Promise<MailServer> {
+export async function startMailServer(
+  options: Pick<SMTPServerOptions, 'onRcptTo' | 'disabledCommands'> = {},
+): Promise<MailServer> {
   const messages: MailServer['messages'] = [];
   const server = new SMTPServer({
     authOptional: true,
@@ -20,7 +22,11 @@ export async function startMailServer(options: Pick<SMTPServerOptions, 'onRcptTo
       const parts: Buffer[] = [];
       stream.on('data', (part: Buffer) => parts.push(part));
       stream.on('end', () => {
-        messages.push({ to: session.envelope.rcptTo.map(({ address }) => address), text: Buffer.concat(parts).toString(), encrypted: session.secure });
+        messages.push({
+          to: session.envelope.rcptTo.map(({ address }) => address),
+          text: Buffer.concat(parts).toString(),
+          encrypted: session.secure,
+        });
         done();
       });
     },

@@ -8,16 +8,30 @@ import { createRecipient, jsonOf, settleBody } from './partner.ts';
  * @param path the states it enters after `accepted`
  * @param at when it entered them
  */
-export async function openSettlement(api: TestApi, caller: Caller, path: readonly SettlementStatus[] = [], at = new Date()): Promise<string> {
+export async function openSettlement(
+  api: TestApi,
+  caller: Caller,
+  path: readonly SettlementStatus[] = [],
+  at = new Date(),
+): Promise<string> {
   const recipientId = await createRecipient({ api }, caller);
-  const accepted = jsonOf(await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() }));
+  const accepted = jsonOf(
+    await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() }),
+  );
   await enterStates(api, caller, accepted.settlement_id, path, at);
   return accepted.settlement_id;
 }
 
-export async function enterStates(api: TestApi, caller: Caller, settlementId: string, path: readonly SettlementStatus[], at = new Date()): Promise<void> {
+export async function enterStates(
+  api: TestApi,
+  caller: Caller,
+  settlementId: string,
+  path: readonly SettlementStatus[],
+  at = new Date(),
+): Promise<void> {
   await api.connection.db.transaction(async (tx) => {
     let settlement = await lockSettlement(tx, caller.orgId, settlementId);
-    for (const to of path) if (settlement) settlement = await moveSettlement(tx, settlement, { to, at, reason: 'test' });
+    for (const to of path)
+      if (settlement) settlement = await moveSettlement(tx, settlement, { to, at, reason: 'test' });
   });
 }

@@ -21,7 +21,11 @@ export const recipientBody = (overrides: Record<string, unknown> = {}) => ({
   ...overrides,
 });
 
-export async function createRecipient(stack: Pick<TestStack, 'api'>, caller: Caller, overrides: Record<string, unknown> = {}): Promise<string> {
+export async function createRecipient(
+  stack: Pick<TestStack, 'api'>,
+  caller: Caller,
+  overrides: Record<string, unknown> = {},
+): Promise<string> {
   const answer = await stack.api.call(caller, 'POST', '/v1/recipients', recipientBody(overrides));
   if (answer.statusCode !== 201) throw new Error(`recipient refused: ${answer.body}`);
   return jsonOf(answer).recipient_id;
@@ -37,17 +41,27 @@ export const settleBody = (recipientId: string, overrides: Record<string, unknow
   ...overrides,
 });
 
-export async function readSettlement(stack: Pick<TestStack, 'api'>, caller: Caller, settlementId: string): Promise<Json> {
+export async function readSettlement(
+  stack: Pick<TestStack, 'api'>,
+  caller: Caller,
+  settlementId: string,
+): Promise<Json> {
   return jsonOf(await stack.api.call(caller, 'GET', `/v2/settle/${settlementId}`));
 }
 
 /** Reads until the settlement has this status. */
-export async function untilStatus(stack: Pick<TestStack, 'api'>, caller: Caller, settlementId: string, status: string): Promise<Json> {
+export async function untilStatus(
+  stack: Pick<TestStack, 'api'>,
+  caller: Caller,
+  settlementId: string,
+  status: string,
+): Promise<Json> {
   const end = Date.now() + STATUS_WAIT_MS;
   for (;;) {
     const settlement = await readSettlement(stack, caller, settlementId);
     if (settlement.status === status) return settlement;
-    if (Date.now() > end) throw new Error(`settlement stayed ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
+    if (Date.now() > end)
+      throw new Error(`settlement stayed ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
     await delay(STATUS_POLL_MS);
   }
 }

@@ -37,7 +37,11 @@ export async function startProcessStack(): Promise<ProcessStack> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'settlement-faults-'));
   await chmod(folder, 0o755);
   const program = await postgresProgram(async () => folder);
-  const temporalProgram = await acquireDevServer({ env: process.env, binDirectory: path.join(localDirectory, 'bin'), onProgress: () => undefined });
+  const temporalProgram = await acquireDevServer({
+    env: process.env,
+    binDirectory: path.join(localDirectory, 'bin'),
+    onProgress: () => undefined,
+  });
   const [postgresPort, temporalPort, apiPort] = [await freePort(), await freePort(), await freePort()];
   const baseUrl = `http://127.0.0.1:${apiPort}`;
   let cluster: Cluster | undefined;
@@ -59,7 +63,11 @@ export async function startProcessStack(): Promise<ProcessStack> {
       LOG_LEVEL: 'warn',
     };
     const log = openSync(path.join(folder, `${part}.log`), 'a');
-    children[part] = spawn(process.execPath, ['--import', 'tsx', `${part}/main.ts`], { cwd: repositoryRoot, env, stdio: ['ignore', log, log] });
+    children[part] = spawn(process.execPath, ['--import', 'tsx', `${part}/main.ts`], {
+      cwd: repositoryRoot,
+      env,
+      stdio: ['ignore', log, log],
+    });
     closeSync(log);
   };
   const start = async (part: Part): Promise<void> => {

@@ -28,10 +28,19 @@ export type SettledOptions = {
 };
 
 const STEP_MS = 1_000;
-const PROVIDER_OF: Record<PaymentMethod, EvidenceProvider> = { card: 'cardproc', ach: 'bankledger', wire: 'bankledger', internal: 'internal' };
+const PROVIDER_OF: Record<PaymentMethod, EvidenceProvider> = {
+  card: 'cardproc',
+  ach: 'bankledger',
+  wire: 'bankledger',
+  internal: 'internal',
+};
 
 /** An active, unverified recipient in Jamaica with bank details. */
-async function insertRecipient(db: Database | Tx, orgId: string, values: SettledOptions['recipient'] = {}): Promise<string> {
+async function insertRecipient(
+  db: Database | Tx,
+  orgId: string,
+  values: SettledOptions['recipient'] = {},
+): Promise<string> {
   const recipientId = newId();
   const at = new Date();
   await db.insert(recipients).values({
@@ -53,7 +62,11 @@ async function insertRecipient(db: Database | Tx, orgId: string, values: Settled
 }
 
 /** A settlement that reached `settled`, paid by one collection; it has no certificate yet. */
-export async function insertSettledSettlement(db: Database, orgId: string, options: SettledOptions = {}): Promise<Settlement> {
+export async function insertSettledSettlement(
+  db: Database,
+  orgId: string,
+  options: SettledOptions = {},
+): Promise<Settlement> {
   return await db.transaction(async (tx) => {
     const accepted = await insertAccepted(tx, orgId, options);
     const life = livesOn(tx, accepted, options.reason ?? 'test');
@@ -76,16 +89,24 @@ export async function insertCertifiedSettlement(
 ): Promise<{ settlement: Settlement; certId: string }> {
   const settled = await insertSettledSettlement(db, orgId, options);
   return await db.transaction(async (tx) => {
-    const certId = await issueCertificate(tx, certifier, settled, { at: settled.updatedAt, requestId: settled.requestId });
+    const certId = await issueCertificate(tx, certifier, settled, {
+      at: settled.updatedAt,
+      requestId: settled.requestId,
+    });
     await tx.update(settlements).set({ certificateId: certId }).where(owned(settled));
     return { settlement: { ...settled, certificateId: certId }, certId };
   });
 }
 
-const owned = ({ orgId, settlementId }: Settlement) => and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
+const owned = ({ orgId, settlementId }: Settlement) =>
+  and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
 
 async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): Promise<Settlement> {
-  const priced = price({ corridor: options.corridor ?? 'US-JM', amount: options.amount ?? '250.00', paymentMethod: options.paymentMethod ?? 'card' });
+  const priced = price({
+    corridor: options.corridor ?? 'US-JM',
+    amount: options.amount ?? '250.00',
+    paymentMethod: options.paymentMethod ?? 'card',
+  });
   if ('faults' in priced) throw new Error(`a test settlement that breaks the rules: ${JSON.stringify(priced.faults)}`);
   const createdAt = options.createdAt ?? new Date('2026-11-21T08:00:00.000Z');
   const settlement: Settlement = {
@@ -118,16 +139,32 @@ function livesOn(tx: Tx, accepted: Settlement, reason: string) {
   const { settlementId } = accepted;
   let settlement = accepted;
   const book = async (step: string, set: readonly Posting[]): Promise<void> => {
-    if (set.length > 0) await tx.insert(postings).values(set.map((posting, line) => ({ settlementId, step, line, ...posting, at: settlement.updatedAt })));
+    if (set.length > 0)
+      await tx
+        .insert(postings)
+        .values(set.map((posting, line) => ({ settlementId, step, line, ...posting, at: settlement.updatedAt })));
   };
   return {
     book,
     receive: async (provider: EvidenceProvider, kind: EvidenceKind): Promise<string> => {
       const evidenceId = newId();
-      const money = kind === 'collection_succeeded' ? { amountMinor: settlement.amountMinor, currency: settlement.sourceCurrency } : {};
+      const money =
+        kind === 'collection_succeeded'
+          ? { amountMinor: settlement.amountMinor, currency: settlement.sourceCurrency }
+          : {};
       const sha256 = createHash('sha256').update(evidenceId).digest();
       const receivedAt = settlement.updatedAt;
-      await tx.insert(evidence).values({ evidenceId, settlementId, provider, eventId: evidenceId, kind, ...money, sha256, pending: false, receivedAt });
+      await tx.insert(evidence).values({
+        evidenceId,
+        settlementId,
+        provider,
+        eventId: evidenceId,
+        kind,
+        ...money,
+        sha256,
+        pending: false,
+        receivedAt,
+      });
       return evidenceId;
     },
     enter: async (to: SettlementStatus, evidenceId: string | null = null): Promise<Settlement> => {
@@ -137,7 +174,9 @@ function livesOn(tx: Tx, accepted: Settlement, reason: string) {
       const before = settlement;
       settlement = { ...settlement, status: to, version, updatedAt: at };
       await tx.update(settlements).set({ status: to, version, updatedAt: at }).where(owned(settlement));
-      await tx.insert(settlementTransitions).values({ settlementId, sequence: version, from, to, at, reason, evidenceId });
+      await tx
+        .insert(settlementTransitions)
+        .values({ settlementId, sequence: version, from, to, at, reason, evidenceId });
       if (from !== null) await book(to, transitionPostings(before, from, to));
       return settlement;
     },

@@ -46,8 +46,15 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const temporal = await devServer();
   const { tracing } = options;
   let dispatcher: Dispatcher | undefined;
-  const api = await createTestApi({ ...options.api, deps: { dispatcher: { nudge: () => dispatcher?.nudge() }, requestTracing: tracing?.requests } });
-  const client = new Client({ connection: temporal.client.connection, namespace: temporal.namespace, interceptors: { workflow: tracing?.client ?? [] } });
+  const api = await createTestApi({
+    ...options.api,
+    deps: { dispatcher: { nudge: () => dispatcher?.nudge() }, requestTracing: tracing?.requests },
+  });
+  const client = new Client({
+    connection: temporal.client.connection,
+    namespace: temporal.namespace,
+    interceptors: { workflow: tracing?.client ?? [] },
+  });
   dispatcher = startDispatcher({ db: api.connection.db, client, log: quiet, traceDispatch: tracing?.traceDispatch });
   const app = await buildApp(api.deps, pino({ level: 'silent' }));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
@@ -57,11 +64,21 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const startWorker = async (): Promise<void> => {
     const connection = await NativeConnection.connect({ address: temporal.address });
     const deps = { ...activityDeps(api, baseUrl, dispatcher), ...options.activities };
-    const activities = createActivities({ ...deps, guardedHttp: tracing?.traceHttp(deps.guardedHttp) ?? deps.guardedHttp });
+    const activities = createActivities({
+      ...deps,
+      guardedHttp: tracing?.traceHttp(deps.guardedHttp) ?? deps.guardedHttp,
+    });
     const bundle = tracing ? await workflowBundle({ traced: true }) : await testWorkflowBundle();
     const instances = await Promise.all(
       queues.map((taskQueue) =>
-        Worker.create({ connection, namespace: temporal.namespace, taskQueue, workflowBundle: bundle, activities, ...tracing?.worker }),
+        Worker.create({
+          connection,
+          namespace: temporal.namespace,
+          taskQueue,
+          workflowBundle: bundle,
+          activities,
+          ...tracing?.worker,
+        }),
       ),
     );
     worker = { instances, running: Promise.all(instances.map((instance) => instance.run())), connection };
@@ -92,7 +109,11 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
 }
 
 /** What the activities of a test use; the same secrets as the API's. */
-export const activityDeps = (api: TestApi, apiBaseUrl: string, dispatcher: ActivityDeps['dispatcher']): ActivityDeps => ({
+export const activityDeps = (
+  api: TestApi,
+  apiBaseUrl: string,
+  dispatcher: ActivityDeps['dispatcher'],
+): ActivityDeps => ({
   runtime: api.deps.config.runtime,
   db: api.connection.db,
   sealer: api.deps.sealer,

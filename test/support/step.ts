@@ -12,7 +12,10 @@ export const BY_HAND = { card_token: 'tok_manual' } as const;
 export function createSteps(api: TestApi, caller: Caller) {
   const activities = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
   const step = (settlementId: string, nowMs = Date.now()) => ({ settlementId, orgId: caller.orgId, nowMs });
-  const accept = async (overrides: Record<string, unknown> = {}, recipient: Record<string, unknown> = {}): Promise<string> => {
+  const accept = async (
+    overrides: Record<string, unknown> = {},
+    recipient: Record<string, unknown> = {},
+  ): Promise<string> => {
     const body = settleBody(await createRecipient({ api }, caller, recipient), overrides);
     const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
     if (answer.statusCode !== 202) throw new Error(`settlement refused: ${answer.body}`);
@@ -20,7 +23,11 @@ export function createSteps(api: TestApi, caller: Caller) {
   };
   /** By the legacy route, which is funded internally. */
   const acceptInternal = async (recipient: Record<string, unknown> = {}): Promise<string> => {
-    const { payment_method: _method, card_token: _token, ...body } = settleBody(await createRecipient({ api }, caller, recipient));
+    const {
+      payment_method: _method,
+      card_token: _token,
+      ...body
+    } = settleBody(await createRecipient({ api }, caller, recipient));
     return jsonOf(await api.call(caller, 'POST', '/v1/caribbean/settle', body)).settlement_id;
   };
   const stored = async (settlementId: string): Promise<Settlement> => {
@@ -34,7 +41,10 @@ export function createSteps(api: TestApi, caller: Caller) {
     step,
     stored,
     /** A settlement that waits for its money. */
-    waiting: async (overrides: Record<string, unknown> = {}, recipient: Record<string, unknown> = {}): Promise<string> => {
+    waiting: async (
+      overrides: Record<string, unknown> = {},
+      recipient: Record<string, unknown> = {},
+    ): Promise<string> => {
       const id = await accept(overrides, recipient);
       await activities.admitSettlement(step(id));
       return id;

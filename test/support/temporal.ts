@@ -40,7 +40,10 @@ export type TimeSkipping<Activities extends object> = {
  *
  * @param base the activities a test meets unless it overrides them
  */
-export async function startTimeSkipping<Activities extends object>(base: Activities, taskQueue = TASK_QUEUE): Promise<TimeSkipping<Activities>> {
+export async function startTimeSkipping<Activities extends object>(
+  base: Activities,
+  taskQueue = TASK_QUEUE,
+): Promise<TimeSkipping<Activities>> {
   installQuietRuntime();
   const [{ program }, workflowBundle] = await Promise.all([
     sharedResource('test-server', z.object({ program: z.string() })),
@@ -86,7 +89,10 @@ export async function devServer() {
   const { address } = await sharedResource('dev-server', z.object({ address: z.string() }));
   const namespace = `test-${randomUUID()}`;
   const connection = await Connection.connect({ address });
-  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(RETENTION_MS) });
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: msToTs(RETENTION_MS),
+  });
   await registerSearchAttributes(connection, namespace);
   return { address, namespace, client: new Client({ connection, namespace }), close: () => connection.close() };
 }
@@ -95,7 +101,9 @@ export async function devServer() {
 async function createTimeSkipping(program: string): Promise<TestWorkflowEnvironment> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: 'existing-path', path: program } } });
+      return await TestWorkflowEnvironment.createTimeSkipping({
+        server: { executable: { type: 'existing-path', path: program } },
+      });
     } catch (error) {
       if (attempt === SERVER_ATTEMPTS) throw error;
     }

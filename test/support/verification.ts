@@ -11,7 +11,12 @@ export const verifyBody = (caller: Caller, recipientId: string, overrides: Recor
 });
 
 /** Opens a verification by hand; gives the answer's object. */
-export async function openVerification(api: TestApi, caller: Caller, recipientId: string, overrides: Record<string, unknown> = {}): Promise<Json> {
+export async function openVerification(
+  api: TestApi,
+  caller: Caller,
+  recipientId: string,
+  overrides: Record<string, unknown> = {},
+): Promise<Json> {
   const answer = await api.call(caller, 'POST', '/v1/kyc/verify', verifyBody(caller, recipientId, overrides));
   if (answer.statusCode !== 201) throw new Error(`verification refused: ${answer.body}`);
   return jsonOf(answer);
@@ -38,10 +43,14 @@ export const RED = { reviewResult: { reviewAnswer: 'RED', rejectLabels: ['FORGER
 /** Sends an event as the provider does; `headers` override the right signature. */
 export function sendIdverify(api: TestApi, event: object | Buffer, headers: Record<string, string> = {}) {
   const bytes = Buffer.isBuffer(event) ? event : Buffer.from(JSON.stringify(event));
-  return api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { ...signIdverify(TEST_SECRETS.idverify, bytes), ...headers });
+  return api.call(null, 'POST', '/v2/webhooks/idverify', bytes, {
+    ...signIdverify(TEST_SECRETS.idverify, bytes),
+    ...headers,
+  });
 }
 
 /** The lock that a race over a recipient's verifications is held behind. */
 export const holdingRecipient = (recipientId: string) => ({
-  hold: (holder: pg.PoolClient) => holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),
+  hold: (holder: pg.PoolClient) =>
+    holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),
 });

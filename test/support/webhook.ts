@@ -61,7 +61,12 @@ export async function startReceiver(port = 0): Promise<Receiver> {
 }
 
 /** A new subscription; with its secret. */
-export async function subscribe(api: TestApi, caller: Caller, url: string, eventTypes: readonly string[] = ['*']): Promise<Json> {
+export async function subscribe(
+  api: TestApi,
+  caller: Caller,
+  url: string,
+  eventTypes: readonly string[] = ['*'],
+): Promise<Json> {
   const answer = await api.call(caller, 'POST', '/v1/webhooks', { url, event_types: eventTypes });
   if (answer.statusCode !== 201) throw new Error(`subscription refused: ${answer.body}`);
   return jsonOf(answer);
@@ -74,8 +79,14 @@ export async function ping(api: TestApi, caller: Caller, webhookId: string): Pro
   return jsonOf(answer);
 }
 
-export async function readDelivery(api: TestApi, caller: Caller, delivery: { readonly webhook_id: string; readonly delivery_id: string }): Promise<Json> {
-  const list: Json[] = jsonOf(await api.call(caller, 'GET', `/v1/webhooks/${delivery.webhook_id}/deliveries?limit=100`));
+export async function readDelivery(
+  api: TestApi,
+  caller: Caller,
+  delivery: { readonly webhook_id: string; readonly delivery_id: string },
+): Promise<Json> {
+  const list: Json[] = jsonOf(
+    await api.call(caller, 'GET', `/v1/webhooks/${delivery.webhook_id}/deliveries?limit=100`),
+  );
   return list.find(({ delivery_id }) => delivery_id === delivery.delivery_id);
 }
 

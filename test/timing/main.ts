@@ -43,16 +43,24 @@ function withoutId(text: string): string {
 
 /** @returns whether all answers were the same */
 function report(measured: readonly Measured[]): boolean {
-  const timesOf = (kind: Kind) => measured.flatMap((each) => (each.kind === kind ? [each.ms] : [])).sort((a, b) => a - b);
-  const figures = new Map(KINDS.map((kind) => [kind, QUANTILES.map((quantile) => quantileOf(timesOf(kind), quantile))]));
+  const timesOf = (kind: Kind) =>
+    measured.flatMap((each) => (each.kind === kind ? [each.ms] : [])).sort((a, b) => a - b);
+  const figures = new Map(
+    KINDS.map((kind) => [kind, QUANTILES.map((quantile) => quantileOf(timesOf(kind), quantile))]),
+  );
   console.log(`${measured.length / KINDS.length} requests of each kind, in ms`);
   console.log(['key'.padEnd(10), ...QUANTILES.map((quantile) => `p${quantile * 100}`.padStart(8))].join(''));
-  for (const [kind, row] of figures) console.log([kind.padEnd(10), ...row.map((ms) => ms.toFixed(3).padStart(8))].join(''));
+  for (const [kind, row] of figures)
+    console.log([kind.padEnd(10), ...row.map((ms) => ms.toFixed(3).padStart(8))].join(''));
   const [unknown = 0, revoked = 0] = KINDS.map((kind) => quantileOf(timesOf(kind), 0.5));
   const spread = quantileOf(timesOf('unknown'), 0.75) - quantileOf(timesOf('unknown'), 0.25);
-  console.log(`The medians are ${Math.abs(unknown - revoked).toFixed(3)} ms apart, where half of the unknown ones lie within ${spread.toFixed(3)} ms.`);
+  console.log(
+    `The medians are ${Math.abs(unknown - revoked).toFixed(3)} ms apart, where half of the unknown ones lie within ${spread.toFixed(3)} ms.`,
+  );
   const answers = new Set(measured.map(({ answer }) => answer));
-  console.log(answers.size === 1 ? `Every answer was ${[...answers].join()}` : `The answers differ: ${[...answers].join('\n')}`);
+  console.log(
+    answers.size === 1 ? `Every answer was ${[...answers].join()}` : `The answers differ: ${[...answers].join('\n')}`,
+  );
   return answers.size === 1;
 }
 

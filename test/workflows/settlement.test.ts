@@ -75,7 +75,9 @@ const untilTimers = (id: string, wanted: number) =>
     const history = await handleOf(id)
       .fetchHistory()
       .catch(() => undefined);
-    return (history?.events ?? []).filter(({ timerStartedEventAttributes }) => timerStartedEventAttributes).length >= wanted;
+    return (
+      (history?.events ?? []).filter(({ timerStartedEventAttributes }) => timerStartedEventAttributes).length >= wanted
+    );
   });
 
 const post = async (path: string, body: unknown, status: number): Promise<Json> => {
@@ -112,7 +114,9 @@ async function inReview(): Promise<string> {
   await advance(3 * DAY_MS);
   await untilStatus(id, 'needs_review');
   // The desk opens once the workflow has read what the activity wrote.
-  await until('open desk', async () => (await handleOf(id).describe()).typedSearchAttributes.getAll().some(({ value }) => value === 'operator review'));
+  await until('open desk', async () =>
+    (await handleOf(id).describe()).typedSearchAttributes.getAll().some(({ value }) => value === 'operator review'),
+  );
   return id;
 }
 
@@ -138,7 +142,9 @@ describe('a settlement that waits for its money', () => {
 
   test('and whose bell was lost finds its evidence when the window is over', async () => {
     const id = await waiting('wire');
-    await api.connection.pool.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
+    await api.connection.pool.query(
+      `CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+    );
     await api.connection.pool.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
     expect(jsonOf(await sendBankledger(api, bankledgerBody(id)))).toMatchObject({ matched: true });
     await api.connection.pool.query('DROP FUNCTION lose() CASCADE');
@@ -194,7 +200,11 @@ describe('a payout that nobody answers for', () => {
     await advance(3 * DAY_MS - MINUTE_MS);
     expect((await read(id)).status).toBe('paying_out');
     await advance(MINUTE_MS + 1_000);
-    expect(await untilStatus(id, 'needs_review')).toMatchObject({ expires_at: null, failure: null, certificate_id: null });
+    expect(await untilStatus(id, 'needs_review')).toMatchObject({
+      expires_at: null,
+      failure: null,
+      certificate_id: null,
+    });
     await advance(400 * DAY_MS);
     expect((await read(id)).status).toBe('needs_review');
     expect((await handleOf(id).describe()).status.name).toBe('RUNNING');
@@ -202,7 +212,8 @@ describe('a payout that nobody answers for', () => {
 });
 
 describe('the update resolveReview', () => {
-  const update = (id: string, resolution: unknown) => handleOf(id).executeUpdate(resolveReview.name, { args: [resolution] });
+  const update = (id: string, resolution: unknown) =>
+    handleOf(id).executeUpdate(resolveReview.name, { args: [resolution] });
   const auditOf = (id: string) => api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id));
 
   test('is refused before the settlement is in review, and changes nothing', async () => {
@@ -235,7 +246,9 @@ describe('the update resolveReview', () => {
 
   test('as refused fails, and cannot name another settlement', async () => {
     const [id, other] = [await inReview(), await inReview()];
-    expect(await update(id, { ...RIGHT, outcome: 'refused', settlementId: other, orgId: 'other', nowMs: 0 })).toEqual({ status: 'failed' });
+    expect(await update(id, { ...RIGHT, outcome: 'refused', settlementId: other, orgId: 'other', nowMs: 0 })).toEqual({
+      status: 'failed',
+    });
     expect((await read(other)).status).toBe('needs_review');
     expect(await handleOf(id).result()).toEqual({ status: 'failed', failure: 'payout_refused' });
   });
@@ -253,7 +266,9 @@ describe('the update resolveReview', () => {
     const both = (['paid', 'refused'] as const).map((outcome) => update(id, { ...RIGHT, outcome }));
     await until('two accepted updates', async () => {
       const history = await handleOf(id).fetchHistory();
-      return (history.events ?? []).filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length === 2;
+      return (
+        (history.events ?? []).filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length === 2
+      );
     });
     release();
     const [first, second] = await Promise.all(both);
@@ -271,7 +286,10 @@ describe('npm run sandbox -- resolve', () => {
   };
 
   test('is refused for a settlement that is not there, and for one that is not in review', async () => {
-    expect(await run('stl_none', RIGHT)).toEqual([1, 'Not resolved: There is no such settlement, or its history is no longer kept.']);
+    expect(await run('stl_none', RIGHT)).toEqual([
+      1,
+      'Not resolved: There is no such settlement, or its history is no longer kept.',
+    ]);
     expect(await run(await payingOut(), RIGHT)).toEqual([1, 'Not resolved: The settlement is not in review.']);
   });
 

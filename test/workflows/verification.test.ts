@@ -26,7 +26,9 @@ beforeAll(async () => {
   api = await createTestApi({ deps: { now: () => new Date(nowMs), dispatcher: { nudge } } });
   caller = await api.createCaller();
   const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-  time = await startTimeSkipping(createActivities({ ...activityDeps(api, baseUrl, { nudge }), now: () => new Date(nowMs) }));
+  time = await startTimeSkipping(
+    createActivities({ ...activityDeps(api, baseUrl, { nudge }), now: () => new Date(nowMs) }),
+  );
   dispatcher = startDispatcher({ db: api.connection.db, client: time.client, log: { warn: () => undefined } });
   nowMs = await time.now();
 });
@@ -68,7 +70,9 @@ const untilVerification = (recipientId: string, status: string) =>
   });
 
 const settle = async (recipientId: string, amount: string): Promise<string> => {
-  const answer = await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, { amount }), { 'idempotency-key': crypto.randomUUID() });
+  const answer = await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, { amount }), {
+    'idempotency-key': crypto.randomUUID(),
+  });
   expect(answer.statusCode, answer.body).toBe(202);
   return jsonOf(answer).settlement_id;
 };
@@ -104,7 +108,9 @@ describe('a verification', () => {
     const recipientId = await createRecipient({ api }, caller);
     const { verification_id: id } = await openVerification(api, caller, recipientId);
     await untilWaiting(verificationWorkflowId(id));
-    await api.connection.pool.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
+    await api.connection.pool.query(
+      `CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+    );
     await api.connection.pool.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
     await complete(api, caller, id, { status: 'rejected', rejection_reason: 'blurred' });
     await api.connection.pool.query('DROP FUNCTION lose() CASCADE');

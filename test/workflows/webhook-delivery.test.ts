@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { RETRY_JITTER, RETRY_STEPS_MS } from '../../domain/webhook.ts';
-import { DELIVERY_TASK_QUEUE, placeFreed, retryRequested, type WebhookDeliveryInput, webhookDeliveryWorkflowId } from '../../workflows/contract.ts';
+import {
+  DELIVERY_TASK_QUEUE,
+  placeFreed,
+  retryRequested,
+  type WebhookDeliveryInput,
+  webhookDeliveryWorkflowId,
+} from '../../workflows/contract.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import type { Json } from '../support/partner.ts';
 import { activityDeps } from '../support/stack.ts';
@@ -22,7 +28,10 @@ let answer: GuardedAnswer;
 
 beforeAll(async () => {
   api = await createTestApi();
-  const base = createActivities({ ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher), guardedHttp: { post: async () => answer } });
+  const base = createActivities({
+    ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+    guardedHttp: { post: async () => answer },
+  });
   time = await startTimeSkipping(base, DELIVERY_TASK_QUEUE);
   caller = await api.createCaller();
 });
@@ -44,11 +53,25 @@ const answered = (status: number): GuardedAnswer => ({
 async function begin() {
   const webhook = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');
   const delivery = await ping(api, caller, webhook.webhook_id);
-  const input: WebhookDeliveryInput = { deliveryId: delivery.delivery_id, webhookId: webhook.webhook_id, orgId: caller.orgId, generation: 1 };
+  const input: WebhookDeliveryInput = {
+    deliveryId: delivery.delivery_id,
+    webhookId: webhook.webhook_id,
+    orgId: caller.orgId,
+    generation: 1,
+  };
   const workflowId = webhookDeliveryWorkflowId(delivery.delivery_id, 1);
-  const handle = await time.client.workflow.start('webhookDelivery', { workflowId, taskQueue: DELIVERY_TASK_QUEUE, args: [input] });
+  const handle = await time.client.workflow.start('webhookDelivery', {
+    workflowId,
+    taskQueue: DELIVERY_TASK_QUEUE,
+    args: [input],
+  });
   const untilAttempts = (count: number): Promise<Json> =>
-    untilDelivery(api, caller, delivery, ({ attempts }) => attempts.length === count && attempts.at(-1).outcome !== 'pending');
+    untilDelivery(
+      api,
+      caller,
+      delivery,
+      ({ attempts }) => attempts.length === count && attempts.at(-1).outcome !== 'pending',
+    );
   return { webhook, delivery, handle, untilAttempts };
 }
 
@@ -60,7 +83,9 @@ async function rowsOf(handle: Awaited<ReturnType<typeof begin>>['handle']): Prom
 }
 
 describe('a delivery that always fails', () => {
-  test('makes each of its eight attempts when it is due and not before, and is exhausted after 27 h 35 min', { timeout: 60_000 }, async () => {
+  test('makes each of its eight attempts when it is due and not before, and is exhausted after 27 h 35 min', {
+    timeout: 60_000,
+  }, async () => {
     answer = answered(500);
     const { handle, untilAttempts } = await begin();
     let delivery = await untilAttempts(1);
@@ -80,7 +105,10 @@ describe('a delivery that always fails', () => {
     const [first, last] = [delivery.attempts[0], delivery.attempts[7]];
     const totalMs = RETRY_STEPS_MS.reduce((sum: number, step) => sum + step, 0);
     expect(Math.abs(Date.parse(last.at) - Date.parse(first.at) - totalMs)).toBeLessThan(totalMs * RETRY_JITTER);
-    const expected = Array.from({ length: 8 }, (_, index) => [`Attempt ${index + 1} of 8`, `Waiting before attempt ${index + 2}`]).flat();
+    const expected = Array.from({ length: 8 }, (_, index) => [
+      `Attempt ${index + 1} of 8`,
+      `Waiting before attempt ${index + 2}`,
+    ]).flat();
     expect(await rowsOf(handle)).toEqual(expected.slice(0, -1));
   });
 });
@@ -106,7 +134,9 @@ describe('a delivery that waits', () => {
     expect((await untilAttempts(1)).attempts).toHaveLength(1);
     answer = answered(200);
     await time.advance(6_000);
-    expect(await untilDelivery(api, caller, delivery, ({ status }) => status === 'succeeded')).toMatchObject({ attempts: [{ number: 1 }, { number: 2 }] });
+    expect(await untilDelivery(api, caller, delivery, ({ status }) => status === 'succeeded')).toMatchObject({
+      attempts: [{ number: 1 }, { number: 2 }],
+    });
   });
 
   test('for a place takes it when told of it, without having used an attempt', async () => {
@@ -119,6 +149,10 @@ describe('a delivery that waits', () => {
     await expect.poll(() => Object.keys(time.override)).toEqual([]);
     await handle.signal(placeFreed);
     expect(await untilAttempts(1)).toMatchObject({ status: 'succeeded', attempts: [{ number: 1 }] });
-    expect(await rowsOf(handle)).toEqual(['Attempt 1 of 8', 'Waiting for a free place among the requests to this subscription', 'Attempt 1 of 8']);
+    expect(await rowsOf(handle)).toEqual([
+      'Attempt 1 of 8',
+      'Waiting for a free place among the requests to this subscription',
+      'Attempt 1 of 8',
+    ]);
   });
 });
