@@ -6,7 +6,7 @@
 import { lockEvidenceTarget, recordEvidenceAndRing } from '../db/queries/evidence.ts';
 import { findPaymentToken, findSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
-import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox-event.ts';
+import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
 import { type Settlement, settlementTime } from '../domain/settlement.ts';
 import type { ActivityDeps } from './deps.ts';
 import { COLLECTION_PROVIDERS, type CollectionProvider } from './providers/collection.ts';

@@ -11,6 +11,7 @@ import { expireIfOver, findOpenVerification, insertVerification, setApplicant } 
 import { DomainError } from '../domain/error.ts';
 import { type Applicant, DEFAULT_LEVEL } from '../domain/idverify.ts';
 import type { Recipient } from '../domain/recipient.ts';
+import { verificationDetail } from '../domain/resource/verification.ts';
 import {
   type DocumentType,
   defaultVerificationType,
@@ -21,7 +22,6 @@ import {
   type VerificationType,
   verificationMessage,
 } from '../domain/verification.ts';
-import { verificationDetail } from '../domain/verification-resource.ts';
 import type { ApiDeps } from './deps.ts';
 import { bindAnswer, type CommandAnswer, findAnswer, type KeyedCommand } from './idempotency.ts';
 

@@ -4,9 +4,9 @@
  */
 import { type Currency, formatMoney, formatRate } from './money.ts';
 import type { Posting } from './posting.ts';
+import type { EvidenceFact, SettlementTransition } from './resource/settlement.ts';
 import type { EnvironmentName } from './runtime.ts';
 import type { Settlement } from './settlement.ts';
-import type { EvidenceFact, SettlementTransition } from './settlement-resource.ts';
 
 export const CERTIFICATE_SCHEMA_VERSION = '1';
 export const CERTIFICATE_ID_PATTERN = /^CERT-[0-9A-F]{32}$/;

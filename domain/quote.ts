@@ -2,9 +2,10 @@
  * A consumer's quote (contract §12): the inputs of an estimate under an id. A transfer that names it copies these
  * inputs and nothing else: its rate and its fees are those of its acceptance, so that a quote is never executed.
  */
-import { estimateResource, type Pricing, type PricingInput, RATE_LOCK_SECONDS } from './estimate.ts';
+
 import { formatMoney } from './money.ts';
 import type { InputMethod } from './payment-method.ts';
+import { estimateResource, type Pricing, type PricingInput, RATE_LOCK_SECONDS } from './pricing.ts';
 import type { EnvironmentName } from './runtime.ts';
 
 /** Amount in minor units of the corridor's source currency. */

@@ -7,7 +7,7 @@
  */
 import { parseArgs, styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
-import { SCENARIOS } from '../domain/scenario.ts';
+import { SCENARIOS } from '../domain/sandbox/scenario.ts';
 import { findRunningStack } from '../process/running-stack.ts';
 import { playFirstSettlement, signUp } from './demo/first-settlement.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';

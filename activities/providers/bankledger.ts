@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { SANDBOX_ACCOUNTS } from '../../domain/banklink.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox-event.ts';
+import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';

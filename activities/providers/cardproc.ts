@@ -1,6 +1,6 @@
 /** The simulated card processor: its events, its signature, its delivery to our own webhook. */
 import { createHmac } from 'node:crypto';
-import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox-event.ts';
+import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';

@@ -1,6 +1,6 @@
 /** What the simulated providers that collect money have in common: which one serves a method, and what it can do. */
 import type { PaymentMethod } from '../../domain/payment-method.ts';
-import type { CollectionMoment } from '../../domain/sandbox-event.ts';
+import type { CollectionMoment } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { bankledger } from './bankledger.ts';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
-import { settlementResource } from '../../domain/settlement-resource.ts';
+import { settlementResource } from '../../domain/resource/settlement.ts';
 import { acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';

@@ -5,7 +5,7 @@ import { insertRecipient, listRecipients } from '../../db/queries/recipient.ts';
 import { CONSUMER_LIST_MAX, consumerResource } from '../../domain/consumer.ts';
 import { newQuote, quoteResource } from '../../domain/quote.ts';
 import { detailsFaults, type Recipient } from '../../domain/recipient.ts';
-import { recipientResource } from '../../domain/recipient-resource.ts';
+import { recipientResource } from '../../domain/resource/recipient.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { answerList, listOf } from '../consumer-list.ts';
 import type { ApiDeps } from '../deps.ts';

@@ -17,7 +17,7 @@ import {
   type RecipientChange,
   type RecipientDraft,
 } from '../../domain/recipient.ts';
-import { recipientResource } from '../../domain/recipient-resource.ts';
+import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';

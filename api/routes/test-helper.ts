@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { acceptSandboxEvent, advanceSettlement } from '../../db/queries/test-helper.ts';
 import { parseDuration } from '../../domain/duration.ts';
 import { formatMoney } from '../../domain/money.ts';
-import { SCENARIOS } from '../../domain/scenario.ts';
+import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { settlementTime } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { principalOf } from '../route-config.ts';

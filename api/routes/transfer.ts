@@ -7,11 +7,11 @@ import { detailSettlements, listSettlements } from '../../db/queries/settlement.
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import { ValidationError } from '../../domain/error.ts';
-import type { PricingInput } from '../../domain/estimate.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
+import type { PricingInput } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
+import { settlementDetail } from '../../domain/resource/settlement.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement.ts';
-import { settlementDetail } from '../../domain/settlement-resource.ts';
 import { acceptSettlement } from '../acceptance.ts';
 import { answerList, listOf } from '../consumer-list.ts';
 import type { ApiDeps } from '../deps.ts';

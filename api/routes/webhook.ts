@@ -22,8 +22,8 @@ import {
   listDeliveries,
   redeliver,
 } from '../../db/queries/webhook-delivery.ts';
+import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
 import type { Delivery, Webhook } from '../../domain/webhook.ts';
-import { deliveryResource, webhookResource } from '../../domain/webhook-resource.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf, type RouteConfig } from '../route-config.ts';

@@ -1,7 +1,7 @@
 /** Estimates (contract §5). The rules across fields are part of the form, so that a closed gate never hides them (contract §2). */
 import { z } from 'zod';
-import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/estimate.ts';
 import { INPUT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/pricing.ts';
 import { corridor, currency, environment, id, money, optional, rail, timestamp } from './common.ts';
 
 export const paymentMethod = () => z.enum(INPUT_METHODS).meta({ example: 'card' });

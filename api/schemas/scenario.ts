@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
 import { INPUT_METHODS } from '../../domain/payment-method.ts';
 import { RESOLUTION_OUTCOMES } from '../../domain/review.ts';
-import { SANDBOX_EVENTS } from '../../domain/sandbox-event.ts';
+import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import { corridor, money, rail } from './common.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration } from '../../domain/duration.ts';
-import { SANDBOX_EVENTS } from '../../domain/sandbox-event.ts';
+import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import {
   currency,

@@ -13,7 +13,7 @@ import {
   type RecipientDraft,
   verificationAfter,
 } from '../../domain/recipient.ts';
-import { recipientResource } from '../../domain/recipient-resource.ts';
+import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recipients } from '../schema/recipient.ts';

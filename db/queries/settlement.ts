@@ -9,18 +9,18 @@ import type { ExceptionType } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import { type Posting, transitionPostings } from '../../domain/posting.ts';
 import {
+  type SettlementException,
+  type SettlementTransition,
+  settlementDetail,
+  settlementResource,
+} from '../../domain/resource/settlement.ts';
+import {
   canMove,
   type Failure,
   type Settlement,
   type SettlementStatus,
   waitWindowMs,
 } from '../../domain/settlement.ts';
-import {
-  type SettlementException,
-  type SettlementTransition,
-  settlementDetail,
-  settlementResource,
-} from '../../domain/settlement-resource.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';

@@ -2,7 +2,7 @@
 import { DomainError } from '../../domain/error.ts';
 import { foldFunding } from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
-import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox-event.ts';
+import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
 import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';

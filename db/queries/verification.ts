@@ -8,6 +8,7 @@ import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
 import { type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
 import type { Recipient, RecipientVerificationStatus } from '../../domain/recipient.ts';
+import { verificationResource } from '../../domain/resource/verification.ts';
 import {
   canMoveVerification,
   isOpen,
@@ -22,7 +23,6 @@ import {
   type VerificationType,
   verificationMessage,
 } from '../../domain/verification.ts';
-import { verificationResource } from '../../domain/verification-resource.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';

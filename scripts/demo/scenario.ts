@@ -1,7 +1,7 @@
 /** Plays one entry of `GET /v2/test-helpers/scenarios` and compares where it leads with what the list says. */
 import { createHmac, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Scenario, ScenarioStep } from '../../domain/scenario.ts';
+import type { Scenario, ScenarioStep } from '../../domain/sandbox/scenario.ts';
 import type { Narrator, Reply } from './narrator.ts';
 
 /** What a scenario needs beyond the API: the operator's desk, and the bank ledger's secret. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { organizations, recipients, settlements } from '../../db/schema/index.ts';
-import { price } from '../../domain/estimate.ts';
+import { price } from '../../domain/pricing.ts';
 import {
   acceptedSettlement,
   canMove,

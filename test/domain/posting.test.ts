@@ -1,6 +1,5 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import type { Pricing } from '../../domain/estimate.ts';
 import { type Evidence, foldFunding } from '../../domain/evidence.ts';
 import {
   type Account,
@@ -9,6 +8,7 @@ import {
   surplusPostings,
   transitionPostings,
 } from '../../domain/posting.ts';
+import type { Pricing } from '../../domain/pricing.ts';
 import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
 import { allLives, partsOf, pricing } from '../support/arbitrary.ts';
 

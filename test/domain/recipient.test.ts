@@ -11,7 +11,7 @@ import {
   type Recipient,
   verificationAfter,
 } from '../../domain/recipient.ts';
-import { recipientResource } from '../../domain/recipient-resource.ts';
+import { recipientResource } from '../../domain/resource/recipient.ts';
 
 const BANK = { bank_name: 'National Commercial Bank', account_number_last4: '6789', currency: 'JMD' };
 const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };

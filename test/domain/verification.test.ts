@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { rejectionReasonOf, sandboxReview } from '../../domain/idverify.ts';
 import type { Recipient } from '../../domain/recipient.ts';
+import { verificationDetail, verificationResource } from '../../domain/resource/verification.ts';
 import {
   canMoveVerification,
   defaultVerificationType,
@@ -12,7 +13,6 @@ import {
   VERIFICATION_STATUSES,
   VERIFICATION_TRANSITIONS,
 } from '../../domain/verification.ts';
-import { verificationDetail, verificationResource } from '../../domain/verification-resource.ts';
 
 const recipientOf = (overrides: Partial<Recipient> = {}): Recipient => ({
   recipientId: 'rec-1',

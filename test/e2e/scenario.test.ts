@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SCENARIOS, type Scenario, type ScenarioStep } from '../../domain/scenario.ts';
+import { SCENARIOS, type Scenario, type ScenarioStep } from '../../domain/sandbox/scenario.ts';
 import { resolveReview, settlementWorkflowId } from '../../workflows/contract.ts';
 import { type Caller, TEST_SECRETS } from '../support/api.ts';
 import { type Json, recipientBody } from '../support/partner.ts';

@@ -1,9 +1,9 @@
 /** Generated settlements and lives, for properties that must hold for every one of them. */
 import { fc } from '@fast-check/vitest';
 import { CORRIDOR_IDS, CORRIDORS } from '../../domain/corridor.ts';
-import { type Pricing, price } from '../../domain/estimate.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { METHOD_RULES, methodsFor } from '../../domain/payment-method.ts';
+import { type Pricing, price } from '../../domain/pricing.ts';
 import { type SettlementStatus, TRANSITIONS } from '../../domain/settlement.ts';
 
 /** Any command that the pricing accepts, priced. */

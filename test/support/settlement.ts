@@ -9,10 +9,10 @@ import type { Database, Tx } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { evidence, postings, recipients, settlements, settlementTransitions } from '../../db/schema/index.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
-import { price } from '../../domain/estimate.ts';
 import type { EvidenceKind, EvidenceProvider } from '../../domain/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { collectionPostings, type Posting, transitionPostings } from '../../domain/posting.ts';
+import { price } from '../../domain/pricing.ts';
 import type { Settlement, SettlementStatus } from '../../domain/settlement.ts';
 
 export type SettledOptions = {

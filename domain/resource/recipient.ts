@@ -2,7 +2,7 @@
  * A recipient as the API and the events show it (contract §4): the one place where it becomes snake_case. Of an
  * account number it has the last four characters, because `Recipient` has no more.
  */
-import type { BankDetails, Recipient } from './recipient.ts';
+import type { BankDetails, Recipient } from '../recipient.ts';
 
 /** The fields of RecipientResponse. */
 export function recipientResource(recipient: Recipient) {

@@ -2,13 +2,13 @@
  * Every input of the local sandbox, with the path of states that it leads to (contract §6). `GET
  * /v2/test-helpers/scenarios` serves this data as it is, so it has the API's field names; the tests run each of them.
  */
-import type { CorridorId, Rail } from './corridor.ts';
-import type { ExceptionType } from './evidence.ts';
-import type { InputMethod } from './payment-method.ts';
-import { SANDBOX_NAMES } from './recipient.ts';
-import type { RESOLUTION_OUTCOMES } from './review.ts';
-import type { SandboxEvent } from './sandbox-event.ts';
-import type { SettlementStatus } from './settlement.ts';
+import type { CorridorId, Rail } from '../corridor.ts';
+import type { ExceptionType } from '../evidence.ts';
+import type { InputMethod } from '../payment-method.ts';
+import { SANDBOX_NAMES } from '../recipient.ts';
+import type { RESOLUTION_OUTCOMES } from '../review.ts';
+import type { SettlementStatus } from '../settlement.ts';
+import type { SandboxEvent } from './event.ts';
 
 /** What to do, once the settlement has this status (and has received this much). */
 export type ScenarioStep = { readonly when: SettlementStatus; readonly received?: string } & (

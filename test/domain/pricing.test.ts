@@ -1,10 +1,10 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { CORRIDOR_IDS, CORRIDORS, DELIVERY_MINUTES, RAILS } from '../../domain/corridor.ts';
-import { estimateResource, feeResource, type Pricing, type PricingInput, price } from '../../domain/estimate.ts';
 import { feesOf } from '../../domain/fee.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+import { estimateResource, feeResource, type Pricing, type PricingInput, price } from '../../domain/pricing.ts';
 
 const command: PricingInput = { corridor: 'US-JM', amount: '250.00', paymentMethod: 'card' };
 

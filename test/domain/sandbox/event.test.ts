@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { DomainError, ValidationError } from '../../domain/error.ts';
-import { price } from '../../domain/estimate.ts';
-import type { PaymentMethod } from '../../domain/payment-method.ts';
-import { SANDBOX_EVENTS, type SandboxEvent, sandboxCommand } from '../../domain/sandbox-event.ts';
+import { DomainError, ValidationError } from '../../../domain/error.ts';
+import type { PaymentMethod } from '../../../domain/payment-method.ts';
+import { price } from '../../../domain/pricing.ts';
+import { SANDBOX_EVENTS, type SandboxEvent, sandboxCommand } from '../../../domain/sandbox/event.ts';
 import {
   acceptedSettlement,
   SETTLEMENT_STATUSES,
   type Settlement,
   type SettlementStatus,
-} from '../../domain/settlement.ts';
+} from '../../../domain/settlement.ts';
 
 const settlementOf = (
   paymentMethod: PaymentMethod,

@@ -2,10 +2,10 @@
  * What the sandbox's providers can be made to say (contract §6), in the service's own words; each provider's adapter
  * says it in that provider's. The same words serve what a payer's token stands for and what a test helper asks for.
  */
-import { bodyFault, DomainError, ValidationError } from './error.ts';
-import { type Currency, formatMoney, parseMoney } from './money.ts';
-import type { PaymentMethod } from './payment-method.ts';
-import type { Settlement, SettlementStatus } from './settlement.ts';
+import { bodyFault, DomainError, ValidationError } from '../error.ts';
+import { type Currency, formatMoney, parseMoney } from '../money.ts';
+import type { PaymentMethod } from '../payment-method.ts';
+import type { Settlement, SettlementStatus } from '../settlement.ts';
 
 export const COLLECTION_EVENTS = [
   'collection_succeeded',

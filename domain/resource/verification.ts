@@ -2,7 +2,7 @@
  * A verification as partners see it (contract §8). Events and answers share it; the name that was verified is shown
  * to who asks with a key and sent to nobody.
  */
-import type { Verification } from './verification.ts';
+import type { Verification } from '../verification.ts';
 
 /** What events carry. */
 export function verificationResource(verification: Verification) {

@@ -2,7 +2,7 @@
  * Subscriptions and deliveries as the API shows them (contract §11). A delivery shows status, class words and times:
  * nothing of the URL, of an answer's body, or of a secret.
  */
-import type { Attempt, Delivery, Webhook } from './webhook.ts';
+import type { Attempt, Delivery, Webhook } from '../webhook.ts';
 
 /** The fields of WebhookResponse. */
 export function webhookResource(webhook: Webhook) {

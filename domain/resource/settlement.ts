@@ -2,9 +2,9 @@
  * A settlement as partners see it (contract §6): the one place where it becomes snake_case, used by the API's
  * answers and by the events alike.
  */
-import type { EvidenceKind, ExceptionType } from './evidence.ts';
-import { formatMoney, formatRate } from './money.ts';
-import { isTerminal, type Settlement, type SettlementStatus } from './settlement.ts';
+import type { EvidenceKind, ExceptionType } from '../evidence.ts';
+import { formatMoney, formatRate } from '../money.ts';
+import { isTerminal, type Settlement, type SettlementStatus } from '../settlement.ts';
 
 /** One transition as stored; `from` is null for the first. */
 export type SettlementTransition = {

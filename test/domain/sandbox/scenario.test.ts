@@ -1,9 +1,9 @@
 /** The list of scenarios is complete and possible; that it is true is proved end to end. */
 import { describe, expect, test } from 'vitest';
-import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
-import { SANDBOX_EVENTS } from '../../domain/sandbox-event.ts';
-import { SCENARIOS } from '../../domain/scenario.ts';
-import { canMove, SETTLEMENT_STATUSES, TRANSITIONS } from '../../domain/settlement.ts';
+import { EXCEPTION_TYPES } from '../../../domain/evidence.ts';
+import { SANDBOX_EVENTS } from '../../../domain/sandbox/event.ts';
+import { SCENARIOS } from '../../../domain/sandbox/scenario.ts';
+import { canMove, SETTLEMENT_STATUSES, TRANSITIONS } from '../../../domain/settlement.ts';
 
 const missing = (wanted: readonly string[], shown: readonly (string | undefined)[]) =>
   wanted.filter((name) => !shown.includes(name));
