@@ -220,8 +220,8 @@ describe('runs of workflows', () => {
 /** What a process that has all of the service has of OpenTelemetry, but for the interface that the metrics bring: without an endpoint, then with one. */
 const PROGRAM = `
   import { createRequire } from 'node:module';
-  for (const file of ['./api/app.ts', './worker/worker.ts', './worker/dispatcher.ts']) await import(file);
-  const { loadTracing } = await import('./worker/tracing.ts');
+  for (const file of ['./api/app.ts', './worker/worker.ts', './process/dispatcher.ts']) await import(file);
+  const { loadTracing } = await import('./process/tracing.ts');
   const loaded = () => Object.keys(createRequire(import.meta.url).cache).filter((file) => /@opentelemetry.(?!api.)|interceptors-opentelemetry/.test(file));
   const options = { service: 'test', log: console };
   await loadTracing({ otlpEndpoint: undefined }, options);
