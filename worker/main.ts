@@ -75,7 +75,7 @@ const activities = createActivities({
   now: () => new Date(),
   log,
 });
-const worker = await createWorker(config, activities, tracing);
+const worker = await createWorker({ config, activities, tracing });
 const metrics = processRegistry(connection.pool);
 const metricsServer =
   metricsPort === undefined || sdkMetricsPort === undefined

@@ -1,6 +1,7 @@
 /**
- * The Temporal workers of a process: one for settlements and what belongs to them, one for deliveries, whose requests
- * may hang for as long as subscribers please without taking a place from the other. The same call in production and in tests.
+ * The Temporal workers of a process: one for settlements and what belongs to them, one for deliveries. Deliveries have
+ * their own, so that a subscriber that hangs takes no slot from a settlement. Production and tests make them by the
+ * same call.
  */
 import {
   NativeConnection,
@@ -16,59 +17,66 @@ import type { Tracing } from '../process/tracing.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 import { workflowBundle } from './bundle.ts';
 
-/** Activities under way get this long to finish when the process is told to stop. */
+/** When the process is told to stop, running activities get this long to finish. */
 const SHUTDOWN_GRACE_MS = 15_000;
 const SHUTDOWN_FORCE_MS = 25_000;
 const CACHED_WORKFLOWS_MAX = 500;
 const CONCURRENT_ACTIVITIES_MAX = 50;
 const CONCURRENT_LOCAL_ACTIVITIES_MAX = 50;
-/** A request that hangs costs a socket and no more, so there may be many; a subscription has four of them at most. */
+/** A request that hangs costs only a socket, so there may be many. One subscription has at most four. */
 const CONCURRENT_REQUESTS_MAX = 400;
 
-/** What each queue's worker has beside the settings of all. */
-export const WORKER_OPTIONS = {
+/** The settings in which the queues' workers differ. */
+const QUEUES = {
   [TASK_QUEUE]: { maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES_MAX },
   [DELIVERY_TASK_QUEUE]: { maxConcurrentActivityTaskExecutions: CONCURRENT_REQUESTS_MAX },
 } as const satisfies Record<string, Partial<WorkerOptions>>;
 
+export type WorkerDeps = {
+  readonly config: Pick<Config, 'temporal' | 'payloadKeys' | 'workerDeployment'>;
+  readonly activities: Activities;
+  readonly tracing?: Tracing | undefined;
+  /** A connection that the caller keeps and closes. Without it, the worker opens its own as `config.temporal` says. */
+  readonly connection?: NativeConnection;
+  /** The queues to serve; without it, all of them. */
+  readonly queues?: readonly (keyof typeof QUEUES)[];
+  /** The workflows' code; without it, that of this clone. */
+  readonly bundle?: WorkflowBundleOption;
+  /** Errors that fail a workflow at once; by default they fail a workflow task, which Temporal repeats. */
+  readonly workflowFailureErrorTypes?: NonNullable<WorkerOptions['workflowFailureErrorTypes']>;
+};
+
 export type RunningWorker = {
-  /** Ends when every worker has ended; rejects when one ends by itself, after the others were told to stop. */
+  /** Resolves when every worker has ended. Rejects when one fails, after the others were told to stop. */
   run(): Promise<void>;
-  /** Tells those that run to stop. */
+  /** Tells the workers that run to stop. */
   shutdown(): void;
+  /** Closes the connection, unless it is the caller's. */
   close(): Promise<void>;
 };
 
-/** @param bundle the workflows' code; that of this clone unless told */
-export async function createWorker(
-  config: Pick<Config, 'temporal' | 'payloadKeys' | 'workerDeployment'>,
-  activities: Activities,
-  tracing?: Tracing,
-  bundle?: WorkflowBundleOption,
-): Promise<RunningWorker> {
+/** @throws Error when Temporal cannot be reached */
+export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
+  const { config, activities, tracing, workflowFailureErrorTypes } = deps;
   const { connectionOptions, namespace = 'default' } = config.temporal;
-  const connection = await NativeConnection.connect(connectionOptions as NativeConnectionOptions);
+  const connection = deps.connection ?? (await NativeConnection.connect(connectionOptions as NativeConnectionOptions));
   const shared = {
     connection,
     namespace,
-    workflowBundle: bundle ?? (await workflowBundle({ traced: tracing !== undefined })),
+    workflowBundle: deps.bundle ?? (await workflowBundle({ traced: tracing !== undefined })),
     activities,
     dataConverter: dataConverterOf(config),
+    shutdownGraceTime: SHUTDOWN_GRACE_MS,
+    shutdownForceTime: SHUTDOWN_FORCE_MS,
+    maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
+    maxConcurrentLocalActivityExecutions: CONCURRENT_LOCAL_ACTIVITIES_MAX,
     ...versionOf(config),
     ...tracing?.worker,
+    ...(workflowFailureErrorTypes === undefined ? {} : { workflowFailureErrorTypes }),
   } satisfies Partial<WorkerOptions>;
+  const queues = deps.queues ?? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const);
   const workers = await Promise.all(
-    Object.entries(WORKER_OPTIONS).map(([taskQueue, options]) =>
-      Worker.create({
-        ...shared,
-        taskQueue,
-        shutdownGraceTime: SHUTDOWN_GRACE_MS,
-        shutdownForceTime: SHUTDOWN_FORCE_MS,
-        maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
-        maxConcurrentLocalActivityExecutions: CONCURRENT_LOCAL_ACTIVITIES_MAX,
-        ...options,
-      }),
-    ),
+    queues.map((taskQueue) => Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] })),
   );
   const shutdown = (): void => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
@@ -80,14 +88,16 @@ export async function createWorker(
       if (failed) throw failed.reason;
     },
     shutdown,
-    close: () => connection.close(),
+    close: async () => {
+      if (deps.connection === undefined) await connection.close();
+    },
   };
 }
 
 /**
- * What a worker of a deployment says of itself: Temporal then gives it work only once its version is promoted. Runs move
- * to the promoted version at their next step, since they last for weeks and replay under `patched()`; pinned ones would
- * keep every old version running for as long.
+ * The version of a worker that belongs to a deployment. Temporal gives it work only after its version is promoted. Runs
+ * move to the promoted version at their next workflow task: they last for weeks and replay under `patched()`, and
+ * pinned runs would keep every old version running for weeks too.
  */
 const versionOf = ({
   workerDeployment: version,

@@ -17,7 +17,7 @@ import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../suppo
 import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 import { activityDeps } from '../support/stack.ts';
-import { devServer, testWorkflowBundle } from '../support/temporal.ts';
+import { devServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
 const newKey = (id: string): NamedKey => ({ id, key: randomBytes(32) });
 const [OLD, NEW] = [newKey('key-1'), newKey('key-2')];
@@ -40,11 +40,7 @@ afterAll(async () => {
   await temporal.close();
 });
 
-const configOf = (payloadKeys: Config['payloadKeys']) => ({
-  temporal: { connectionOptions: { address: temporal.address }, namespace: temporal.namespace },
-  payloadKeys,
-  workerDeployment: undefined,
-});
+const configOf = (payloadKeys: Config['payloadKeys']) => ({ ...workerConfig(temporal), payloadKeys });
 
 /** Dispatcher and worker, restarted with these keys. */
 async function restart(payloadKeys: Config['payloadKeys']): Promise<TemporalClient> {
@@ -52,7 +48,11 @@ async function restart(payloadKeys: Config['payloadKeys']): Promise<TemporalClie
   const client = connectTemporal(configOf(payloadKeys));
   const dispatcher = startDispatcher({ db: api.connection.db, client: client.client, log: { warn: () => undefined } });
   const activities = createActivities(activityDeps(api, 'http://127.0.0.1:1', dispatcher));
-  const worker = await createWorker(configOf(payloadKeys), activities, undefined, await testWorkflowBundle());
+  const worker = await createWorker({
+    config: configOf(payloadKeys),
+    activities,
+    bundle: await testWorkflowBundle(),
+  });
   const ended = worker.run();
   service = {
     temporal: client,

@@ -16,7 +16,7 @@ import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { sharedResource } from '../support/resource.ts';
 import { activityDeps, startStack, type TestStack } from '../support/stack.ts';
-import { testWorkflowBundle } from '../support/temporal.ts';
+import { testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
 const ACT = ['--operator', 'ana', '--note', 'release of the day'];
 const DEPLOYMENT = 'settlement-worker';
@@ -52,15 +52,12 @@ afterEach(async () => {
 });
 
 async function startBuild(bundle: WorkflowBundleOption, buildId?: string) {
-  const temporal = { connectionOptions: { address }, namespace: stack.namespace };
   const workerDeployment = buildId === undefined ? undefined : { deploymentName: DEPLOYMENT, buildId };
-  const activities = createActivities(activityDeps(stack.api, stack.baseUrl, stack.dispatcher));
-  const worker = await createWorker(
-    { temporal, payloadKeys: undefined, workerDeployment },
-    activities,
-    undefined,
+  const worker = await createWorker({
+    config: { ...workerConfig({ address, namespace: stack.namespace }), workerDeployment },
+    activities: createActivities(activityDeps(stack.api, stack.baseUrl, stack.dispatcher)),
     bundle,
-  );
+  });
   const ended = worker.run();
   let stopped = false;
   const stop = async () => {

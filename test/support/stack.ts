@@ -3,7 +3,6 @@
  * Temporal, real HTTP on a free port. Only the clock of the machine is shared.
  */
 import { Client } from '@temporalio/client';
-import { NativeConnection, Worker } from '@temporalio/worker';
 import { pino } from 'pino';
 import { createCertifier } from '../../activities/certificate.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
@@ -14,9 +13,10 @@ import { buildApp } from '../../api/app.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
+import { createWorker, type RunningWorker } from '../../worker/worker.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import { createTestApi, TEST_SECRETS, type TestApi } from './api.ts';
-import { devServer, testWorkflowBundle } from './temporal.ts';
+import { devServer, testWorkflowBundle, workerConfig } from './temporal.ts';
 
 const quiet = { warn: () => undefined };
 
@@ -58,35 +58,23 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   dispatcher = startDispatcher({ db: api.connection.db, client, log: quiet, traceDispatch: tracing?.traceDispatch });
   const app = await buildApp(api.deps, pino({ level: 'silent' }));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
-  const queues = options.deliveries ? [TASK_QUEUE, DELIVERY_TASK_QUEUE] : [TASK_QUEUE];
-  let worker: { instances: Worker[]; running: Promise<unknown>; connection: NativeConnection } | undefined;
+  const queues = options.deliveries ? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const) : ([TASK_QUEUE] as const);
+  let worker: { instance: RunningWorker; running: Promise<void> } | undefined;
 
   const startWorker = async (): Promise<void> => {
-    const connection = await NativeConnection.connect({ address: temporal.address });
     const deps = { ...activityDeps(api, baseUrl, dispatcher), ...options.activities };
     const activities = createActivities({
       ...deps,
       guardedHttp: tracing?.traceHttp(deps.guardedHttp) ?? deps.guardedHttp,
     });
     const bundle = tracing ? await workflowBundle({ traced: true }) : await testWorkflowBundle();
-    const instances = await Promise.all(
-      queues.map((taskQueue) =>
-        Worker.create({
-          connection,
-          namespace: temporal.namespace,
-          taskQueue,
-          workflowBundle: bundle,
-          activities,
-          ...tracing?.worker,
-        }),
-      ),
-    );
-    worker = { instances, running: Promise.all(instances.map((instance) => instance.run())), connection };
+    const instance = await createWorker({ config: workerConfig(temporal), activities, tracing, queues, bundle });
+    worker = { instance, running: instance.run() };
   };
   const stopWorker = async (): Promise<void> => {
-    for (const instance of worker?.instances ?? []) instance.shutdown();
+    worker?.instance.shutdown();
     await worker?.running;
-    await worker?.connection.close();
+    await worker?.instance.close();
     worker = undefined;
   };
   if (options.worker ?? true) await startWorker();

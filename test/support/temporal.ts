@@ -7,9 +7,11 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
-import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { z } from 'zod';
-import { SEARCH_ATTRIBUTES, TASK_QUEUE } from '../../workflows/contract.ts';
+import type { Activities } from '../../activities/index.ts';
+import { createWorker } from '../../worker/worker.ts';
+import { type DELIVERY_TASK_QUEUE, SEARCH_ATTRIBUTES, TASK_QUEUE } from '../../workflows/contract.ts';
 import { sharedResource } from './resource.ts';
 
 /** INDEXED_VALUE_TYPE_KEYWORD of the server's interface. */
@@ -18,7 +20,7 @@ const KEYWORD = 2;
 const SERVER_ATTEMPTS = 5;
 const RETENTION_MS = 86_400_000;
 
-export type TimeSkipping<Activities extends object> = {
+export type TimeSkipping = {
   /** Never the environment's own client, whose awaited results move the clock on their own, by years if need be. */
   readonly client: Client;
   readonly address: string;
@@ -40,12 +42,12 @@ export type TimeSkipping<Activities extends object> = {
  *
  * @param base the activities a test meets unless it overrides them
  */
-export async function startTimeSkipping<Activities extends object>(
+export async function startTimeSkipping(
   base: Activities,
-  taskQueue = TASK_QUEUE,
-): Promise<TimeSkipping<Activities>> {
+  taskQueue: typeof TASK_QUEUE | typeof DELIVERY_TASK_QUEUE = TASK_QUEUE,
+): Promise<TimeSkipping> {
   installQuietRuntime();
-  const [{ program }, workflowBundle] = await Promise.all([
+  const [{ program }, bundle] = await Promise.all([
     sharedResource('test-server', z.object({ program: z.string() })),
     sharedResource('workflow-bundle', z.object({ codePath: z.string() })),
   ]);
@@ -53,12 +55,12 @@ export async function startTimeSkipping<Activities extends object>(
   const namespace = environment.namespace ?? 'default';
   await registerSearchAttributes(environment.connection, namespace);
   const override: Partial<Activities> = {};
-  const worker = await Worker.create({
+  const worker = await createWorker({
+    config: workerConfig({ address: environment.address, namespace }),
     connection: environment.nativeConnection,
-    namespace,
-    taskQueue,
-    workflowBundle,
     activities: swappable(base, override),
+    queues: [taskQueue],
+    bundle,
     workflowFailureErrorTypes: { '*': ['Error'] },
   });
   const running = worker.run();
@@ -116,7 +118,7 @@ export function testWorkflowBundle(): Promise<{ codePath: string }> {
   return sharedResource('workflow-bundle', z.object({ codePath: z.string() }));
 }
 
-function swappable<Activities extends object>(base: Activities, override: Partial<Activities>): object {
+function swappable(base: Activities, override: Partial<Activities>): Activities {
   const call =
     (name: string) =>
     (...args: unknown[]): unknown => {
@@ -124,8 +126,15 @@ function swappable<Activities extends object>(base: Activities, override: Partia
       if (typeof activity !== 'function') throw new TypeError(`The activity ${name} is not a function.`);
       return Reflect.apply(activity, undefined, args);
     };
-  return Object.fromEntries(Object.keys(base).map((name) => [name, call(name)]));
+  return Object.fromEntries(Object.keys(base).map((name) => [name, call(name)])) as Activities;
 }
+
+/** The configuration of a worker that serves this namespace: nothing encrypted, no deployment. */
+export const workerConfig = ({ address, namespace }: { readonly address: string; readonly namespace: string }) => ({
+  temporal: { connectionOptions: { address }, namespace },
+  payloadKeys: undefined,
+  workerDeployment: undefined,
+});
 
 /** A namespace made a moment ago is not known everywhere in the server yet. */
 async function registerSearchAttributes(connection: Connection, namespace: string): Promise<void> {

@@ -23,7 +23,7 @@ const RIGHT = { outcome: 'paid', operator: 'pat', note: 'The bank confirmed it b
 let api: TestApi;
 let caller: Caller;
 let activities: Activities;
-let time: TimeSkipping<Activities>;
+let time: TimeSkipping;
 let dispatcher: Dispatcher | undefined;
 /** The workflows' clock, for the API as well. */
 let nowMs = Date.now();

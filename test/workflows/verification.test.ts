@@ -1,7 +1,7 @@
 /** A verification and the settlements that wait for it, over their whole lives: real PostgreSQL, and a clock that jumps. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Activities, createActivities } from '../../activities/index.ts';
+import { createActivities } from '../../activities/index.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { settlementWorkflowId, verificationWorkflowId } from '../../workflows/contract.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
@@ -16,7 +16,7 @@ const POLL_MS = 20;
 
 let api: TestApi;
 let caller: Caller;
-let time: TimeSkipping<Activities>;
+let time: TimeSkipping;
 let dispatcher: Dispatcher | undefined;
 /** The workflows' clock, for the API as well. */
 let nowMs = Date.now();

@@ -16,13 +16,11 @@ import { activityDeps } from '../support/stack.ts';
 import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
 import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
 
-type Activities = ReturnType<typeof createActivities>;
-
 /** A timer fires no earlier than it is due, and on a busy machine a little later. */
 const SLACK_MS = 5_000;
 
 let api: TestApi;
-let time: TimeSkipping<Activities>;
+let time: TimeSkipping;
 let caller: Caller;
 let answer: GuardedAnswer;
 
