@@ -30,15 +30,15 @@ async function settle(status: string, given: { name?: string; body?: Record<stri
 
 /** By what the page says; which workflow each query must find, with nothing said about others. */
 const FINDS: Record<string, () => string> = {
-  'Everything about one settlement, its simulated provider included': () => `sandbox-collection:${ids.unpaid}`,
+  'All workflows of one settlement, including its simulated provider': () => `sandbox-collection:${ids.unpaid}`,
   'Settlements that wait for money': () => settlementWorkflowId(ids.unpaid),
-  'Those that wait for the card processor': () => settlementWorkflowId(ids.unpaid),
-  'Those held for a verification': () => settlementWorkflowId(ids.held),
-  'Payouts of unknown outcome': () => settlementWorkflowId(ids.unknown),
-  'Whatever runs for one organization': () => settlementWorkflowId(ids.held),
-  'Settlements of a corridor that failed': () => settlementWorkflowId(ids.declined),
-  'Deliveries under way': () => 'webhook-delivery:',
-  'Workflows that ended by a fault of ours, which should be none': () => settlementWorkflowId('stl_none'),
+  'Settlements that wait for the card processor': () => settlementWorkflowId(ids.unpaid),
+  'Settlements that wait for a verification': () => settlementWorkflowId(ids.held),
+  'Payouts with an unknown outcome': () => settlementWorkflowId(ids.unknown),
+  'All running workflows of one organization': () => settlementWorkflowId(ids.held),
+  'Failed settlements of one corridor': () => settlementWorkflowId(ids.declined),
+  'Webhook deliveries in progress': () => 'webhook-delivery:',
+  'Workflows that failed because of a fault in the service (there should be none)': () => settlementWorkflowId('stl_none'),
 };
 
 beforeAll(async () => {
