@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateApiKey } from '../../api/http/credential.ts';
 import { newId } from '../../db/id.ts';
 import { SCOPES, type Scope, scopeCovers } from '../../domain/scope.ts';
-import { BUILT, nameOf, type OperationRow } from '../contract/operations.ts';
+import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 
@@ -108,7 +108,7 @@ const unauthorized = (code: string) => ({
   challenge: 'ApiKey realm="settlement", header="X-API-Key"',
 });
 
-const partnerOperations = BUILT.filter(({ auth }) => auth === 'api_key').map((row) => [nameOf(row), row] as const);
+const partnerOperations = OPERATIONS.filter(({ auth }) => auth === 'api_key').map((row) => [nameOf(row), row] as const);
 
 describe.each(partnerOperations)('%s', (_name, row) => {
   test('401 credential_missing without a key, whatever else carries one, and nothing is written', async () => {

@@ -12,7 +12,7 @@ import { findOrInsertConsumer, insertSession } from '../../db/queries/consumer.t
 import { GATES } from '../../domain/gate.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import { SCOPES, scopeCovers } from '../../domain/scope.ts';
-import { BUILT, nameOf, type OperationRow } from '../contract/operations.ts';
+import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { insertGateEvidence } from '../support/gate.ts';
@@ -219,11 +219,15 @@ const answerOf = (answer: LightMyRequestResponse) => ({
   code: `${answer.headers['content-type']}`.includes('problem') ? jsonOf(answer).code : undefined,
 });
 
-const refused = BUILT.filter(({ remote }) => /^50\d [a-z_]+$/.test(remote)).map((row) => [nameOf(row), row] as const);
-const theSame = BUILT.filter(({ remote }) => !/^50\d [a-z_]+$/.test(remote)).map((row) => [nameOf(row), row] as const);
+const refused = OPERATIONS.filter(({ remote }) => /^50\d [a-z_]+$/.test(remote)).map(
+  (row) => [nameOf(row), row] as const,
+);
+const theSame = OPERATIONS.filter(({ remote }) => !/^50\d [a-z_]+$/.test(remote)).map(
+  (row) => [nameOf(row), row] as const,
+);
 
 test('every remote answer of the interface is one that is known here', () => {
-  expect(new Set(BUILT.map(({ remote }) => remote))).toEqual(
+  expect(new Set(OPERATIONS.map(({ remote }) => remote))).toEqual(
     new Set([
       'same',
       '503 launch_gates_closed',
@@ -334,7 +338,7 @@ describe.each(REMOTE)('in %s', (runtime) => {
   test('with every gate opened by hand in every corridor, value operations and disputes still answer 503', async () => {
     await insertGateEvidence(world.api.connection.db, environmentName(runtime));
     const onlyTheAdapter = [{ gate: 'rail_admission', reason: 'no_live_adapter' }];
-    for (const row of BUILT.filter(({ remote }) => remote === '503 launch_gates_closed')) {
+    for (const row of OPERATIONS.filter(({ remote }) => remote === '503 launch_gates_closed')) {
       const answer = await withoutTrace(() => call(world, row));
       expect(answerOf(answer)).toEqual({ status: 503, code: 'launch_gates_closed' });
       expect(jsonOf(answer).gates).toEqual(onlyTheAdapter);

@@ -5,7 +5,7 @@ import { count, eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { countTry } from '../../db/queries/otp.ts';
 import { consumerSessions, consumers, organizations, otpChallenges, outbox } from '../../db/schema/index.ts';
-import { BUILT, nameOf, type OperationRow } from '../contract/operations.ts';
+import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
 import {
   type ConsumerCaller,
@@ -336,7 +336,7 @@ describe('POST /consumer/auth/verify-otp', () => {
   });
 });
 
-const sessionOperations = BUILT.filter(({ auth }) => auth === 'session').map((row) => [nameOf(row), row] as const);
+const sessionOperations = OPERATIONS.filter(({ auth }) => auth === 'session').map((row) => [nameOf(row), row] as const);
 
 describe.each(sessionOperations)('the session of %s', (_name, row) => {
   test('401 credential_missing without one, whatever else carries a credential, and nothing is written', async () => {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../db/id.ts';
-import { BUILT, nameOf } from '../contract/operations.ts';
+import { nameOf, OPERATIONS } from '../contract/operations.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { digestTables } from '../support/database.ts';
@@ -35,7 +35,7 @@ function told({ statusCode, headers, body }: SeenAnswer) {
   return { statusCode, headers: same, problem };
 }
 
-const withIdInPath = BUILT.filter(({ path, auth }) => path.includes('{') && auth !== 'none').map(nameOf);
+const withIdInPath = OPERATIONS.filter(({ path, auth }) => path.includes('{') && auth !== 'none').map(nameOf);
 
 describe.each(withIdInPath)('%s', (name) => {
   test("answers for another tenant's id as for an unknown one, headers included, and nothing is written", async () => {

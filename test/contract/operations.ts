@@ -1,4 +1,4 @@
-/** The operations of the interface, as `operations.csv` lists them, and those that are not built yet. */
+/** The operations of the interface, as `operations.csv` lists them. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { SCOPES, type Scope } from '../../domain/scope.ts';
@@ -14,9 +14,6 @@ export type OperationRow = {
   readonly remote: string;
   readonly idempotencyKey: 'required' | 'optional' | '';
 };
-
-/** Entries leave this list when their operation is built; none is ever added. */
-export const NOT_YET: readonly string[] = [];
 
 export const nameOf = ({ method, path: route }: { readonly method: string; readonly path: string }): string =>
   `${method} ${route}`;
@@ -55,6 +52,3 @@ export const OPERATIONS: readonly OperationRow[] = readFileSync(
       idempotencyKey: oneOf(IDEMPOTENCY, idempotencyKey),
     };
   });
-
-/** The operations that can be called. */
-export const BUILT: readonly OperationRow[] = OPERATIONS.filter((operation) => !NOT_YET.includes(nameOf(operation)));

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { STATUS_OF } from '../../api/http/error-handler.ts';
 import type { Operation } from '../../api/plugins/operation-list.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
-import { BUILT, NOT_YET, nameOf, OPERATIONS, type OperationRow } from './operations.ts';
+import { nameOf, OPERATIONS, type OperationRow } from './operations.ts';
 
 /** What the service says about itself (contract §15); reads alone, open to everyone. */
 const SERVICE_ROUTE = /^GET \/(openapi\.json|docs|status|problems\/\{code\}|assets\/\{name\})?$/;
@@ -35,13 +35,8 @@ describe('the list of routes', () => {
     expect([...registered.keys()].filter((name) => !known.has(name) && !SERVICE_ROUTE.test(name))).toEqual([]);
   });
 
-  test('has every operation but those that are not built yet', () => {
-    expect(BUILT.map(nameOf).filter((name) => !registered.has(name))).toEqual([]);
-  });
-
-  test('the list of what is not built yet names no operation that is, or that the interface lacks', () => {
-    const known = new Set(OPERATIONS.map(nameOf));
-    expect(NOT_YET.filter((name) => registered.has(name) || !known.has(name))).toEqual([]);
+  test('has every operation of the interface', () => {
+    expect(OPERATIONS.map(nameOf).filter((name) => !registered.has(name))).toEqual([]);
   });
 
   test('service routes are open and are reads', () => {
@@ -51,7 +46,7 @@ describe('the list of routes', () => {
   });
 });
 
-describe.each(BUILT.map((row) => [nameOf(row), row] as const))('%s', (_name, row) => {
+describe.each(OPERATIONS.map((row) => [nameOf(row), row] as const))('%s', (_name, row) => {
   test('declares the credential and the scope of the interface', () => {
     const { access } = declaredOf(row);
     expect(access.auth).toBe(row.auth);
