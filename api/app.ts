@@ -9,7 +9,7 @@ import { handleAddressError, handleClientError, handleExpectation } from './http
 import { authentication } from './plugins/authentication.ts';
 import { http, requestIdOf } from './plugins/http.ts';
 import { loadShedding } from './plugins/load-shedding.ts';
-import { collectMethods } from './plugins/method-fallback.ts';
+import { registerMethodFallbacks } from './plugins/method-fallback.ts';
 import { metrics } from './plugins/metrics.ts';
 import { OpenApiDocument, openapi } from './plugins/openapi.ts';
 import { operationList } from './plugins/operation-list.ts';
@@ -84,15 +84,11 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   app.server.on('checkExpectation', handleExpectation);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(createSerializerCompiler({ stringify: (value) => JSON.stringify(value) }));
-  app.addHook('onRoute', (route) => {
-    if (!route.config?.access) throw new Error(`${String(route.method)} ${route.url} declares no access`);
-  });
 
-  const registerMethodFallbacks = collectMethods(app);
+  await app.register(operationList);
   await app.register(http, { deps });
   await app.register(metrics, { deps });
   await app.register(tracing, { deps });
-  await app.register(operationList);
   await app.register(openapi);
   await app.register(loadShedding);
   await app.register(authentication, { deps });
@@ -142,6 +138,6 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
     async () => app.swagger(),
   );
 
-  registerMethodFallbacks();
+  registerMethodFallbacks(app);
   return app;
 }

@@ -14,6 +14,7 @@ import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
 import { handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
+import { methodsAt } from './method-fallback.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
@@ -76,7 +77,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   app.setNotFoundHandler((request, reply) => {
     const allow = app.supportedMethods.includes(request.method)
       ? undefined
-      : app.methodsAt(request.url.split('?')[0] ?? '');
+      : methodsAt(app, request.url.split('?')[0] ?? '');
     if (allow === undefined)
       return handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply);
     return handleError(new DomainError('method_not_allowed'), request, reply.header('Allow', allow));

@@ -1,49 +1,44 @@
-/** A known address with a method that it does not offer: 405 with `Allow` (contract §2), where Fastify says 404. */
+/** A known address with a method that it does not offer: 405 with `Allow` (contract §2), where Fastify answers 404. */
 import type { FastifyInstance } from 'fastify';
 import { DomainError } from '../../domain/error.ts';
+import type { Operation } from './operation-list.ts';
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** The methods of an address, as `Allow` lists them; undefined where there is no such address. For methods that the router does not know. */
-    methodsAt(address: string): string | undefined;
+/** Adds a 405 for every method that an address does not offer. Call it after the last route. */
+export function registerMethodFallbacks(app: FastifyInstance): void {
+  for (const [url, methods] of methodsByUrl(app.operations)) {
+    const allow = allowOf(methods);
+    app.route({
+      url,
+      method: app.supportedMethods.filter((method) => !methods.has(method)),
+      schema: { hide: true },
+      config: { access: { auth: 'none', internal: true } },
+      onRequest: async (_request, reply) => {
+        reply.header('Allow', allow);
+        throw new DomainError('method_not_allowed');
+      },
+      handler: async () => undefined,
+    });
   }
 }
 
 /**
- * Watches which methods each address gets.
+ * The methods of an address, as `Allow` lists them. It serves methods that the router does not know, for which no
+ * fallback can be registered.
  *
- * @returns registers the 405s; call it after the last route
+ * @returns undefined for an unknown address
  */
-export function collectMethods(app: FastifyInstance): () => void {
-  const methodsOf = new Map<string, Set<string>>();
-  app.addHook('onRoute', (route) => {
-    if (route.config?.access?.internal) return;
-    const methods = methodsOf.get(route.url) ?? new Set();
-    for (const method of [route.method].flat()) methods.add(method);
-    methodsOf.set(route.url, methods);
-  });
-  app.decorate('methodsAt', (address) => {
-    const found = [...methodsOf].find(([url]) =>
-      new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[A-Za-z_]+/g, '[^/]+')}$`).test(address),
-    );
-    return found && allowOf(found[1]);
-  });
-  return () => {
-    for (const [url, methods] of [...methodsOf]) {
-      const allow = allowOf(methods);
-      app.route({
-        url,
-        method: app.supportedMethods.filter((method) => !methods.has(method)),
-        schema: { hide: true },
-        config: { access: { auth: 'none', internal: true } },
-        onRequest: async (_request, reply) => {
-          reply.header('Allow', allow);
-          throw new DomainError('method_not_allowed');
-        },
-        handler: async () => undefined,
-      });
-    }
-  };
+export function methodsAt({ operations }: FastifyInstance, address: string): string | undefined {
+  const found = [...methodsByUrl(operations)].find(([url]) => patternOf(url).test(address));
+  return found && allowOf(found[1]);
 }
+
+function methodsByUrl(operations: readonly Operation[]): Map<string, Set<string>> {
+  const methodsOf = new Map<string, Set<string>>();
+  for (const { url, method } of operations) methodsOf.set(url, (methodsOf.get(url) ?? new Set()).add(method));
+  return methodsOf;
+}
+
+const patternOf = (url: string): RegExp =>
+  new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[A-Za-z_]+/g, '[^/]+')}$`);
 
 const allowOf = (methods: ReadonlySet<string>): string => [...methods].sort().join(', ');

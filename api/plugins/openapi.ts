@@ -14,6 +14,7 @@ import { STATUS_OF } from '../http/error-handler.ts';
 import { HEADER_NAMES } from '../http/validation.ts';
 import type { AnswerHeader, RouteConfig } from '../route-config.ts';
 import { EXAMPLE_ID, Problem } from '../schemas/common.ts';
+import type { Operation } from './operation-list.ts';
 
 const EXAMPLE_INSTANCE = '/v2/settle';
 
@@ -35,36 +36,7 @@ const TAGS = [
   'Service',
 ] as const;
 
-type Operation = {
-  readonly method: string;
-  readonly path: string;
-  readonly access: RouteConfig;
-  /** Whether it takes anything that validation looks at; a body that came for nothing is read too. */
-  readonly hasInput: boolean;
-  readonly hasBody: boolean;
-};
-
 export const openapi = fp(async (app: FastifyInstance) => {
-  const operations: Operation[] = [];
-  app.addHook('onRoute', (route) => {
-    const access = route.config?.access;
-    if (!access || access.internal || route.schema?.hide) return;
-    const { schema } = route;
-    const hasBody = schema?.body !== undefined;
-    for (const method of [route.method].flat()) {
-      operations.push({
-        method: method.toLowerCase(),
-        path: route.url.replace(/:([A-Za-z_]+)/g, '{$1}'),
-        access,
-        hasBody,
-        hasInput:
-          readsBody(method) ||
-          schema?.params !== undefined ||
-          schema?.querystring !== undefined ||
-          schema?.headers !== undefined,
-      });
-    }
-  });
   // A default around what only its `override` describes is empty before that override.
   await app.register(fastifyZodOpenApiPlugin, {
     documentOpts: { override: tidySchema, allowEmptySchema: { default: true } },
@@ -93,7 +65,10 @@ export const openapi = fp(async (app: FastifyInstance) => {
     },
     transform: fastifyZodOpenApiTransformers.transform,
     transformObject: (options) =>
-      describeSharedAnswers(fastifyZodOpenApiTransformers.transformObject(options) as OpenAPIV3_1.Document, operations),
+      describeSharedAnswers(
+        fastifyZodOpenApiTransformers.transformObject(options) as OpenAPIV3_1.Document,
+        app.operations.filter(({ schema }) => !schema.hide),
+      ),
   });
 });
 
@@ -112,13 +87,13 @@ function describeSharedAnswers(document: OpenAPIV3_1.Document, operations: reado
   const schemas = { ...document.components?.schemas, ...componentSchemas() };
   for (const operation of operations) {
     const item = document.paths?.[operation.path];
-    const described = item?.[operation.method as OpenAPIV3_1.HttpMethods];
+    const described = item?.[operation.method.toLowerCase() as OpenAPIV3_1.HttpMethods];
     if (!described) continue;
     const security = SECURITY[operation.access.auth];
     if (security) described.security = security;
     const responses: Record<string, OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject> = {};
     for (const [status, codes] of sharedProblems(operation)) responses[status] = problemResponse(codes);
-    if (operation.hasInput) responses['422'] = { ...VALIDATION_RESPONSE };
+    if (hasInput(operation)) responses['422'] = { ...VALIDATION_RESPONSE };
     Object.assign(responses, described.responses);
     for (const [status, response] of Object.entries(responses)) {
       if (!('$ref' in response))
@@ -231,18 +206,25 @@ const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
 };
 
 /** Bodies are read, and held against their limits, before it is known whether the operation has any use for one. */
-const readsBody = (method: string): boolean => method.toLowerCase() !== 'get';
+const readsBody = ({ method }: Operation): boolean => method !== 'GET';
+
+/** Whether the operation takes anything that validation looks at. */
+const hasInput = (operation: Operation): boolean => {
+  const { params, querystring, headers } = operation.schema;
+  return readsBody(operation) || [params, querystring, headers].some((part) => part !== undefined);
+};
 
 /** The refusals that follow from an operation's declaration, by status. */
-function sharedProblems({ method, path, access, hasBody }: Operation): [string, ErrorCode[]][] {
+function sharedProblems(operation: Operation): [string, ErrorCode[]][] {
+  const { path, access, schema } = operation;
   const codes: ErrorCode[] = ['rate_limited', 'temporarily_unavailable', 'internal_error'];
   if (access.auth === 'api_key' || access.auth === 'optional_api_key')
     codes.push('credential_missing', 'credential_ambiguous', 'credential_invalid');
   if (access.auth === 'session') codes.push('credential_missing', 'credential_invalid');
   if (access.auth === 'signature') codes.push('signature_invalid');
   if (access.auth === 'api_key' && access.scope !== 'read') codes.push('scope_insufficient');
-  if (readsBody(method)) codes.push('payload_too_large', 'unsupported_media_type', 'request_timeout');
-  if (hasBody && access.auth === 'api_key') codes.push('organization_mismatch');
+  if (readsBody(operation)) codes.push('payload_too_large', 'unsupported_media_type', 'request_timeout');
+  if (schema.body !== undefined && access.auth === 'api_key') codes.push('organization_mismatch');
   if (path.includes('{') && access.auth === 'api_key') codes.push('not_found');
   if (access.remote && access.remote !== 'same') codes.push(access.remote);
   codes.push(...(access.refusals ?? []));

@@ -1,11 +1,16 @@
-/** Every route that the application offers, as declared; what the tests compare with `operations.csv`. */
+/**
+ * Every route of the application, as it was declared. The 405 answers, the OpenAPI document, the reference page and the
+ * tests all read this one list. A route that declares no access is not registered: the application does not start.
+ */
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fp from 'fastify-plugin';
 import type { RouteConfig } from '../route-config.ts';
 
 export type Operation = {
   readonly method: string;
-  /** As in the specification, `/v1/orgs/{org_id}`. */
+  /** As Fastify has it: `/v1/orgs/:org_id`. */
+  readonly url: string;
+  /** As the specification has it: `/v1/orgs/{org_id}`. */
   readonly path: string;
   readonly access: RouteConfig;
   readonly schema: FastifySchema;
@@ -18,13 +23,15 @@ declare module 'fastify' {
   }
 }
 
+/** Register it before the first route. A route without access makes its own registration throw. */
 export const operationList = fp(async (app: FastifyInstance) => {
   const operations: Operation[] = [];
   app.decorate('operations', operations);
   app.addHook('onRoute', ({ method, url, config, schema = {} }) => {
     const access = config?.access;
-    if (!access || access.internal) return;
+    if (!access) throw new Error(`${String(method)} ${url} declares no access`);
+    if (access.internal) return;
     const path = url.replace(/:([A-Za-z_]+)/g, '{$1}');
-    for (const name of [method].flat()) operations.push({ method: name, path, access, schema });
+    for (const name of [method].flat()) operations.push({ method: name, url, path, access, schema });
   });
 });
