@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.ts';
 import { SCOPES } from '../../domain/scope.ts';
-import { EXAMPLE_ID, environment, id, objectId, optional, text, timestamp } from './common.ts';
+import { EXAMPLE_ID, environment, id, nullAsAbsent, objectId, text, timestamp } from './common.ts';
 
 const scope = () =>
   z.enum(SCOPES).meta({ description: '`full` covers all scopes, and every scope covers `read`.', example: 'settle' });
@@ -10,7 +10,7 @@ export const CreateApiKeyRequest = z
   .strictObject({
     name: text(1, API_KEY_NAME_LENGTH_MAX).meta({ example: 'Payout service' }),
     scope: scope(),
-    expires_at: optional(z.iso.datetime({ offset: true })).meta({
+    expires_at: nullAsAbsent(z.iso.datetime({ offset: true })).meta({
       description: 'RFC 3339, in the future. From then on the key is invalid.',
       example: '2027-11-21T08:00:00.000Z',
     }),

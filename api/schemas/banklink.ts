@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PUBLIC_TOKEN_PATTERN } from '../../domain/banklink.ts';
-import { environment, optional, pattern, text, timestamp } from './common.ts';
+import { environment, nullAsAbsent, pattern, text, timestamp } from './common.ts';
 
 const PUBLIC_TOKEN_LENGTH_MAX = 79;
 const USER_REFERENCE_LENGTH_MAX = 128;
@@ -8,10 +8,10 @@ const publicToken = () =>
   pattern(PUBLIC_TOKEN_PATTERN, 1, PUBLIC_TOKEN_LENGTH_MAX).meta({ example: 'public-sandbox-checking' });
 
 /** A body may be left out. */
-export const LinkTokenRequest = optional(
+export const LinkTokenRequest = nullAsAbsent(
   z
     .strictObject({
-      user_reference: optional(text(1, USER_REFERENCE_LENGTH_MAX)).meta({
+      user_reference: nullAsAbsent(text(1, USER_REFERENCE_LENGTH_MAX)).meta({
         description: "The caller's own name for the payer; no personal data.",
         example: 'payer-7',
       }),

@@ -69,8 +69,11 @@ export const phone = () =>
     .refine((value) => isPossiblePhoneNumber(value), { error: 'must be an E.164 phone number' })
     .meta({ example: '+18765550123' });
 
-/** Absent or null: clients whose models have every field send null for what they leave out. */
-export const optional = <Schema extends z.ZodType>(schema: Schema) =>
+/**
+ * A field that may be absent or null; both are read as undefined. Clients whose models have every field send null for
+ * the fields that they leave out. `.optional()` in contrast refuses null.
+ */
+export const nullAsAbsent = <Schema extends z.ZodType>(schema: Schema) =>
   schema.nullish().transform((value) => value ?? undefined);
 
 const METADATA_KEYS_MAX = 20;

@@ -1,6 +1,6 @@
 /** The consumer's own objects (contract §12): the partner's forms, less what a consumer has no use for. */
 import { z } from 'zod';
-import { corridor, EXAMPLE_ID, money, objectId, optional, rail, timestamp } from './common.ts';
+import { corridor, EXAMPLE_ID, money, nullAsAbsent, objectId, rail, timestamp } from './common.ts';
 import { EstimateResponseV2, paymentMethod, priced } from './estimate.ts';
 import { CreateRecipientRequest, EXAMPLE_PERSON, RecipientResponse } from './recipient.ts';
 
@@ -31,7 +31,7 @@ const QuoteForm = z
     corridor: corridor(),
     amount: money(),
     payment_method: paymentMethod(),
-    payout_rail: optional(rail()),
+    payout_rail: nullAsAbsent(rail()),
   })
   .meta({ id: 'QuoteBody' });
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { INPUT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
 import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/pricing.ts';
-import { corridor, currency, environment, id, money, optional, rail, timestamp } from './common.ts';
+import { corridor, currency, environment, id, money, nullAsAbsent, rail, timestamp } from './common.ts';
 
 export const paymentMethod = () => z.enum(INPUT_METHODS).meta({ example: 'card' });
 
@@ -23,7 +23,7 @@ const EstimateForm = z
     corridor: corridor(),
     amount: money(),
     payment_method: paymentMethod(),
-    payout_rail: optional(rail()),
+    payout_rail: nullAsAbsent(rail()),
   })
   .meta({ id: 'EstimateRequestV2' });
 
@@ -32,7 +32,7 @@ export const EstimateRequestV2 = EstimateForm.transform(({ payment_method, payou
 );
 
 const OfframpEstimateForm = z
-  .strictObject({ corridor: corridor(), amount: money(), payout_rail: optional(rail()) })
+  .strictObject({ corridor: corridor(), amount: money(), payout_rail: nullAsAbsent(rail()) })
   .meta({ id: 'OfframpEstimateRequest' });
 
 /** The off-ramp is funded internally: no input, no input fee. */

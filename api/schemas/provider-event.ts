@@ -1,6 +1,6 @@
 /** Bodies of inbound provider events (contract §9). Providers add fields at will, so these objects are open. */
 import { z } from 'zod';
-import { EXAMPLE_SETTLEMENT_ID, objectId, optional, text } from './common.ts';
+import { EXAMPLE_SETTLEMENT_ID, nullAsAbsent, objectId, text } from './common.ts';
 
 const EVENT_ID_LENGTH_MAX = 255;
 const EVENT_NAME_LENGTH_MAX = 100;
@@ -53,11 +53,11 @@ export const BankledgerEvent = z
       object: text(1, EVENT_NAME_LENGTH_MAX),
       live_mode: z.boolean(),
       status: z.string().nullish(),
-      amount_reconciled: optional(minorUnits()),
-      currency: optional(z.string().regex(/^[A-Za-z]{3}$/)),
-      type: optional(z.string()),
-      return_code: optional(z.string()),
-      metadata: optional(z.looseObject({ settlement_id: optional(text(1, SETTLEMENT_ID_LENGTH_MAX)) })),
+      amount_reconciled: nullAsAbsent(minorUnits()),
+      currency: nullAsAbsent(z.string().regex(/^[A-Za-z]{3}$/)),
+      type: nullAsAbsent(z.string()),
+      return_code: nullAsAbsent(z.string()),
+      metadata: nullAsAbsent(z.looseObject({ settlement_id: nullAsAbsent(text(1, SETTLEMENT_ID_LENGTH_MAX)) })),
     }),
   })
   .meta({

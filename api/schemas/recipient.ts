@@ -12,8 +12,8 @@ import {
   email,
   id,
   metadata,
+  nullAsAbsent,
   objectId,
-  optional,
   pattern,
   phone,
   text,
@@ -41,13 +41,13 @@ export const BankDetailsRequest = z
       description: 'Encrypted at rest; answers show its last four characters.',
       example: '404123456',
     }),
-    account_type: optional(z.enum(ACCOUNT_TYPES)).meta({ example: 'savings' }),
-    branch_code: optional(text(2, 11)).meta({ example: '00404' }),
-    routing_number: optional(pattern(/^[A-Za-z0-9-]+$/, 2, 34)).meta({
+    account_type: nullAsAbsent(z.enum(ACCOUNT_TYPES)).meta({ example: 'savings' }),
+    branch_code: nullAsAbsent(text(2, 11)).meta({ example: '00404' }),
+    routing_number: nullAsAbsent(pattern(/^[A-Za-z0-9-]+$/, 2, 34)).meta({
       description: "Where the recipient's country is US: an ABA routing number.",
       example: '021000021',
     }),
-    swift_bic: optional(bic()),
+    swift_bic: nullAsAbsent(bic()),
     currency: currency(),
   })
   .meta({ id: 'BankDetailsRequest' });
@@ -73,16 +73,16 @@ const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.
 
 export const CreateRecipientRequest = z
   .strictObject({
-    org_id: optional(id()).meta({ description: "Redundant: the key's organization, or nothing." }),
+    org_id: nullAsAbsent(id()).meta({ description: "Redundant: the key's organization, or nothing." }),
     kind: z.enum(RECIPIENT_KINDS).meta({ example: 'contractor' }),
     entity_type: z.enum(ENTITY_TYPES).meta({ example: 'individual' }),
     name: name(),
     country: country(),
-    email: optional(email()),
-    phone: optional(phone()),
-    bank_details: optional(BankDetailsRequest),
-    mobile_details: optional(MobileDetails),
-    metadata: optional(metadata()),
+    email: nullAsAbsent(email()),
+    phone: nullAsAbsent(phone()),
+    bank_details: nullAsAbsent(BankDetailsRequest),
+    mobile_details: nullAsAbsent(MobileDetails),
+    metadata: nullAsAbsent(metadata()),
   })
   .meta({
     id: 'CreateRecipientRequest',

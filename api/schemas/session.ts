@@ -1,7 +1,7 @@
 /** The consumer's sign-in (contract §12). */
 import { z } from 'zod';
 import { contactOf, OTP_LIMITS } from '../../domain/otp.ts';
-import { email, id, objectId, optional, pattern, phone, timestamp } from './common.ts';
+import { email, id, nullAsAbsent, objectId, pattern, phone, timestamp } from './common.ts';
 
 /** Specification, Limits. */
 export const AUTHORIZATION_LENGTH_MAX = 256;
@@ -15,7 +15,7 @@ export const SessionHeader = z.object({
 });
 
 export const RequestOTPBody = z
-  .strictObject({ email: optional(email()), phone: optional(phone()) })
+  .strictObject({ email: nullAsAbsent(email()), phone: nullAsAbsent(phone()) })
   .superRefine((body, context) => {
     if ((body.email === undefined) === (body.phone === undefined))
       context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });

@@ -7,8 +7,8 @@ import {
   EXAMPLE_SETTLEMENT_ID,
   environment,
   money,
+  nullAsAbsent,
   objectId,
-  optional,
   pattern,
   timestamp,
 } from './common.ts';
@@ -20,7 +20,7 @@ const ADVANCE_MS_MAX = ADVANCE_DAYS_MAX * 24 * 60 * 60_000;
 export const SandboxEventRequest = z
   .strictObject({
     event: z.enum(SANDBOX_EVENTS).meta({ example: 'collection_succeeded' }),
-    amount: optional(money()).meta({
+    amount: nullAsAbsent(money()).meta({
       description:
         "With collection_succeeded and collection_partial, in the settlement's source currency; by default what is missing, or half of it.",
     }),
@@ -54,7 +54,9 @@ const duration = () =>
     });
 
 /** A body may be left out. */
-export const AdvanceRequest = optional(z.strictObject({ by: optional(duration()) }).meta({ id: 'AdvanceRequest' }));
+export const AdvanceRequest = nullAsAbsent(
+  z.strictObject({ by: nullAsAbsent(duration()) }).meta({ id: 'AdvanceRequest' }),
+);
 
 export const AdvanceResponse = z
   .object({

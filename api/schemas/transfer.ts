@@ -1,6 +1,6 @@
 /** Transfers of consumers (contract §12). */
 import { z } from 'zod';
-import { corridor, EXAMPLE_ID, id, money, objectId, optional, rail, text } from './common.ts';
+import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, rail, text } from './common.ts';
 import { paymentMethod } from './estimate.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
 import { SessionHeader } from './session.ts';
@@ -14,20 +14,22 @@ const NEEDED_FIELDS = ['corridor', 'amount', 'payment_method'] as const;
 
 export const TransferBody = z
   .strictObject({
-    quote_id: optional(id()).meta({
+    quote_id: nullAsAbsent(id()).meta({
       description: 'Copies the inputs of a quote, also of one whose figures are out of date.',
     }),
-    corridor: optional(corridor()),
-    amount: optional(money()),
-    payment_method: optional(paymentMethod()),
-    payout_rail: optional(rail()),
+    corridor: nullAsAbsent(corridor()),
+    amount: nullAsAbsent(money()),
+    payment_method: nullAsAbsent(paymentMethod()),
+    payout_rail: nullAsAbsent(rail()),
     recipient_id: id(),
-    card_token: optional(paymentToken()).meta({
+    card_token: nullAsAbsent(paymentToken()).meta({
       example: 'tok_visa',
       description: 'Exactly when the payment method is card.',
     }),
-    banklink_account_token: optional(paymentToken()).meta({ description: 'Exactly when the payment method is ach.' }),
-    reference: optional(text(1, REFERENCE_LENGTH_MAX)).meta({ example: 'For school' }),
+    banklink_account_token: nullAsAbsent(paymentToken()).meta({
+      description: 'Exactly when the payment method is ach.',
+    }),
+    reference: nullAsAbsent(text(1, REFERENCE_LENGTH_MAX)).meta({ example: 'For school' }),
   })
   .superRefine((body, context) => {
     if (body.quote_id !== undefined) {

@@ -7,7 +7,7 @@ import {
   VERIFICATION_STATUSES,
   VERIFICATION_TYPES,
 } from '../../domain/verification.ts';
-import { country, EXAMPLE_ID, email, id, objectId, optional, phone, text, timestamp } from './common.ts';
+import { country, EXAMPLE_ID, email, id, nullAsAbsent, objectId, phone, text, timestamp } from './common.ts';
 
 const NAME_LENGTH_MAX = 140;
 const REASON_LENGTH_MAX = 500;
@@ -18,22 +18,22 @@ const subject = { recipient_id: id(), org_id: id() };
 export const StartVerificationRequest = z
   .strictObject({
     ...subject,
-    verification_type: optional(z.enum(VERIFICATION_TYPES)).meta({
+    verification_type: nullAsAbsent(z.enum(VERIFICATION_TYPES)).meta({
       description: "By default the recipient's own: `kyc` for an individual, `kyb` for a business.",
     }),
-    document_type: optional(z.enum(DOCUMENT_TYPES)),
-    document_country: optional(country()),
+    document_type: nullAsAbsent(z.enum(DOCUMENT_TYPES)),
+    document_country: nullAsAbsent(country()),
   })
   .meta({ id: 'StartVerificationRequest' });
 
 export const CompleteVerificationRequest = z
   .strictObject({
     status: z.enum(VERIFICATION_DECISIONS).meta({ example: 'verified' }),
-    verified_name: optional(text(1, NAME_LENGTH_MAX)).meta({
+    verified_name: nullAsAbsent(text(1, NAME_LENGTH_MAX)).meta({
       description: 'Only with `verified`.',
       example: 'Marcia Campbell',
     }),
-    rejection_reason: optional(text(1, REASON_LENGTH_MAX)).meta({
+    rejection_reason: nullAsAbsent(text(1, REASON_LENGTH_MAX)).meta({
       description: 'Exactly with `rejected`.',
       example: 'The document has expired.',
     }),
@@ -55,13 +55,13 @@ const COMPATIBILITY = 'Kept for compatibility and never used: contact data is th
 export const CreateIdverifyApplicantRequest = z
   .strictObject({
     ...subject,
-    level_name: optional(text(1, LEVEL_LENGTH_MAX)).meta({
+    level_name: nullAsAbsent(text(1, LEVEL_LENGTH_MAX)).meta({
       description: "The provider's name for what it is to check.",
       example: 'basic-kyc-level',
     }),
-    email: optional(email()).meta({ description: COMPATIBILITY }),
-    phone: optional(phone()).meta({ description: COMPATIBILITY }),
-    country: optional(country()).meta({ description: COMPATIBILITY }),
+    email: nullAsAbsent(email()).meta({ description: COMPATIBILITY }),
+    phone: nullAsAbsent(phone()).meta({ description: COMPATIBILITY }),
+    country: nullAsAbsent(country()).meta({ description: COMPATIBILITY }),
   })
   .meta({ id: 'CreateIdverifyApplicantRequest' });
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
 import { ADDRESS_PATTERN, hasRightChecksum, isZeroAddress } from '../wallet-address.ts';
-import { id, objectId, optional, pattern, text, timestamp } from './common.ts';
+import { id, nullAsAbsent, objectId, pattern, text, timestamp } from './common.ts';
 
 const ADDRESS_LENGTH = 42;
 const EXAMPLE = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
@@ -14,7 +14,7 @@ const address = () =>
 
 const Signer = z.strictObject({
   address: address(),
-  label: optional(text(1, WALLET_LIMITS.labelLengthMax)).meta({ example: 'Treasury' }),
+  label: nullAsAbsent(text(1, WALLET_LIMITS.labelLengthMax)).meta({ example: 'Treasury' }),
 });
 
 export const CreateWalletRequest = z
@@ -30,7 +30,7 @@ export const CreateWalletRequest = z
       .min(1)
       .max(WALLET_LIMITS.signersMax)
       .meta({ description: 'How many signers have to agree; at most all of them.', example: 1 }),
-    network: optional(z.enum(WALLET_NETWORKS)).meta({ description: '`ethereum` when not given.' }),
+    network: nullAsAbsent(z.enum(WALLET_NETWORKS)).meta({ description: '`ethereum` when not given.' }),
   })
   .superRefine(({ signers, threshold }, context) => {
     const places = new Map<string, number>();
