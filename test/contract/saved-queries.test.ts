@@ -38,7 +38,8 @@ const FINDS: Record<string, () => string> = {
   'All running workflows of one organization': () => settlementWorkflowId(ids.held),
   'Failed settlements of one corridor': () => settlementWorkflowId(ids.declined),
   'Webhook deliveries in progress': () => 'webhook-delivery:',
-  'Workflows that failed because of a fault in the service (there should be none)': () => settlementWorkflowId('stl_none'),
+  'Workflows that failed because of a fault in the service (there should be none)': () =>
+    settlementWorkflowId('stl_none'),
 };
 
 beforeAll(async () => {
