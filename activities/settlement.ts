@@ -40,7 +40,6 @@ export type SettlementState = {
   readonly status: SettlementStatus;
   readonly waitMs: number | null;
   readonly paymentMethod: Settlement['paymentMethod'];
-  readonly certificateId: string | null;
   readonly failureCode: string | null;
 };
 
@@ -111,7 +110,6 @@ const stateOf = (settlement: Settlement, at: Date): SettlementState => ({
   status: settlement.status,
   waitMs: settlement.expiresAt === null ? null : Math.max(0, settlement.expiresAt.getTime() - at.getTime()),
   paymentMethod: settlement.paymentMethod,
-  certificateId: settlement.certificateId,
   failureCode: settlement.failure?.code ?? null,
 });
 
