@@ -1,9 +1,10 @@
 /**
- * Issues evidence certificates (contract §7). The bytes are canonical and named by their digest; the signature
- * stands beside them, so that they are the same whichever key signs.
+ * Issues evidence certificates (contract §7). A certificate is canonical JSON, and its id is taken from the digest of
+ * these bytes. The signature is stored beside them, so that the bytes do not depend on the key that signs.
  */
-import { createHash, createPrivateKey, sign } from 'node:crypto';
+import { createHash, createPrivateKey } from 'node:crypto';
 import canonicalize from 'canonicalize';
+import { FlattenedSign } from 'jose';
 import type { Tx } from '../db/client.ts';
 import { insertCertificate, listCertificateFacts } from '../db/queries/certificate.ts';
 import { recordFirstEvent } from '../db/queries/event.ts';
@@ -15,7 +16,7 @@ import {
 } from '../domain/certificate.ts';
 import type { Settlement } from '../domain/settlement.ts';
 
-/** An Ed25519 seed of 32 bytes and the name its public half has in the JWKS. */
+/** An Ed25519 seed of 32 bytes, and the id of its public key in the JWKS. */
 export type SigningKey = { readonly id: string; readonly key: Buffer };
 
 type SealedCertificate = {
@@ -23,43 +24,41 @@ type SealedCertificate = {
   /** RFC 8785 canonical JSON, UTF-8. */
   readonly content: Buffer;
   readonly sha256: Buffer;
-  /** Detached JWS over `content` as it is (RFC 7797): `<header>..<signature>`. */
+  /** Detached JWS over the unencoded `content` (RFC 7797): `<header>..<signature>`. */
   readonly signature: string;
 };
 
 export type Certifier = {
   /** The same facts always give the same certificate. */
-  certify(facts: CertificateFacts): SealedCertificate;
+  certify(facts: CertificateFacts): Promise<SealedCertificate>;
 };
 
-/** The fixed head of a PKCS#8 Ed25519 key (RFC 8410); the seed follows. */
+/** The fixed first bytes of a PKCS#8 Ed25519 key (RFC 8410); the seed follows. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** @param keys the first one signs; the others only verify, elsewhere */
+/** @param keys the first one signs; the others only verify what they signed before, in the API */
 export function createCertifier([active]: readonly [SigningKey, ...SigningKey[]]): Certifier {
   const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, active.key]), format: 'der', type: 'pkcs8' });
-  const header = Buffer.from(JSON.stringify({ alg: 'EdDSA', kid: active.id, b64: false, crit: ['b64'] })).toString(
-    'base64url',
-  );
   return {
-    certify(facts) {
+    async certify(facts) {
       const content = Buffer.from(canonicalize(certificateContent(facts)) ?? '');
       const sha256 = createHash('sha256').update(content).digest();
-      const signature = sign(null, Buffer.concat([Buffer.from(`${header}.`), content]), privateKey).toString(
-        'base64url',
-      );
+      const { protected: header, signature } = await new FlattenedSign(content)
+        .setProtectedHeader({ alg: 'EdDSA', kid: active.id, b64: false, crit: ['b64'] })
+        .sign(privateKey);
       return { certId: certificateId(sha256.toString('hex')), content, sha256, signature: `${header}..${signature}` };
     },
   };
 }
 
 /**
- * Issues the certificate of a settlement that has just moved to `settled` in this transaction, under its lock:
- * stores it and tells of it. Once issued, it only answers; the caller names it in the settlement.
+ * Issues the certificate of a settlement that this transaction has just moved to `settled`, under the settlement's
+ * lock: stores the certificate and records its event. If the settlement has a certificate already, nothing is written.
+ * The caller writes the certificate's id into the settlement.
  *
- * @param settlement as it stands once settled
- * @param issuance `at` on the settlement's own clock
- * @returns the id of the settlement's one certificate
+ * @param settlement as it is after the move to `settled`
+ * @param issuance `at` by the settlement's own clock
+ * @returns the id of the settlement's only certificate
  */
 export async function issueCertificate(
   tx: Tx,
@@ -68,7 +67,7 @@ export async function issueCertificate(
   issuance: { readonly at: Date; readonly requestId: string },
 ): Promise<string> {
   const { orgId, settlementId, environment } = settlement;
-  const sealed = certifier.certify({ settlement, ...(await listCertificateFacts(tx, settlementId)) });
+  const sealed = await certifier.certify({ settlement, ...(await listCertificateFacts(tx, settlementId)) });
   const { certificate, inserted } = await insertCertificate(tx, {
     ...sealed,
     orgId,

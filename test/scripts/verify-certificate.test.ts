@@ -14,7 +14,7 @@ const KEY = { id: 'test-1', key: randomBytes(32) };
 const NEW_KEY = { id: 'test-2', key: randomBytes(32) };
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
-const sealed = createCertifier([KEY]).certify(certificateFacts());
+const sealed = await createCertifier([KEY]).certify(certificateFacts());
 const { jwks } = certificateKeys([KEY]);
 const genuine: Download = { bytes: sealed.content, certId: sealed.certId, signature: sealed.signature, jwks };
 
@@ -66,7 +66,7 @@ describe('a certificate is refused', () => {
 
   test("under another certificate's name, or with its signature", async () => {
     const { settlement, ...rest } = certificateFacts();
-    const other = createCertifier([KEY]).certify({
+    const other = await createCertifier([KEY]).certify({
       ...rest,
       settlement: { ...settlement, settlementId: 'stl_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' },
     });
