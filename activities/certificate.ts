@@ -8,12 +8,8 @@ import { FlattenedSign } from 'jose';
 import type { Tx } from '../db/client.ts';
 import { insertCertificate, listCertificateFacts } from '../db/queries/certificate.ts';
 import { recordFirstEvent } from '../db/queries/event.ts';
-import {
-  type CertificateFacts,
-  certificateContent,
-  certificateId,
-  certificateResource,
-} from '../domain/certificate.ts';
+import { type CertificateFacts, certificateContent, certificateId } from '../domain/certificate.ts';
+import { certificateResource } from '../domain/resource/certificate.ts';
 import type { Settlement } from '../domain/settlement.ts';
 
 /** An Ed25519 seed of 32 bytes, and the id of its public key in the JWKS. */

@@ -2,11 +2,10 @@
  * What a certificate says (contract §7): only facts frozen when the settlement settled, so that the same
  * settlement always gives the same bytes. Numbers are strings, since canonical JSON has floating-point ones only.
  */
+import type { EvidenceFact } from './evidence.ts';
 import { type Currency, formatMoney, formatRate } from './money.ts';
 import type { Posting } from './posting.ts';
-import type { EvidenceFact, SettlementTransition } from './resource/settlement.ts';
-import type { EnvironmentName } from './runtime.ts';
-import type { Settlement } from './settlement.ts';
+import type { Settlement, SettlementTransition } from './settlement.ts';
 
 export const CERTIFICATE_SCHEMA_VERSION = '1';
 export const CERTIFICATE_ID_PATTERN = /^CERT-[0-9A-F]{32}$/;
@@ -113,22 +112,3 @@ const isSame = (posting: CertificatePosting, other: CertificatePosting | undefin
   posting.account === other.account &&
   posting.amount === other.amount &&
   posting.currency === other.currency;
-
-/** What `certificate.issued` tells: which certificate, of what, and the digest to check its bytes by. */
-export const certificateResource = (certificate: {
-  readonly certId: string;
-  readonly orgId: string;
-  readonly settlementId: string;
-  readonly sha256Hex: string;
-  readonly environment: EnvironmentName;
-  readonly issuedAt: Date;
-}) => ({
-  cert_id: certificate.certId,
-  org_id: certificate.orgId,
-  settlement_id: certificate.settlementId,
-  sha256: certificate.sha256Hex,
-  environment: certificate.environment,
-  simulation: true as const,
-  anchor: UNANCHORED,
-  issued_at: certificate.issuedAt.toISOString(),
-});

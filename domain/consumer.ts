@@ -51,12 +51,3 @@ export const consumerOrganization = ({ consumerId, environment, createdAt }: Con
   environment,
   createdAt,
 });
-
-/** The fields of MeResponse. */
-export const consumerResource = (consumer: Consumer, session: Pick<ConsumerSession, 'expiresAt'>) => ({
-  consumer_id: consumer.consumerId,
-  email: consumer.email,
-  phone: consumer.phone,
-  created_at: consumer.createdAt.toISOString(),
-  session_expires_at: session.expiresAt.toISOString(),
-});

@@ -30,6 +30,15 @@ export type Evidence = {
   readonly failure: Failure | null;
 };
 
+/** A line of the evidence list in a certificate. */
+export type EvidenceFact = { readonly evidenceId: string; readonly kind: EvidenceKind; readonly sha256: string };
+
+export type SettlementException = {
+  readonly type: ExceptionType;
+  readonly at: Date;
+  readonly evidenceId: string | null;
+};
+
 /**
  * What a new piece of evidence is to a settlement in its present state: `pending` evidence waits to be folded
  * by the workflow; a surplus is money to give back; the rest is recorded and changes nothing.

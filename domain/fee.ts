@@ -1,5 +1,5 @@
 /** The fee schedule (contract §5): in the source currency, each fee rounded half up to the minor unit. */
-import { type Currency, divideHalfUp, formatMoney } from './money.ts';
+import { divideHalfUp } from './money.ts';
 import type { PaymentMethod } from './payment-method.ts';
 
 /** Basis points of the amount plus a fixed part, bounded below and above. Amounts in minor units. */
@@ -32,10 +32,6 @@ export type Fees = {
   readonly totalFeesMinor: bigint;
 };
 
-/** Basis points as a percentage with two decimals, `290n` as `"2.90"`. */
-const formatPercent = (basisPoints: bigint): string =>
-  `${basisPoints / 100n}.${(basisPoints % 100n).toString().padStart(2, '0')}`;
-
 /** What `amountMinor` costs by this method, in the same currency. */
 export function feesOf(amountMinor: bigint, method: PaymentMethod): Fees {
   const inputFeeMinor = applyRule(INPUT_FEE_RULES[method], amountMinor);
@@ -48,21 +44,3 @@ function applyRule(fee: FeeRule, amountMinor: bigint): bigint {
   const floored = raw < fee.minimumMinor ? fee.minimumMinor : raw;
   return fee.maximumMinor !== undefined && floored > fee.maximumMinor ? fee.maximumMinor : floored;
 }
-
-/** A rule as partners see it; null where there is no such bound. */
-const feeRuleResource = (fee: FeeRule, currency: Currency) => ({
-  percent: formatPercent(fee.basisPoints),
-  fixed: formatMoney(fee.fixedMinor, currency),
-  minimum: fee.minimumMinor === 0n ? null : formatMoney(fee.minimumMinor, currency),
-  maximum: fee.maximumMinor === undefined ? null : formatMoney(fee.maximumMinor, currency),
-});
-
-/** The rules that these methods' settlements pay in this source currency, as partners see them. */
-export const feeScheduleResource = (methods: readonly PaymentMethod[], currency: Currency) => [
-  ...methods.map((method) => ({
-    type: 'input_fee' as const,
-    payment_method: method,
-    ...feeRuleResource(INPUT_FEE_RULES[method], currency),
-  })),
-  { type: 'platform_fee' as const, payment_method: null, ...feeRuleResource(PLATFORM_FEE_RULE, currency) },
-];

@@ -135,16 +135,3 @@ function newestOf(
 
 const soonestToExpire = (verdicts: readonly GateVerdict[]): GateVerdict | undefined =>
   verdicts.toSorted((a, b) => (a.evidence?.expiresAt.getTime() ?? 0) - (b.evidence?.expiresAt.getTime() ?? 0))[0];
-
-/** As `/v2/launch-gates` shows them. Neither who approved nor where the evidence lies is told, only its digest. */
-export const gatesResource = (environment: EnvironmentName, verdicts: readonly GateVerdict[]) => ({
-  environment,
-  open: verdicts.every(({ reason }) => reason === null),
-  gates: verdicts.map(({ gate, reason, evidence }) => ({
-    gate,
-    open: reason === null,
-    reason,
-    evidence: evidence === undefined ? null : `sha256:${evidence.sha256}`,
-    expires_at: evidence?.expiresAt.toISOString() ?? null,
-  })),
-});

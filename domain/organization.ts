@@ -11,16 +11,3 @@ export type Organization = {
   readonly environment: EnvironmentName;
   readonly createdAt: Date;
 };
-
-/** The organization object of the API. */
-export function organizationResource(organization: Organization) {
-  return {
-    org_id: organization.orgId,
-    name: organization.name,
-    country: organization.country,
-    contact_email: organization.contactEmail,
-    status: 'active' as const,
-    environment: organization.environment,
-    created_at: organization.createdAt.toISOString(),
-  };
-}

@@ -3,7 +3,7 @@
  * whether value may move (`admissionState`): neither attests readiness.
  */
 import type { CapabilityState } from './capability.ts';
-import { type Currency, formatMoney } from './money.ts';
+import type { Currency } from './money.ts';
 
 /** Methods a partner may name. */
 export const INPUT_METHODS = ['ach', 'card', 'wire'] as const;
@@ -46,12 +46,6 @@ export const METHOD_RULES: Record<PaymentMethod, MethodRule> = {
     fundingWindowMs: 30 * MINUTE_MS,
   },
 };
-
-/** An amount's bounds by this method, as partners see them. */
-export const limitsResource = (method: PaymentMethod, currency: Currency) => ({
-  minimum: formatMoney(METHOD_RULES[method].minimumMinor, currency),
-  maximum: formatMoney(METHOD_RULES[method].maximumMinor, currency),
-});
 
 /** The methods that take this source currency. */
 export const methodsFor = (sourceCurrency: Currency): PaymentMethod[] =>

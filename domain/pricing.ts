@@ -2,10 +2,10 @@
  * Pricing (contract §5): the same arithmetic prices an estimate, which is never executable, and a settlement,
  * whose rate and fees are those of acceptance.
  */
-import { CORRIDORS, type CorridorId, DELIVERY_MINUTES, type Rail } from './corridor.ts';
+import { CORRIDORS, type CorridorId, type Rail } from './corridor.ts';
 import { bodyFault, type ValidationFault } from './error.ts';
 import { feesOf } from './fee.ts';
-import { type Currency, convertDown, formatMoney, formatRate, parseMoney } from './money.ts';
+import { type Currency, convertDown, formatMoney, parseMoney } from './money.ts';
 import { METHOD_RULES, type PaymentMethod } from './payment-method.ts';
 
 /** How long an estimate's rate may be shown (specification, Limits). */
@@ -90,43 +90,5 @@ export function price<Method extends PaymentMethod>(
       rateMillionths: corridor.rateMillionths,
       ...fees,
     },
-  };
-}
-
-/** An estimate's fields as partners see them (contract §5); `at` is the moment of the answer. Nothing accepts an estimate. */
-export function estimateResource(pricing: Pricing, at: Date) {
-  const source = (amountMinor: bigint) => formatMoney(amountMinor, pricing.sourceCurrency);
-  const minutes = DELIVERY_MINUTES[pricing.payoutRail];
-  return {
-    corridor: pricing.corridor,
-    amount: source(pricing.amountMinor),
-    source_currency: pricing.sourceCurrency,
-    destination_amount: formatMoney(pricing.destinationAmountMinor, pricing.destinationCurrency),
-    destination_currency: pricing.destinationCurrency,
-    payout_rail: pricing.payoutRail,
-    input_fee: source(pricing.inputFeeMinor),
-    platform_fee: source(pricing.platformFeeMinor),
-    total_fees: source(pricing.totalFeesMinor),
-    fx_rate: formatRate(pricing.rateMillionths),
-    rate_source: 'static_fixture' as const,
-    rate_lock_seconds: RATE_LOCK_SECONDS,
-    rate_locked_until: new Date(at.getTime() + RATE_LOCK_SECONDS * 1_000).toISOString(),
-    delivery_estimate: { min_minutes: minutes.min, max_minutes: minutes.max },
-    executable: false as const,
-    display_only: true as const,
-  };
-}
-
-/** The fee lines alone, as partners see them. */
-export function feeResource(pricing: Pricing) {
-  const currency = pricing.sourceCurrency;
-  const line = (type: 'input_fee' | 'platform_fee', amountMinor: bigint) => ({
-    type,
-    amount: formatMoney(amountMinor, currency),
-    currency,
-  });
-  return {
-    fees: [line('input_fee', pricing.inputFeeMinor), line('platform_fee', pricing.platformFeeMinor)],
-    total_fees: formatMoney(pricing.totalFeesMinor, currency),
   };
 }

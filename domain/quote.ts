@@ -2,11 +2,9 @@
  * A consumer's quote (contract §12): the inputs of an estimate under an id. A transfer that names it copies these
  * inputs and nothing else: its rate and its fees are those of its acceptance, so that a quote is never executed.
  */
-
 import { formatMoney } from './money.ts';
 import type { InputMethod } from './payment-method.ts';
-import { estimateResource, type Pricing, type PricingInput, RATE_LOCK_SECONDS } from './pricing.ts';
-import type { EnvironmentName } from './runtime.ts';
+import { type Pricing, type PricingInput, RATE_LOCK_SECONDS } from './pricing.ts';
 
 /** Amount in minor units of the corridor's source currency. */
 export type Quote = Pick<
@@ -38,13 +36,4 @@ export const quoteInputs = (quote: Quote): PricingInput<InputMethod> => ({
   amount: formatMoney(quote.amountMinor, quote.sourceCurrency),
   paymentMethod: quote.paymentMethod,
   payoutRail: quote.payoutRail,
-});
-
-/** The fields of QuoteResponse. */
-export const quoteResource = (quote: Quote, pricing: Pricing<InputMethod>, environment: EnvironmentName) => ({
-  quote_id: quote.quoteId,
-  payment_method: quote.paymentMethod,
-  ...estimateResource(pricing, quote.createdAt),
-  expires_at: quote.expiresAt.toISOString(),
-  environment,
 });

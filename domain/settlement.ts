@@ -92,6 +92,16 @@ export type Origin = (typeof ORIGINS)[number];
 /** Why a settlement ended without being settled, or was refused. `message` is public. */
 export type Failure = { readonly code: string; readonly message: string };
 
+/** One transition as stored; `from` is null for the first. */
+export type SettlementTransition = {
+  readonly sequence: number;
+  readonly from: SettlementStatus | null;
+  readonly to: SettlementStatus;
+  readonly at: Date;
+  readonly reason: string | null;
+  readonly evidenceId: string | null;
+};
+
 /** A settlement as stored. Amounts in minor units, the rate in millionths, the clock offset in milliseconds. */
 export type Settlement = {
   readonly settlementId: string;

@@ -19,18 +19,3 @@ export type Wallet = {
   readonly threshold: number;
   readonly createdAt: Date;
 };
-
-/** The fields of WalletResponse. */
-export const walletResource = (wallet: Wallet) => ({
-  wallet_id: wallet.walletId,
-  org_id: wallet.orgId,
-  name: wallet.name,
-  network: wallet.network,
-  address: wallet.address,
-  signers: [...wallet.signers],
-  threshold: wallet.threshold,
-  type: 'multisig' as const,
-  simulated: true as const,
-  deployed: false as const,
-  created_at: wallet.createdAt.toISOString(),
-});

@@ -13,8 +13,9 @@ import {
   revokeApiKey,
 } from '../../db/queries/api-key.ts';
 import { lockOrganization } from '../../db/queries/organization.ts';
-import { type ApiKey, apiKeyResource, apiKeyStatus } from '../../domain/api-key.ts';
+import { type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
 import { bodyFault, DomainError, ValidationError } from '../../domain/error.ts';
+import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
 import { issueApiKey } from '../api-key.ts';
 import type { ApiDeps } from '../deps.ts';

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { type CapabilityCatalog, catalogResource, requireSoundCatalog } from '../../domain/capability.ts';
+import { type CapabilityCatalog, requireSoundCatalog } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+import { catalogResource } from '../../domain/resource/capability.ts';
 import { namesTag } from '../http/conditional.ts';
 import { CapabilitiesResponse, CatalogConditions } from '../schemas/capability.ts';
 

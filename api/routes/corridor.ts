@@ -7,9 +7,10 @@ import {
   DELIVERY_MINUTES,
   RAIL_IMPLEMENTATION_STATE,
 } from '../../domain/corridor.ts';
-import { feeScheduleResource } from '../../domain/fee.ts';
 import { formatRate } from '../../domain/money.ts';
-import { limitsResource, methodsFor } from '../../domain/payment-method.ts';
+import { methodsFor } from '../../domain/payment-method.ts';
+import { feeScheduleResource } from '../../domain/resource/fee.ts';
+import { limitsResource } from '../../domain/resource/payment-method.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { CorridorsResponse } from '../schemas/corridor.ts';

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { newId } from '../../db/id.ts';
-import { estimateResource } from '../../domain/pricing.ts';
+import { estimateResource } from '../../domain/resource/estimate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import {

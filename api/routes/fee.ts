@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { feeResource } from '../../domain/pricing.ts';
+import { feeResource } from '../../domain/resource/fee.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { FeeEstimateRequest, FeeEstimateResponse } from '../schemas/fee.ts';

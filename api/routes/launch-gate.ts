@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { gatesResource } from '../../domain/gate.ts';
+import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { judgeGates } from '../gate.ts';

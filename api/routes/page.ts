@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { catalogResource } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { DomainError } from '../../domain/error.ts';
-import { gatesResource } from '../../domain/gate.ts';
+import { catalogResource } from '../../domain/resource/capability.ts';
+import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { judgeGates } from '../gate.ts';

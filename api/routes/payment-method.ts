@@ -1,11 +1,7 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { feeScheduleResource } from '../../domain/fee.ts';
-import {
-  limitsResource,
-  METHOD_RULES,
-  PAYMENT_METHOD_POSTURES,
-  type PaymentMethodPosture,
-} from '../../domain/payment-method.ts';
+import { METHOD_RULES, PAYMENT_METHOD_POSTURES, type PaymentMethodPosture } from '../../domain/payment-method.ts';
+import { feeScheduleResource } from '../../domain/resource/fee.ts';
+import { limitsResource } from '../../domain/resource/payment-method.ts';
 import { environmentName, isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { PaymentMethodsResponse } from '../schemas/payment-method.ts';

@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { newId } from '../../db/id.ts';
 import { getWallet, insertWallet, listWallets } from '../../db/queries/wallet.ts';
-import { type Wallet, walletResource } from '../../domain/wallet.ts';
+import { walletResource } from '../../domain/resource/wallet.ts';
+import type { Wallet } from '../../domain/wallet.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';

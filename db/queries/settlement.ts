@@ -5,20 +5,16 @@
 import { and, asc, count, desc, eq, inArray } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import { EVENT_OF_STATUS } from '../../domain/event.ts';
-import type { ExceptionType } from '../../domain/evidence.ts';
+import type { ExceptionType, SettlementException } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import { type Posting, transitionPostings } from '../../domain/posting.ts';
-import {
-  type SettlementException,
-  type SettlementTransition,
-  settlementDetail,
-  settlementResource,
-} from '../../domain/resource/settlement.ts';
+import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import {
   canMove,
   type Failure,
   type Settlement,
   type SettlementStatus,
+  type SettlementTransition,
   waitWindowMs,
 } from '../../domain/settlement.ts';
 import type { Queryable, Tx } from '../client.ts';

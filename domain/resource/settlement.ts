@@ -2,25 +2,9 @@
  * A settlement as partners see it (contract §6): the one place where it becomes snake_case, used by the API's
  * answers and by the events alike.
  */
-import type { EvidenceKind, ExceptionType } from '../evidence.ts';
+import type { SettlementException } from '../evidence.ts';
 import { formatMoney, formatRate } from '../money.ts';
-import { isTerminal, type Settlement, type SettlementStatus } from '../settlement.ts';
-
-/** One transition as stored; `from` is null for the first. */
-export type SettlementTransition = {
-  readonly sequence: number;
-  readonly from: SettlementStatus | null;
-  readonly to: SettlementStatus;
-  readonly at: Date;
-  readonly reason: string | null;
-  readonly evidenceId: string | null;
-};
-
-export type SettlementException = {
-  readonly type: ExceptionType;
-  readonly at: Date;
-  readonly evidenceId: string | null;
-};
+import { isTerminal, type Settlement, type SettlementTransition } from '../settlement.ts';
 
 /** The fields of SettleResponseV2. */
 export function settlementResource(settlement: Settlement) {
@@ -95,6 +79,3 @@ function paymentInstructions(settlement: Settlement) {
     simulation: true as const,
   };
 }
-
-/** A line of the evidence list in a certificate. */
-export type EvidenceFact = { readonly evidenceId: string; readonly kind: EvidenceKind; readonly sha256: string };

@@ -10,11 +10,11 @@ import {
   type Capability,
   type CapabilityCatalog,
   catalogFaults,
-  catalogResource,
   EVIDENCE_LEVELS,
   requireSoundCatalog,
 } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+import { catalogResource } from '../../domain/resource/capability.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const { services } = CAPABILITY_CATALOG;

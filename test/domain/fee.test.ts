@@ -1,7 +1,8 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import { feeScheduleResource, feesOf } from '../../domain/fee.ts';
+import { feesOf } from '../../domain/fee.ts';
 import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+import { feeScheduleResource } from '../../domain/resource/fee.ts';
 
 /** The schedule in the contract's words (§5): a fraction of the amount, a fixed part, a least and a greatest fee. */
 type Line = {

@@ -8,8 +8,8 @@ import {
   GATES,
   type Gate,
   type GateEvidence,
-  gatesResource,
 } from '../../domain/gate.ts';
+import { gatesResource } from '../../domain/resource/gate.ts';
 import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');

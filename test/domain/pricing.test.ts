@@ -4,7 +4,9 @@ import { CORRIDOR_IDS, CORRIDORS, DELIVERY_MINUTES, RAILS } from '../../domain/c
 import { feesOf } from '../../domain/fee.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
-import { estimateResource, feeResource, type Pricing, type PricingInput, price } from '../../domain/pricing.ts';
+import { type Pricing, type PricingInput, price } from '../../domain/pricing.ts';
+import { estimateResource } from '../../domain/resource/estimate.ts';
+import { feeResource } from '../../domain/resource/fee.ts';
 
 const command: PricingInput = { corridor: 'US-JM', amount: '250.00', paymentMethod: 'card' };
 

@@ -1,0 +1,9 @@
+/** A payment method's limits as the API shows them (contract §5). */
+import { type Currency, formatMoney } from '../money.ts';
+import { METHOD_RULES, type PaymentMethod } from '../payment-method.ts';
+
+/** An amount's bounds by this method, as partners see them. */
+export const limitsResource = (method: PaymentMethod, currency: Currency) => ({
+  minimum: formatMoney(METHOD_RULES[method].minimumMinor, currency),
+  maximum: formatMoney(METHOD_RULES[method].maximumMinor, currency),
+});
