@@ -1,12 +1,13 @@
 /** Each saved query of `docs/operations.md`, asked of a real server: it is understood and finds what its sentence says. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { repositoryRoot } from '../../process/place.ts';
 import { settlementWorkflowId, TASK_QUEUE } from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
+import { withStack } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
-import { startStack, type TestStack } from '../support/stack.ts';
+import type { TestStack } from '../support/stack.ts';
 
 const PAGE = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
 const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([, what = '', query = '']) => ({
@@ -14,11 +15,15 @@ const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([,
   query,
 }));
 
-let stack: TestStack;
-let caller: Caller;
+const test = withStack();
 const ids = { unpaid: '', held: '', declined: '', unknown: '' };
 
-async function settle(status: string, given: { name?: string; body?: Record<string, unknown> } = {}): Promise<string> {
+async function settle(
+  stack: TestStack,
+  caller: Caller,
+  status: string,
+  given: { name?: string; body?: Record<string, unknown> } = {},
+): Promise<string> {
   const recipientId = await createRecipient(stack, caller, given.name === undefined ? {} : { name: given.name });
   const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, given.body), {
     'idempotency-key': crypto.randomUUID(),
@@ -42,18 +47,16 @@ const FINDS: Record<string, () => string> = {
     settlementWorkflowId('stl_none'),
 };
 
-beforeAll(async () => {
-  stack = await startStack();
-  caller = await stack.api.createCaller();
-  await stack.api.call(caller, 'POST', '/v1/webhooks', {
+test.beforeAll(async ({ stack, partner }) => {
+  await stack.api.call(partner, 'POST', '/v1/webhooks', {
     url: 'http://127.0.0.1:9999/',
     event_types: ['settlement.failed'],
   });
-  ids.unpaid = await settle('awaiting_funds', { body: { card_token: 'tok_manual' } });
-  ids.held = await settle('compliance_hold', { body: { amount: '1000.00' } });
-  ids.declined = await settle('failed', { body: { card_token: 'tok_declined' } });
-  ids.unknown = await settle('paying_out', { name: 'PAYOUT PENDING' });
-  await stack.api.call(caller, 'POST', `/v2/test-helpers/settlements/${ids.unknown}/advance`, {});
+  ids.unpaid = await settle(stack, partner, 'awaiting_funds', { body: { card_token: 'tok_manual' } });
+  ids.held = await settle(stack, partner, 'compliance_hold', { body: { amount: '1000.00' } });
+  ids.declined = await settle(stack, partner, 'failed', { body: { card_token: 'tok_declined' } });
+  ids.unknown = await settle(stack, partner, 'paying_out', { name: 'PAYOUT PENDING' });
+  await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${ids.unknown}/advance`, {});
   const args = [{ settlementId: 'stl_none', orgId: 'none' }];
   await stack.temporal.workflow.start('settlement', {
     workflowId: settlementWorkflowId('stl_none'),
@@ -61,14 +64,13 @@ beforeAll(async () => {
     args,
   });
 }, 120_000);
-afterAll(() => stack.close());
 
 test('every query of the page is one of these', () => {
   expect(QUERIES.map(({ what }) => what)).toEqual(Object.keys(FINDS));
 });
 
-test.each(QUERIES)('finds: $what', async ({ what, query }) => {
-  const asked = query.replace('<settlement id>', ids.unpaid).replace('<organization id>', caller.orgId);
+test.for(QUERIES)('finds: $what', async ({ what, query }, { stack, partner }) => {
+  const asked = query.replace('<settlement id>', ids.unpaid).replace('<organization id>', partner.orgId);
   const found = async () => {
     const workflowIds: string[] = [];
     for await (const { workflowId } of stack.temporal.workflow.list({ query: asked })) workflowIds.push(workflowId);

@@ -58,15 +58,15 @@ export type TestApi = {
   close(): Promise<void>;
 };
 
-export async function createTestApi(
-  options: {
-    runtime?: RuntimeEnvironment;
-    deps?: Partial<ApiDeps>;
-    config?: Partial<ApiDeps['config']>;
-    logger?: FastifyBaseLogger;
-    database?: TestDatabase;
-  } = {},
-): Promise<TestApi> {
+export type TestApiOptions = {
+  readonly runtime?: RuntimeEnvironment;
+  readonly deps?: Partial<ApiDeps>;
+  readonly config?: Partial<ApiDeps['config']>;
+  readonly logger?: FastifyBaseLogger;
+  readonly database?: TestDatabase;
+};
+
+export async function createTestApi(options: TestApiOptions = {}): Promise<TestApi> {
   const runtime = options.runtime ?? 'local-sandbox';
   const database = options.database ?? (await createTestDatabase());
   const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });

@@ -9,9 +9,12 @@ const Server = z.object({ serverUrl: z.string(), template: z.string() });
 /** Where a test's data is, and how it goes away. */
 export type TestDatabase = { readonly databaseUrl: string; readonly drop: () => Promise<void> };
 
+/** The run's PostgreSQL. The first caller waits until it has started. */
+export const testServer = () => sharedResource('postgres', Server);
+
 /** An empty database with the current schema. `drop` ends whatever is still connected to it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const { serverUrl, template } = await sharedResource('postgres', Server);
+  const { serverUrl, template } = await testServer();
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await administer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
   return {

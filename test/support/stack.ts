@@ -15,7 +15,7 @@ import type { Tracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
-import { createTestApi, TEST_SECRETS, type TestApi } from './api.ts';
+import { createTestApi, TEST_SECRETS, type TestApi, type TestApiOptions } from './api.ts';
 import { devServer, testWorkflowBundle, workerConfig } from './temporal.ts';
 
 const quiet = { warn: () => undefined };
@@ -37,7 +37,7 @@ export type StackOptions = {
   readonly deliveries?: boolean;
   readonly activities?: Partial<ActivityDeps>;
   /** The runtime and the configuration of all of it. */
-  readonly api?: Pick<NonNullable<Parameters<typeof createTestApi>[0]>, 'runtime' | 'config' | 'database'>;
+  readonly api?: Pick<TestApiOptions, 'runtime' | 'config' | 'database'>;
   /** Keeps traces of all of it. */
   readonly tracing?: Tracing;
 };

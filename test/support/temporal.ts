@@ -82,13 +82,16 @@ export async function startTimeSkipping(
   };
 }
 
+/** The run's development server. The first caller waits until it has started. */
+export const testDevServer = () => sharedResource('dev-server', z.object({ address: z.string() }));
+
 /**
  * A fresh namespace, with the search attributes, on the development server all files share. Clocks are real there.
  * Call `close` in `afterAll`.
  */
 export async function devServer() {
   installQuietRuntime();
-  const { address } = await sharedResource('dev-server', z.object({ address: z.string() }));
+  const { address } = await testDevServer();
   const namespace = `test-${randomUUID()}`;
   const connection = await Connection.connect({ address });
   await connection.workflowService.registerNamespace({
