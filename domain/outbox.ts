@@ -25,6 +25,7 @@ export const OUTBOX_SIGNALS = [
   'retryRequested',
   'subscriptionChanged',
   'placeFreed',
+  'redispatched',
 ] as const;
 export type OutboxSignal = (typeof OUTBOX_SIGNALS)[number];
 

@@ -37,6 +37,8 @@ export const verificationDecided = defineSignal('verificationDecided' satisfies 
 export const retryRequested = defineSignal('retryRequested' satisfies OutboxSignal);
 export const subscriptionChanged = defineSignal('subscriptionChanged' satisfies OutboxSignal);
 export const placeFreed = defineSignal('placeFreed' satisfies OutboxSignal);
+/** An operator had the workflow started where it did not run, and signalled where it did. */
+export const redispatched = defineSignal('redispatched' satisfies OutboxSignal);
 
 /** What an operator decides about a payout of unknown outcome (contract §6); answers with the settlement's status after it. */
 export const resolveReview = defineUpdate<{ status: SettlementStatus }, [Resolution]>('resolveReview');

@@ -19,6 +19,7 @@ import {
   canceled,
   clockAdvanced,
   evidenceRecorded,
+  redispatched,
   resolveReview,
   SEARCH_ATTRIBUTES,
   type SettlementInput,
@@ -56,7 +57,7 @@ type News = { heard: number; read: number };
 /** Counts the facts that were rung; what they are is read from the database. */
 function listen(): News {
   const news: News = { heard: 0, read: 0 };
-  for (const signal of [evidenceRecorded, canceled, clockAdvanced, verificationDecided]) {
+  for (const signal of [evidenceRecorded, canceled, clockAdvanced, verificationDecided, redispatched]) {
     setHandler(signal, () => {
       news.heard += 1;
     });

@@ -6,15 +6,17 @@ import { condition, setCurrentDetails, setHandler, upsertSearchAttributes } from
 import type { VerificationState, VerificationStep } from '../activities/verification.ts';
 import type { VerificationStatus } from '../domain/verification.ts';
 import { record } from './activities.ts';
-import { SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
+import { redispatched, SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
 
 const WAITING_FOR = 'verification decision';
 
 export async function verification(input: VerificationInput): Promise<{ status: VerificationStatus }> {
   let rung = false;
-  setHandler(verificationDecided, () => {
-    rung = true;
-  });
+  for (const signal of [verificationDecided, redispatched]) {
+    setHandler(signal, () => {
+      rung = true;
+    });
+  }
   const step = (): VerificationStep => ({ ...input, nowMs: Date.now() });
 
   let state = told(await record.reviewVerification(step()));

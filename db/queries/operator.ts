@@ -144,7 +144,7 @@ export async function listOpenSettlements(
     .where(and(inArray(status, OPEN_STATUSES), gt(settlementId, after)))
     .orderBy(asc(settlementId))
     .limit(limit);
-  return rows.map((row) => ({ orgId: row.orgId, message: settlementMessage(row, 'evidenceRecorded', requestId) }));
+  return rows.map((row) => ({ orgId: row.orgId, message: settlementMessage(row, 'redispatched', requestId) }));
 }
 
 /** Verifications that nobody has decided, in the order of their ids. */
@@ -161,7 +161,7 @@ export async function listOpenVerifications(
     .where(and(inArray(status, ['pending', 'in_review']), gt(verificationId, after)))
     .orderBy(asc(verificationId))
     .limit(limit);
-  return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'verificationDecided', requestId) }));
+  return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'redispatched', requestId) }));
 }
 
 /** Deliveries that are not finished, in the order of their ids. None is attempted before its time. */
