@@ -1,15 +1,11 @@
 /** What activities may use; made once by `worker/main.ts`, or by a test. */
-import type { Database } from '../db/client.ts';
-import type { Sealer } from '../db/seal.ts';
-import type { RuntimeEnvironment } from '../domain/runtime.ts';
+import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
 import type { Mailer } from './providers/mailer.ts';
 
-export type ActivityDeps = {
-  readonly runtime: RuntimeEnvironment;
-  readonly db: Database;
-  readonly sealer: Sealer;
+/** `now` is real time, for what a provider stamps; business rules use the workflow's time, which is an argument. */
+export type ActivityDeps = CommandDeps & {
   readonly certifier: Certifier;
   /** Where the sandbox's simulated providers post their events. */
   readonly apiBaseUrl: string;
@@ -20,9 +16,5 @@ export type ActivityDeps = {
   readonly guardedHttp: GuardedHttp;
   /** Undefined where no mail server is configured. */
   readonly mailer: Mailer | undefined;
-  /** Tells this process's dispatcher that something was committed. */
-  readonly dispatcher: { nudge(): void };
-  /** Real time, for what a provider stamps; the business gets the workflow's time as an argument. */
-  readonly now: () => Date;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };

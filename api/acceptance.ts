@@ -132,7 +132,7 @@ function settlementOf(deps: ApiDeps, command: SettlementCommand, pricing: Pricin
     purpose: command.purpose,
     reference: command.reference,
     metadata: command.metadata,
-    environment: environmentName(deps.config.runtime),
+    environment: environmentName(deps.runtime),
     requestId: command.requestId,
     createdAt: deps.now(),
   });

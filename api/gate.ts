@@ -17,7 +17,7 @@ export async function judgeGates(
   log: { error(fields: object, message: string): void },
   corridor?: CorridorId,
 ): Promise<readonly GateVerdict[]> {
-  const environment = environmentName(deps.config.runtime);
+  const environment = environmentName(deps.runtime);
   try {
     const evidence = await listGateEvidence(deps.db, environment, corridor);
     return evaluateGates(
@@ -37,7 +37,7 @@ export async function closedGates(
   log: { error(fields: object, message: string): void },
   corridor?: CorridorId,
 ): Promise<readonly ClosedGate[]> {
-  return forbiddingGates(await judgeGates(deps, log, corridor), deps.config.runtime);
+  return forbiddingGates(await judgeGates(deps, log, corridor), deps.runtime);
 }
 
 /**
@@ -46,11 +46,11 @@ export async function closedGates(
  * @throws DomainError `launch_gates_closed`; whatever the database throws, and then nothing is accepted either
  */
 export async function requireOpenGates(deps: ApiDeps, tx: Tx, corridor: CorridorId): Promise<void> {
-  const environment = environmentName(deps.config.runtime);
+  const environment = environmentName(deps.runtime);
   const evidence = await listGateEvidence(tx, environment, corridor);
   const gates = forbiddingGates(
     evaluateGates(evidence, { environment, corridors: [corridor] }, deps.now()),
-    deps.config.runtime,
+    deps.runtime,
   );
   if (gates.length > 0) throw new DomainError('launch_gates_closed', { gates });
 }

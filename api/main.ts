@@ -37,6 +37,7 @@ const dispatcher = startDispatcher({
 const app = await buildApp(
   {
     config,
+    runtime: config.runtime,
     db: connection.db,
     sealer: createSealer(config.encryptionKeys),
     certificateKeys: certificateKeys(config.certificateSigningKeys),

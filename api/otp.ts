@@ -34,7 +34,7 @@ export type OtpRequest =
  */
 export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: string): Promise<OtpRequest> {
   const mailed = contact.channel === 'email' && deps.config.smtpUrl !== undefined;
-  if (!mailed && isRemote(deps.config.runtime)) throw new DomainError('provider_not_configured');
+  if (!mailed && isRemote(deps.runtime)) throw new DomainError('provider_not_configured');
   const at = deps.now();
   const { challenge, code } = newChallenge(deps, contact, mailed, at);
   const contactHashes = hashesOfContact(deps, contact);
@@ -98,7 +98,7 @@ export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string
   const session = await deps.db.transaction(async (tx) => {
     await lockContact(tx, hashesOfContact(deps, contact));
     if (!(await consumeChallenge(tx, challengeId, at))) throw refusal();
-    const { consumerId } = await findOrInsertConsumer(tx, contact, environmentName(deps.config.runtime), at);
+    const { consumerId } = await findOrInsertConsumer(tx, contact, environmentName(deps.runtime), at);
     const opened: ConsumerSession = {
       sessionId: newId(),
       consumerId,

@@ -26,9 +26,9 @@ export async function authenticateSession(deps: ApiDeps, request: FastifyRequest
       'Send the session in an Authorization header: Bearer <access_token>.',
     );
   const token = more.length === 0 ? bearerToken(header) : undefined;
-  const { apiKeyPeppers, runtime } = deps.config;
-  const hashes = token === undefined ? undefined : apiKeyPeppers.map((pepper) => hashSessionToken(pepper, token));
-  const found = hashes && (await findSession(deps.db, hashes, environmentName(runtime), deps.now()));
+  const hashes =
+    token === undefined ? undefined : deps.config.apiKeyPeppers.map((pepper) => hashSessionToken(pepper, token));
+  const found = hashes && (await findSession(deps.db, hashes, environmentName(deps.runtime), deps.now()));
   if (!found)
     throw new DomainError(
       'credential_invalid',

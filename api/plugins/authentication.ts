@@ -43,7 +43,8 @@ async function authenticate(deps: ApiDeps, request: FastifyRequest): Promise<Pri
   const [raw = ''] = lines;
   if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');
   if (raw === '') throw new DomainError('credential_missing', {}, 'Send your API key in one X-API-Key header.');
-  const { runtime, apiKeyPeppers } = deps.config;
+  const { runtime } = deps;
+  const { apiKeyPeppers } = deps.config;
   if (!isWellFormedApiKey(raw, runtime)) throw new DomainError('credential_invalid');
   const now = deps.now();
   const hashed = apiKeyPeppers.map((pepper) => ({ keyHash: hashApiKey(pepper, raw), pepperId: pepper.id }));

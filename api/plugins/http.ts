@@ -36,7 +36,7 @@ function requireGiven(body: unknown): unknown {
 export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-    hsts: isRemote(deps.config.runtime),
+    hsts: isRemote(deps.runtime),
     referrerPolicy: { policy: 'no-referrer' },
   });
   app.decorateRequest('rawBody');

@@ -10,7 +10,7 @@ import type { ApiDeps } from '../deps.ts';
 import { closedGates, corridorOf } from '../gate.ts';
 
 export const remoteGate = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
-  if (!isRemote(deps.config.runtime)) return;
+  if (!isRemote(deps.runtime)) return;
   app.addHook('preHandler', async (request) => {
     const answer = request.routeOptions.config.access?.remote ?? 'same';
     // Thrown whatever the gates say: that one is always closed is their statement, not what this relies on.

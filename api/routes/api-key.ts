@@ -59,7 +59,7 @@ export const apiKeyRoutes =
         if (expiresAt !== null && expiresAt <= now)
           throw new ValidationError([bodyFault('expires_at', 'must be in the future')]);
         requireOwnOrganization(caller, request.params.org_id);
-        const issued = issueApiKey(deps.config, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
+        const issued = issueApiKey(deps, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
         const key = await deps.db.transaction(async (tx) => {
           await lockOrganization(tx, caller.orgId);
           await requireValidCaller(tx, caller, now);
@@ -155,7 +155,7 @@ async function rotate(
       throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
     // The expiry stays: else a short-lived key could prolong itself for ever.
     const { name, scope, expiresAt } = key;
-    const issued = issueApiKey(deps.config, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
+    const issued = issueApiKey(deps, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
     const successor = await insertApiKey(tx, issued.record);
     await retireApiKey(tx, key, successor.keyId);
     return { successor, apiKey: issued.apiKey };

@@ -32,7 +32,7 @@ export const bankledgerEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        const claim = event.data.live_mode === isLiveMode(deps.config.runtime) ? claimOf(event) : undefined;
+        const claim = event.data.live_mode === isLiveMode(deps.runtime) ? claimOf(event) : undefined;
         return await receiveProviderEvent(deps, {
           provider: 'bankledger',
           eventId: event.id,

@@ -42,7 +42,7 @@ export const banklinkRoutes =
           link_token: `link-sandbox-${randomUUID()}`,
           sandbox_public_token: publicToken,
           expires_at: expiresAt.toISOString(),
-          environment: environmentName(deps.config.runtime),
+          environment: environmentName(deps.runtime),
           simulation: true as const,
         };
       },

@@ -40,10 +40,10 @@ export const cardprocEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        if (isRemote(deps.config.runtime) && DISPUTE_TYPES.has(event.type)) {
+        if (isRemote(deps.runtime) && DISPUTE_TYPES.has(event.type)) {
           throw new DomainError('launch_gates_closed', { gates: await closedGates(deps, request.log) });
         }
-        const claim = event.livemode === isLiveMode(deps.config.runtime) ? claimOf(event) : undefined;
+        const claim = event.livemode === isLiveMode(deps.runtime) ? claimOf(event) : undefined;
         return await receiveProviderEvent(deps, {
           provider: 'cardproc',
           eventId: event.id,

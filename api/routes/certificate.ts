@@ -116,7 +116,7 @@ export const certificateRoutes =
           valid: Object.values(checks).every((passed) => passed),
           checks,
           anchor: UNANCHORED,
-          environment: environmentName(deps.config.runtime),
+          environment: environmentName(deps.runtime),
         };
       },
     );

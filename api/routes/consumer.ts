@@ -104,7 +104,7 @@ export const consumerRoutes =
       async (request) => {
         const quote = newQuote(newId(), consumerOf(request).orgId, request.body, deps.now());
         await insertQuote(deps.db, quote);
-        return quoteResource(quote, request.body, environmentName(deps.config.runtime));
+        return quoteResource(quote, request.body, environmentName(deps.runtime));
       },
     );
   };

@@ -19,7 +19,7 @@ import { CorridorsResponse } from '../schemas/corridor.ts';
 export const corridorRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const remote = isRemote(deps.config.runtime);
+    const remote = isRemote(deps.runtime);
     app.get(
       '/v1/caribbean/corridors',
       {

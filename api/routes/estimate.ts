@@ -14,7 +14,7 @@ import {
 export const estimateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const environment = environmentName(deps.config.runtime);
+    const environment = environmentName(deps.runtime);
 
     app.post(
       '/v2/estimate',

@@ -23,7 +23,7 @@ export const feeRoutes =
       async ({ body: pricing }) => ({
         ...feeResource(pricing),
         executable: false as const,
-        environment: environmentName(deps.config.runtime),
+        environment: environmentName(deps.runtime),
       }),
     );
   };

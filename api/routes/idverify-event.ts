@@ -49,7 +49,7 @@ export const idverifyEventRoutes =
       async (request) => {
         const event = request.body;
         // What a provider's sandbox decides says nothing about a person in production.
-        const fits = !(event.sandboxMode === true && isLiveMode(deps.config.runtime));
+        const fits = !(event.sandboxMode === true && isLiveMode(deps.runtime));
         return await receiveEvent(
           deps,
           {

@@ -22,6 +22,6 @@ export const launchGateRoutes =
           response: { 200: LaunchGatesResponse },
         },
       },
-      async (request) => gatesResource(environmentName(deps.config.runtime), await judgeGates(deps, request.log)),
+      async (request) => gatesResource(environmentName(deps.runtime), await judgeGates(deps, request.log)),
     );
   };

@@ -46,10 +46,10 @@ export const organizationRoutes =
           name,
           country,
           contactEmail,
-          environment: environmentName(deps.config.runtime),
+          environment: environmentName(deps.runtime),
           createdAt: deps.now(),
         };
-        const issued = issueApiKey(deps.config, {
+        const issued = issueApiKey(deps, {
           orgId: organization.orgId,
           name: FIRST_KEY_NAME,
           scope: 'full',

@@ -26,7 +26,8 @@ type ByName<Params> = { readonly Params: Params };
 export const pageRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const { runtime, publicBaseUrl } = deps.config;
+    const { runtime } = deps;
+    const { publicBaseUrl } = deps.config;
     const assets = await loadAssets();
     const assetOf = new Map(Object.values(assets).map((asset) => [asset.name, asset]));
     const frame: Frame = { runtime, assets };

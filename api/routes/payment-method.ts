@@ -10,7 +10,7 @@ import { PaymentMethodsResponse } from '../schemas/payment-method.ts';
 export const paymentMethodRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const { runtime } = deps.config;
+    const { runtime } = deps;
     app.get(
       '/v2/payment-methods',
       {

@@ -23,7 +23,7 @@ const WINDOW_SECONDS = OTP_LIMITS.requestWindowMs / 1_000;
 export const sessionRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const showsCode = !isRemote(deps.config.runtime);
+    const showsCode = !isRemote(deps.runtime);
 
     app.post(
       '/consumer/auth/request-otp',

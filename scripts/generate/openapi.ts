@@ -4,7 +4,6 @@ import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 
 const CONFIG: ApiDeps['config'] = {
-  runtime: 'local-sandbox',
   publicBaseUrl: 'http://127.0.0.1:3000',
   apiKeyPeppers: [{ id: '', secret: '' }],
   cardprocWebhookSecrets: [],
@@ -17,9 +16,12 @@ const CONFIG: ApiDeps['config'] = {
   logLevel: 'silent',
 };
 
-/** Dependencies that exist only so that the application can be built: each but the configuration throws when it is used. Nothing is counted. */
+const GIVEN: Partial<ApiDeps> = { config: CONFIG, runtime: 'local-sandbox' };
+
+/** Dependencies that exist only so that the application can be built: all but the given ones throw when they are used. */
 const DEPS = new Proxy<ApiDeps>(Object.create(null), {
-  get: (_target, name) => (name === 'config' ? CONFIG : name === 'metrics' ? undefined : standIn(String(name))),
+  get: (_target, name) =>
+    name === 'metrics' ? undefined : Object.hasOwn(GIVEN, name) ? Reflect.get(GIVEN, name) : standIn(String(name)),
 });
 
 function standIn(name: string): object {

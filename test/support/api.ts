@@ -72,8 +72,8 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
   const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });
   let nudgeCount = 0;
   const deps: ApiDeps = {
+    runtime,
     config: {
-      runtime,
       publicBaseUrl: 'http://127.0.0.1',
       apiKeyPeppers: [TEST_SECRETS.apiKeyPepper],
       cardprocWebhookSecrets: [TEST_SECRETS.cardproc],
@@ -108,7 +108,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
   const requireConformance = createConformance(app);
 
   const createKey: TestApi['createKey'] = async (orgId, scope, stored = {}) => {
-    const { apiKey, record } = issueApiKey(deps.config, {
+    const { apiKey, record } = issueApiKey(deps, {
       orgId,
       name: 'test',
       scope,

@@ -103,7 +103,7 @@ export async function insertConsumerSession(api: TestApi): Promise<ConsumerCalle
     const found = await findOrInsertConsumer(
       tx,
       { channel: 'email', address: newEmail() },
-      environmentName(api.deps.config.runtime),
+      environmentName(api.deps.runtime),
       createdAt,
     );
     const session = {

@@ -102,7 +102,7 @@ export const activityDeps = (
   apiBaseUrl: string,
   dispatcher: ActivityDeps['dispatcher'],
 ): ActivityDeps => ({
-  runtime: api.deps.config.runtime,
+  runtime: api.deps.runtime,
   db: api.connection.db,
   sealer: api.deps.sealer,
   certifier: createCertifier([TEST_SECRETS.signing]),
@@ -111,7 +111,7 @@ export const activityDeps = (
   bankledgerWebhookSecret: TEST_SECRETS.bankledger,
   idverifyWebhookSecret: TEST_SECRETS.idverify,
   guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
-  mailer: createMailer(api.deps.config),
+  mailer: createMailer({ ...api.deps.config, runtime: api.deps.runtime }),
   dispatcher,
   now: () => new Date(),
   log: quiet,

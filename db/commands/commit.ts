@@ -1,0 +1,43 @@
+/**
+ * The one way to change something: a transaction, then a nudge to the dispatcher, which starts or signals the workflows
+ * that the transaction wrote to the outbox. A command is a function that takes `deps` and calls `commit` once for each of
+ * its transactions. The files of `db/queries` take a `tx` instead: they run inside the transaction of a command.
+ */
+import type { RuntimeEnvironment } from '../../domain/runtime.ts';
+import type { Database, Tx } from '../client.ts';
+import type { Sealer } from '../seal.ts';
+
+/** What commands use. Each command asks for the part that it needs, by `Pick`. */
+export type CommandDeps = {
+  readonly db: Database;
+  readonly sealer: Sealer;
+  readonly runtime: RuntimeEnvironment;
+  readonly now: () => Date;
+  /** Says that something was committed. Never waits and never throws (design §1.2). */
+  readonly dispatcher: { nudge(): void };
+};
+
+/** What `commit` needs, and therefore every command. */
+export type CommitDeps = Pick<CommandDeps, 'db' | 'dispatcher'>;
+
+/**
+ * For a process without a dispatcher of its own, such as an operator's command: the dispatchers of the API and of the
+ * worker look for new outbox rows every second.
+ */
+export const NO_DISPATCHER: CommandDeps['dispatcher'] = { nudge: () => undefined };
+
+/**
+ * Runs a transaction at READ COMMITTED and nudges the dispatcher once it has committed.
+ *
+ * @returns what `run` returns
+ * @throws whatever `run` or the database throws; then nothing is written and nothing is dispatched. One exception: if the
+ *   connection breaks during COMMIT, it is unknown whether the transaction was committed (contract §2: 503).
+ */
+export async function commit<Result>(
+  { db, dispatcher }: CommitDeps,
+  run: (tx: Tx) => Promise<Result>,
+): Promise<Result> {
+  const result = await db.transaction(run);
+  dispatcher.nudge();
+  return result;
+}
