@@ -3,6 +3,7 @@
  * for. An event's id and bytes are determined by the settlement and the step, or by the command, so that posting
  * twice is a duplicate to the receiver.
  */
+import { commit } from '../db/commands/commit.ts';
 import { lockEvidenceTarget, recordEvidenceAndRing } from '../db/queries/evidence.ts';
 import { findPaymentToken, findSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
@@ -77,7 +78,7 @@ async function payerToken(
 
 /** The payout rail has no webhook: its answer is evidence of ours, about which the settlement's workflow is rung. */
 async function answerPayout(deps: ActivityDeps, settlementId: string, event: PayoutEvent): Promise<void> {
-  await deps.db.transaction(async (tx) => {
+  await commit(deps, async (tx) => {
     const settlement = await lockEvidenceTarget(tx, settlementId);
     if (!settlement) throw new DomainError('not_found');
     await recordEvidenceAndRing(
@@ -88,5 +89,4 @@ async function answerPayout(deps: ActivityDeps, settlementId: string, event: Pay
       settlement.requestId,
     );
   });
-  deps.dispatcher.nudge();
 }

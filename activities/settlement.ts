@@ -4,6 +4,7 @@
  * anywhere, changes nothing more. Time is the workflow's, plus the settlement's own offset.
  */
 import type { Tx } from '../db/client.ts';
+import { commit } from '../db/commands/commit.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import {
   foldCollections,
@@ -15,7 +16,6 @@ import {
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
-import { DomainError } from '../domain/error.ts';
 import { foldPayout } from '../domain/evidence.ts';
 import { isScreeningHit } from '../domain/recipient.ts';
 import type { Resolution } from '../domain/review.ts';
@@ -96,14 +96,11 @@ async function takeStep(
   input: SettlementStep,
   run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>,
 ): Promise<SettlementState> {
-  const state = await deps.db.transaction(async (tx) => {
+  return await commit(deps, async (tx) => {
     const settlement = await lockSettlement(tx, input.orgId, input.settlementId);
-    if (!settlement) throw new DomainError('not_found');
     const at = settlementTime(settlement, new Date(input.nowMs));
     return stateOf(await run(tx, settlement, at), at);
   });
-  deps.dispatcher.nudge();
-  return state;
 }
 
 const stateOf = (settlement: Settlement, at: Date): SettlementState => ({

@@ -2,6 +2,7 @@
  * The steps of a verification: expiry, and in the local sandbox what the simulated provider says. Running one twice,
  * or after a crash anywhere, changes nothing more. Names are read here and go no further.
  */
+import { commit } from '../db/commands/commit.ts';
 import { getRecipient } from '../db/queries/recipient.ts';
 import { expireIfOver, findVerification, lockVerification } from '../db/queries/verification.ts';
 import { DomainError } from '../domain/error.ts';
@@ -25,10 +26,9 @@ export function verificationActivities(deps: ActivityDeps) {
     /** pending, in_review → expired, when its time is over. */
     reviewVerification: async ({ verificationId, orgId, nowMs }: VerificationStep): Promise<VerificationState> => {
       const at = new Date(nowMs);
-      const verification = await deps.db.transaction(async (tx) =>
+      const verification = await commit(deps, async (tx) =>
         expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at),
       );
-      deps.dispatcher.nudge();
       return {
         status: verification.status,
         waitMs: isOpen(verification.status) ? Math.max(0, verification.expiresAt.getTime() - at.getTime()) : null,

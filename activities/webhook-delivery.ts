@@ -4,6 +4,7 @@
  * same number and the same webhook-id. What a subscriber does is data; only our own dependencies make an attempt fail.
  */
 import type { Tx } from '../db/client.ts';
+import { commit } from '../db/commands/commit.ts';
 import {
   disableWebhook,
   lockSubscription,
@@ -75,11 +76,9 @@ export function webhookDeliveryActivities(deps: ActivityDeps) {
       const answer = await send(deps, begun);
       const asked = answer.status === TOO_MANY_REQUESTS || answer.status === UNAVAILABLE;
       const retryAfterMs = asked ? retryAfterMsOf(answer.retryAfter, deps.now().getTime()) : null;
-      const state = await inTurn(input.webhookId, () =>
-        deps.db.transaction((tx) => complete(tx, input, begun.number, answer, retryAfterMs)),
+      return await inTurn(input.webhookId, () =>
+        commit(deps, (tx) => complete(tx, input, begun.number, answer, retryAfterMs)),
       );
-      deps.dispatcher.nudge();
-      return state;
     },
 
     /** Whether a delivery is still to be made. */

@@ -3,20 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import type { Client } from '@temporalio/client';
 import type { Config } from '../config.ts';
-import type { Database } from '../db/client.ts';
+import type { CommandDeps } from '../db/commands/commit.ts';
 import { operatorName } from '../domain/gate.ts';
-import type { RuntimeEnvironment } from '../domain/runtime.ts';
 import type { KeyRing } from './keys.ts';
 
-export type OpsDeps = {
-  readonly runtime: RuntimeEnvironment;
-  readonly db: Database;
+export type OpsDeps = Pick<CommandDeps, 'db' | 'runtime' | 'now' | 'dispatcher'> & {
   readonly keys: KeyRing;
   /** The deployment that the service's workers are of, when they are of one. */
   readonly workerDeployment?: Config['workerDeployment'];
   /** For what a workflow must be asked; nothing else may need Temporal. */
   readonly client: () => Client;
-  readonly now: () => Date;
   readonly print: (line: string) => void;
 };
 

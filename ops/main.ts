@@ -6,6 +6,7 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
+import { NO_DISPATCHER } from '../db/commands/commit.ts';
 import { DomainError } from '../domain/error.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
 import { localDirectory } from '../process/place.ts';
@@ -56,7 +57,11 @@ const COMMANDS = new Map<string, Command>([
 const USAGE = [...COMMANDS.values()].flatMap(({ usage }) => usage).map((line) => `  npm run ops -- ${line}`);
 
 /** @returns the exit code: 0 when it was done, 1 when it was refused and nothing was written */
-export async function runOps(deps: OpsDeps, [name = '', ...args]: readonly string[]): Promise<number> {
+export async function runOps(
+  given: Omit<OpsDeps, 'dispatcher'>,
+  [name = '', ...args]: readonly string[],
+): Promise<number> {
+  const deps: OpsDeps = { ...given, dispatcher: NO_DISPATCHER };
   try {
     const command = COMMANDS.get(name);
     if (!command) throw new UsageError([`There is no command ${JSON.stringify(name)}.`]);

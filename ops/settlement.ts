@@ -1,13 +1,6 @@
 /** Settlements by hand. What is changed is changed as the API and the workflows would, with who did it and why. */
-import type { Tx } from '../db/client.ts';
-import { insertAuditEntry } from '../db/queries/audit.ts';
-import { enqueue } from '../db/queries/outbox.ts';
-import { findSettlementOwner, lockSettlement } from '../db/queries/settlement.ts';
-import { cancelSettlement } from '../db/queries/settlement-cancel.ts';
-import { DomainError } from '../domain/error.ts';
-import { settlementMessage } from '../domain/outbox.ts';
+import { cancelSettlementAsOperator, redispatchSettlement } from '../db/commands/settlement.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
-import { isTerminal } from '../domain/settlement.ts';
 import { newRequestId, type OpsDeps, oneOf, read, readAct, readArgs, readOperator, readText } from './command.ts';
 import { ALL, redispatchAll } from './redispatch-all.ts';
 import { runResolve } from './resolve.ts';
@@ -15,10 +8,10 @@ import { runResolve } from './resolve.ts';
 const ACT = ['operator', 'note'] as const;
 
 /**
- * `redispatch`: has the settlement's workflow started where it does not run, and rung where it does. Both are harmless:
- * it reads the database and goes on from there. A running dispatcher carries it within a second.
+ * `redispatch`: has the settlement's workflow started where it does not run, and signalled where it does. Both are
+ * harmless: it reads the database and continues from there. A running dispatcher does it within a second.
  *
- * @throws DomainError `not_found`; `state_conflict` for a settlement at its end
+ * @throws DomainError `not_found`; `state_conflict` for a settlement that has ended
  */
 export async function redispatch(deps: OpsDeps, args: readonly string[]): Promise<void> {
   if (args.includes(ALL))
@@ -27,25 +20,7 @@ export async function redispatch(deps: OpsDeps, args: readonly string[]): Promis
       args.filter((arg) => arg !== ALL),
     );
   const { objectId: settlementId, operator, note } = readAct('settlement', readArgs(args, ACT, 1));
-  await deps.db.transaction(async (tx) => {
-    const orgId = await getOwner(tx, settlementId);
-    const settlement = await lockSettlement(tx, orgId, settlementId);
-    if (!settlement) throw new DomainError('not_found');
-    if (isTerminal(settlement.status))
-      throw new DomainError(
-        'state_conflict',
-        { current_state: settlement.status },
-        `It is ${settlement.status}, its end.`,
-      );
-    await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', newRequestId()));
-    await insertAuditEntry(tx, orgId, {
-      objectId: settlementId,
-      action: 'settlement_redispatch',
-      operator,
-      note,
-      at: deps.now(),
-    });
-  });
+  await redispatchSettlement(deps, settlementId, { operator, note, requestId: newRequestId() });
   deps.print(`${settlementId} will be started or rung again.`);
 }
 
@@ -56,17 +31,7 @@ export async function redispatch(deps: OpsDeps, args: readonly string[]): Promis
  */
 export async function cancel(deps: OpsDeps, args: readonly string[]): Promise<void> {
   const { objectId: settlementId, operator, note } = readAct('settlement', readArgs(args, ACT, 1));
-  await deps.db.transaction(async (tx) => {
-    const orgId = await getOwner(tx, settlementId);
-    await cancelSettlement(tx, orgId, settlementId, deps.now(), newRequestId(), 'canceled_by_operator');
-    await insertAuditEntry(tx, orgId, {
-      objectId: settlementId,
-      action: 'settlement_cancel',
-      operator,
-      note,
-      at: deps.now(),
-    });
-  });
+  await cancelSettlementAsOperator(deps, settlementId, { operator, note, requestId: newRequestId() });
   deps.print(`${settlementId} is canceled.`);
 }
 
@@ -85,10 +50,4 @@ export async function resolve(deps: OpsDeps, args: readonly string[]): Promise<b
     note: readText('--note', given.note),
   });
   return (await runResolve({ client: deps.client(), print: deps.print }, settlementId, resolution)) === 0;
-}
-
-async function getOwner(tx: Tx, settlementId: string): Promise<string> {
-  const orgId = await findSettlementOwner(tx, settlementId);
-  if (orgId === undefined) throw new DomainError('not_found');
-  return orgId;
 }

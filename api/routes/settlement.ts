@@ -1,9 +1,9 @@
 /** The v2 settlement routes (contract §6). */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { cancelSettlement } from '../../db/commands/settlement.ts';
 import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
 import { detailSettlements, findSettlement } from '../../db/queries/settlement.ts';
-import { cancelSettlement } from '../../db/queries/settlement-cancel.ts';
 import { DomainError } from '../../domain/error.ts';
 import { settlementResource } from '../../domain/resource/settlement.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement.ts';
@@ -121,10 +121,7 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const canceled = await deps.db.transaction((tx) =>
-          cancelSettlement(tx, orgId, request.params.settlement_id, deps.now(), request.id),
-        );
-        deps.dispatcher.nudge();
+        const canceled = await cancelSettlement(deps, orgId, request.params.settlement_id, request.id);
         return sendSettlement(deps, reply, canceled);
       },
     );

@@ -1,7 +1,7 @@
 /** The local sandbox's test helpers (contract §6): make a provider speak, move one settlement's clock, list what to try. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
-import { acceptSandboxEvent, advanceSettlement } from '../../db/queries/test-helper.ts';
+import { advanceSettlement, sendSandboxEvent } from '../../db/commands/test-helper.ts';
 import { parseDuration } from '../../domain/duration.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
@@ -35,11 +35,8 @@ export const testHelperRoutes =
       async (request, reply) => {
         const asked = { ...request.body, requestId: request.id };
         const { orgId } = principalOf(request);
-        const accepted = await deps.db.transaction((tx) =>
-          acceptSandboxEvent(tx, orgId, request.params.settlement_id, asked),
-        );
-        deps.dispatcher.nudge();
-        const { settlement, event, amountMinor, commandId } = accepted;
+        const sent = await sendSandboxEvent(deps, orgId, request.params.settlement_id, asked);
+        const { settlement, event, amountMinor, commandId } = sent;
         return reply.code(202).send({
           command_id: commandId,
           settlement_id: settlement.settlementId,
@@ -73,10 +70,7 @@ export const testHelperRoutes =
         const by = request.body?.by;
         const now = deps.now();
         const move = { byMs: by === undefined ? undefined : parseDuration(by), now, requestId: request.id };
-        const settlement = await deps.db.transaction((tx) =>
-          advanceSettlement(tx, orgId, request.params.settlement_id, move),
-        );
-        deps.dispatcher.nudge();
+        const settlement = await advanceSettlement(deps, orgId, request.params.settlement_id, move);
         return reply.code(202).send({
           settlement_id: settlement.settlementId,
           status: settlement.status,

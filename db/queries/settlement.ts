@@ -24,6 +24,9 @@ import { recordEvent, recordFirstEvent } from './event.ts';
 
 type SettlementRow = typeof settlements.$inferSelect;
 
+const owned = (orgId: string, settlementId: string) =>
+  and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
+
 const toSettlement = ({ paymentTokenSealed: _sealed, ...row }: SettlementRow): Settlement => row;
 
 /** What a sealed payment token is bound to; it opens for no other settlement. */
@@ -44,22 +47,19 @@ export async function findSettlement(
   orgId: string,
   settlementId: string,
 ): Promise<Settlement | undefined> {
-  const [row] = await db
-    .select()
-    .from(settlements)
-    .where(and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId)))
-    .limit(1);
+  const [row] = await db.select().from(settlements).where(owned(orgId, settlementId)).limit(1);
   return row && toSettlement(row);
 }
 
-/** Locks the row until the transaction ends. */
-export async function lockSettlement(tx: Tx, orgId: string, settlementId: string): Promise<Settlement | undefined> {
-  const [row] = await tx
-    .select()
-    .from(settlements)
-    .where(and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId)))
-    .for('update');
-  return row && toSettlement(row);
+/**
+ * Locks the row until the transaction ends.
+ *
+ * @throws DomainError `not_found`, for another organization's settlement as well
+ */
+export async function lockSettlement(tx: Tx, orgId: string, settlementId: string): Promise<Settlement> {
+  const [row] = await tx.select().from(settlements).where(owned(orgId, settlementId)).for('update');
+  if (!row) throw new DomainError('not_found');
+  return toSettlement(row);
 }
 
 /** The owner of a settlement that a provider's event names; providers know no organizations. */
@@ -72,6 +72,13 @@ export async function findSettlementOwner(db: Queryable, settlementId: string): 
   return row?.orgId;
 }
 
+/** As `findSettlementOwner`, for operators. @throws DomainError `not_found` */
+export async function getSettlementOwner(db: Queryable, settlementId: string): Promise<string> {
+  const orgId = await findSettlementOwner(db, settlementId);
+  if (orgId === undefined) throw new DomainError('not_found');
+  return orgId;
+}
+
 /** The payer's sealed card or account token, for the provider's adapter alone. */
 export async function findPaymentToken(
   db: Queryable,
@@ -81,23 +88,23 @@ export async function findPaymentToken(
   const [row] = await db
     .select({ sealed: settlements.paymentTokenSealed })
     .from(settlements)
-    .where(and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId)))
+    .where(owned(orgId, settlementId))
     .limit(1);
   return row?.sealed;
 }
 
 /** Newest first. */
 export async function listSettlements(db: Queryable, orgId: string, page: Page): Promise<Paged<Settlement>> {
-  const owned = eq(settlements.orgId, orgId);
+  const ofOrganization = eq(settlements.orgId, orgId);
   const [rows, [total]] = await Promise.all([
     db
       .select()
       .from(settlements)
-      .where(owned)
+      .where(ofOrganization)
       .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
       .limit(page.limit)
       .offset(page.offset),
-    db.select({ count: count() }).from(settlements).where(owned),
+    db.select({ count: count() }).from(settlements).where(ofOrganization),
   ]);
   return { items: rows.map(toSettlement), total: total?.count ?? 0 };
 }
@@ -171,13 +178,7 @@ export async function moveSettlement(tx: Tx, settlement: Settlement, move: Move)
   const updated = await tx
     .update(settlements)
     .set({ status, version, failure, expiresAt, updatedAt })
-    .where(
-      and(
-        eq(settlements.orgId, settlement.orgId),
-        eq(settlements.settlementId, settlement.settlementId),
-        eq(settlements.version, settlement.version),
-      ),
-    )
+    .where(and(owned(settlement.orgId, settlement.settlementId), eq(settlements.version, settlement.version)))
     .returning({ settlementId: settlements.settlementId });
   if (updated.length !== 1) throw new Error(`settlement ${settlement.settlementId} was moved without its lock`);
   await tx.insert(settlementTransitions).values({
@@ -208,26 +209,20 @@ export async function addReceived(tx: Tx, settlement: Settlement, receivedMinor:
   await tx
     .update(settlements)
     .set({ amountReceivedMinor: receivedMinor })
-    .where(and(eq(settlements.orgId, settlement.orgId), eq(settlements.settlementId, settlement.settlementId)));
+    .where(owned(settlement.orgId, settlement.settlementId));
   return { ...settlement, amountReceivedMinor: receivedMinor };
 }
 
 /** Names the certificate of a settlement that has just settled. */
 export async function setCertificate(tx: Tx, settlement: Settlement, certificateId: string): Promise<Settlement> {
-  await tx
-    .update(settlements)
-    .set({ certificateId })
-    .where(and(eq(settlements.orgId, settlement.orgId), eq(settlements.settlementId, settlement.settlementId)));
+  await tx.update(settlements).set({ certificateId }).where(owned(settlement.orgId, settlement.settlementId));
   return { ...settlement, certificateId };
 }
 
 /** Moves a settlement's own clock forward; it never goes back. */
 export async function advanceClock(tx: Tx, settlement: Settlement, byMs: number): Promise<Settlement> {
   const clockOffsetMs = settlement.clockOffsetMs + byMs;
-  await tx
-    .update(settlements)
-    .set({ clockOffsetMs })
-    .where(and(eq(settlements.orgId, settlement.orgId), eq(settlements.settlementId, settlement.settlementId)));
+  await tx.update(settlements).set({ clockOffsetMs }).where(owned(settlement.orgId, settlement.settlementId));
   return { ...settlement, clockOffsetMs };
 }
 

@@ -31,7 +31,6 @@ export async function enterStates(
 ): Promise<void> {
   await api.connection.db.transaction(async (tx) => {
     let settlement = await lockSettlement(tx, caller.orgId, settlementId);
-    for (const to of path)
-      if (settlement) settlement = await moveSettlement(tx, settlement, { to, at, reason: 'test' });
+    for (const to of path) settlement = await moveSettlement(tx, settlement, { to, at, reason: 'test' });
   });
 }

@@ -1,0 +1,69 @@
+/** What the test helpers of the local sandbox do to a settlement (contract §6); its workflow and the simulator act on it. */
+import { DomainError } from '../../domain/error.ts';
+import { foldFunding } from '../../domain/evidence.ts';
+import { settlementMessage } from '../../domain/outbox.ts';
+import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
+import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement.ts';
+import { newId } from '../id.ts';
+import { listPendingEvidence } from '../queries/evidence.ts';
+import { enqueue } from '../queries/outbox.ts';
+import { advanceClock, lockSettlement } from '../queries/settlement.ts';
+import { type CommitDeps, commit } from './commit.ts';
+
+/**
+ * Accepts that the simulator sends one provider event; each accepted request is one event.
+ *
+ * @param asked `amount` as decimal text in major units; without it, the amount that is missing
+ * @throws DomainError `not_found`, `state_conflict`; ValidationError
+ */
+export async function sendSandboxEvent(
+  deps: CommitDeps,
+  orgId: string,
+  settlementId: string,
+  asked: { readonly event: SandboxEvent; readonly amount?: string | undefined; readonly requestId: string },
+): Promise<SandboxCommand & { readonly commandId: string; readonly settlement: Settlement }> {
+  return await commit(deps, async (tx) => {
+    const settlement = await lockSettlement(tx, orgId, settlementId);
+    const { receivedMinor } = foldFunding(settlement, await listPendingEvidence(tx, settlementId));
+    const command = sandboxCommand(settlement, asked, receivedMinor);
+    const commandId = newId();
+    const context = { orgId, settlementId, event: command.event, amountMinor: String(command.amountMinor) };
+    await enqueue(tx, {
+      kind: 'sandbox_event',
+      objectId: commandId,
+      signal: null,
+      context,
+      requestId: asked.requestId,
+    });
+    return { ...command, commandId, settlement };
+  });
+}
+
+/**
+ * Moves a settlement's own clock forward and signals its workflow.
+ *
+ * @param move `byMs` undefined: to the end of the current wait; `now` is real time
+ * @throws DomainError `not_found`; `state_conflict` when it has ended, or is in a wait that has no time limit
+ */
+export async function advanceSettlement(
+  deps: CommitDeps,
+  orgId: string,
+  settlementId: string,
+  move: { readonly byMs: number | undefined; readonly now: Date; readonly requestId: string },
+): Promise<Settlement> {
+  return await commit(deps, async (tx) => {
+    const settlement = await lockSettlement(tx, orgId, settlementId);
+    const byMs = move.byMs ?? remainingMs(settlement, move.now);
+    if (isTerminal(settlement.status) || byMs === undefined)
+      throw new DomainError('state_conflict', { current_state: settlement.status });
+    const advanced = await advanceClock(tx, settlement, Math.max(0, byMs));
+    await enqueue(tx, settlementMessage(advanced, 'clockAdvanced', move.requestId));
+    return advanced;
+  });
+}
+
+/** How long the current wait still lasts, in milliseconds; undefined where it has no time limit. */
+const remainingMs = (settlement: Settlement, now: Date): number | undefined =>
+  settlement.expiresAt === null
+    ? undefined
+    : settlement.expiresAt.getTime() - settlementTime(settlement, now).getTime();
