@@ -33,6 +33,9 @@ export const TERMINAL_STATUSES = [
 export const isTerminal = (status: SettlementStatus): boolean =>
   (TERMINAL_STATUSES as readonly SettlementStatus[]).includes(status);
 
+/** The states in which a settlement has work left. */
+export const OPEN_STATUSES: readonly SettlementStatus[] = SETTLEMENT_STATUSES.filter((status) => !isTerminal(status));
+
 export type Transition = {
   readonly from: SettlementStatus | null;
   readonly to: SettlementStatus;

@@ -5,7 +5,8 @@
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { Resolution } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement.ts';
-import { resolveReview, settlementWorkflowId } from '../workflows/contract.ts';
+import { settlementWorkflowId } from '../domain/workflow-id.ts';
+import { resolveReview } from '../workflows/contract.ts';
 
 const CALL_TIMEOUT_MS = 30_000;
 const STATUS_OF: Record<Resolution['outcome'], SettlementStatus> = { paid: 'settled', refused: 'failed' };

@@ -5,18 +5,15 @@
 import type { WorkflowStartOptions } from '@temporalio/client';
 import type { OutboxKind, OutboxMessage } from '../domain/outbox.ts';
 import {
-  DELIVERY_TASK_QUEUE,
   otpWorkflowId,
-  SEARCH_ATTRIBUTES,
   sandboxCollectionWorkflowId,
   sandboxEventWorkflowId,
   sandboxVerificationWorkflowId,
   settlementWorkflowId,
-  TASK_QUEUE,
   verificationWorkflowId,
-  type Workflows,
   webhookDeliveryWorkflowId,
-} from '../workflows/contract.ts';
+} from '../domain/workflow-id.ts';
+import { DELIVERY_TASK_QUEUE, SEARCH_ATTRIBUTES, TASK_QUEUE, type Workflows } from '../workflows/contract.ts';
 
 export type WorkflowStart = {
   readonly workflowType: keyof Workflows;

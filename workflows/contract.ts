@@ -1,6 +1,6 @@
 /**
- * What the outside may know of the workflows: queues, ids, signals, search attributes, and the workflow types by
- * name. The API and the worker's dispatcher import values from here and nothing else from this folder.
+ * What the outside may know of the workflows: queues, signals, search attributes, and the workflow types by name.
+ * The API and the worker's dispatcher import values from here and nothing else from this folder.
  */
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
@@ -14,17 +14,6 @@ export type Workflows = typeof workflows;
 export const TASK_QUEUE = 'settlement';
 /** Deliveries have workers of their own, so that subscribers that hang cost settlements nothing. */
 export const DELIVERY_TASK_QUEUE = 'webhook-delivery';
-
-export const settlementWorkflowId = (settlementId: string): string => `settlement:${settlementId}`;
-/** A redelivery is a workflow of its own: that of a finished delivery is closed for ever. */
-export const webhookDeliveryWorkflowId = (deliveryId: string, generation: number): string =>
-  generation === 1 ? `webhook-delivery:${deliveryId}` : `webhook-delivery:${deliveryId}:${generation}`;
-export const sandboxEventWorkflowId = (commandId: string): string => `sandbox-event:${commandId}`;
-export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;
-export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
-export const sandboxVerificationWorkflowId = (verificationId: string): string =>
-  `sandbox-verification:${verificationId}`;
-export const otpWorkflowId = (challengeId: string): string => `otp:${challengeId}`;
 
 /**
  * Facts that were committed. A signal carries nothing: whoever hears one reads the database, so that lost,

@@ -1,7 +1,7 @@
 /** What the service's state is in numbers: one statement, by index, that costs what is open and what is recent. */
 import { sql } from 'drizzle-orm';
 import type { OutboxKind } from '../../domain/outbox.ts';
-import { isTerminal, SETTLEMENT_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
+import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 
@@ -23,8 +23,6 @@ export type StateCounts = {
 /** A wait that is over this long without having been ended is stuck: timers and retries take less. */
 export const OVERDUE_GRACE_MS = 5 * 60_000;
 const HOUR_MS = 60 * 60_000;
-
-export const OPEN_STATUSES = SETTLEMENT_STATUSES.filter((status) => !isTerminal(status));
 
 const listOf = (statuses: readonly string[]) =>
   sql.join(

@@ -3,12 +3,13 @@ import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import { deliveryMessage, type OutboxKind, type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
+import { OPEN_STATUSES } from '../../domain/settlement.ts';
 import { verificationMessage } from '../../domain/verification.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';
 import { webhookDeliveries } from '../schema/webhook.ts';
-import { OPEN_STATUSES, OVERDUE_GRACE_MS } from './metric.ts';
+import { OVERDUE_GRACE_MS } from './metric.ts';
 
 export type WaitingSettlement = {
   readonly settlementId: string;

@@ -5,6 +5,7 @@
 import type { SettlementException } from '../evidence.ts';
 import { formatMoney, formatRate } from '../money.ts';
 import { isTerminal, type Settlement, type SettlementTransition } from '../settlement.ts';
+import { settlementWorkflowId } from '../workflow-id.ts';
 
 /** The fields of SettleResponseV2. */
 export function settlementResource(settlement: Settlement) {
@@ -60,7 +61,7 @@ export function settlementDetail(
     })),
     payment_instructions: paymentInstructions(settlement),
     certificate_id: settlement.certificateId,
-    workflow_id: `settlement:${settlement.settlementId}`,
+    workflow_id: settlementWorkflowId(settlement.settlementId),
     expires_at: isTerminal(settlement.status) ? null : (settlement.expiresAt?.toISOString() ?? null),
   };
 }

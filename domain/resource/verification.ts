@@ -3,6 +3,7 @@
  * to who asks with a key and sent to nobody.
  */
 import type { Verification } from '../verification.ts';
+import { verificationWorkflowId } from '../workflow-id.ts';
 
 /** What events carry. */
 export function verificationResource(verification: Verification) {
@@ -20,7 +21,7 @@ export function verificationResource(verification: Verification) {
     created_at: verification.createdAt.toISOString(),
     decided_at: verification.decidedAt?.toISOString() ?? null,
     expires_at: verification.expiresAt.toISOString(),
-    workflow_id: `verification:${verification.verificationId}`,
+    workflow_id: verificationWorkflowId(verification.verificationId),
   };
 }
 

@@ -2,8 +2,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { repositoryRoot } from '../../process/place.ts';
-import { settlementWorkflowId, TASK_QUEUE } from '../../workflows/contract.ts';
+import { TASK_QUEUE } from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
 import { withStack } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';

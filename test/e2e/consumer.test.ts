@@ -2,7 +2,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { otpChallenges } from '../../db/schema/index.ts';
-import { otpWorkflowId, settlementWorkflowId } from '../../workflows/contract.ts';
+import { otpWorkflowId, settlementWorkflowId } from '../../domain/workflow-id.ts';
 import {
   type ConsumerCaller,
   callAs,

@@ -3,7 +3,7 @@ import { count, eq } from 'drizzle-orm';
 import Stripe from 'stripe';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { certificates, evidence, outbox, postings, providerEvents, settlements } from '../../db/schema/index.ts';
-import { settlementWorkflowId } from '../../workflows/contract.ts';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { type Caller, TEST_SECRETS } from '../support/api.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
-  SEARCH_ATTRIBUTES,
   sandboxVerificationWorkflowId,
   settlementWorkflowId,
   verificationWorkflowId,
-} from '../../workflows/contract.ts';
+} from '../../domain/workflow-id.ts';
+import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';

@@ -3,7 +3,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createGuardedHttp, type GuardedHttp } from '../../activities/providers/guarded-http.ts';
-import { webhookDeliveryWorkflowId } from '../../workflows/contract.ts';
+import { webhookDeliveryWorkflowId } from '../../domain/workflow-id.ts';
 import type { Caller } from '../support/api.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 import { startStack, type TestStack } from '../support/stack.ts';

@@ -2,9 +2,9 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { auditEntries } from '../../db/schema/index.ts';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { runOps } from '../../ops/main.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
-import { settlementWorkflowId } from '../../workflows/contract.ts';
 import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { openSettlement } from '../support/open-settlement.ts';

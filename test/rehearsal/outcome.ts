@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
-import { settlementWorkflowId } from '../../workflows/contract.ts';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import type { Cluster } from './steps.ts';
 import { NAMESPACE } from './temporal-server.ts';
 

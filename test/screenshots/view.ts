@@ -1,7 +1,7 @@
 /** What is photographed: pages of the service and of Temporal UI. */
 import type { Page } from 'playwright-core';
 import { z } from 'zod';
-import { settlementWorkflowId } from '../../workflows/contract.ts';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import type { Subjects } from './subject.ts';
 
 export type View = {

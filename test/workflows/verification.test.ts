@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
+import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
-import { settlementWorkflowId, verificationWorkflowId } from '../../workflows/contract.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { activityDeps } from '../support/stack.ts';

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { RETRY_JITTER, RETRY_STEPS_MS } from '../../domain/webhook.ts';
+import { webhookDeliveryWorkflowId } from '../../domain/workflow-id.ts';
 import {
   DELIVERY_TASK_QUEUE,
   placeFreed,
   retryRequested,
   type WebhookDeliveryInput,
-  webhookDeliveryWorkflowId,
 } from '../../workflows/contract.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import type { Json } from '../support/partner.ts';

@@ -1,0 +1,20 @@
+/**
+ * The id of each workflow. An id is permanent: it is how the service finds a workflow, and it is public for
+ * settlements and verifications (`workflow_id`). Never change the form of one.
+ */
+export const settlementWorkflowId = (settlementId: string): string => `settlement:${settlementId}`;
+
+export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
+
+/** Each generation of a delivery is a workflow of its own, because a closed workflow cannot be started again. */
+export const webhookDeliveryWorkflowId = (deliveryId: string, generation: number): string =>
+  generation === 1 ? `webhook-delivery:${deliveryId}` : `webhook-delivery:${deliveryId}:${generation}`;
+
+export const otpWorkflowId = (challengeId: string): string => `otp:${challengeId}`;
+
+export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;
+
+export const sandboxEventWorkflowId = (commandId: string): string => `sandbox-event:${commandId}`;
+
+export const sandboxVerificationWorkflowId = (verificationId: string): string =>
+  `sandbox-verification:${verificationId}`;
