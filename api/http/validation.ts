@@ -5,7 +5,7 @@
 import { parse as parseQuery } from 'node:querystring';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { ValidationFault } from '../../domain/error.ts';
+import { ValidationError, type ValidationFault } from '../../domain/error.ts';
 import { parseJsonBody } from './json-body.ts';
 
 /** What was sent: Fastify has already put what the schemas made of it in the place of the parts that were right. */
@@ -43,6 +43,11 @@ export function requestFaults(request: FastifyRequest): ValidationFault[] {
     const result = schema.safeParse(part === 'body' ? (input ?? undefined) : input, { reportInput: true });
     return result.success ? [] : result.error.issues.flatMap((issue) => faultsOf(issue, part));
   });
+}
+
+/** @throws ValidationError when there is a fault */
+export function requireNoFaults(faults: readonly ValidationFault[]): void {
+  if (faults.length > 0) throw new ValidationError(faults);
 }
 
 /** @param part where the value stood: `body`, `path`, `query` or `header` */

@@ -1,11 +1,13 @@
 /** The legacy Caribbean off-ramp (contract §6): the same settlements, funded internally, and the reads of all of them. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
-import { settlementResource } from '../../domain/resource/settlement.ts';
+import { detailSettlement, detailSettlements, getSettlement, listSettlements } from '../../db/queries/settlement.ts';
+import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import { acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
+import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
+import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
@@ -15,14 +17,6 @@ import {
   SettlementPath,
   SettlementResponse,
 } from '../schemas/settlement.ts';
-import {
-  ACCEPTED_HEADERS,
-  commandFingerprint,
-  ownSettlement,
-  READ_HEADERS,
-  sendAccepted,
-  sendSettlement,
-} from './settlement.ts';
 
 export const caribbeanRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -91,9 +85,8 @@ export const caribbeanRoutes =
       },
       async (request, reply) => {
         const { items, total } = await listSettlements(deps.db, principalOf(request).orgId, request.query);
-        return reply.send([
-          ...answerPage(request, reply, request.query, { items: await detailSettlements(deps.db, items), total }),
-        ]);
+        const shown = await detailSettlements(deps.db, items, settlementDetail);
+        return answerPage(request, reply, request.query, { items: shown, total });
       },
     );
 
@@ -109,11 +102,9 @@ export const caribbeanRoutes =
           response: { 200: SettlementResponse },
         },
       },
-      async (request, reply) =>
-        sendSettlement(
-          deps,
-          reply,
-          await ownSettlement(deps, principalOf(request).orgId, request.params.settlement_id),
-        ),
+      async (request, reply) => {
+        const settlement = await getSettlement(deps.db, principalOf(request).orgId, request.params.settlement_id);
+        return sendRead(reply, settlement, await detailSettlement(deps.db, settlement, settlementDetail));
+      },
     );
   };

@@ -11,10 +11,11 @@ import { recipientResource } from '../../domain/resource/recipient.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { answerList, listOf } from '../consumer-list.ts';
 import type { ApiDeps } from '../deps.ts';
+import { requireNoFaults } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
 import { ConsumerRecipientResponse, MeResponse, QuoteBody, QuoteResponse, RecipientBody } from '../schemas/consumer.ts';
+import { recipientDraft } from '../schemas/recipient.ts';
 import { SessionHeader } from '../schemas/session.ts';
-import { draftOf, refuseFaults } from './recipient.ts';
 
 const TAGS = ['Consumer'];
 
@@ -78,8 +79,8 @@ export const consumerRoutes =
         },
       },
       async (request, reply) => {
-        const draft = draftOf({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
-        refuseFaults(detailsFaults(draft.country, draft));
+        const draft = recipientDraft({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
+        requireNoFaults(detailsFaults(draft.country, draft));
         const recipient = await insertRecipient(deps.db, consumerOf(request).orgId, draft, {
           sealer: deps.sealer,
           at: deps.now(),

@@ -1,6 +1,5 @@
 /** Recipients of payouts (contract §4). They are deactivated, never deleted: settlements keep referring to them. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import type { z } from 'zod';
 import {
   changeRecipient,
   deactivateRecipient,
@@ -9,23 +8,20 @@ import {
   listRecipients,
   lockRecipient,
 } from '../../db/queries/recipient.ts';
-import { DomainError, ValidationError, type ValidationFault } from '../../domain/error.ts';
-import {
-  changeFaults,
-  detailsFaults,
-  type Recipient,
-  type RecipientChange,
-  type RecipientDraft,
-} from '../../domain/recipient.ts';
+import { DomainError } from '../../domain/error.ts';
+import { changeFaults, detailsFaults, type Recipient } from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
+import { requireNoFaults } from '../http/validation.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import {
   CreateRecipientRequest,
   RecipientPath,
   RecipientResponse,
+  recipientChange,
+  recipientDraft,
   UpdateRecipientRequest,
 } from '../schemas/recipient.ts';
 
@@ -47,8 +43,8 @@ export const recipientRoutes =
         },
       },
       async (request, reply) => {
-        const draft = draftOf(request.body);
-        refuseFaults(detailsFaults(draft.country, draft));
+        const draft = recipientDraft(request.body);
+        requireNoFaults(detailsFaults(draft.country, draft));
         const recipient = await insertRecipient(deps.db, principalOf(request).orgId, draft, {
           sealer: deps.sealer,
           at: deps.now(),
@@ -108,11 +104,11 @@ export const recipientRoutes =
         },
       },
       async (request) => {
-        const change = changeOf(request.body);
+        const change = recipientChange(request.body);
         const { orgId } = principalOf(request);
         const changed = await deps.db.transaction(async (tx) => {
           const recipient = await lockRecipient(tx, orgId, request.params.recipient_id);
-          refuseFaults(changeFaults(recipient, change));
+          requireNoFaults(changeFaults(recipient, change));
           refuseInactive(recipient);
           return await changeRecipient(tx, recipient, change, { sealer: deps.sealer, at: deps.now() });
         });
@@ -145,36 +141,6 @@ export const recipientRoutes =
       },
     );
   };
-
-export function draftOf(body: z.output<typeof CreateRecipientRequest>): RecipientDraft {
-  return {
-    kind: body.kind,
-    entityType: body.entity_type,
-    name: body.name,
-    country: body.country,
-    email: body.email ?? null,
-    phone: body.phone ?? null,
-    bankDetails: body.bank_details ?? null,
-    mobileDetails: body.mobile_details ?? null,
-    metadata: body.metadata ?? {},
-  };
-}
-
-function changeOf(body: z.output<typeof UpdateRecipientRequest>): RecipientChange {
-  return {
-    ...(body.name === undefined ? {} : { name: body.name }),
-    ...(body.email === undefined ? {} : { email: body.email }),
-    ...(body.phone === undefined ? {} : { phone: body.phone }),
-    ...(body.bank_details === undefined ? {} : { bankDetails: body.bank_details }),
-    ...(body.mobile_details === undefined ? {} : { mobileDetails: body.mobile_details }),
-    ...(body.metadata === undefined ? {} : { metadata: body.metadata ?? {} }),
-  };
-}
-
-/** @throws ValidationError when there is a fault */
-export function refuseFaults(faults: readonly ValidationFault[]): void {
-  if (faults.length > 0) throw new ValidationError(faults);
-}
 
 function refuseInactive(recipient: Recipient): void {
   if (!recipient.isActive)

@@ -1,14 +1,13 @@
 /** The v2 settlement routes (contract §6). */
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { cancelSettlement } from '../../db/commands/settlement.ts';
-import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
-import { detailSettlements, findSettlement } from '../../db/queries/settlement.ts';
-import { DomainError } from '../../domain/error.ts';
-import { settlementResource } from '../../domain/resource/settlement.ts';
+import { detailSettlement, getSettlement } from '../../db/queries/settlement.ts';
+import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement.ts';
-import { type Accepted, acceptSettlement } from '../acceptance.ts';
+import { acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
+import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { createChangeWaiter, preferredWaitMs } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
@@ -19,14 +18,6 @@ import {
   SettleRequestV2,
   SettleResponseV2,
 } from '../schemas/settlement.ts';
-
-/** Seconds after which a settlement that is still under way is worth reading again. */
-const POLL_SECONDS = 1;
-
-/** Of what `sendAccepted` sends. */
-export const ACCEPTED_HEADERS = ['Location', 'Idempotency-Replayed'] as const;
-/** Of what is read and may still be under way. */
-export const READ_HEADERS = ['Retry-After'] as const;
 
 export const settlementRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -99,11 +90,11 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const read = async () => ownSettlement(deps, orgId, request.params.settlement_id);
+        const read = () => getSettlement(deps.db, orgId, request.params.settlement_id);
         const waitMs = preferredWaitMs(request.headers['prefer']);
         const settlement = waitMs === undefined ? await read() : await waitForChange(request, read, waitMs);
         if (waitMs !== undefined) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
-        return sendSettlement(deps, reply, settlement);
+        return sendRead(reply, settlement, await detailSettlement(deps.db, settlement, settlementDetail));
       },
     );
 
@@ -122,48 +113,7 @@ export const settlementRoutes =
       async (request, reply) => {
         const { orgId } = principalOf(request);
         const canceled = await cancelSettlement(deps, orgId, request.params.settlement_id, request.id);
-        return sendSettlement(deps, reply, canceled);
+        return sendRead(reply, canceled, await detailSettlement(deps.db, canceled, settlementDetail));
       },
     );
   };
-
-/** What the request's idempotency key is bound to: method, route and exact bytes. */
-export const commandFingerprint = (request: FastifyRequest) =>
-  fingerprintOf({
-    method: request.method,
-    route: request.routeOptions.url ?? '',
-    bytes: request.rawBody,
-    fields: Object(request.body),
-  });
-
-/** Sends the stored bytes, so that every answer to one key is the same. */
-export function sendAccepted(
-  reply: FastifyReply,
-  accepted: Pick<Accepted, 'status' | 'body' | 'replayed'>,
-  location: string,
-): FastifyReply {
-  if (accepted.replayed) reply.header('Idempotency-Replayed', 'true');
-  return reply
-    .code(accepted.status)
-    .header('Location', location)
-    .type('application/json; charset=utf-8')
-    .send(accepted.body);
-}
-
-/** @throws DomainError `not_found` */
-export async function ownSettlement(deps: ApiDeps, orgId: string, settlementId: string): Promise<Settlement> {
-  const settlement = await findSettlement(deps.db, orgId, settlementId);
-  if (!settlement) throw new DomainError('not_found');
-  return settlement;
-}
-
-/** Sends a settlement as read; `Retry-After` while it is under way. */
-export async function sendSettlement(
-  deps: ApiDeps,
-  reply: FastifyReply,
-  settlement: Settlement,
-): Promise<FastifyReply> {
-  const [detail] = await detailSettlements(deps.db, [settlement]);
-  if (!isTerminal(settlement.status)) reply.header('Retry-After', String(POLL_SECONDS));
-  return reply.send(detail);
-}

@@ -1,9 +1,8 @@
 /** A consumer's transfers (contract §12): settlements of the consumer's own organization, under ids of their own. */
-import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
 import { getQuote } from '../../db/queries/quote.ts';
-import { detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
+import { detailSettlement, detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import { ValidationError } from '../../domain/error.ts';
@@ -11,20 +10,19 @@ import type { InputMethod } from '../../domain/payment-method.ts';
 import type { PricingInput } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
 import { settlementDetail } from '../../domain/resource/settlement.ts';
-import { isTerminal, type Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement.ts';
 import { acceptSettlement } from '../acceptance.ts';
 import { answerList, listOf } from '../consumer-list.ts';
 import type { ApiDeps } from '../deps.ts';
+import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { faultsOf } from '../http/validation.ts';
 import { findAnswer } from '../idempotency.ts';
 import { consumerOf } from '../route-config.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';
-import { ACCEPTED_HEADERS, commandFingerprint, READ_HEADERS, sendAccepted } from './settlement.ts';
 
 const TAGS = ['Consumer'];
-/** Seconds after which a transfer that is still under way is worth reading again. */
-const POLL_SECONDS = 1;
 
 export const transferRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -101,7 +99,7 @@ export const transferRoutes =
           limit: CONSUMER_LIST_MAX,
           offset: 0,
         });
-        return answerList(reply, { items: await detailTransfers(deps, items), total });
+        return answerList(reply, { items: await detailSettlements(deps.db, items, transferDetail), total });
       },
     );
 
@@ -118,8 +116,10 @@ export const transferRoutes =
           response: { 200: TransferResponse },
         },
       },
-      async (request, reply) =>
-        sendTransfer(deps, reply, await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id)),
+      async (request, reply) => {
+        const settlement = await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id);
+        return sendRead(reply, settlement, await detailSettlement(deps.db, settlement, transferDetail));
+      },
     );
   };
 
@@ -145,14 +145,14 @@ async function inputsOf(
   return inputs;
 }
 
-const transferOf = <Detail extends object>(settlement: Settlement, detail: Detail) => ({
+const transferDetail = (settlement: Settlement, history: Parameters<typeof settlementDetail>[1]) => ({
   transfer_id: transferIdOf(settlement),
-  ...detail,
+  ...settlementDetail(settlement, history),
 });
 
-/** A transfer as it is accepted: the read of a settlement to which nothing has happened yet. */
+/** A transfer as it is accepted: the read of a settlement that was accepted and has not changed since. */
 function acceptedTransfer(settlement: Settlement) {
-  const first = {
+  const accepted = {
     sequence: settlement.version,
     from: null,
     to: settlement.status,
@@ -160,19 +160,5 @@ function acceptedTransfer(settlement: Settlement) {
     reason: null,
     evidenceId: null,
   };
-  return transferOf(settlement, settlementDetail(settlement, { transitions: [first], exceptions: [] }));
-}
-
-/** Sends a transfer as read; `Retry-After` while it is under way. */
-async function sendTransfer(deps: ApiDeps, reply: FastifyReply, settlement: Settlement): Promise<FastifyReply> {
-  const [transfer] = await detailTransfers(deps, [settlement]);
-  if (!isTerminal(settlement.status)) reply.header('Retry-After', String(POLL_SECONDS));
-  return reply.send(transfer);
-}
-
-async function detailTransfers(deps: ApiDeps, settlements: readonly Settlement[]) {
-  const details = await detailSettlements(deps.db, settlements);
-  return settlements.flatMap((settlement, index) =>
-    details.slice(index, index + 1).map((detail) => transferOf(settlement, detail)),
-  );
+  return transferDetail(settlement, { transitions: [accepted], exceptions: [] });
 }

@@ -9,6 +9,7 @@ import { DomainError } from '../../domain/error.ts';
 import { verificationDetail } from '../../domain/resource/verification.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
+import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
@@ -22,7 +23,6 @@ import {
   VerificationStatusResponse,
 } from '../schemas/verification.ts';
 import { openApplicant, openManualVerification } from '../verification-opening.ts';
-import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from './settlement.ts';
 
 const TAGS = ['Verification'];
 

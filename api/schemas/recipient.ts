@@ -5,6 +5,8 @@ import {
   ENTITY_TYPES,
   RECIPIENT_KINDS,
   RECIPIENT_VERIFICATION_STATUSES,
+  type RecipientChange,
+  type RecipientDraft,
 } from '../../domain/recipient.ts';
 import {
   country,
@@ -90,6 +92,20 @@ export const CreateRecipientRequest = z
     example: { kind: 'contractor', entity_type: 'individual', ...EXAMPLE_PERSON, metadata: { contract: 'C-7' } },
   });
 
+export function recipientDraft(body: z.output<typeof CreateRecipientRequest>): RecipientDraft {
+  return {
+    kind: body.kind,
+    entityType: body.entity_type,
+    name: body.name,
+    country: body.country,
+    email: body.email ?? null,
+    phone: body.phone ?? null,
+    bankDetails: body.bank_details ?? null,
+    mobileDetails: body.mobile_details ?? null,
+    metadata: body.metadata ?? {},
+  };
+}
+
 export const UpdateRecipientRequest = z
   .strictObject({
     name: name().optional(),
@@ -104,6 +120,18 @@ export const UpdateRecipientRequest = z
     example: { phone: '+18765550123', metadata: { contract: 'C-8' } },
     description: `Fields that are present replace, \`null\` clears. ${NEEDS_DETAILS}`,
   });
+
+/** The fields that the body has; null clears. */
+export function recipientChange(body: z.output<typeof UpdateRecipientRequest>): RecipientChange {
+  return {
+    ...(body.name === undefined ? {} : { name: body.name }),
+    ...(body.email === undefined ? {} : { email: body.email }),
+    ...(body.phone === undefined ? {} : { phone: body.phone }),
+    ...(body.bank_details === undefined ? {} : { bankDetails: body.bank_details }),
+    ...(body.mobile_details === undefined ? {} : { mobileDetails: body.mobile_details }),
+    ...(body.metadata === undefined ? {} : { metadata: body.metadata ?? {} }),
+  };
+}
 
 export const BankDetailsResponse = z
   .object({

@@ -8,7 +8,7 @@ import { EVENT_OF_STATUS } from '../../domain/event.ts';
 import type { ExceptionType, SettlementException } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import { type Posting, transitionPostings } from '../../domain/posting.ts';
-import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
+import { settlementResource } from '../../domain/resource/settlement.ts';
 import {
   canMove,
   type Failure,
@@ -111,11 +111,11 @@ export async function listSettlements(db: Queryable, orgId: string, page: Page):
 
 type History = { readonly transitions: SettlementTransition[]; readonly exceptions: SettlementException[] };
 
+const emptyHistory = (): History => ({ transitions: [], exceptions: [] });
+
 /** What reads show beside the settlements' own rows, by settlement id; two queries however many there are. */
 async function findHistories(db: Queryable, settlementIds: readonly string[]): Promise<Map<string, History>> {
-  const histories = new Map<string, History>(
-    settlementIds.map((settlementId) => [settlementId, { transitions: [], exceptions: [] }]),
-  );
+  const histories = new Map(settlementIds.map((settlementId) => [settlementId, emptyHistory()]));
   if (settlementIds.length === 0) return histories;
   const ids = [...settlementIds];
   const [transitions, exceptions] = await Promise.all([
@@ -135,15 +135,36 @@ async function findHistories(db: Queryable, settlementIds: readonly string[]): P
   return histories;
 }
 
-/** Settlements as reads show them. */
-export async function detailSettlements(db: Queryable, items: readonly Settlement[]) {
+/** The organization's settlement. @throws DomainError `not_found`, for another organization's settlement as well */
+export async function getSettlement(db: Queryable, orgId: string, settlementId: string): Promise<Settlement> {
+  const settlement = await findSettlement(db, orgId, settlementId);
+  if (!settlement) throw new DomainError('not_found');
+  return settlement;
+}
+
+type Present<Detail> = (settlement: Settlement, history: History) => Detail;
+
+/** Settlements with their histories, as `present` shows them; in the order of `items`. */
+export async function detailSettlements<Detail>(
+  db: Queryable,
+  items: readonly Settlement[],
+  present: Present<Detail>,
+): Promise<Detail[]> {
   const histories = await findHistories(
     db,
-    items.map((settlement) => settlement.settlementId),
+    items.map(({ settlementId }) => settlementId),
   );
-  return items.map((settlement) =>
-    settlementDetail(settlement, histories.get(settlement.settlementId) ?? { transitions: [], exceptions: [] }),
-  );
+  return items.map((settlement) => present(settlement, histories.get(settlement.settlementId) ?? emptyHistory()));
+}
+
+/** One settlement with its history, as `present` shows it. */
+export async function detailSettlement<Detail>(
+  db: Queryable,
+  settlement: Settlement,
+  present: Present<Detail>,
+): Promise<Detail> {
+  const histories = await findHistories(db, [settlement.settlementId]);
+  return present(settlement, histories.get(settlement.settlementId) ?? emptyHistory());
 }
 
 export type Move = {

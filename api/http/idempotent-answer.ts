@@ -1,0 +1,33 @@
+/**
+ * Commands that take an Idempotency-Key (contract §6): what their key is bound to, and how their stored answer is sent.
+ * The first answer and every replay are the same bytes.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
+import type { CommandAnswer } from '../idempotency.ts';
+
+/** The headers that `sendAccepted` sends, as a route declares them. */
+export const ACCEPTED_HEADERS = ['Location', 'Idempotency-Replayed'] as const;
+
+/** What the request's idempotency key is bound to: method, route and exact bytes. */
+export const commandFingerprint = (request: FastifyRequest) =>
+  fingerprintOf({
+    method: request.method,
+    route: request.routeOptions.url ?? '',
+    bytes: request.rawBody,
+    fields: Object(request.body),
+  });
+
+/** Sends the stored bytes, so that every answer to one key is the same. */
+export function sendAccepted(
+  reply: FastifyReply,
+  answer: Pick<CommandAnswer, 'status' | 'body' | 'replayed'>,
+  location: string,
+): FastifyReply {
+  if (answer.replayed) reply.header('Idempotency-Replayed', 'true');
+  return reply
+    .code(answer.status)
+    .header('Location', location)
+    .type('application/json; charset=utf-8')
+    .send(answer.body);
+}
