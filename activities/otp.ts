@@ -6,7 +6,7 @@ import type { OtpInput } from '../workflows/contract.ts';
 import type { ActivityDeps } from './deps.ts';
 
 /** `not_needed`: sent before, used before, or not valid any more. */
-export type OtpOutcome = { readonly outcome: 'sent' | 'refused' | 'not_needed' };
+export type OtpResult = { readonly outcome: 'sent' | 'refused' | 'not_needed' };
 
 export function otpActivities(deps: ActivityDeps) {
   return {
@@ -14,7 +14,7 @@ export function otpActivities(deps: ActivityDeps) {
      * Sends a code while it is valid, then forgets it. After a crash in between the same mail may come twice. Expiry is by
      * real time, not the workflow's: an attempt that is repeated for minutes must notice that the code is over.
      */
-    sendOtp: async ({ challengeId }: OtpInput): Promise<OtpOutcome> => {
+    sendOtp: async ({ challengeId }: OtpInput): Promise<OtpResult> => {
       const challenge = await findChallenge(deps.db, challengeId);
       if (!challenge || challenge.codeSealed === null) return { outcome: 'not_needed' };
       const outcome =

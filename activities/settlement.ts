@@ -33,7 +33,7 @@ import { internalFunding } from './providers/internal.ts';
 import { payoutRail } from './providers/payout-rail.ts';
 
 /** `nowMs` is the workflow's time in epoch milliseconds. */
-export type SettlementStep = { readonly settlementId: string; readonly orgId: string; readonly nowMs: number };
+export type SettlementActivityInput = { readonly settlementId: string; readonly orgId: string; readonly nowMs: number };
 
 /** Where a settlement stands after a step; `waitMs` until its present wait ends, null where no clock runs. */
 export type SettlementState = {
@@ -44,7 +44,7 @@ export type SettlementState = {
 };
 
 /** What an operator found out about a payout of unknown outcome; operator and note go to the audit entry alone. */
-export type ReviewResolution = SettlementStep & Resolution;
+export type ReviewResolution = SettlementActivityInput & Resolution;
 
 const FAILURES = {
   recipientInactive: { code: 'recipient_inactive', message: 'The recipient is no longer active.' },
@@ -57,21 +57,24 @@ const FAILURES = {
 } as const satisfies Record<string, Failure>;
 
 export function settlementActivities(deps: ActivityDeps) {
-  const step = (input: SettlementStep, run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>) =>
-    takeStep(deps, input, run);
+  const step = (
+    input: SettlementActivityInput,
+    run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>,
+  ) => takeStep(deps, input, run);
   return {
     /** accepted → rejected, compliance_hold or awaiting_funds. */
-    admitSettlement: (input: SettlementStep) => step(input, (tx, settlement, at) => admit(deps, tx, settlement, at)),
+    admitSettlement: (input: SettlementActivityInput) =>
+      step(input, (tx, settlement, at) => admit(deps, tx, settlement, at)),
 
     /** compliance_hold → awaiting_funds, rejected or expired. */
-    reviewCompliance: (input: SettlementStep) =>
+    reviewCompliance: (input: SettlementActivityInput) =>
       step(input, (tx, settlement, at) => reviewCompliance(deps, tx, settlement, at)),
 
     /** awaiting_funds → funded, failed or expired, by the evidence that was committed. */
-    reviewFunding: (input: SettlementStep) => step(input, reviewFunding),
+    reviewFunding: (input: SettlementActivityInput) => step(input, reviewFunding),
 
     /** funded → paying_out, then the rail's answer where it gives one at once. */
-    sendPayout: async (input: SettlementStep): Promise<SettlementState> => {
+    sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
       const sent = await step(input, (tx, settlement, at) => beginPayout(deps, tx, settlement, at));
       if (sent.status !== 'paying_out') return sent;
       const answer = await payoutRail(deps).send(input);
@@ -82,7 +85,7 @@ export function settlementActivities(deps: ActivityDeps) {
     },
 
     /** paying_out → settled, failed or needs_review, by the evidence that was committed. */
-    reviewPayout: (input: SettlementStep) =>
+    reviewPayout: (input: SettlementActivityInput) =>
       step(input, (tx, settlement, at) => reviewPayout(deps, tx, settlement, at)),
 
     /** needs_review → settled or failed, as an operator found out; one that was resolved before stays as it is. */
@@ -93,7 +96,7 @@ export function settlementActivities(deps: ActivityDeps) {
 
 async function takeStep(
   deps: ActivityDeps,
-  input: SettlementStep,
+  input: SettlementActivityInput,
   run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>,
 ): Promise<SettlementState> {
   return await commit(deps, async (tx) => {

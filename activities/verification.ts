@@ -13,7 +13,7 @@ import type { ActivityDeps } from './deps.ts';
 import { type IdverifyMoment, idverifyEvent, postIdverifyEvent } from './providers/idverify-event.ts';
 
 /** `nowMs` is the workflow's time in epoch milliseconds. */
-export type VerificationStep = VerificationInput & { readonly nowMs: number };
+export type VerificationActivityInput = VerificationInput & { readonly nowMs: number };
 
 /** Where a verification stands; `waitMs` until it expires, null once it is decided. */
 export type VerificationState = { readonly status: VerificationStatus; readonly waitMs: number | null };
@@ -24,7 +24,11 @@ export type VerificationEventStep = { readonly step: number; readonly event: str
 export function verificationActivities(deps: ActivityDeps) {
   return {
     /** pending, in_review → expired, when its time is over. */
-    reviewVerification: async ({ verificationId, orgId, nowMs }: VerificationStep): Promise<VerificationState> => {
+    reviewVerification: async ({
+      verificationId,
+      orgId,
+      nowMs,
+    }: VerificationActivityInput): Promise<VerificationState> => {
       const at = new Date(nowMs);
       const verification = await commit(deps, async (tx) =>
         expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at),

@@ -1,6 +1,6 @@
 /**
- * The typed handles to the activities, and the only timeouts and retries of the code base. Every proxy waits for
- * cancellation to complete: by default a workflow goes on while a canceled payout is still running.
+ * The typed proxies of the activities, and all their timeouts and retries. Every proxy waits until a canceled activity
+ * has ended: by default a workflow continues while a canceled payout is still running.
  */
 import {
   type ActivityOptions,
@@ -14,14 +14,14 @@ const WAIT = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const;
 
 const RETRY = { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 30_000 } as const;
 
-const remote = (options: ActivityOptions) => proxyActivities<Activities>({ ...options, ...WAIT });
-const local = (options: LocalActivityOptions) => proxyLocalActivities<Activities>({ ...options, ...WAIT });
+const proxyRemote = (options: ActivityOptions) => proxyActivities<Activities>({ ...options, ...WAIT });
+const proxyLocal = (options: LocalActivityOptions) => proxyLocalActivities<Activities>({ ...options, ...WAIT });
 
-/** One short transaction on PostgreSQL, repeated until it is there. */
-export const record = local({ startToCloseTimeout: 10_000, retry: RETRY });
+/** For one short transaction on PostgreSQL. It is retried until PostgreSQL answers. */
+export const local = proxyLocal({ startToCloseTimeout: 10_000, retry: RETRY });
 
-/** Steps that operators should see as rows of their own, or that reach outside. */
-export const visible = (summary: string) => remote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
+/** For work that calls other systems, or that operators should see as a row of its own under this summary. */
+export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
 
-/** One request to a subscriber, which has half this time to answer; what it answers is data, never a failure. */
-export const sending = (summary: string) => remote({ startToCloseTimeout: 30_000, retry: RETRY, summary });
+/** For one request to a subscriber, which must answer within half this time. Its answer is data, never a failure. */
+export const delivery = (summary: string) => proxyRemote({ startToCloseTimeout: 30_000, retry: RETRY, summary });

@@ -1,6 +1,6 @@
 /**
- * What the outside may know of the workflows: queues, signals, search attributes, and the workflow types by name.
- * The API and the worker's dispatcher import values from here and nothing else from this folder.
+ * What other folders may use of the workflows: queues, signals, updates, search attributes and inputs. They import no
+ * other value from this folder.
  */
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
@@ -12,12 +12,12 @@ import type * as workflows from './index.ts';
 export type Workflows = typeof workflows;
 
 export const TASK_QUEUE = 'settlement';
-/** Deliveries have workers of their own, so that subscribers that hang cost settlements nothing. */
+/** Deliveries have workers of their own, so that a subscriber that hangs does not delay settlements. */
 export const DELIVERY_TASK_QUEUE = 'webhook-delivery';
 
 /**
- * Facts that were committed. A signal carries nothing: whoever hears one reads the database, so that lost,
- * doubled, early and reordered signals change nothing.
+ * Facts that were committed. A signal carries no data: the workflow reads the fact from the database. So a signal that
+ * is lost, doubled, early or out of order changes nothing.
  */
 export const evidenceRecorded = defineSignal('evidenceRecorded' satisfies OutboxSignal);
 export const canceled = defineSignal('canceled' satisfies OutboxSignal);
@@ -26,13 +26,16 @@ export const verificationDecided = defineSignal('verificationDecided' satisfies 
 export const retryRequested = defineSignal('retryRequested' satisfies OutboxSignal);
 export const subscriptionChanged = defineSignal('subscriptionChanged' satisfies OutboxSignal);
 export const placeFreed = defineSignal('placeFreed' satisfies OutboxSignal);
-/** An operator had the workflow started where it did not run, and signalled where it did. */
+/** An operator asked to start the workflow if it does not run, and to signal it if it does. */
 export const redispatched = defineSignal('redispatched' satisfies OutboxSignal);
 
-/** What an operator decides about a payout of unknown outcome (contract §6); answers with the settlement's status after it. */
+/**
+ * An operator decides about a payout whose outcome is unknown (contract §6). The answer is the settlement's status after
+ * the decision.
+ */
 export const resolveReview = defineUpdate<{ status: SettlementStatus }, [Resolution]>('resolveReview');
 
-/** Registered at start and checked for type. Ids and enums only: these are never encrypted. */
+/** Registered when a worker starts, and checked for type. Ids and enums only: Temporal cannot encrypt them. */
 export const SEARCH_ATTRIBUTES = {
   OrgId: defineSearchAttributeKey('OrgId', 'KEYWORD'),
   SettlementId: defineSearchAttributeKey('SettlementId', 'KEYWORD'),
@@ -42,16 +45,16 @@ export const SEARCH_ATTRIBUTES = {
   PaymentMethod: defineSearchAttributeKey('PaymentMethod', 'KEYWORD'),
 } as const;
 
-/** The settlement workflow's input: ids alone. */
+/** The input of the workflows of a settlement: only ids. */
 export type SettlementInput = { readonly settlementId: string; readonly orgId: string };
 
-/** The verification workflows' input: ids alone. */
+/** The input of the workflows of a verification: only ids. */
 export type VerificationInput = { readonly verificationId: string; readonly orgId: string };
 
-/** The one-time code workflow's input: an id alone. */
+/** The input of the workflow of a one-time code: only an id. */
 export type OtpInput = { readonly challengeId: string };
 
-/** The delivery workflow's input; `attempt` only where a long one continues as a new run. */
+/** The input of the workflow of a delivery. `attempt` is set only when a long workflow continues as a new run. */
 export type WebhookDeliveryInput = {
   readonly deliveryId: string;
   readonly webhookId: string;

@@ -1,4 +1,4 @@
-/** The workflow types that exist, by their permanent names. */
+/** The workflow types. Their names are permanent: running workflows are found by them. */
 export { otp } from './otp.ts';
 export { sandboxCollection } from './sandbox/collection.ts';
 export { sandboxEvent } from './sandbox/event.ts';

@@ -1,8 +1,8 @@
-/** Has a one-time code sent, for as long as it is valid and no server refuses it; the workflow knows neither code nor contact. */
-import type { OtpOutcome } from '../activities/otp.ts';
-import { visible } from './activities.ts';
+/** Sends a one-time code, and retries while the code is valid. The workflow knows neither the code nor the contact. */
+import type { OtpResult } from '../activities/otp.ts';
+import { remote } from './activities.ts';
 import type { OtpInput } from './contract.ts';
 
-export async function otp(input: OtpInput): Promise<OtpOutcome> {
-  return await visible('Send the one-time code').sendOtp(input);
+export async function otp(input: OtpInput): Promise<OtpResult> {
+  return await remote('Send the one-time code').sendOtp(input);
 }

@@ -1,7 +1,7 @@
 /**
- * A settlement's life: admit, hold until compliance has decided, wait for the money, pay out, settle; an operator
- * decides about a payout that nobody answered for. PostgreSQL holds what is true; this decides what is tried next and
- * how long is waited. Started again on a settlement that is half-way, it goes on from there.
+ * The life of a settlement: admit it, hold it until compliance decides, wait for the money, send the payout, settle. An
+ * operator decides about a payout whose outcome is unknown. PostgreSQL holds the state. The workflow decides which
+ * activity runs next and how long to wait; when it starts on a settlement under way, it continues from the state.
  */
 import {
   ApplicationFailure,
@@ -11,10 +11,10 @@ import {
   setHandler,
   upsertSearchAttributes,
 } from '@temporalio/workflow';
-import type { SettlementState, SettlementStep } from '../activities/settlement.ts';
-import { resolutionFault } from '../domain/review.ts';
+import type { SettlementActivityInput, SettlementState } from '../activities/settlement.ts';
+import { type Resolution, resolutionFault } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement.ts';
-import { record, visible } from './activities.ts';
+import { local, remote } from './activities.ts';
 import {
   canceled,
   clockAdvanced,
@@ -29,98 +29,120 @@ import {
 export async function settlement(
   input: SettlementInput,
 ): Promise<{ status: SettlementStatus; failure: string | null }> {
-  const news = listen();
-  const step = (): SettlementStep => ({ ...input, nowMs: Date.now() });
-  const untilResolved = openReviewDesk(step);
-  const review = async (state: SettlementState, act: (step: SettlementStep) => Promise<SettlementState>) => {
-    let latest = state;
-    while (latest.status === state.status) {
-      await waitForNews(news, latest);
-      latest = await act(step());
-    }
-    return told(latest);
-  };
+  const run: Run = { input, signals: countSignals(), inReview: undefined };
+  handleResolveReview(run);
 
-  let state = told(await record.admitSettlement(step()));
-  if (state.status === 'compliance_hold') state = await review(state, record.reviewCompliance);
-  if (state.status === 'awaiting_funds') state = await review(state, record.reviewFunding);
-  // A run that was lost while the rail was asked asks again, which is asking once.
-  if (state.status === 'funded' || state.status === 'paying_out')
-    state = told(await visible('Send the payout; settle and certify what the rail confirms').sendPayout(step()));
-  if (state.status === 'paying_out') state = await review(state, record.reviewPayout);
-  if (state.status === 'needs_review') state = told(await untilResolved(state));
+  let state = await admit(run);
+  if (state.status === 'compliance_hold') state = await awaitCompliance(run, state);
+  if (state.status === 'awaiting_funds') state = await awaitFunds(run, state);
+  // paying_out: an earlier run stopped while it called the rail. It is called again: the rail deduplicates by id.
+  if (state.status === 'funded' || state.status === 'paying_out') state = await sendPayout(run);
+  if (state.status === 'paying_out') state = await awaitPayout(run, state);
+  if (state.status === 'needs_review') state = await awaitOperator(run, state);
   return { status: state.status, failure: state.failureCode };
 }
 
-type News = { heard: number; read: number };
+type Run = {
+  readonly input: SettlementInput;
+  readonly signals: Signals;
+  /** The state since the settlement came into review; undefined before. */
+  inReview: SettlementState | undefined;
+};
 
-/** Counts the facts that were rung; what they are is read from the database. */
-function listen(): News {
-  const news: News = { heard: 0, read: 0 };
+const admit = async (run: Run) => publishState(await local.admitSettlement(activityInput(run)));
+
+const awaitCompliance = (run: Run, state: SettlementState) => awaitChange(run, state, local.reviewCompliance);
+
+const awaitFunds = (run: Run, state: SettlementState) => awaitChange(run, state, local.reviewFunding);
+
+const sendPayout = async (run: Run) =>
+  publishState(await remote('Send the payout, and settle when the rail confirms it').sendPayout(activityInput(run)));
+
+const awaitPayout = (run: Run, state: SettlementState) => awaitChange(run, state, local.reviewPayout);
+
+/** The input of an activity that runs now. */
+const activityInput = ({ input }: Run): SettlementActivityInput => ({ ...input, nowMs: Date.now() });
+
+/** Reviews the settlement after each signal, and once its wait is over, until its status changes. */
+async function awaitChange(
+  run: Run,
+  state: SettlementState,
+  review: (input: SettlementActivityInput) => Promise<SettlementState>,
+): Promise<SettlementState> {
+  let latest = state;
+  while (latest.status === state.status) {
+    await nextSignal(run.signals, latest);
+    latest = await review(activityInput(run));
+  }
+  return publishState(latest);
+}
+
+/** How many signals came, and how many of them came before the last review. */
+type Signals = { received: number; reviewed: number };
+
+/** Counts the signals. They carry nothing: the review reads from the database what has changed. */
+function countSignals(): Signals {
+  const signals: Signals = { received: 0, reviewed: 0 };
   for (const signal of [evidenceRecorded, canceled, clockAdvanced, verificationDecided, redispatched]) {
     setHandler(signal, () => {
-      news.heard += 1;
+      signals.received += 1;
     });
   }
-  return news;
+  return signals;
+}
+
+/** Waits until a signal comes that no review has followed, or until the state's wait is over. */
+async function nextSignal(signals: Signals, state: SettlementState): Promise<void> {
+  const isNew = () => signals.received > signals.reviewed;
+  const summary = `Waiting for ${waitingFor(state)}`;
+  if (state.waitMs === null) await condition(isNew);
+  else if (!isNew()) await condition(isNew, state.waitMs, { summary });
+  signals.reviewed = signals.received;
+}
+
+/** Waits until an operator's update has resolved the review. */
+async function awaitOperator(run: Run, state: SettlementState): Promise<SettlementState> {
+  run.inReview = state;
+  await condition(() => run.inReview?.status !== state.status && allHandlersFinished());
+  return publishState(run.inReview);
 }
 
 /**
- * Where an operator says what became of a payout: refused before the settlement is in review, and answered with the
- * settlement's state for as long as the workflow runs.
- *
- * @returns waits until it was said
+ * Accepts the update by which an operator decides a review (contract §6). It is refused before the settlement is in
+ * review. Once the review is resolved, it answers with the settlement's status for as long as the workflow runs.
  */
-function openReviewDesk(step: () => SettlementStep): (inReview: SettlementState) => Promise<SettlementState> {
-  let latest: SettlementState | undefined;
-  setHandler(
-    resolveReview,
-    async ({ outcome, operator, note }) => {
-      const resolved = await visible(`Resolve the review: ${outcome}`).resolveReview({
-        ...step(),
-        outcome,
-        operator,
-        note,
-      });
-      latest = resolved;
-      return { status: resolved.status };
-    },
-    {
-      description:
-        'Decide about a payout of unknown outcome: {"outcome": "paid" | "refused", "operator": who, "note": how it is known}',
-      validator: (resolution) => {
-        const fault = latest === undefined ? 'The settlement is not in review.' : resolutionFault(resolution);
-        if (fault !== undefined)
-          throw ApplicationFailure.nonRetryable(fault, latest === undefined ? 'state_conflict' : 'validation');
-      },
-    },
-  );
-  return async (inReview) => {
-    latest = inReview;
-    await condition(() => latest?.status !== inReview.status && allHandlersFinished());
-    return latest;
+function handleResolveReview(run: Run): void {
+  const handler = async ({ outcome, operator, note }: Resolution) => {
+    const resolution = { ...activityInput(run), outcome, operator, note };
+    const resolved = await remote(`Resolve the review: ${outcome}`).resolveReview(resolution);
+    run.inReview = resolved;
+    return { status: resolved.status };
   };
+  const validator = (resolution: Resolution) => {
+    if (run.inReview === undefined)
+      throw ApplicationFailure.nonRetryable('The settlement is not in review.', 'state_conflict');
+    const fault = resolutionFault(resolution);
+    if (fault !== undefined) throw ApplicationFailure.nonRetryable(fault, 'validation');
+  };
+  const description =
+    'Decide about a payout whose outcome is unknown: ' +
+    '{"outcome": "paid" | "refused", "operator": who decides, "note": how the outcome is known}';
+  setHandler(resolveReview, handler, { validator, description });
 }
 
-/** Until a fact is rung that was not read yet, or the state's wait is over. */
-async function waitForNews(news: News, state: SettlementState): Promise<void> {
-  const rung = () => news.heard > news.read;
-  const summary = `Waiting for ${waitingFor(state)}`;
-  if (state.waitMs === null) await condition(rung);
-  else if (!rung()) await condition(rung, state.waitMs, { summary });
-  news.read = news.heard;
-}
-
-/** Tells operators, in Temporal UI, where the settlement stands and what it waits for. */
-function told(state: SettlementState): SettlementState {
+/** Shows operators, in Temporal UI, the settlement's status and what it waits for. */
+function publishState(state: SettlementState): SettlementState {
   const waiting = waitingFor(state);
   upsertSearchAttributes([
     { key: SEARCH_ATTRIBUTES.SettlementStatus, value: state.status },
     { key: SEARCH_ATTRIBUTES.WaitingFor, value: waiting },
   ]);
-  setCurrentDetails(
-    `**${state.status}**${waiting === null ? '' : ` - waiting for ${waiting}`}${state.failureCode === null ? '' : ` - ${state.failureCode}`}`,
-  );
+  const details = [
+    `**${state.status}**`,
+    ...(waiting === null ? [] : [`waiting for ${waiting}`]),
+    ...(state.failureCode === null ? [] : [state.failureCode]),
+  ];
+  setCurrentDetails(details.join(' - '));
   return state;
 }
 

@@ -1,37 +1,37 @@
 /**
- * A verification's life: open until it is decided or thirty days are over. The decision is taken elsewhere and read
- * from PostgreSQL; this sees to it that an open one ends.
+ * The life of a verification: open until it is decided, or until thirty days are over. It is decided elsewhere, in
+ * PostgreSQL; this workflow expires a verification that nobody decides.
  */
 import { condition, setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
-import type { VerificationState, VerificationStep } from '../activities/verification.ts';
+import type { VerificationActivityInput, VerificationState } from '../activities/verification.ts';
 import type { VerificationStatus } from '../domain/verification.ts';
-import { record } from './activities.ts';
+import { local } from './activities.ts';
 import { redispatched, SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
 
 const WAITING_FOR = 'verification decision';
 
 export async function verification(input: VerificationInput): Promise<{ status: VerificationStatus }> {
-  let rung = false;
+  let signaled = false;
   for (const signal of [verificationDecided, redispatched]) {
     setHandler(signal, () => {
-      rung = true;
+      signaled = true;
     });
   }
-  const step = (): VerificationStep => ({ ...input, nowMs: Date.now() });
+  const activityInput = (): VerificationActivityInput => ({ ...input, nowMs: Date.now() });
 
-  let state = told(await record.reviewVerification(step()));
+  let state = publishState(await local.reviewVerification(activityInput()));
   while (state.waitMs !== null) {
-    if (!rung) await condition(() => rung, state.waitMs, { summary: `Waiting for a ${WAITING_FOR}` });
-    rung = false;
-    state = told(await record.reviewVerification(step()));
+    if (!signaled) await condition(() => signaled, state.waitMs, { summary: `Waiting for a ${WAITING_FOR}` });
+    signaled = false;
+    state = publishState(await local.reviewVerification(activityInput()));
   }
   return { status: state.status };
 }
 
-/** Tells operators, in Temporal UI, where the verification stands. */
-function told(state: VerificationState): VerificationState {
-  const open = state.waitMs !== null;
-  upsertSearchAttributes([{ key: SEARCH_ATTRIBUTES.WaitingFor, value: open ? WAITING_FOR : null }]);
-  setCurrentDetails(open ? `**open** - waiting for a ${WAITING_FOR}` : `**${state.status}**`);
+/** Shows operators, in Temporal UI, the verification's status and what it waits for. */
+function publishState(state: VerificationState): VerificationState {
+  const isOpen = state.waitMs !== null;
+  upsertSearchAttributes([{ key: SEARCH_ATTRIBUTES.WaitingFor, value: isOpen ? WAITING_FOR : null }]);
+  setCurrentDetails(isOpen ? `**open** - waiting for a ${WAITING_FOR}` : `**${state.status}**`);
   return state;
 }

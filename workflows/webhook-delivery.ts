@@ -1,24 +1,24 @@
 /**
- * The delivery of one event to one subscription: attempts with growing waits between them, until one succeeds, none is
- * left, or the subscription wants no more. PostgreSQL holds what happened; each attempt and each wait is a row of its
- * own in Temporal UI.
+ * The delivery of one event to one subscription (contract §11): attempts with growing waits between them, until one
+ * succeeds, the last one fails, or the subscription is disabled or deleted. PostgreSQL holds the state. Each attempt and
+ * each wait is a row in Temporal UI.
  */
 import { condition, continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { DeliveryState } from '../activities/webhook-delivery.ts';
 import { ATTEMPTS_MAX, type DeliveryStatus } from '../domain/webhook.ts';
-import { record, sending } from './activities.ts';
+import { delivery, local } from './activities.ts';
 import { placeFreed, retryRequested, subscriptionChanged, type WebhookDeliveryInput } from './contract.ts';
 
 export async function webhookDelivery({
   attempt: first = 1,
   ...input
 }: WebhookDeliveryInput): Promise<{ status: DeliveryStatus }> {
-  const news = listen();
+  const signals = listen();
   let attempt = first;
   for (;;) {
-    news.retry = news.place = false;
+    signals.retryRequested = signals.slotFreed = false;
     const summary = `Attempt ${attempt} of ${ATTEMPTS_MAX}`;
-    const state = await sending(summary).attemptDelivery({
+    const state = await delivery(summary).attemptDelivery({
       ...input,
       attempt,
       nowMs: Date.now(),
@@ -26,51 +26,54 @@ export async function webhookDelivery({
     });
     if (state.waitMs === null) return { status: state.status };
     if (!state.deferred) attempt += 1;
-    const status = await wait(input, news, state, attempt);
+    const status = await awaitNextAttempt(input, signals, { ...state, untilMs: Date.now() + state.waitMs, attempt });
     if (status !== 'pending') return { status };
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof webhookDelivery>({ ...input, attempt });
   }
 }
 
-/** What was rung since it was last looked at. */
-type News = { retry: boolean; place: boolean; subscription: boolean };
+/** Which signals came since they were last looked at. */
+type Signals = { retryRequested: boolean; slotFreed: boolean; subscriptionChanged: boolean };
 
-function listen(): News {
-  const news: News = { retry: false, place: false, subscription: false };
+function listen(): Signals {
+  const signals: Signals = { retryRequested: false, slotFreed: false, subscriptionChanged: false };
   setHandler(retryRequested, () => {
-    news.retry = true;
+    signals.retryRequested = true;
   });
   setHandler(placeFreed, () => {
-    news.place = true;
+    signals.slotFreed = true;
   });
   setHandler(subscriptionChanged, () => {
-    news.subscription = true;
+    signals.subscriptionChanged = true;
   });
-  return news;
+  return signals;
 }
 
+/** `attempt` is the number of the next attempt; it is due at `untilMs`, in epoch milliseconds. */
+type Wait = Pick<DeliveryState, 'deferred'> & { readonly attempt: number; readonly untilMs: number };
+
 /**
- * Until it is time for the next attempt, one is asked for, or a place is free for one that found none.
+ * Waits until the next attempt is due or somebody requests it. A deferred delivery waits until a request slot of its
+ * subscription is free.
  *
- * @returns `pending`, or what became of the delivery meanwhile
+ * @returns `pending`, or the status in which the delivery has ended meanwhile
  */
-async function wait(
+async function awaitNextAttempt(
   input: WebhookDeliveryInput,
-  news: News,
-  state: DeliveryState,
-  attempt: number,
+  signals: Signals,
+  { deferred, attempt, untilMs }: Wait,
 ): Promise<DeliveryStatus> {
-  const untilMs = Date.now() + (state.waitMs ?? 0);
-  const isTime = () => news.retry || (state.deferred && news.place);
-  const summary = state.deferred
-    ? 'Waiting for a free place among the requests to this subscription'
+  const isTime = () => signals.retryRequested || (deferred && signals.slotFreed);
+  const summary = deferred
+    ? 'Waiting for a free request slot of this subscription'
     : `Waiting before attempt ${attempt}`;
   for (;;) {
     const leftMs = untilMs - Date.now();
-    const rung = leftMs > 0 && (await condition(() => isTime() || news.subscription, leftMs, { summary }));
-    if (!news.subscription) return 'pending';
-    news.subscription = false;
-    const status = await record.readDelivery(input);
-    if (status !== 'pending' || isTime() || !rung) return status;
+    const signaled =
+      leftMs > 0 && (await condition(() => isTime() || signals.subscriptionChanged, leftMs, { summary }));
+    if (!signals.subscriptionChanged) return 'pending';
+    signals.subscriptionChanged = false;
+    const status = await local.readDelivery(input);
+    if (status !== 'pending' || isTime() || !signaled) return status;
   }
 }

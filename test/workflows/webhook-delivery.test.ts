@@ -149,7 +149,7 @@ describe('a delivery that waits', () => {
     expect(await untilAttempts(1)).toMatchObject({ status: 'succeeded', attempts: [{ number: 1 }] });
     expect(await rowsOf(handle)).toEqual([
       'Attempt 1 of 8',
-      'Waiting for a free place among the requests to this subscription',
+      'Waiting for a free request slot of this subscription',
       'Attempt 1 of 8',
     ]);
   });

@@ -1,7 +1,7 @@
-/** One event that a test helper asked the local sandbox's providers for: sent until it was taken, and taken once. */
+/** One event that a test helper requests from a provider of the local sandbox. It is retried until it is accepted. */
 import type { SandboxEventInput } from '../../activities/sandbox.ts';
-import { visible } from '../activities.ts';
+import { remote } from '../activities.ts';
 
 export async function sandboxEvent(input: SandboxEventInput): Promise<void> {
-  await visible(`Send ${input.event}`).sendSandboxEvent(input);
+  await remote(`Send ${input.event}`).sendSandboxEvent(input);
 }

@@ -1,18 +1,18 @@
 /**
- * The local sandbox's identity provider: plays what the recipient's name stands for by posting signed events to the
- * inbound webhook, as a real provider would.
+ * The identity provider of the local sandbox: does what the recipient's name stands for by posting signed provider
+ * events to the inbound webhook, as a real provider would.
  */
 import { sleep } from '@temporalio/workflow';
-import { record, visible } from '../activities.ts';
+import { local, remote } from '../activities.ts';
 import type { VerificationInput } from '../contract.ts';
 
-/** Long enough for the wait to be seen. */
+/** Long enough that the wait can be seen. */
 const PROVIDER_DELAY_MS = 250;
 
 export async function sandboxVerification(input: VerificationInput): Promise<void> {
-  const plan = await record.planVerification(input);
+  const plan = await local.planVerification(input);
   for (const { step, event } of plan) {
-    await sleep(PROVIDER_DELAY_MS, { summary: `The provider takes its time before ${event}` });
-    await visible(`Post ${event} to the webhook, signed`).postVerificationEvent({ ...input, step });
+    await sleep(PROVIDER_DELAY_MS, { summary: `The provider waits before ${event}` });
+    await remote(`Post ${event} to the webhook, signed`).postVerificationEvent({ ...input, step });
   }
 }
