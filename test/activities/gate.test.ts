@@ -10,11 +10,11 @@ import { outbox, postings, settlements } from '../../db/schema/index.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
 import { GATES } from '../../domain/gate.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables, untilBlocked } from '../support/database.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 
 const REMOTE: readonly RuntimeEnvironment[] = ['remote-sandbox', 'production'];
 const NOBODY_LISTENS = 'http://127.0.0.1:1';

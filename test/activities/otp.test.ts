@@ -5,10 +5,10 @@ import type { ActivityDeps } from '../../activities/deps.ts';
 import { otpActivities } from '../../activities/otp.ts';
 import { createMailer } from '../../activities/providers/mailer.ts';
 import { otpChallenges } from '../../db/schema/index.ts';
+import { activityDeps } from '../support/activity.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
 import { challenge, newEmail, verifyOtp } from '../support/consumer.ts';
 import { codeIn, type MailServer, startMailServer } from '../support/mail-server.ts';
-import { activityDeps } from '../support/stack.ts';
 
 const CODE_VALIDITY_MS = 5 * 60_000;
 const REFUSED = 'nobody@example.com';

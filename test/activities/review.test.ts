@@ -7,7 +7,7 @@ import { auditEntries, certificates, events, evidence, outbox, postings } from '
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import type { Json } from '../support/partner.ts';
-import { BY_HAND, createSteps, type Steps } from '../support/step.ts';
+import { BY_MANUAL_CARD, createSteps, type Steps } from '../support/settlement.ts';
 
 const WHO = { operator: 'Pat Operatorname', note: 'Confirmed with Ms. Uniquebanker by phone.' } as const;
 
@@ -32,7 +32,7 @@ const refundOf = async (id: string) =>
 
 describe('a review', () => {
   test('of a settlement that is not in one changes nothing', async () => {
-    const id = await steps.waiting(BY_HAND);
+    const id = await steps.waiting(BY_MANUAL_CARD);
     const before = await digestTables(api.connection.pool);
     expect((await resolve(id, 'paid')).status).toBe('awaiting_funds');
     expect(await digestTables(api.connection.pool)).toEqual(before);

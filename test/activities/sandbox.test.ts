@@ -3,10 +3,10 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sandboxActivities } from '../../activities/sandbox.ts';
 import { evidence, providerEvents } from '../../db/schema/index.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { linkAccount } from '../support/bankledger.ts';
-import { activityDeps } from '../support/stack.ts';
-import { BY_WIRE, createSteps, type Steps } from '../support/step.ts';
+import { BY_WIRE, createSteps, type Steps } from '../support/settlement.ts';
 
 let api: TestApi;
 let caller: Caller;

@@ -4,9 +4,9 @@ import { type SettlementState, settlementActivities } from '../../activities/set
 import { lockEvidenceTarget, recordEvidence } from '../../db/queries/evidence.ts';
 import { certificates, events, outbox, postings, settlements, settlementTransitions } from '../../db/schema/index.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 
 let api: TestApi;
 let caller: Caller;

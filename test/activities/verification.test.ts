@@ -2,10 +2,10 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { events, verifications } from '../../db/schema/index.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 import { openVerification, statusOf } from '../support/verification.ts';
 
 let api: TestApi;

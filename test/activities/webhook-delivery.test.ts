@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { type AttemptInput, webhookDeliveryActivities } from '../../activities/webhook-delivery.ts';
 import { isSignedBy, signWebhook } from '../../activities/webhook-signature.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
 const DAY_MS = 86_400_000;

@@ -6,7 +6,7 @@ import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../suppo
 import { bankledgerBody, linkAccount, sendBankledger, signBankledger } from '../support/bankledger.ts';
 import { digestTables, dumpTables } from '../support/database.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { BY_HAND, BY_WIRE, createSteps, type Steps } from '../support/step.ts';
+import { BY_MANUAL_CARD, BY_WIRE, createSteps, type Steps } from '../support/settlement.ts';
 
 let api: TestApi;
 let caller: Caller;
@@ -144,7 +144,7 @@ describe('an event that says nothing to us', () => {
   });
 
   test("of a settlement that is paid in another way: it is none of this provider's, and the card processor's word is none of a wire's", async () => {
-    const card = await steps.waiting(BY_HAND);
+    const card = await steps.waiting(BY_MANUAL_CARD);
     const wire = await steps.waiting(BY_WIRE);
     const ach = await steps.waiting(await byAch());
     for (const event of [
@@ -320,6 +320,6 @@ describe('evidence of a wire or a debit', () => {
       currency: 'USD',
       simulation: true,
     });
-    expect((await steps.read(await steps.waiting(BY_HAND))).payment_instructions).toBeNull();
+    expect((await steps.read(await steps.waiting(BY_MANUAL_CARD))).payment_instructions).toBeNull();
   });
 });

@@ -4,8 +4,8 @@ import { connect } from '../../db/client.ts';
 import { type MetricsServer, processRegistry, serveMetrics } from '../../process/metrics.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
-import { openSettlement } from '../support/open-settlement.ts';
 import { createRecipient } from '../support/partner.ts';
+import { openSettlement } from '../support/settlement.ts';
 
 const quiet = { warn: () => undefined };
 const HOUR_MS = 3_600_000;

@@ -6,7 +6,7 @@ import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables } from '../support/database.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { BY_HAND, BY_WIRE, createSteps, type Steps } from '../support/step.ts';
+import { BY_MANUAL_CARD, BY_WIRE, createSteps, type Steps } from '../support/settlement.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -53,7 +53,7 @@ describe('in a remote runtime', () => {
 
 describe('sending an event', () => {
   test('422 for what is no event, and nothing is stored', async () => {
-    const id = await steps.waiting(BY_HAND);
+    const id = await steps.waiting(BY_MANUAL_CARD);
     const wrong = [
       undefined,
       {},
@@ -79,7 +79,7 @@ describe('sending an event', () => {
   });
 
   test('404 for an unknown settlement and for one of another organization', async () => {
-    const id = await steps.waiting(BY_HAND);
+    const id = await steps.waiting(BY_MANUAL_CARD);
     const stranger = await api.createCaller();
     await expectRefused(() => helper('stl_none', 'events', { event: 'collection_succeeded' }), 404);
     await expectRefused(() => helper(id, 'events', { event: 'collection_succeeded' }, stranger), 404);
@@ -87,7 +87,7 @@ describe('sending an event', () => {
   });
 
   test('409 for a payout answer before a payout was sent', async () => {
-    const id = await steps.waiting(BY_HAND);
+    const id = await steps.waiting(BY_MANUAL_CARD);
     const problem = await expectRefused(() => helper(id, 'events', { event: 'payout_confirmed' }), 409);
     expect(problem).toMatchObject({ code: 'state_conflict', current_state: 'awaiting_funds' });
   });
@@ -137,26 +137,26 @@ describe('advancing the clock', () => {
   test.each(['', 'P', 'PT0S', '5 days', 'P1M', 'P1Y', 'P367D', 'P1D;', '-P1D', 5])(
     '422 for %j, and nothing is stored',
     async (by) => {
-      const id = await steps.waiting(BY_HAND);
+      const id = await steps.waiting(BY_MANUAL_CARD);
       await expectRefused(() => helper(id, 'advance', { by }), 422);
     },
   );
 
   test('409 when nothing is waited for and nothing is said, and once it has ended', async () => {
-    const accepted = await steps.accept(BY_HAND);
+    const accepted = await steps.accept(BY_MANUAL_CARD);
     expect(await expectRefused(() => helper(accepted, 'advance'), 409)).toMatchObject({
       code: 'state_conflict',
       current_state: 'accepted',
     });
     const reviewed = await steps.inReview();
     await expectRefused(() => helper(reviewed, 'advance', {}), 409);
-    const canceled = await steps.waiting(BY_HAND);
+    const canceled = await steps.waiting(BY_MANUAL_CARD);
     await api.call(caller, 'POST', `/v2/settle/${canceled}/cancel`);
     for (const body of [undefined, { by: 'P1D' }]) await expectRefused(() => helper(canceled, 'advance', body), 409);
   });
 
   test('202: to the end of the wait by default, and rings the workflow', async () => {
-    const id = await steps.waiting(BY_HAND);
+    const id = await steps.waiting(BY_MANUAL_CARD);
     const answer = await helper(id, 'advance');
     const { expiresAt } = await steps.stored(id);
     expect([answer.statusCode, jsonOf(answer)]).toEqual([

@@ -6,7 +6,7 @@ import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { untilBlocked } from '../support/database.ts';
 import { jsonOf } from '../support/partner.ts';
-import { BY_WIRE, createSteps, type Steps } from '../support/step.ts';
+import { BY_WIRE, createSteps, type Steps } from '../support/settlement.ts';
 
 let api: TestApi;
 let caller: Caller;

@@ -18,10 +18,10 @@ import {
   type VerificationDecision,
   type VerificationStatus,
 } from '../../domain/verification.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { untilBlocked } from '../support/database.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 
 const CHECK_VIOLATION = '23514';
 const UNIQUE_VIOLATION = '23505';

@@ -14,10 +14,10 @@ import { createPayloadCodec, dataConverterOf } from '../../process/payload-codec
 import { connectTemporal, type TemporalClient } from '../../process/temporal.ts';
 import { createWorker } from '../../worker/worker.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 import { devServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
 const newKey = (id: string): NamedKey => ({ id, key: randomBytes(32) });

@@ -11,11 +11,12 @@ import { auditEntries, certificates } from '../../db/schema/index.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { runOps } from '../../ops/main.ts';
 import { createWorker } from '../../worker/worker.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, TEST_KEYS } from '../support/api.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { sharedResource } from '../support/resource.ts';
-import { activityDeps, startStack, type TestStack } from '../support/stack.ts';
+import { startStack, type TestStack } from '../support/stack.ts';
 import { testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
 const ACT = ['--operator', 'ana', '--note', 'release of the day'];

@@ -7,8 +7,8 @@ import { runOps } from '../../ops/main.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
-import { openSettlement } from '../support/open-settlement.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { openSettlement } from '../support/settlement.ts';
 import { startStack, type TestStack } from '../support/stack.ts';
 import { devServer } from '../support/temporal.ts';
 

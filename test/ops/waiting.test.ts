@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { runOps } from '../../ops/main.ts';
 import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
-import { openSettlement } from '../support/open-settlement.ts';
+import { openSettlement } from '../support/settlement.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -18,8 +18,8 @@ import { connect } from '../../db/client.ts';
 import type { Scope } from '../../domain/scope.ts';
 import { createTestApi, type TestApiOptions } from './api.ts';
 import { createTestDatabase, testServer } from './postgres.ts';
+import { createSteps } from './settlement.ts';
 import { type StackOptions, startStack } from './stack.ts';
-import { createSteps } from './step.ts';
 import { testDevServer, testWorkflowBundle } from './temporal.ts';
 
 /** The options of a fixture that lives as long as its file. */

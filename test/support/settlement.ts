@@ -1,28 +1,139 @@
 /**
- * Settlements that have already lived their life, written row by row: state, history, evidence and journal as a
- * real run leaves them, without the code that makes one.
+ * Settlements in a wanted state, without Temporal. The product's own code moves them, so state, history, evidence,
+ * journal and events are as a real run leaves them.
+ *
+ * `createSteps`: accepted by the API and moved by the workflow's activities.
+ * `openSettlement`: accepted by the API and moved to any state, with no evidence.
+ * `insertSettledSettlement`, `insertCertifiedSettlement`: ended, for any organization, in any runtime.
  */
 import { createHash } from 'node:crypto';
-import { and, eq } from 'drizzle-orm';
 import { type Certifier, issueCertificate } from '../../activities/certificate.ts';
+import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
+import { settlementActivities } from '../../activities/settlement.ts';
 import type { Database, Tx } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
-import { evidence, postings, recipients, settlements, settlementTransitions } from '../../db/schema/index.ts';
+import { foldCollections, listPendingEvidence, markFolded, recordEvidence } from '../../db/queries/evidence.ts';
+import { insertRecipient } from '../../db/queries/recipient.ts';
+import {
+  findSettlement,
+  insertSettlement,
+  lockSettlement,
+  moveSettlement,
+  setCertificate,
+} from '../../db/queries/settlement.ts';
+import { createSealer } from '../../db/seal.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
-import type { EvidenceKind, EvidenceProvider } from '../../domain/evidence.ts';
+import type { EvidenceProvider } from '../../domain/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
-import { collectionPostings, type Posting, transitionPostings } from '../../domain/posting.ts';
 import { price } from '../../domain/pricing.ts';
-import type { Settlement, SettlementStatus } from '../../domain/settlement.ts';
+import type { RecipientDraft } from '../../domain/recipient.ts';
+import { acceptedSettlement, type Settlement, type SettlementStatus } from '../../domain/settlement.ts';
+import { activityDeps } from './activity.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
+import { createRecipient, type Json, jsonOf, readSettlement, settleBody } from './partner.ts';
+
+export const BY_WIRE = { payment_method: 'wire', card_token: undefined } as const;
+/** A card that the simulated processor says nothing about, so that the test sends the events. */
+export const BY_MANUAL_CARD = { card_token: 'tok_manual' } as const;
+
+/** Settlements of one partner, accepted by the API and moved by the workflow's activities, which the test calls. */
+export function createSteps(api: TestApi, caller: Caller) {
+  const activities = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
+  const step = (settlementId: string, nowMs = Date.now()) => ({ settlementId, orgId: caller.orgId, nowMs });
+  const accept = (overrides?: Record<string, unknown>, recipient?: Record<string, unknown>) =>
+    acceptSettlement(api, caller, overrides, recipient);
+  /** By the legacy route, which is funded internally. */
+  const acceptInternal = async (recipient: Record<string, unknown> = {}): Promise<string> => {
+    const recipientId = await createRecipient({ api }, caller, recipient);
+    const { payment_method: _method, card_token: _token, ...body } = settleBody(recipientId);
+    return jsonOf(await api.call(caller, 'POST', '/v1/caribbean/settle', body)).settlement_id;
+  };
+  const stored = async (settlementId: string): Promise<Settlement> => {
+    const settlement = await findSettlement(api.connection.db, caller.orgId, settlementId);
+    if (!settlement) throw new Error(`no settlement ${settlementId}`);
+    return settlement;
+  };
+  return {
+    activities,
+    /** The argument of an activity. */
+    step,
+    accept,
+    acceptInternal,
+    /** The settlement as the database holds it. */
+    stored,
+    /** The settlement as the API shows it. */
+    read: (settlementId: string): Promise<Json> => readSettlement({ api }, caller, settlementId),
+    /** A settlement that waits for its money. */
+    waiting: async (overrides?: Record<string, unknown>, recipient?: Record<string, unknown>): Promise<string> => {
+      const id = await accept(overrides, recipient);
+      await activities.admitSettlement(step(id));
+      return id;
+    },
+    /** A settlement whose payout got no answer in three days. */
+    inReview: async (): Promise<string> => {
+      const id = await acceptInternal({ name: 'PAYOUT PENDING' });
+      await activities.admitSettlement(step(id));
+      await activities.sendPayout(step(id));
+      const { expiresAt } = await stored(id);
+      await activities.reviewPayout(step(id, expiresAt?.getTime()));
+      return id;
+    },
+  };
+}
+
+export type Steps = ReturnType<typeof createSteps>;
+
+async function acceptSettlement(
+  api: TestApi,
+  caller: Caller,
+  overrides: Record<string, unknown> = {},
+  recipient: Record<string, unknown> = {},
+): Promise<string> {
+  const body = settleBody(await createRecipient({ api }, caller, recipient), overrides);
+  const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': newId() });
+  if (answer.statusCode !== 202) throw new Error(`settlement refused: ${answer.body}`);
+  return jsonOf(answer).settlement_id;
+}
+
+/**
+ * A settlement that no workflow runs for, for what operators see of it.
+ *
+ * @param path the states that it enters after `accepted`
+ * @param at when it enters them
+ */
+export async function openSettlement(
+  api: TestApi,
+  caller: Caller,
+  path: readonly SettlementStatus[] = [],
+  at = new Date(),
+): Promise<string> {
+  const settlementId = await acceptSettlement(api, caller);
+  await enterStates(api, caller, settlementId, path, at);
+  return settlementId;
+}
+
+/** Moves a settlement through these states, with no evidence. */
+export async function enterStates(
+  api: TestApi,
+  caller: Caller,
+  settlementId: string,
+  path: readonly SettlementStatus[],
+  at = new Date(),
+): Promise<void> {
+  await api.connection.db.transaction(async (tx) => {
+    let settlement = await lockSettlement(tx, caller.orgId, settlementId);
+    for (const to of path) settlement = await moveSettlement(tx, settlement, { to, at, reason: 'test' });
+  });
+}
 
 export type SettledOptions = {
   readonly corridor?: CorridorId;
   readonly amount?: string;
   readonly paymentMethod?: PaymentMethod;
-  readonly recipient?: Partial<typeof recipients.$inferInsert>;
+  readonly recipient?: Partial<RecipientDraft>;
   readonly reference?: string;
   readonly metadata?: Record<string, string>;
-  /** What is written as the reason of every transition. */
+  /** The reason of every transition but the first, which has none. */
   readonly reason?: string;
   readonly createdAt?: Date;
 };
@@ -35,52 +146,39 @@ const PROVIDER_OF: Record<PaymentMethod, EvidenceProvider> = {
   internal: 'internal',
 };
 
-/** An active, unverified recipient in Jamaica with bank details. */
-async function insertRecipient(
-  db: Database | Tx,
-  orgId: string,
-  values: SettledOptions['recipient'] = {},
-): Promise<string> {
-  const recipientId = newId();
-  const at = new Date();
-  await db.insert(recipients).values({
-    recipientId,
-    orgId,
-    kind: 'vendor',
-    entityType: 'individual',
-    name: 'Test Recipient',
-    country: 'JM',
-    bankDetails: { bank_name: 'Test Bank', account_number_last4: '6789', currency: 'JMD' },
-    metadata: {},
-    isActive: true,
-    verificationStatus: 'unverified',
-    createdAt: at,
-    updatedAt: at,
-    ...values,
-  });
-  return recipientId;
-}
-
-/** A settlement that reached `settled`, paid by one collection; it has no certificate yet. */
+/** A settlement that reached `settled`, paid by one collection, a second after each step. It has no certificate. */
 export async function insertSettledSettlement(
   db: Database,
   orgId: string,
   options: SettledOptions = {},
 ): Promise<Settlement> {
   return await db.transaction(async (tx) => {
-    const accepted = await insertAccepted(tx, orgId, options);
-    const life = livesOn(tx, accepted, options.reason ?? 'test');
-    await life.enter('accepted');
-    await life.enter('awaiting_funds');
-    const collected = await life.receive(PROVIDER_OF[accepted.paymentMethod], 'collection_succeeded');
-    await life.book(`collection:${collected}`, collectionPostings(accepted, accepted.amountMinor));
-    await life.enter('funded', collected);
-    await life.enter('paying_out');
-    return await life.enter('settled', await life.receive('payout_rail', 'payout_confirmed'));
+    let settlement = await insertAccepted(tx, orgId, options);
+    const receive = async (kind: 'collection_succeeded' | 'payout_confirmed'): Promise<string> => {
+      const given =
+        kind === 'payout_confirmed' ? payoutAnswer(settlement.settlementId, kind) : collectionOf(settlement);
+      await recordEvidence(tx, settlement, given, settlement.updatedAt, settlement.requestId);
+      const [evidence] = await listPendingEvidence(tx, settlement.settlementId);
+      if (!evidence) throw new Error(`the evidence ${kind} is not pending`);
+      return evidence.evidenceId;
+    };
+    const enter = async (to: SettlementStatus, evidenceId: string | null = null): Promise<void> => {
+      const at = new Date(settlement.updatedAt.getTime() + STEP_MS);
+      settlement = await moveSettlement(tx, settlement, { to, at, reason: options.reason ?? 'test', evidenceId });
+    };
+    await enter('awaiting_funds');
+    const collected = await receive('collection_succeeded');
+    ({ settlement } = await foldCollections(tx, settlement, settlement.updatedAt));
+    await enter('funded', collected);
+    await enter('paying_out');
+    const paid = await receive('payout_confirmed');
+    await markFolded(tx, [paid]);
+    await enter('settled', paid);
+    return settlement;
   });
 }
 
-/** As `insertSettledSettlement`, with its certificate and the event that tells of it. */
+/** As `insertSettledSettlement`, with its certificate and the event about it. */
 export async function insertCertifiedSettlement(
   db: Database,
   certifier: Certifier,
@@ -89,17 +187,11 @@ export async function insertCertifiedSettlement(
 ): Promise<{ settlement: Settlement; certId: string }> {
   const settled = await insertSettledSettlement(db, orgId, options);
   return await db.transaction(async (tx) => {
-    const certId = await issueCertificate(tx, certifier, settled, {
-      at: settled.updatedAt,
-      requestId: settled.requestId,
-    });
-    await tx.update(settlements).set({ certificateId: certId }).where(owned(settled));
-    return { settlement: { ...settled, certificateId: certId }, certId };
+    const issuance = { at: settled.updatedAt, requestId: settled.requestId };
+    const certId = await issueCertificate(tx, certifier, settled, issuance);
+    return { settlement: await setCertificate(tx, settled, certId), certId };
   });
 }
-
-const owned = ({ orgId, settlementId }: Settlement) =>
-  and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
 
 async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): Promise<Settlement> {
   const priced = price({
@@ -107,78 +199,49 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
     amount: options.amount ?? '250.00',
     paymentMethod: options.paymentMethod ?? 'card',
   });
-  if ('faults' in priced) throw new Error(`a test settlement that breaks the rules: ${JSON.stringify(priced.faults)}`);
+  if ('faults' in priced) throw new Error(`no valid settlement: ${JSON.stringify(priced.faults)}`);
   const createdAt = options.createdAt ?? new Date('2026-11-21T08:00:00.000Z');
-  const settlement: Settlement = {
+  const draft: RecipientDraft = {
+    kind: 'vendor',
+    entityType: 'individual',
+    name: 'Test Recipient',
+    country: 'JM',
+    email: null,
+    phone: null,
+    bankDetails: { bank_name: 'Test Bank', account_number: '123456789', currency: 'JMD' },
+    mobileDetails: null,
+    metadata: {},
+    ...options.recipient,
+  };
+  const sealer = createSealer([TEST_SECRETS.encryption]);
+  const { recipientId } = await insertRecipient(tx, orgId, draft, { sealer, at: createdAt });
+  const settlement = acceptedSettlement({
     ...priced.pricing,
     settlementId: settlementIdOf(orgId, newId()),
     orgId,
     origin: 'v2',
-    status: 'accepted',
-    version: 0,
-    recipientId: await insertRecipient(tx, orgId, options.recipient),
-    amountReceivedMinor: priced.pricing.amountMinor,
+    recipientId,
     purpose: null,
     reference: options.reference ?? null,
     metadata: options.metadata ?? {},
     environment: 'local sandbox',
-    failure: null,
-    expiresAt: null,
-    clockOffsetMs: 0,
-    certificateId: null,
     requestId: 'test-request',
     createdAt,
-    updatedAt: createdAt,
-  };
-  await tx.insert(settlements).values(settlement);
+  });
+  await insertSettlement(tx, settlement, null);
   return settlement;
 }
 
-/** Moves a settlement step by step, a second apart. */
-function livesOn(tx: Tx, accepted: Settlement, reason: string) {
-  const { settlementId } = accepted;
-  let settlement = accepted;
-  const book = async (step: string, set: readonly Posting[]): Promise<void> => {
-    if (set.length > 0)
-      await tx
-        .insert(postings)
-        .values(set.map((posting, line) => ({ settlementId, step, line, ...posting, at: settlement.updatedAt })));
-  };
+function collectionOf({ settlementId, paymentMethod, amountMinor, sourceCurrency }: Settlement) {
+  const eventId = `collection:${settlementId}`;
   return {
-    book,
-    receive: async (provider: EvidenceProvider, kind: EvidenceKind): Promise<string> => {
-      const evidenceId = newId();
-      const money =
-        kind === 'collection_succeeded'
-          ? { amountMinor: settlement.amountMinor, currency: settlement.sourceCurrency }
-          : {};
-      const sha256 = createHash('sha256').update(evidenceId).digest();
-      const receivedAt = settlement.updatedAt;
-      await tx.insert(evidence).values({
-        evidenceId,
-        settlementId,
-        provider,
-        eventId: evidenceId,
-        kind,
-        ...money,
-        sha256,
-        pending: false,
-        receivedAt,
-      });
-      return evidenceId;
-    },
-    enter: async (to: SettlementStatus, evidenceId: string | null = null): Promise<Settlement> => {
-      const from = settlement.version === 0 ? null : settlement.status;
-      const version = settlement.version + 1;
-      const at = new Date(settlement.createdAt.getTime() + settlement.version * STEP_MS);
-      const before = settlement;
-      settlement = { ...settlement, status: to, version, updatedAt: at };
-      await tx.update(settlements).set({ status: to, version, updatedAt: at }).where(owned(settlement));
-      await tx
-        .insert(settlementTransitions)
-        .values({ settlementId, sequence: version, from, to, at, reason, evidenceId });
-      if (from !== null) await book(to, transitionPostings(before, from, to));
-      return settlement;
-    },
+    settlementId,
+    provider: PROVIDER_OF[paymentMethod],
+    eventId,
+    kind: 'collection_succeeded' as const,
+    amountMinor,
+    currency: sourceCurrency,
+    failure: null,
+    sha256: createHash('sha256').update(eventId).digest(),
   };
 }

@@ -4,18 +4,16 @@
  */
 import { Client } from '@temporalio/client';
 import { pino } from 'pino';
-import { createCertifier } from '../../activities/certificate.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
-import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
-import { createMailer } from '../../activities/providers/mailer.ts';
 import { buildApp } from '../../api/app.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
-import { createTestApi, TEST_SECRETS, type TestApi, type TestApiOptions } from './api.ts';
+import { activityDeps } from './activity.ts';
+import { createTestApi, type TestApi, type TestApiOptions } from './api.ts';
 import { devServer, testWorkflowBundle, workerConfig } from './temporal.ts';
 
 const quiet = { warn: () => undefined };
@@ -95,24 +93,3 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     },
   };
 }
-
-/** What the activities of a test use; the same secrets as the API's. */
-export const activityDeps = (
-  api: TestApi,
-  apiBaseUrl: string,
-  dispatcher: ActivityDeps['dispatcher'],
-): ActivityDeps => ({
-  runtime: api.deps.runtime,
-  db: api.connection.db,
-  sealer: api.deps.sealer,
-  certifier: createCertifier([TEST_SECRETS.signing]),
-  apiBaseUrl,
-  cardprocWebhookSecret: TEST_SECRETS.cardproc,
-  bankledgerWebhookSecret: TEST_SECRETS.bankledger,
-  idverifyWebhookSecret: TEST_SECRETS.idverify,
-  guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
-  mailer: createMailer({ ...api.deps.config, runtime: api.deps.runtime }),
-  dispatcher,
-  now: () => new Date(),
-  log: quiet,
-});

@@ -9,10 +9,10 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { runResolve } from '../../ops/resolve.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { resolveReview } from '../../workflows/contract.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledger.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
 
 const MINUTE_MS = 60_000;

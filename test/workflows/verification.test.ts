@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
 

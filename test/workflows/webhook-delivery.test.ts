@@ -10,9 +10,9 @@ import {
   retryRequested,
   type WebhookDeliveryInput,
 } from '../../workflows/contract.ts';
+import { activityDeps } from '../support/activity.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import type { Json } from '../support/partner.ts';
-import { activityDeps } from '../support/stack.ts';
 import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
 import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
 

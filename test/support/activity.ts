@@ -1,0 +1,27 @@
+/** What the activities need, for tests that call them without a worker. */
+import { createCertifier } from '../../activities/certificate.ts';
+import type { ActivityDeps } from '../../activities/deps.ts';
+import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
+import { createMailer } from '../../activities/providers/mailer.ts';
+import { TEST_SECRETS, type TestApi } from './api.ts';
+
+/** The same database and secrets as those of the API. */
+export const activityDeps = (
+  api: TestApi,
+  apiBaseUrl: string,
+  dispatcher: ActivityDeps['dispatcher'],
+): ActivityDeps => ({
+  runtime: api.deps.runtime,
+  db: api.connection.db,
+  sealer: api.deps.sealer,
+  certifier: createCertifier([TEST_SECRETS.signing]),
+  apiBaseUrl,
+  cardprocWebhookSecret: TEST_SECRETS.cardproc,
+  bankledgerWebhookSecret: TEST_SECRETS.bankledger,
+  idverifyWebhookSecret: TEST_SECRETS.idverify,
+  guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
+  mailer: createMailer({ ...api.deps.config, runtime: api.deps.runtime }),
+  dispatcher,
+  now: () => new Date(),
+  log: { warn: () => undefined },
+});
