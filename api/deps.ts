@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
 import type { RequestTracing } from '../process/tracing.ts';
-import type { CertificateKeys } from './certificate-key.ts';
+import type { CertificateKeys } from './http/certificate-key.ts';
 
 export type ApiDeps = CommandDeps & {
   readonly config: Pick<

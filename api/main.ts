@@ -12,7 +12,7 @@ import { stateExposition } from '../process/state-metrics.ts';
 import { connectTemporal } from '../process/temporal.ts';
 import { loadTracing } from '../process/tracing.ts';
 import { buildApp } from './app.ts';
-import { certificateKeys } from './certificate-key.ts';
+import { certificateKeys } from './http/certificate-key.ts';
 import { createDrain } from './http/drain.ts';
 
 const POOL_SIZE_MAX = 20;

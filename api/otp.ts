@@ -20,7 +20,7 @@ import { DomainError } from '../domain/error.ts';
 import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding, otpMessage } from '../domain/otp.ts';
 import { environmentName, isRemote } from '../domain/runtime.ts';
 import type { ApiDeps } from './deps.ts';
-import { generateSessionToken, hashSessionToken } from './session-token.ts';
+import { generateSessionToken, hashSessionToken } from './http/session-token.ts';
 
 export type OtpRequest =
   | { readonly challengeId: string; readonly expiresAt: Date; readonly code: string }

@@ -17,8 +17,8 @@ import { type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
 import { bodyFault, DomainError, ValidationError } from '../../domain/error.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
-import { issueApiKey } from '../api-key.ts';
 import type { ApiDeps } from '../deps.ts';
+import { issueApiKey } from '../http/api-key.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { type Principal, principalOf } from '../route-config.ts';
 import {

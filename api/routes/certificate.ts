@@ -1,11 +1,11 @@
+import { createHash } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
-import { type CertificateRow, findCertificate, listPostings } from '../../db/queries/certificate.ts';
-import { UNANCHORED } from '../../domain/certificate.ts';
-import { DomainError } from '../../domain/error.ts';
+import { type CertificateRow, getCertificate, listPostings } from '../../db/queries/certificate.ts';
+import { certificateId, isLedgerConfirmed, type StepPosting, UNANCHORED } from '../../domain/certificate.ts';
 import { environmentName } from '../../domain/runtime.ts';
-import { checkCertificate } from '../certificate-check.ts';
 import type { ApiDeps } from '../deps.ts';
+import type { CertificateKeys } from '../http/certificate-key.ts';
 import { namesTag } from '../http/conditional.ts';
 import { readStyle } from '../pages/asset.ts';
 import { CERTIFICATE_TYPES, certificateForms } from '../pages/certificate-form.ts';
@@ -39,11 +39,6 @@ export const certificateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     const forms = certificateForms((await readStyle()).toString());
-    const getCertificate = async (orgId: string, certId: string): Promise<CertificateRow> => {
-      const certificate = await findCertificate(deps.db, orgId, certId);
-      if (!certificate) throw new DomainError('not_found');
-      return certificate;
-    };
 
     app.get(
       '/v1/caribbean/certificate/:cert_id',
@@ -79,7 +74,7 @@ export const certificateRoutes =
         },
       },
       async (request, reply) => {
-        const certificate = await getCertificate(principalOf(request).orgId, request.params.cert_id);
+        const certificate = await getCertificate(deps.db, principalOf(request).orgId, request.params.cert_id);
         const { bytes, etag, headers } =
           await forms[preferredType(request.headers.accept, CERTIFICATE_TYPES)](certificate);
         reply.headers({ ETag: etag, 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
@@ -103,7 +98,7 @@ export const certificateRoutes =
         },
       },
       async (request) => {
-        const certificate = await getCertificate(principalOf(request).orgId, request.params.cert_id);
+        const certificate = await getCertificate(deps.db, principalOf(request).orgId, request.params.cert_id);
         const { settlement_id } = request.query;
         const journal = await listPostings(deps.db, certificate.settlementId);
         const checks = await checkCertificate(deps.certificateKeys, certificate, {
@@ -121,3 +116,38 @@ export const certificateRoutes =
       },
     );
   };
+
+/**
+ * Checks a stored certificate against its own bytes and against the ledger. It trusts no column whose value the bytes
+ * contain too.
+ *
+ * @param certificate as stored
+ * @param question `settlementId` as the caller claims it; `journal`, all postings of the certificate's settlement
+ */
+export async function checkCertificate(
+  keys: CertificateKeys,
+  certificate: CertificateRow,
+  question: { readonly settlementId: string; readonly journal: readonly StepPosting[] },
+): Promise<z.output<typeof CertificateVerification>['checks']> {
+  const sha256 = createHash('sha256').update(certificate.content).digest();
+  const content = readContent(certificate.content);
+  return {
+    exists: true,
+    digest_matches_id:
+      sha256.equals(certificate.sha256) && certificateId(sha256.toString('hex')) === certificate.certId,
+    settlement_matches:
+      [certificate.settlementId, content?.settlement_id].every((id) => id === question.settlementId) &&
+      content?.org_id === certificate.orgId,
+    signature_valid: await keys.verifies(certificate.signature, certificate.content),
+    ledger_balanced: content !== undefined && isLedgerConfirmed(content.postings, question.journal),
+  };
+}
+
+/** Undefined if the bytes are not those of a certificate. */
+function readContent(bytes: Buffer) {
+  try {
+    return EvidenceCertificate.safeParse(JSON.parse(bytes.toString())).data;
+  } catch {
+    return undefined;
+  }
+}

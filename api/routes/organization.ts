@@ -7,8 +7,8 @@ import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
 import { organizationResource } from '../../domain/resource/organization.ts';
 import { environmentName } from '../../domain/runtime.ts';
-import { issueApiKey } from '../api-key.ts';
 import type { ApiDeps } from '../deps.ts';
+import { issueApiKey } from '../http/api-key.ts';
 import { principalOf } from '../route-config.ts';
 import {
   CreateOrganizationRequest,

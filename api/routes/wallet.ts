@@ -8,7 +8,7 @@ import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import { CreateWalletRequest, WalletPath, WalletResponse } from '../schemas/wallet.ts';
-import { walletAddressOf } from '../wallet-address.ts';
+import { walletAddressOf } from '../schemas/wallet-address.ts';
 
 const TAGS = ['Wallets and fees'];
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
-import { ADDRESS_PATTERN, hasRightChecksum, isZeroAddress } from '../wallet-address.ts';
 import { id, nullAsAbsent, objectId, pattern, text, timestamp } from './common.ts';
+import { ADDRESS_PATTERN, hasRightChecksum, isZeroAddress } from './wallet-address.ts';
 
 const ADDRESS_LENGTH = 42;
 const EXAMPLE = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';

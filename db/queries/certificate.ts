@@ -1,6 +1,7 @@
 /** Evidence certificates and the facts they are made of. A settlement has one certificate, for ever (contract §7). */
 import { and, asc, count, eq, sql } from 'drizzle-orm';
 import type { SettlementFacts, StepPosting } from '../../domain/certificate.ts';
+import { DomainError } from '../../domain/error.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { certificates } from '../schema/certificate.ts';
 import { evidence } from '../schema/evidence.ts';
@@ -28,6 +29,13 @@ export async function findCertificate(
     .where(and(eq(certificates.orgId, orgId), eq(certificates.certId, certId)))
     .limit(1);
   return row;
+}
+
+/** As `findCertificate`. @throws DomainError `not_found`, for another organization's certificate as well */
+export async function getCertificate(db: Queryable, orgId: string, certId: string): Promise<CertificateRow> {
+  const certificate = await findCertificate(db, orgId, certId);
+  if (!certificate) throw new DomainError('not_found');
+  return certificate;
 }
 
 /**

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { createLocalJWKSet, flattenedVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertifier, issueCertificate } from '../../activities/certificate.ts';
-import { certificateKeys } from '../../api/certificate-key.ts';
+import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { type Connection, connect, type Tx } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { certificates, events, organizations } from '../../db/schema/index.ts';

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateApiKey } from '../../api/http/credential.ts';
+import { generateApiKey } from '../../api/http/api-key.ts';
 import { newId } from '../../db/id.ts';
 import { SCOPES, type Scope, scopeCovers } from '../../domain/scope.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';

@@ -6,7 +6,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { generateSessionToken, hashSessionToken } from '../../api/session-token.ts';
+import { generateSessionToken, hashSessionToken } from '../../api/http/session-token.ts';
 import { newId } from '../../db/id.ts';
 import { findOrInsertConsumer, insertSession } from '../../db/queries/consumer.ts';
 import { GATES } from '../../domain/gate.ts';

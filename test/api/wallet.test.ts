@@ -1,6 +1,6 @@
 /** Simulated multisig wallets (contract §13). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checksumAddress, hasRightChecksum } from '../../api/wallet-address.ts';
+import { checksumAddress, hasRightChecksum } from '../../api/schemas/wallet-address.ts';
 import { newId } from '../../db/id.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';

@@ -4,7 +4,7 @@ import { eq, getTableColumns, getTableName, is } from 'drizzle-orm';
 import { PgTable } from 'drizzle-orm/pg-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { certificateKeys } from '../../api/certificate-key.ts';
+import { certificateKeys } from '../../api/http/certificate-key.ts';
 import type { NamedKey } from '../../config.ts';
 import { countSealed, listSealed, replaceSealed, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
 import * as schema from '../../db/schema/index.ts';

@@ -6,7 +6,7 @@ import { execa } from 'execa';
 import { exportJWK, generateKeyPair } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { certificateKeys } from '../../api/certificate-key.ts';
+import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { type Download, verifyCertificate } from '../../scripts/verify-certificate.ts';
 import { certificateFacts, otherTexts } from '../support/certificate.ts';
 

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
-import { issueApiKey } from '../../api/api-key.ts';
 import { buildApp } from '../../api/app.ts';
-import { certificateKeys } from '../../api/certificate-key.ts';
 import type { ApiDeps } from '../../api/deps.ts';
+import { issueApiKey } from '../../api/http/api-key.ts';
+import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { apiKeys, organizations } from '../../db/schema/index.ts';

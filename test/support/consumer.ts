@@ -1,6 +1,6 @@
 /** What a consumer's application does, as short calls for tests. */
 import { randomUUID } from 'node:crypto';
-import { generateSessionToken, hashSessionToken } from '../../api/session-token.ts';
+import { generateSessionToken, hashSessionToken } from '../../api/http/session-token.ts';
 import { newId } from '../../db/id.ts';
 import { findOrInsertConsumer, insertSession } from '../../db/queries/consumer.ts';
 import { SESSION_VALIDITY_MS } from '../../domain/consumer.ts';

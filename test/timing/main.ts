@@ -8,7 +8,7 @@
  */
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { generateApiKey } from '../../api/http/credential.ts';
+import { generateApiKey } from '../../api/http/api-key.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { createRevokedKey } from '../fuzz/caller.ts';
 

@@ -1,8 +1,8 @@
 /** The consumer's lists have no pages (specification): the newest objects up to a limit, and how many there are. */
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { CONSUMER_LIST_MAX } from '../domain/consumer.ts';
-import type { Paged } from '../domain/page.ts';
+import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
+import type { Paged } from '../../domain/page.ts';
 
 /** The response of a list route in its schema, header included. */
 export const listOf = <Item extends z.ZodType>(item: Item) => ({

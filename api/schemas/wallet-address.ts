@@ -1,6 +1,6 @@
 /** Ethereum addresses (EIP-55): the checksum in the case of the letters, and the address that a wallet's definition determines. */
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import type { Wallet } from '../domain/wallet.ts';
+import type { Wallet } from '../../domain/wallet.ts';
 
 const ADDRESS_BYTES = 20;
 /** A digit of the hash from which on the letter at its place is a capital. */

@@ -1,7 +1,7 @@
 /** The public halves of the keys that sign certificates: as a JWKS, and to verify with (contract §7). */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { createLocalJWKSet, errors, flattenedVerify } from 'jose';
-import type { NamedKey } from '../config.ts';
+import type { NamedKey } from '../../config.ts';
 
 type CertificateJwk = {
   readonly kty: 'OKP';

@@ -1,0 +1,69 @@
+/**
+ * Raw API keys (contract §3): `sk_<env>_<secret><check>`. With the check characters a secret scanner recognizes a key
+ * offline, and a mistyped key is refused without a query. The raw key is shown once; only its hash is stored.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import type { Pepper } from '../../config.ts';
+import { newId } from '../../db/id.ts';
+import type { NewApiKey } from '../../db/queries/api-key.ts';
+import { API_KEY_ENVIRONMENT, environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const SECRET_BYTES = 32;
+const SECRET_DIGITS = 43;
+const CHECK_DIGITS = 6;
+const PREFIX_LENGTH = 12;
+
+const KEY = new RegExp(`^sk_(local|test|live)_[0-9A-Za-z]{${SECRET_DIGITS + CHECK_DIGITS}}$`);
+
+/** A raw key for its owner, and the record to store. The key is valid once the record is committed. */
+export type IssuedApiKey = { readonly apiKey: string; readonly record: NewApiKey };
+
+/** Makes a key of this runtime's environment. */
+export function issueApiKey(
+  { runtime, config }: Pick<ApiDeps, 'runtime' | 'config'>,
+  wanted: Pick<NewApiKey, 'orgId' | 'name' | 'scope' | 'expiresAt' | 'createdAt'>,
+): IssuedApiKey {
+  const apiKey = generateApiKey(runtime);
+  const [pepper] = config.apiKeyPeppers;
+  return {
+    apiKey,
+    record: {
+      ...wanted,
+      keyId: newId(),
+      environment: environmentName(runtime),
+      prefix: apiKey.slice(0, PREFIX_LENGTH),
+      keyHash: hashApiKey(pepper, apiKey),
+      pepperId: pepper.id,
+    },
+  };
+}
+
+/** A new raw key with 256 random bits. */
+export function generateApiKey(runtime: RuntimeEnvironment): string {
+  const secret = base62(BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`), SECRET_DIGITS);
+  const body = `sk_${API_KEY_ENVIRONMENT[runtime]}_${secret}`;
+  return body + checkOf(body);
+}
+
+/** Whether the text has the form of a key of this environment; whether the key exists only the database knows. */
+export function isWellFormedApiKey(raw: string, runtime: RuntimeEnvironment): boolean {
+  return (
+    KEY.exec(raw)?.[1] === API_KEY_ENVIRONMENT[runtime] &&
+    raw.slice(-CHECK_DIGITS) === checkOf(raw.slice(0, -CHECK_DIGITS))
+  );
+}
+
+/** The stored hash of a key: HMAC-SHA-256 under the server's pepper, so that a database dump alone cannot be matched. */
+export const hashApiKey = ({ secret }: Pepper, raw: string): Buffer =>
+  createHmac('sha256', secret).update(raw).digest();
+
+const checkOf = (body: string): string => base62(BigInt(crc32(body)), CHECK_DIGITS);
+
+function base62(value: bigint, digits: number): string {
+  let text = '';
+  for (let rest = value; text.length < digits; rest /= 62n) text = (BASE62[Number(rest % 62n)] ?? '') + text;
+  return text;
+}
