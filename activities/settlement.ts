@@ -17,6 +17,7 @@ import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
 import { foldPayout } from '../domain/evidence.ts';
+import { sandboxCollectionMessage } from '../domain/outbox.ts';
 import { isScreeningHit } from '../domain/recipient.ts';
 import type { Resolution } from '../domain/review.ts';
 import {
@@ -159,14 +160,7 @@ async function beginCollection(deps: ActivityDeps, tx: Tx, settlement: Settlemen
   if (settlement.paymentMethod === 'internal') {
     await recordEvidence(tx, waiting, internalFunding(waiting), at, settlement.requestId);
   } else {
-    const context = { orgId: settlement.orgId, paymentMethod: settlement.paymentMethod };
-    await enqueue(tx, {
-      kind: 'sandbox_collection',
-      objectId: settlement.settlementId,
-      signal: null,
-      context,
-      requestId: settlement.requestId,
-    });
+    await enqueue(tx, sandboxCollectionMessage(settlement));
   }
   return await reviewFunding(tx, waiting, at);
 }

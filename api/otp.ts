@@ -17,7 +17,8 @@ import {
 import { enqueue } from '../db/queries/outbox.ts';
 import { type ConsumerSession, SESSION_VALIDITY_MS } from '../domain/consumer.ts';
 import { DomainError } from '../domain/error.ts';
-import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding, otpMessage } from '../domain/otp.ts';
+import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding } from '../domain/otp.ts';
+import { otpMessage } from '../domain/outbox.ts';
 import { environmentName, isRemote } from '../domain/runtime.ts';
 import type { ApiDeps } from './deps.ts';
 import { generateSessionToken, hashSessionToken } from './http/session-token.ts';

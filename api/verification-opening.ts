@@ -10,6 +10,7 @@ import { lockRecipient } from '../db/queries/recipient.ts';
 import { expireIfOver, findOpenVerification, insertVerification, setApplicant } from '../db/queries/verification.ts';
 import { DomainError } from '../domain/error.ts';
 import { type Applicant, DEFAULT_LEVEL } from '../domain/idverify.ts';
+import { sandboxVerificationMessage } from '../domain/outbox.ts';
 import type { Recipient } from '../domain/recipient.ts';
 import { verificationDetail } from '../domain/resource/verification.ts';
 import {
@@ -20,7 +21,6 @@ import {
   openedVerification,
   type Verification,
   type VerificationType,
-  verificationMessage,
 } from '../domain/verification.ts';
 import type { ApiDeps } from './deps.ts';
 import { bindAnswer, type CommandAnswer, findAnswer, type KeyedCommand } from './idempotency.ts';
@@ -107,11 +107,7 @@ export async function openApplicant(deps: ApiDeps, opening: ApplicantOpening): P
   await deps.db.transaction(async (tx) => {
     const named = await setApplicant(tx, verification, applicant.applicantId);
     // The simulated provider begins to look at an applicant when there is one.
-    if (named && provider.simulation)
-      await enqueue(tx, {
-        ...verificationMessage(verification, null, opening.requestId),
-        kind: 'sandbox_verification',
-      });
+    if (named && provider.simulation) await enqueue(tx, sandboxVerificationMessage(verification, opening.requestId));
   });
   deps.dispatcher.nudge();
   return { verification, applicant, simulation: provider.simulation };

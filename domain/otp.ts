@@ -1,5 +1,4 @@
 /** One-time codes (contract §12): what a code proves, for how long, and how often it may be asked for and tried. */
-import type { OutboxMessage } from './outbox.ts';
 
 export const CHANNELS = ['email', 'phone'] as const;
 export type Channel = (typeof CHANNELS)[number];
@@ -39,12 +38,3 @@ export const contactOf = (channel: Channel, address: string): Contact => ({
 
 /** What a challenge's sealed parts are bound to; they open for no other one. */
 export const otpBinding = (part: 'contact' | 'code', challengeId: string): string => `otp.${part}:${challengeId}`;
-
-/** Has the code sent. */
-export const otpMessage = (challengeId: string, requestId: string): OutboxMessage => ({
-  kind: 'otp',
-  objectId: challengeId,
-  signal: null,
-  context: {},
-  requestId,
-});

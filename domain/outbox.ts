@@ -1,9 +1,45 @@
 /**
- * What the outbox can ask of Temporal, in the service's own words; the dispatcher alone knows what a kind means
- * there. Each request names a workflow by its object, starts it where it does not run, and may tell it one fact.
+ * Messages to Temporal, in the service's own words. Each message names one workflow by its object, starts it if it
+ * does not run, and may signal it. Only `process/workflow-start.ts` knows what a kind means in Temporal.
  */
+import type { PaymentMethod } from './payment-method.ts';
+import type { SandboxCommand, SandboxEvent } from './sandbox/event.ts';
 import type { Settlement } from './settlement.ts';
+import type { Verification } from './verification.ts';
 import type { Delivery } from './webhook.ts';
+
+/** Facts, in the past tense. A signal carries no data: the workflow reads what was committed. */
+type OutboxSignals = {
+  readonly settlement: 'evidenceRecorded' | 'canceled' | 'clockAdvanced' | 'verificationDecided' | 'redispatched';
+  readonly verification: 'verificationDecided' | 'redispatched';
+  readonly webhook_delivery: 'retryRequested' | 'subscriptionChanged' | 'placeFreed';
+  readonly otp: never;
+  readonly sandbox_collection: never;
+  readonly sandbox_event: never;
+  readonly sandbox_verification: never;
+};
+
+type VerificationContext = Readonly<Pick<Verification, 'orgId' | 'verificationType' | 'provider'>>;
+
+/**
+ * What starting a workflow needs beside its object's id. It becomes search attributes, summaries and workflow input,
+ * which operators can read: ids, enums and money only. Stored as JSON, so a number is written as a string.
+ */
+type OutboxContexts = {
+  readonly settlement: Readonly<Pick<Settlement, 'orgId' | 'corridor' | 'paymentMethod'>>;
+  readonly verification: VerificationContext;
+  readonly webhook_delivery: { readonly orgId: string; readonly webhookId: string; readonly generation: string };
+  /** A challenge belongs to no organization. */
+  readonly otp: { readonly orgId?: never };
+  readonly sandbox_collection: { readonly orgId: string; readonly paymentMethod: PaymentMethod };
+  readonly sandbox_event: {
+    readonly orgId: string;
+    readonly settlementId: string;
+    readonly event: SandboxEvent;
+    readonly amountMinor: string;
+  };
+  readonly sandbox_verification: VerificationContext;
+};
 
 export const OUTBOX_KINDS = [
   'settlement',
@@ -13,39 +49,28 @@ export const OUTBOX_KINDS = [
   'sandbox_verification',
   'webhook_delivery',
   'otp',
-] as const;
+] as const satisfies readonly (keyof OutboxContexts)[];
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
-/** Facts, in the past tense. They carry nothing: the workflow reads what was committed (design: evidence by doorbell). */
-export const OUTBOX_SIGNALS = [
-  'evidenceRecorded',
-  'canceled',
-  'clockAdvanced',
-  'verificationDecided',
-  'retryRequested',
-  'subscriptionChanged',
-  'placeFreed',
-  'redispatched',
-] as const;
-export type OutboxSignal = (typeof OUTBOX_SIGNALS)[number];
+export type OutboxSignal = OutboxSignals[OutboxKind];
 
-/** Ids, enums and money alone: it becomes search attributes, memo and workflow input, which operators can read. */
-export type OutboxContext = Readonly<Record<string, string>>;
+/** A message of one of these kinds. `signal` is null when the workflow has only to run. */
+export type OutboxMessage<Kinds extends OutboxKind = OutboxKind> = {
+  [Kind in Kinds]: {
+    readonly kind: Kind;
+    /** The object that the kind names: a settlement, a delivery, a challenge, and so on. */
+    readonly objectId: string;
+    readonly signal: OutboxSignals[Kind] | null;
+    readonly context: OutboxContexts[Kind];
+    readonly requestId: string;
+  };
+}[Kinds];
 
-export type OutboxMessage = {
-  readonly kind: OutboxKind;
-  readonly objectId: string;
-  readonly signal: OutboxSignal | null;
-  readonly context: OutboxContext;
-  readonly requestId: string;
-};
-
-/** What is to be known of a settlement to start or ring its workflow. */
 export const settlementMessage = (
   settlement: Pick<Settlement, 'settlementId' | 'orgId' | 'corridor' | 'paymentMethod'>,
-  signal: OutboxSignal | null,
+  signal: OutboxSignals['settlement'] | null,
   requestId: string,
-): OutboxMessage => ({
+): OutboxMessage<'settlement'> => ({
   kind: 'settlement',
   objectId: settlement.settlementId,
   signal,
@@ -53,15 +78,91 @@ export const settlementMessage = (
   requestId,
 });
 
-/** What is to be known of a delivery to start or ring the workflow of its present generation. */
+type VerificationKey = Pick<Verification, 'verificationId' | 'orgId' | 'verificationType' | 'provider'>;
+
+const verificationContext = (verification: VerificationKey): VerificationContext => ({
+  orgId: verification.orgId,
+  verificationType: verification.verificationType,
+  provider: verification.provider,
+});
+
+export const verificationMessage = (
+  verification: VerificationKey,
+  signal: OutboxSignals['verification'] | null,
+  requestId: string,
+): OutboxMessage<'verification'> => ({
+  kind: 'verification',
+  objectId: verification.verificationId,
+  signal,
+  context: verificationContext(verification),
+  requestId,
+});
+
+/** For the workflow of the delivery's present generation. */
 export const deliveryMessage = (
   delivery: Pick<Delivery, 'deliveryId' | 'webhookId' | 'orgId' | 'generation'>,
-  signal: OutboxSignal | null,
+  signal: OutboxSignals['webhook_delivery'] | null,
   requestId: string,
-): OutboxMessage => ({
+): OutboxMessage<'webhook_delivery'> => ({
   kind: 'webhook_delivery',
   objectId: delivery.deliveryId,
   signal,
   context: { orgId: delivery.orgId, webhookId: delivery.webhookId, generation: String(delivery.generation) },
+  requestId,
+});
+
+/** The settlement that a message is about; undefined for the other kinds. */
+export function settlementIdOf(message: OutboxMessage): string | undefined {
+  if (message.kind === 'settlement' || message.kind === 'sandbox_collection') return message.objectId;
+  return message.kind === 'sandbox_event' ? message.context.settlementId : undefined;
+}
+
+/** Has the code of this challenge sent. */
+export const otpMessage = (challengeId: string, requestId: string): OutboxMessage<'otp'> => ({
+  kind: 'otp',
+  objectId: challengeId,
+  signal: null,
+  context: {},
+  requestId,
+});
+
+/** Has the simulated provider collect for this settlement. */
+export const sandboxCollectionMessage = (
+  settlement: Pick<Settlement, 'settlementId' | 'orgId' | 'paymentMethod' | 'requestId'>,
+): OutboxMessage<'sandbox_collection'> => ({
+  kind: 'sandbox_collection',
+  objectId: settlement.settlementId,
+  signal: null,
+  context: { orgId: settlement.orgId, paymentMethod: settlement.paymentMethod },
+  requestId: settlement.requestId,
+});
+
+/** Has the simulated provider send the event that a test helper asked for. */
+export const sandboxEventMessage = (
+  command: SandboxCommand & { readonly commandId: string },
+  settlement: Pick<Settlement, 'settlementId' | 'orgId'>,
+  requestId: string,
+): OutboxMessage<'sandbox_event'> => ({
+  kind: 'sandbox_event',
+  objectId: command.commandId,
+  signal: null,
+  context: {
+    orgId: settlement.orgId,
+    settlementId: settlement.settlementId,
+    event: command.event,
+    amountMinor: String(command.amountMinor),
+  },
+  requestId,
+});
+
+/** Has the simulated identity provider look at this verification's applicant. */
+export const sandboxVerificationMessage = (
+  verification: VerificationKey,
+  requestId: string,
+): OutboxMessage<'sandbox_verification'> => ({
+  kind: 'sandbox_verification',
+  objectId: verification.verificationId,
+  signal: null,
+  context: verificationContext(verification),
   requestId,
 });

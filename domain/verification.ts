@@ -2,7 +2,6 @@
  * A verification's life as data (contract §8): its states, the only transitions there are, how long it stays open,
  * and what becomes of its recipient. The database holds the same table as a trigger.
  */
-import type { OutboxMessage, OutboxSignal } from './outbox.ts';
 import type { Recipient, RecipientVerificationStatus } from './recipient.ts';
 
 export const VERIFICATION_STATUSES = ['pending', 'in_review', 'verified', 'rejected', 'expired'] as const;
@@ -154,20 +153,3 @@ export function recipientStatusAfter(
       return recipient.verificationStatus === 'pending' && !othersOpen ? 'expired' : recipient.verificationStatus;
   }
 }
-
-/** What is to be known of a verification to start or ring its workflow. */
-export const verificationMessage = (
-  verification: Pick<Verification, 'verificationId' | 'orgId' | 'verificationType' | 'provider'>,
-  signal: OutboxSignal | null,
-  requestId: string,
-): OutboxMessage => ({
-  kind: 'verification',
-  objectId: verification.verificationId,
-  signal,
-  context: {
-    orgId: verification.orgId,
-    verificationType: verification.verificationType,
-    provider: verification.provider,
-  },
-  requestId,
-});

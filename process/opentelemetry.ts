@@ -24,6 +24,7 @@ import {
   OpenTelemetryActivityInboundInterceptor,
 } from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
 import { inTrace } from '../db/traceparent.ts';
+import { settlementIdOf } from '../domain/outbox.ts';
 import { filterSpans } from './span-filter.ts';
 import type { RequestTracing, TracedAnswer, TracedHttp, Tracing, TracingOptions } from './tracing.ts';
 
@@ -83,11 +84,11 @@ const traceRequests = (tracer: Tracer): RequestTracing => ({
 
 const traceDispatches =
   (tracer: Tracer): Tracing['traceDispatch'] =>
-  ({ kind, objectId, context: facts, traceparent, attempts }, dispatch) => {
-    const settlementId = kind === 'settlement' ? objectId : facts['settlementId'];
+  (row, dispatch) => {
+    const { kind, traceparent, attempts } = row;
     const attributes = {
-      'organization.id': facts['orgId'],
-      'settlement.id': settlementId,
+      'organization.id': row.context.orgId,
+      'settlement.id': settlementIdOf(row),
       'outbox.attempts': attempts,
     };
     const parent = traceparent === null ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent });

@@ -3,7 +3,7 @@
  * of it. A row with a signal starts the workflow where it does not run, so that a lost workflow heals by the next fact.
  */
 import type { WorkflowStartOptions } from '@temporalio/client';
-import type { OutboxKind, OutboxMessage } from '../domain/outbox.ts';
+import { type OutboxKind, type OutboxMessage, settlementIdOf } from '../domain/outbox.ts';
 import {
   otpWorkflowId,
   sandboxCollectionWorkflowId,
@@ -31,7 +31,7 @@ type Described = {
 };
 
 export function workflowStartOf(message: OutboxMessage): WorkflowStart {
-  const { workflowType, workflowId, args, summary, details, taskQueue = TASK_QUEUE } = DESCRIBE[message.kind](message);
+  const { workflowType, workflowId, args, summary, details, taskQueue = TASK_QUEUE } = describe(message);
   return {
     workflowType,
     signal: message.signal ?? undefined,
@@ -49,51 +49,53 @@ export function workflowStartOf(message: OutboxMessage): WorkflowStart {
   };
 }
 
-const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
+const describe = <Kind extends OutboxKind>(message: OutboxMessage<Kind>): Described => DESCRIBE[message.kind](message);
+
+const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) => Described } = {
   settlement: ({ objectId, context }) => ({
     workflowType: 'settlement',
     workflowId: settlementWorkflowId(objectId),
-    args: [{ settlementId: objectId, orgId: context['orgId'] }],
-    summary: `${context['corridor']} settlement by ${context['paymentMethod']}`,
-    details: `Settlement \`${objectId}\` of organization \`${context['orgId']}\`.\n\nWhy it waits: docs/operations.md, "Why does a settlement wait?"`,
+    args: [{ settlementId: objectId, orgId: context.orgId }],
+    summary: `${context.corridor} settlement by ${context.paymentMethod}`,
+    details: `Settlement \`${objectId}\` of organization \`${context.orgId}\`.\n\nWhy it waits: docs/operations.md, "Why does a settlement wait?"`,
   }),
   sandbox_collection: ({ objectId, context }) => ({
     workflowType: 'sandboxCollection',
     workflowId: sandboxCollectionWorkflowId(objectId),
-    args: [{ settlementId: objectId, orgId: context['orgId'] }],
+    args: [{ settlementId: objectId, orgId: context.orgId }],
     summary: `Simulated provider of ${objectId}`,
   }),
   sandbox_event: ({ objectId, context }) => ({
     workflowType: 'sandboxEvent',
     workflowId: sandboxEventWorkflowId(objectId),
     args: [{ ...context, commandId: objectId }],
-    summary: `${context['event']} for ${context['settlementId']}`,
+    summary: `${context.event} for ${context.settlementId}`,
   }),
   verification: ({ objectId, context }) => ({
     workflowType: 'verification',
     workflowId: verificationWorkflowId(objectId),
-    args: [{ verificationId: objectId, orgId: context['orgId'] }],
-    summary: `${context['verificationType']} verification by ${context['provider']}`,
-    details: `Verification \`${objectId}\` of organization \`${context['orgId']}\`; open until it is decided or 30 days are over.`,
+    args: [{ verificationId: objectId, orgId: context.orgId }],
+    summary: `${context.verificationType} verification by ${context.provider}`,
+    details: `Verification \`${objectId}\` of organization \`${context.orgId}\`; open until it is decided or 30 days are over.`,
   }),
   sandbox_verification: ({ objectId, context }) => ({
     workflowType: 'sandboxVerification',
     workflowId: sandboxVerificationWorkflowId(objectId),
-    args: [{ verificationId: objectId, orgId: context['orgId'] }],
+    args: [{ verificationId: objectId, orgId: context.orgId }],
     summary: `Simulated identity provider of ${objectId}`,
   }),
   webhook_delivery: ({ objectId, context }) => ({
     workflowType: 'webhookDelivery',
-    workflowId: webhookDeliveryWorkflowId(objectId, Number(context['generation'])),
+    workflowId: webhookDeliveryWorkflowId(objectId, Number(context.generation)),
     args: [
       {
         deliveryId: objectId,
-        webhookId: context['webhookId'],
-        orgId: context['orgId'],
-        generation: Number(context['generation']),
+        webhookId: context.webhookId,
+        orgId: context.orgId,
+        generation: Number(context.generation),
       },
     ],
-    summary: `Delivery to webhook ${context['webhookId']}`,
+    summary: `Delivery to webhook ${context.webhookId}`,
     taskQueue: DELIVERY_TASK_QUEUE,
   }),
   otp: ({ objectId }) => ({
@@ -104,15 +106,13 @@ const DESCRIBE: Record<OutboxKind, (message: OutboxMessage) => Described> = {
   }),
 };
 
-function searchAttributesOf({ kind, objectId, context }: OutboxMessage) {
+function searchAttributesOf(message: OutboxMessage) {
+  const { context } = message;
   const values = [
-    { key: SEARCH_ATTRIBUTES.OrgId, value: context['orgId'] },
-    { key: SEARCH_ATTRIBUTES.Corridor, value: context['corridor'] },
-    { key: SEARCH_ATTRIBUTES.PaymentMethod, value: context['paymentMethod'] },
-    {
-      key: SEARCH_ATTRIBUTES.SettlementId,
-      value: kind === 'settlement' || kind === 'sandbox_collection' ? objectId : context['settlementId'],
-    },
+    { key: SEARCH_ATTRIBUTES.OrgId, value: context.orgId },
+    { key: SEARCH_ATTRIBUTES.Corridor, value: 'corridor' in context ? context.corridor : undefined },
+    { key: SEARCH_ATTRIBUTES.PaymentMethod, value: 'paymentMethod' in context ? context.paymentMethod : undefined },
+    { key: SEARCH_ATTRIBUTES.SettlementId, value: settlementIdOf(message) },
   ];
   return values.flatMap(({ key, value }) => (value === undefined ? [] : [{ key, value }]));
 }

@@ -1,7 +1,7 @@
 /** What the test helpers of the local sandbox do to a settlement (contract §6); its workflow and the simulator act on it. */
 import { DomainError } from '../../domain/error.ts';
 import { foldFunding } from '../../domain/evidence.ts';
-import { settlementMessage } from '../../domain/outbox.ts';
+import { sandboxEventMessage, settlementMessage } from '../../domain/outbox.ts';
 import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
 import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement.ts';
 import { newId } from '../id.ts';
@@ -25,17 +25,9 @@ export async function sendSandboxEvent(
   return await commit(deps, async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const { receivedMinor } = foldFunding(settlement, await listPendingEvidence(tx, settlementId));
-    const command = sandboxCommand(settlement, asked, receivedMinor);
-    const commandId = newId();
-    const context = { orgId, settlementId, event: command.event, amountMinor: String(command.amountMinor) };
-    await enqueue(tx, {
-      kind: 'sandbox_event',
-      objectId: commandId,
-      signal: null,
-      context,
-      requestId: asked.requestId,
-    });
-    return { ...command, commandId, settlement };
+    const command = { ...sandboxCommand(settlement, asked, receivedMinor), commandId: newId() };
+    await enqueue(tx, sandboxEventMessage(command, settlement, asked.requestId));
+    return { ...command, settlement };
   });
 }
 

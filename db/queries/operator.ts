@@ -1,10 +1,15 @@
 /** What operators look for across organizations: what waits, what has stopped, and whose it is. Bounded, by index. */
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
-import { deliveryMessage, type OutboxKind, type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
+import {
+  deliveryMessage,
+  type OutboxKind,
+  type OutboxMessage,
+  settlementMessage,
+  verificationMessage,
+} from '../../domain/outbox.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
 import { OPEN_STATUSES } from '../../domain/settlement.ts';
-import { verificationMessage } from '../../domain/verification.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';

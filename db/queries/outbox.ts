@@ -28,7 +28,7 @@ export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<voi
 
 /** Claims up to `limit` due rows, oldest first. */
 export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
-  return await db
+  const rows = await db
     .update(outbox)
     .set({ attempts: sql`${outbox.attempts} + 1`, dueAt: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
     .where(
@@ -44,6 +44,8 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
       attempts: outbox.attempts,
       traceparent: outbox.traceparent,
     });
+  // Only whole messages are written, so each row's signal and context are those of its kind.
+  return rows as OutboxRow[];
 }
 
 export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]): Promise<void> {

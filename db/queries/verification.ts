@@ -6,7 +6,7 @@
 import { and, desc, eq, inArray, isNull, ne } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
-import { type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
+import { type OutboxMessage, settlementMessage, verificationMessage } from '../../domain/outbox.ts';
 import type { Recipient, RecipientVerificationStatus } from '../../domain/recipient.ts';
 import { verificationResource } from '../../domain/resource/verification.ts';
 import {
@@ -21,7 +21,6 @@ import {
   type VerificationDecision,
   type VerificationStatus,
   type VerificationType,
-  verificationMessage,
 } from '../../domain/verification.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { recipients } from '../schema/recipient.ts';

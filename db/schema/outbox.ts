@@ -1,5 +1,5 @@
 import { bigserial, index, integer, jsonb, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
-import type { OutboxContext, OutboxKind, OutboxSignal } from '../../domain/outbox.ts';
+import type { OutboxKind, OutboxMessage, OutboxSignal } from '../../domain/outbox.ts';
 
 /** What must reach Temporal. A row is deleted once it was dispatched; every dispatch may happen twice. */
 export const outbox = pgTable(
@@ -9,7 +9,7 @@ export const outbox = pgTable(
     kind: text('kind').$type<OutboxKind>().notNull(),
     objectId: text('object_id').notNull(),
     signal: text('signal').$type<OutboxSignal>(),
-    context: jsonb('context').$type<OutboxContext>().notNull(),
+    context: jsonb('context').$type<OutboxMessage['context']>().notNull(),
     requestId: text('request_id').notNull(),
     /** The trace that the change belongs to, as W3C writes it; null where none is kept. */
     traceparent: text('traceparent'),

@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { claimOutbox } from '../../db/queries/outbox.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { workflowStartOf } from '../../process/workflow-start.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
@@ -108,8 +109,10 @@ describe('sending an event', () => {
       environment: 'local sandbox',
       simulation: true,
     });
-    const rows = await api.connection.db.select().from(outbox).where(eq(outbox.kind, 'sandbox_event'));
-    const starts = rows.filter((row) => row.context['settlementId'] === id).map(workflowStartOf);
+    const rows = await claimOutbox(api.connection.db, 1_000);
+    const starts = rows
+      .filter((row) => row.kind === 'sandbox_event' && row.context.settlementId === id)
+      .map(workflowStartOf);
     expect(starts.map((start) => start.options.workflowId)).toEqual(
       commands.map(({ command_id }) => `sandbox-event:${command_id}`),
     );

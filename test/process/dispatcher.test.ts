@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 test('a Temporal that is slow has at most eight calls under way, and each row is dispatched once', async () => {
-  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' };
+  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
   await connection.db.insert(outbox).values(
     Array.from({ length: ROWS }, (_, index) => ({
       kind: 'settlement' as const,
