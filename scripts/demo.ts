@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: a partner's first settlement against the running stack, each request and its answer printed, each
- * answer compared with what the documentation promises. Exits 1 when anything differs.
+ * `npm run demo`: a partner's first settlement against the running stack. Prints each request and its answer, and
+ * compares each answer with the documentation. Exits 1 when one differs.
  *
  * Options: `--scenario <name>` plays an entry of the sandbox's list instead, `--scenario all` every one of them;
  * `--url <API>` names another stack than the one that `npm start` runs in this clone.
@@ -9,38 +9,32 @@ import { parseArgs, styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
 import { SCENARIOS } from '../domain/sandbox/scenario.ts';
 import { findRunningStack } from '../process/running-stack.ts';
-import { playFirstSettlement, signUp } from './demo/first-settlement.ts';
+import { introduce, playFirstSettlement } from './demo/first-settlement.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
-import { type Backstage, playScenario } from './demo/scenario.ts';
+import { playScenario, type ScenarioDeps } from './demo/scenario.ts';
 import { resolve } from './sandbox/resolve.ts';
 
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
   const wanted = SCENARIOS.filter((scenario) => name === 'all' || scenario.name === name);
-  if (wanted.length === 0)
-    throw new Error(
-      `There is no scenario ${name}; there are: all, ${SCENARIOS.map((scenario) => scenario.name).join(', ')}.`,
-    );
-  const partner = await signUp(narrator);
-  for (const scenario of wanted) await playScenario(narrator, backstage(), partner, scenario);
+  if (wanted.length === 0) {
+    const names = SCENARIOS.map((scenario) => scenario.name).join(', ');
+    throw new Error(`Unknown scenario ${name}. The scenarios are: all, ${names}.`);
+  }
+  const deps = { narrator, partner: await introduce(narrator), resolveReview, bankledgerSecret: bankledgerSecret() };
+  for (const scenario of wanted) await playScenario(deps, scenario);
 }
 
-/** The sandbox's own secret, and the operator's command. */
-const backstage = (): Backstage => ({
-  bankledgerSecret:
-    loadConfig({ ...process.env, RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://unused' })
-      .bankledgerWebhookSecrets[0] ?? '',
-  resolveReview: async (settlementId, outcome) => {
-    const code = await resolve.run([
-      settlementId,
-      outcome,
-      '--operator',
-      'demo',
-      '--note',
-      'The rail told us by phone.',
-    ]);
-    if (code !== 0) throw new Error('The review was not resolved.');
-  },
-});
+/** The local sandbox's own secret, or the one that the environment names. */
+function bankledgerSecret(): string {
+  const env = { ...process.env, RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://unused' };
+  return loadConfig(env).bankledgerWebhookSecrets[0] ?? '';
+}
+
+const resolveReview: ScenarioDeps['resolveReview'] = async (settlementId, outcome) => {
+  const decision = ['--operator', 'demo', '--note', 'The rail told us by phone.'];
+  const code = await resolve.run([settlementId, outcome, ...decision]);
+  if (code !== 0) throw new Error('The review was not resolved.');
+};
 
 const { values } = parseArgs({ options: { url: { type: 'string' }, scenario: { type: 'string' } } });
 const url = values.url ?? findRunningStack()?.apiUrl;
@@ -53,9 +47,11 @@ if (url === undefined) {
   try {
     if (values.scenario === undefined) await playFirstSettlement(narrator);
     else await playScenarios(narrator, values.scenario);
-    console.log(styleText(['bold', 'green'], '\nEverything is as promised.'));
+    console.log(styleText(['bold', 'green'], '\nEvery answer is as documented.'));
   } catch (error) {
     console.error(styleText(['bold', 'red'], `\n${error instanceof Error ? error.message : String(error)}`));
     process.exitCode = 1;
+  } finally {
+    await narrator.close();
   }
 }

@@ -1,94 +1,64 @@
-/** The main job: from nothing to a settled settlement with a certificate that verifies. */
+/** The main story: a partner signs up, settles, and verifies the certificate of the settlement. */
 import { randomUUID } from 'node:crypto';
+import { cardSettlementBody, type Partner, recipientBody, signUp } from '../partner/partner.ts';
 import type { Narrator } from './narrator.ts';
 
 const WAIT_SECONDS = 20;
-const CHANGES_MAX = 10;
+const READS_MAX = 10;
 
 export async function playFirstSettlement(narrator: Narrator): Promise<void> {
-  const { apiKey } = await signUp(narrator);
-  const recipientId = await registerRecipient(narrator, apiKey);
-  await estimate(narrator, apiKey);
-  const settlementId = await settle(narrator, apiKey, recipientId);
-  const certId = await waitUntilSettled(narrator, apiKey, settlementId);
-  await readCertificate(narrator, apiKey, settlementId, certId);
+  const partner = await introduce(narrator);
+  const recipientId = await registerRecipient(narrator, partner);
+  await estimate(narrator, partner);
+  const settlementId = await settle(narrator, partner, recipientId);
+  const certId = await waitUntilSettled(narrator, partner, settlementId);
+  await readCertificate(narrator, partner, settlementId, certId);
 }
 
 /** A new organization with its first key. */
-export async function signUp({ say, call }: Narrator): Promise<{ apiKey: string; orgId: string }> {
-  say('An organization signs up; its first key is shown once.');
-  const { json } = await call({
-    method: 'POST',
-    path: '/v1/orgs',
-    body: { name: 'Acme Remittances', country: 'US', contact_email: 'dev@acme.example' },
-    expectStatus: 201,
-  });
-  return { apiKey: String(json['api_key']), orgId: String(json['org_id']) };
+export async function introduce({ say, call }: Narrator): Promise<Partner> {
+  say('An organization signs up. Its first key is shown once.');
+  return await signUp(call);
 }
 
-async function registerRecipient({ say, call, promise }: Narrator, apiKey: string): Promise<string> {
-  say('It registers a recipient in Jamaica; of the account number only the last digits come back.');
-  const { json, text } = await call({
-    method: 'POST',
-    path: '/v1/recipients',
-    apiKey,
-    body: {
-      kind: 'contractor',
-      entity_type: 'individual',
-      name: 'Marcia Brown',
-      country: 'JM',
-      bank_details: {
-        bank_name: 'Example Bank of Jamaica',
-        account_number: '004512378',
-        account_type: 'savings',
-        currency: 'JMD',
-      },
-    },
-    expectStatus: 201,
-  });
-  promise('the account number is nowhere in the answer', text.includes('004512378'), false);
+async function registerRecipient({ say, check }: Narrator, partner: Partner): Promise<string> {
+  say('It registers a recipient in Jamaica. Answers show only the last digits of the account number.');
+  const body = recipientBody();
+  const { json, text } = await partner.call({ method: 'POST', path: '/v1/recipients', body, expectStatus: 201 });
+  check('the answer does not contain the account number', text.includes(body.bank_details.account_number), false);
   return String(json['recipient_id']);
 }
 
-async function estimate({ say, call, promise }: Narrator, apiKey: string): Promise<void> {
-  say('It asks what a card settlement of 250 US dollars would give; the estimate is for display only.');
+async function estimate({ say, check }: Narrator, partner: Partner): Promise<void> {
+  say('It asks for the price of a card settlement of 250 US dollars. The estimate is for display only.');
   const body = { corridor: 'US-JM', amount: '250.00', payment_method: 'card', payout_rail: 'bank_transfer' };
-  const { json } = await call({ method: 'POST', path: '/v2/estimate', apiKey, body, expectStatus: 200 });
-  promise(
-    '250.00 USD less 9.43 in fees become 37829.63 JMD',
+  const { json } = await partner.call({ method: 'POST', path: '/v2/estimate', body, expectStatus: 200 });
+  check(
+    '250.00 USD less 9.43 USD of fees is 37829.63 JMD',
     [json['total_fees'], json['destination_amount']],
     ['9.43', '37829.63'],
   );
-  promise('an estimate is never executable', json['executable'], false);
+  check('an estimate is never executable', json['executable'], false);
 }
 
-async function settle({ say, call, promise }: Narrator, apiKey: string, recipientId: string): Promise<string> {
-  say('It starts the settlement with a key of its own; the answer comes once the record is committed.');
-  const headers = { 'Idempotency-Key': randomUUID() };
-  const body = {
-    corridor: 'US-JM',
-    amount: '250.00',
-    recipient_id: recipientId,
-    payment_method: 'card',
-    payout_rail: 'bank_transfer',
-    card_token: 'tok_visa',
-    purpose: 'family_support',
-  };
-  const settlement = { method: 'POST', path: '/v2/settle', apiKey, headers } as const;
-  const first = await call({ ...settlement, body, expectStatus: 202 });
-  promise('it is accepted, as a simulation', [first.json['status'], first.json['simulation']], ['accepted', true]);
+async function settle({ say, check }: Narrator, partner: Partner, recipientId: string): Promise<string> {
+  say('It starts the settlement with an idempotency key. The answer comes when the settlement is committed.');
+  const body = cardSettlementBody(recipientId, { purpose: 'family_support' });
+  const request = { method: 'POST', path: '/v2/settle', idempotencyKey: randomUUID() } as const;
+  const first = await partner.call({ ...request, body, expectStatus: 202 });
+  check('it is accepted, as a simulation', [first.json['status'], first.json['simulation']], ['accepted', true]);
 
-  say('The same key with the same bytes gives the same answer, however often.');
-  const again = await call({ ...settlement, body, expectStatus: 202 });
-  promise(
-    'the answer is the same to the byte, and says that it is a replay',
-    [again.text, again.headers.get('idempotency-replayed')],
+  say('It sends the same body with the same key again. The answer is the same.');
+  const again = await partner.call({ ...request, body, expectStatus: 202 });
+  check(
+    'every byte of the answer is the same, and a header marks it as a replay',
+    [again.text, again.headers['idempotency-replayed']],
     [first.text, 'true'],
   );
 
-  say('The same key with another amount is refused, naming what differs.');
-  const other = await call({ ...settlement, body: { ...body, amount: '300.00' }, expectStatus: 409 });
-  promise(
+  say('It sends another amount with the same key. The API refuses it and names the field that differs.');
+  const other = await partner.call({ ...request, body: { ...body, amount: '300.00' }, expectStatus: 409 });
+  check(
     'the conflict names the field',
     [other.json['code'], other.json['mismatch']],
     ['idempotency_key_reused', ['amount']],
@@ -96,61 +66,43 @@ async function settle({ say, call, promise }: Narrator, apiKey: string, recipien
   return String(first.json['settlement_id']);
 }
 
-async function waitUntilSettled(
-  { say, call, promise }: Narrator,
-  apiKey: string,
-  settlementId: string,
-): Promise<string> {
-  say('It waits for each change while the sandbox card processor and payout rail do their part.');
-  for (let change = 0; change < CHANGES_MAX; change += 1) {
-    const { json } = await call({
-      method: 'GET',
-      path: `/v2/settle/${settlementId}`,
-      apiKey,
-      headers: { Prefer: `wait=${WAIT_SECONDS}` },
-      expectStatus: 200,
-    });
+async function waitUntilSettled({ say, check }: Narrator, partner: Partner, settlementId: string): Promise<string> {
+  say("It waits for each change. Meanwhile the sandbox's card processor and payout rail do their part.");
+  for (let read = 0; read < READS_MAX; read += 1) {
+    const { json } = await partner.readSettlement(settlementId, WAIT_SECONDS);
     if (json['certificate_id'] === null && json['failure'] === null) continue;
     const timeline = Array.isArray(json['timeline'])
       ? json['timeline'].map((entry: { status: string }) => entry.status)
       : [];
-    promise('it went through every state once', timeline, [
+    check('it passed through each of these states once', timeline, [
       'accepted',
       'awaiting_funds',
       'funded',
       'paying_out',
       'settled',
     ]);
-    promise('all the money arrived', json['amount_received'], '250.00');
+    check('all the money arrived', json['amount_received'], '250.00');
     return String(json['certificate_id']);
   }
   throw new Error(`The settlement ${settlementId} did not settle.`);
 }
 
 async function readCertificate(
-  { say, call, promise }: Narrator,
-  apiKey: string,
+  { say, check }: Narrator,
+  partner: Partner,
   settlementId: string,
   certId: string,
 ): Promise<void> {
-  say('It downloads the certificate and has it verified; nothing anchors it, and it says so.');
-  const certificate = await call({
+  say('It downloads the certificate and asks the API to verify it. The certificate says that nothing anchors it.');
+  const path = `/v1/caribbean/certificate/${certId}`;
+  const certificate = await partner.call({ method: 'GET', path, expectStatus: 200 });
+  const signature = String(certificate.headers['x-certificate-signature']);
+  check('the certificate is signed', /^[\w-]+\.\.[\w-]+$/.test(signature), true);
+  const { json } = await partner.call({
     method: 'GET',
-    path: `/v1/caribbean/certificate/${certId}`,
-    apiKey,
+    path: `${path}/verify?settlement_id=${settlementId}`,
     expectStatus: 200,
   });
-  promise(
-    'the certificate is signed',
-    /^[\w-]+\.\.[\w-]+$/.test(certificate.headers.get('x-certificate-signature') ?? ''),
-    true,
-  );
-  const { json } = await call({
-    method: 'GET',
-    path: `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`,
-    apiKey,
-    expectStatus: 200,
-  });
-  promise('it is valid', json['valid'], true);
-  promise('it is unanchored', json['anchor'], { status: 'unanchored' });
+  check('it is valid', json['valid'], true);
+  check('it is unanchored', json['anchor'], { status: 'unanchored' });
 }

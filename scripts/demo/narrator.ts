@@ -1,76 +1,58 @@
-/** Tells a story over HTTP: says what comes, makes the request, prints the answer, and compares it with the promise. */
+/** Prints a story over HTTP: each sentence, each request with its answer, and each comparison with the documentation. */
 import { isDeepStrictEqual, styleText } from 'node:util';
-
-export type Reply = {
-  readonly status: number;
-  readonly headers: Headers;
-  /** The exact body. */
-  readonly text: string;
-  /** The body read as JSON. */
-  readonly json: Record<string, unknown>;
-};
-
-export type Call = {
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly apiKey?: string;
-  readonly headers?: Record<string, string>;
-  readonly body?: Record<string, unknown>;
-  readonly expectStatus: number;
-};
+import { type ApiRequest, type Client, createClient, type Reply, requireStatus } from '../partner/client.ts';
 
 export type Narrator = {
   say(sentence: string): void;
-  call(call: Call): Promise<Reply>;
-  /** @throws Error when the value is not what was promised */
-  promise(what: string, actual: unknown, expected: unknown): void;
+  /** Prints the request and its answer, whatever its status. Throws when the status is not the expected one. */
+  call: Client['call'];
+  /** @throws Error when the value is not the expected one */
+  check(what: string, actual: unknown, expected: unknown): void;
+  close(): Promise<void>;
 };
-
-const REQUEST_TIMEOUT_MS = 40_000;
 
 export function createNarrator(baseUrl: string): Narrator {
   let chapter = 0;
+  const client = createClient({
+    baseUrl: () => baseUrl,
+    onRetry: (reason, waitMs) => console.log(styleText('dim', `  ${reason}; next attempt in ${waitMs / 1_000} s`)),
+  });
   return {
     say: (sentence) => {
       chapter += 1;
       console.log(`\n${styleText(['bold', 'cyan'], `${chapter}. ${sentence}`)}`);
     },
-    call: async ({ method, path, apiKey, headers = {}, body, expectStatus }) => {
-      const sent = {
-        ...(apiKey === undefined ? {} : { 'X-API-Key': apiKey }),
-        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-        ...headers,
-      };
-      console.log(styleText('bold', `${method} ${path}`));
-      for (const [name, value] of Object.entries(headers)) console.log(styleText('dim', `  ${name}: ${value}`));
-      if (body !== undefined) console.log(styleText('dim', indent(JSON.stringify(body, null, 2))));
-      const answer = await fetch(`${baseUrl}${path}`, {
-        method,
-        headers: sent,
-        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      const text = await answer.text();
-      const json: Record<string, unknown> = JSON.parse(text);
-      console.log(
-        `${styleText(answer.ok ? 'green' : 'yellow', String(answer.status))}\n${indent(JSON.stringify(withoutSecrets(json), null, 2))}`,
-      );
-      if (answer.status !== expectStatus)
-        throw new Error(`${method} ${path} answered ${answer.status}, not ${expectStatus}.`);
-      return { status: answer.status, headers: answer.headers, text, json };
+    call: async (asked) => {
+      printRequest(asked);
+      const answer = await client.send(asked);
+      printAnswer(answer);
+      return requireStatus(asked, answer);
     },
-    promise: (what, actual, expected) => {
+    check: (what, actual, expected) => {
       if (!isDeepStrictEqual(actual, expected))
         throw new Error(`${what}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}.`);
-      console.log(styleText('green', `  as promised: ${what}`));
+      console.log(styleText('green', `  as documented: ${what}`));
     },
+    close: () => client.close(),
   };
+}
+
+function printRequest({ method, path, idempotencyKey, headers, body }: ApiRequest): void {
+  console.log(styleText('bold', `${method} ${path}`));
+  const shown = { ...(idempotencyKey !== undefined && { 'Idempotency-Key': idempotencyKey }), ...headers };
+  for (const [name, value] of Object.entries(shown)) console.log(styleText('dim', `  ${name}: ${value}`));
+  if (body !== undefined) console.log(styleText('dim', indent(JSON.stringify(body, null, 2))));
+}
+
+function printAnswer({ status, json }: Reply): void {
+  const color = status < 300 ? 'green' : 'yellow';
+  console.log(`${styleText(color, String(status))}\n${indent(JSON.stringify(withoutSecrets(json), null, 2))}`);
 }
 
 const indent = (text: string): string => text.replace(/^/gm, '  ');
 
-/** A terminal is recorded easily: of a secret only its beginning is printed. */
-function withoutSecrets(json: Record<string, unknown>): Record<string, unknown> {
+/** Terminals are often recorded, so only the beginning of a key is printed. */
+function withoutSecrets(json: Reply['json']): Reply['json'] {
   const key = json['api_key'];
   return typeof key === 'string' ? { ...json, api_key: `${key.slice(0, 12)}… (shown once)` } : json;
 }

@@ -1,9 +1,9 @@
 /**
- * `accept`: 202s a second from `POST /v2/settle`, beside a bare route that looks up a key and inserts one row, and
- * beside bare starts of an empty workflow on the same Temporal. The contenders take turns in each round.
+ * `accept`: acceptances (202) per second of `POST /v2/settle`. They are compared with a bare route, which looks up a key
+ * and inserts one row, and with bare starts of an empty workflow on the same Temporal. The three take turns in each round.
  *
- * The settlements are ones that screening refuses after they were accepted: what acceptance costs is the same, and the
- * work that is left after each turn, which is waited for, is short.
+ * Screening rejects these settlements right after their acceptance. Acceptance costs the same, and little work is left
+ * after each turn. The next turn begins when that work is done.
  */
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -11,20 +11,21 @@ import { Pool } from 'undici';
 import { SANDBOX_NAMES } from '../../domain/recipient.ts';
 import type { Bench } from './bench.ts';
 import { figure, printTable, ratios } from './figure.ts';
-import { type Ground, onOwnGround } from './ground.ts';
-import { type Load, load, untilTrue } from './load.ts';
+import { type Load, load } from './load.ts';
 import { createPayer } from './payer.ts';
+import { type BenchStack, withBenchStack } from './stack.ts';
+import { waitUntil } from './wait.ts';
 
 const CONNECTIONS = [1, 16, 64] as const;
 const ACCEPTED = 202;
 const WARM_UP_MS = 2_000;
-/** Nobody polls it: the workflows stay as they are until their namespace is deleted. */
+/** No worker polls this queue, so these workflows stay as they are until their namespace is deleted. */
 const IDLE_TASK_QUEUE = 'bench-idle';
 
 type Contender = {
   readonly name: string;
   measure(connections: number, durationMs: number): Promise<Load>;
-  /** Waits until what the turn began is over. */
+  /** Waits until the work that the turn started is done. */
   settleDown(): Promise<void>;
 };
 
@@ -36,12 +37,12 @@ export const accept: Bench = {
       'turn-ms': { type: 'string', default: '1500' },
     } as const;
     const { values } = parseArgs({ args: [...args], options });
-    return await onOwnGround(async (ground) => {
+    return await withBenchStack(async (stack) => {
       await Promise.all([
-        ground.start('api', 'api/main.ts', 'API ready'),
-        ground.start('worker', 'worker/main.ts', 'worker ready'),
+        stack.start('api', 'api/main.ts', 'API ready'),
+        stack.start('worker', 'worker/main.ts', 'worker ready'),
       ]);
-      const contenders = await Promise.all([acceptance(ground), bareRoute(ground), bareStart(ground)]);
+      const contenders = await Promise.all([acceptance(stack), bareRoute(stack), bareStart(stack)]);
       for (const contender of contenders) {
         await contender.measure(CONNECTIONS[1], WARM_UP_MS);
         await contender.settleDown();
@@ -52,7 +53,7 @@ export const accept: Bench = {
   },
 };
 
-/** Every load that was measured, by connections and contender. */
+/** @returns the measured loads by connections and contender, one per round */
 async function takeTurns(
   contenders: readonly Contender[],
   rounds: number,
@@ -90,34 +91,34 @@ function report(contenders: readonly Contender[], found: ReadonlyMap<string, rea
   printTable(['connections', 'what', '/s', 'p50 ms', 'p99 ms', 'settle to it'], rows);
 }
 
-async function acceptance(ground: Ground): Promise<Contender> {
-  const payer = await createPayer(ground, SANDBOX_NAMES.screeningHit, 1);
+async function acceptance(stack: BenchStack): Promise<Contender> {
+  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit, 1);
   await payer.close();
-  const isOver = async (): Promise<boolean> => {
-    const { rows } = await ground.database.query(
-      "SELECT NOT EXISTS (SELECT FROM outbox) AND NOT EXISTS (SELECT FROM settlements WHERE status = 'accepted') AS over",
+  const isDone = async (): Promise<boolean> => {
+    const { rows } = await stack.database.query(
+      "SELECT NOT EXISTS (SELECT FROM outbox) AND NOT EXISTS (SELECT FROM settlements WHERE status = 'accepted') AS done",
     );
-    return rows[0].over;
+    return rows[0].done;
   };
   return {
     name: '`POST /v2/settle`',
-    measure: (connections, durationMs) => posting(ground.apiUrl, '/v2/settle', payer, connections, durationMs),
-    settleDown: () => untilTrue('the end of what was accepted', isOver, { everyMs: 200 }),
+    measure: (connections, durationMs) => post(stack.apiUrl, '/v2/settle', payer, connections, durationMs),
+    settleDown: () => waitUntil('the end of every accepted settlement', isDone, { everyMs: 200 }),
   };
 }
 
-async function bareRoute(ground: Ground): Promise<Contender> {
-  const { log } = await ground.start('bare-route', 'test/bench/bare-route.ts', 'for the benchmark');
+async function bareRoute(stack: BenchStack): Promise<Contender> {
+  const { log } = await stack.start('bare-route', 'test/bench/bare-route.ts', 'for the benchmark');
   const url = /http:\S+/.exec(log)?.[0] ?? '';
   const body = { apiKey: 'bench', settleBody: JSON.stringify({ amount: '250.00', corridor: 'US-JM', metadata: {} }) };
   return {
     name: 'bare route: lookup and INSERT',
-    measure: (connections, durationMs) => posting(url, '/bare', body, connections, durationMs),
+    measure: (connections, durationMs) => post(url, '/bare', body, connections, durationMs),
     settleDown: async () => undefined,
   };
 }
 
-async function posting(
+async function post(
   url: string,
   path: string,
   { apiKey, settleBody }: { readonly apiKey: string; readonly settleBody: string },
@@ -134,7 +135,7 @@ async function posting(
   return await load(connections, durationMs, call).finally(() => http.close());
 }
 
-async function bareStart({ temporal }: Ground): Promise<Contender> {
+async function bareStart({ temporal }: BenchStack): Promise<Contender> {
   const call = async (): Promise<void> => {
     await temporal.client.workflow.start('empty', { taskQueue: IDLE_TASK_QUEUE, workflowId: `bench:${randomUUID()}` });
   };

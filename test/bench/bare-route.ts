@@ -1,4 +1,4 @@
-/** What a route that stores something costs at least: a key lookup and one INSERT, on a pool of the size the API has. */
+/** The least that a storing route costs: a key lookup and one INSERT, with as many database connections as the API. */
 import Fastify from 'fastify';
 import pg from 'pg';
 

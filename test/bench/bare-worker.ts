@@ -1,4 +1,4 @@
-/** A worker of its own for the bare workflow, with a pool of the size that the service's worker has. */
+/** The worker for the bare workflow, with as many database connections as the service's worker. */
 import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import pg from 'pg';

@@ -1,10 +1,10 @@
 /**
- * `complete`: settlements a second from `POST /v2/settle` over the card processor's signed event to `settled`, beside a
- * bare workflow with one signal and three local activities that insert a row each, on the same servers.
+ * `complete`: settlements per second from `POST /v2/settle` through the card processor's signed event to `settled`. They
+ * are compared with a bare workflow on the same servers: one signal, and three local activities that insert a row each.
  *
- * A turn has two parts: as many as the turn has are begun and waited for until all wait for their money, or their
- * signal; then all are paid, or rung, and waited for until the last has stored its end. The CPU time of each is told
- * beside, since a machine with other work leaves that as it is.
+ * A turn has two parts. First all settlements (or workflows) are started, until all of them wait for money (or for the
+ * signal). Then all of them are paid (or signalled), until the last one is stored as settled (or done). The report also
+ * shows the CPU time of each, because other work on the machine changes it little.
  */
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -12,26 +12,28 @@ import { readStack } from '../../process/running-stack.ts';
 import { type Bench, inParallel } from './bench.ts';
 import { cpuMs } from './cpu.ts';
 import { figure, printTable, ratios } from './figure.ts';
-import { type Ground, onOwnGround } from './ground.ts';
-import { untilTrue } from './load.ts';
 import { createPayer } from './payer.ts';
+import { type BenchStack, withBenchStack } from './stack.ts';
+import { waitUntil } from './wait.ts';
 
 const AT_ONCE = 16;
 const WARM_UP = 20;
 
 type Contender = {
   readonly name: string;
-  /** @returns its id */
+  /** @returns the id of a new settlement or workflow */
   begin(): Promise<string>;
-  ring(id: string): Promise<void>;
-  /** How many have come so far, in all turns. */
+  /** Sends the event or the signal that it waits for. */
+  resume(id: string): Promise<void>;
+  /** How many, in all turns together, have reached the wait. */
   countWaiting(): Promise<number>;
-  countOver(): Promise<number>;
+  /** How many, in all turns together, have ended. */
+  countEnded(): Promise<number>;
 };
 
 type Turn = { readonly wholePerSecond: number; readonly secondPartPerSecond: number };
-/** Who uses the CPU, by name. */
-type Users = Readonly<Record<string, readonly number[]>>;
+/** Process ids by the name in the report. */
+type Processes = Readonly<Record<string, readonly number[]>>;
 type Measured = Turn & { readonly cpuMsEach: Readonly<Record<string, number>> };
 
 export const complete: Bench = {
@@ -43,23 +45,23 @@ export const complete: Bench = {
     } as const;
     const { values } = parseArgs({ args: [...args], options });
     const count = Number(values.settlements);
-    return await onOwnGround(async (ground) => {
-      const api = await ground.start('api', 'api/main.ts', 'API ready');
-      const worker = await ground.start('worker', 'worker/main.ts', 'worker ready');
-      const bareWorker = await ground.start('bare-worker', 'test/bench/bare-worker.ts', 'bare worker ready');
+    return await withBenchStack(async (stack) => {
+      const api = await stack.start('api', 'api/main.ts', 'API ready');
+      const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
+      const bareWorker = await stack.start('bare-worker', 'test/bench/bare-worker.ts', 'bare worker ready');
       const servers = readStack()?.processes ?? {};
       const pidsOf = (name: string) => [servers[name]?.pid ?? []].flat();
-      const users = {
+      const processes = {
         API: [api.pid],
         worker: [worker.pid, bareWorker.pid],
         Temporal: pidsOf('Temporal'),
         PostgreSQL: pidsOf('PostgreSQL'),
       };
-      const contenders = [await settlement(ground), bareWorkflow(ground)];
+      const contenders = [await settlement(stack), bareWorkflow(stack)];
       for (const contender of contenders) await takeTurn(contender, WARM_UP);
       const found = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
       for (let round = 0; round < Number(values.rounds); round += 1) {
-        for (const contender of contenders) found.get(contender)?.push(await measureTurn(contender, count, users));
+        for (const contender of contenders) found.get(contender)?.push(await measureTurn(contender, count, processes));
         console.log(`round ${round + 1} of ${values.rounds}`);
       }
       report(found);
@@ -68,8 +70,8 @@ export const complete: Bench = {
   },
 };
 
-async function measureTurn(contender: Contender, count: number, users: Users): Promise<Measured> {
-  const usedMs = () => Object.entries(users).map(([name, pids]) => [name, cpuMs(pids)] as const);
+async function measureTurn(contender: Contender, count: number, processes: Processes): Promise<Measured> {
+  const usedMs = () => Object.entries(processes).map(([name, pids]) => [name, cpuMs(pids)] as const);
   const before = new Map(usedMs());
   const turn = await takeTurn(contender, count);
   return {
@@ -81,25 +83,25 @@ async function measureTurn(contender: Contender, count: number, users: Users): P
 }
 
 async function takeTurn(contender: Contender, count: number): Promise<Turn> {
-  const [waitedBefore, overBefore] = [await contender.countWaiting(), await contender.countOver()];
+  const [waitingBefore, endedBefore] = [await contender.countWaiting(), await contender.countEnded()];
   const ids: string[] = [];
-  const begunMs = performance.now();
+  const beginMs = performance.now();
   await inParallel(count, AT_ONCE, async () => {
     ids.push(await contender.begin());
   });
-  await untilTrue(
+  await waitUntil(
     `the wait of every ${contender.name}`,
-    async () => (await contender.countWaiting()) >= waitedBefore + count,
+    async () => (await contender.countWaiting()) >= waitingBefore + count,
   );
-  const rungMs = performance.now();
-  await inParallel(count, AT_ONCE, (index) => contender.ring(ids[index] ?? ''));
-  await untilTrue(
+  const resumeMs = performance.now();
+  await inParallel(count, AT_ONCE, (index) => contender.resume(ids[index] ?? ''));
+  await waitUntil(
     `the end of every ${contender.name}`,
-    async () => (await contender.countOver()) >= overBefore + count,
+    async () => (await contender.countEnded()) >= endedBefore + count,
   );
-  const overMs = performance.now();
-  const perSecond = (fromMs: number) => count / ((overMs - fromMs) / 1_000);
-  return { wholePerSecond: perSecond(begunMs), secondPartPerSecond: perSecond(rungMs) };
+  const endMs = performance.now();
+  const perSecond = (fromMs: number) => count / ((endMs - fromMs) / 1_000);
+  return { wholePerSecond: perSecond(beginMs), secondPartPerSecond: perSecond(resumeMs) };
 }
 
 function report(found: ReadonlyMap<Contender, readonly Measured[]>): void {
@@ -112,36 +114,36 @@ function report(found: ReadonlyMap<Contender, readonly Measured[]>): void {
     return [name, ...columns];
   });
   printTable(['what', 'whole life /s', 'settlement to it', 'from the event to the end /s', 'settlement to it'], rows);
-  const users = Object.keys(ours[0]?.cpuMsEach ?? {});
+  const names = Object.keys(ours[0]?.cpuMsEach ?? {});
   const cpuRows = [...found].map(([{ name }, turns]) => [
     name,
-    ...users.map((user) => figure(turns.map(({ cpuMsEach }) => cpuMsEach[user] ?? Number.NaN))),
+    ...names.map((process) => figure(turns.map(({ cpuMsEach }) => cpuMsEach[process] ?? Number.NaN))),
   ]);
-  printTable(['CPU ms each', ...users], cpuRows);
+  printTable(['CPU ms each', ...names], cpuRows);
 }
 
-/** Asks the database alone, as it is cheaper than what it waits for. */
+/** Counts in the database, because that costs much less than the work that is measured. */
 const counter =
-  ({ database }: Ground, query: string) =>
+  ({ database }: BenchStack, query: string) =>
   async (): Promise<number> =>
     Number((await database.query(query)).rows[0].count);
 
-async function settlement(ground: Ground): Promise<Contender> {
-  const payer = await createPayer(ground, 'Marcia Brown', AT_ONCE);
+async function settlement(stack: BenchStack): Promise<Contender> {
+  const payer = await createPayer(stack, 'Marcia Brown', AT_ONCE);
   const reached = (status: string) =>
-    counter(ground, `SELECT count(*) FROM settlement_transitions WHERE to_status = '${status}'`);
+    counter(stack, `SELECT count(*) FROM settlement_transitions WHERE to_status = '${status}'`);
   return {
     name: 'card settlement',
     begin: payer.settle,
-    ring: payer.pay,
+    resume: payer.pay,
     countWaiting: reached('awaiting_funds'),
-    countOver: reached('settled'),
+    countEnded: reached('settled'),
   };
 }
 
-function bareWorkflow(ground: Ground): Contender {
-  const { client } = ground.temporal;
-  const stored = (step: number) => counter(ground, `SELECT count(*) FROM bare_step WHERE step = ${step}`);
+function bareWorkflow(stack: BenchStack): Contender {
+  const { client } = stack.temporal;
+  const stored = (step: number) => counter(stack, `SELECT count(*) FROM bare_step WHERE step = ${step}`);
   const begin = async (): Promise<string> => {
     const workflowId = `bench:${randomUUID()}`;
     await client.workflow.start('bare', { taskQueue: 'bench-bare', workflowId, args: [workflowId] });
@@ -150,8 +152,8 @@ function bareWorkflow(ground: Ground): Contender {
   return {
     name: 'bare workflow',
     begin,
-    ring: (id) => client.workflow.getHandle(id).signal('rung'),
+    resume: (id) => client.workflow.getHandle(id).signal('resumed'),
     countWaiting: stored(1),
-    countOver: stored(3),
+    countEnded: stored(3),
   };
 }

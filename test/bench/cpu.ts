@@ -1,13 +1,14 @@
-/** The CPU time of processes, which other load on the machine leaves alone; on Linux, and nothing elsewhere. */
+/** The CPU time of processes. Other load on the machine changes it little. Known on Linux only. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Of `/proc/<pid>/stat`, counted after the name in parentheses: the parent, and own and reaped children's time. */
+/** Fields of `/proc/<pid>/stat`, counted from the one after the name in parentheses. */
 const PARENT = 1;
+/** User and system time of the process, then of its children that have ended. */
 const TIMES = [11, 12, 13, 14] as const;
-/** What the kernel counts in, on every Linux that Node runs on. */
+/** The kernel's unit, on every Linux that Node runs on. */
 const MS_PER_TICK = 10;
 
-/** CPU milliseconds that these processes and their children have used so far; NaN where that cannot be known. */
+/** CPU milliseconds that these processes and their children have used so far; NaN where it is not known. */
 export function cpuMs(pids: readonly number[]): number {
   const all = processes();
   const ours = all.filter(({ pid, parent }) => pids.includes(pid) || pids.includes(parent));
@@ -32,7 +33,7 @@ function processes(): { pid: number; parent: number; ticks: number }[] {
         },
       ];
     } catch {
-      // It ended while the others were read.
+      // The process ended during this reading.
       return [];
     }
   });

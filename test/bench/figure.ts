@@ -1,12 +1,12 @@
-/** Figures as the page shows them: the median of the rounds with the least and the greatest, and rows of a table. */
+/** Figures in the form of `docs/performance.md`: the median of the rounds with the least and the greatest, in tables. */
 
-/** A value of each round as `median (least–greatest)`. */
+/** The values of all rounds as `median (least–greatest)`. */
 export function figure(values: readonly number[]): string {
   const sorted = [...values].sort((a, b) => a - b);
   return `${short(median(sorted))} (${short(sorted[0] ?? Number.NaN)}–${short(sorted.at(-1) ?? Number.NaN)})`;
 }
 
-/** Three significant digits are more than a shared machine can promise. */
+/** Three significant digits. On a shared machine, more would mean nothing. */
 function short(value: number): string {
   if (!Number.isFinite(value)) return '–';
   return value >= 100 ? value.toFixed(0) : value.toPrecision(Math.abs(value) < 1 ? 2 : 3);
@@ -18,11 +18,11 @@ function median(sorted: readonly number[]): number {
   return (below + above) / 2;
 }
 
-/** How two contenders compare in each round; their quotient is steadier than either. */
+/** The ratio of two contenders in each round. It varies less than either of them. */
 export const ratios = (ours: readonly number[], theirs: readonly number[]): number[] =>
   ours.map((value, round) => value / (theirs[round] ?? Number.NaN));
 
-/** Prints a table as `docs/performance.md` has it. */
+/** Prints a Markdown table. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   console.log(['', line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line), ''].join('\n'));

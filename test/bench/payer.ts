@@ -1,91 +1,68 @@
-/** Someone who settles by card on the benchmark's ground, and the card processor who says that it was paid. */
+/** A partner that settles by card, and the card processor that reports the payments. */
 import { createHmac, randomUUID } from 'node:crypto';
-import { Pool } from 'undici';
-import { z } from 'zod';
-import type { Ground } from './ground.ts';
-
-const Organization = z.object({ api_key: z.string() });
-const Recipient = z.object({ recipient_id: z.string() });
-const Settlement = z.object({ settlement_id: z.string() });
+import { createClient, type RetryReason } from '../../scripts/partner/client.ts';
+import { cardSettlementBody, signUp } from '../../scripts/partner/partner.ts';
+import type { BenchStack } from './stack.ts';
 
 const AMOUNT = '250.00';
 const AMOUNT_MINOR = 25_000;
+/** The simulated card processor reports nothing for this token. */
+const SILENT_CARD_TOKEN = 'tok_manual';
 
 export type Payer = {
   readonly apiKey: string;
-  /** What `POST /v2/settle` is sent, but for the key. The token is one that the simulated processor leaves alone. */
+  /** The body of `POST /v2/settle`. */
   readonly settleBody: string;
   /** @returns the settlement's id */
   settle(): Promise<string>;
-  /** Tells the service, signed, that all of it was collected. */
+  /** Sends the card processor's signed event: the whole amount was collected. */
   pay(settlementId: string): Promise<void>;
   close(): Promise<void>;
 };
 
-/** @param recipientName decides in the sandbox what screening and the payout rail say */
+/** @param recipientName decides in the sandbox about screening and payout */
 export async function createPayer(
-  { apiUrl, cardprocSecret }: Ground,
+  { apiUrl, cardprocSecret }: BenchStack,
   recipientName: string,
-  connections: number,
+  connectionsMax: number,
 ): Promise<Payer> {
-  const http = new Pool(apiUrl, { connections });
-  const post = async (path: string, body: string, headers: Record<string, string>): Promise<unknown> => {
-    const answer = await http.request({
-      method: 'POST',
-      path,
-      body,
-      headers: { 'content-type': 'application/json', ...headers },
-    });
-    const text = await answer.body.text();
-    if (answer.statusCode >= 300) throw new Error(`POST ${path} answered ${answer.statusCode}: ${text}`);
-    return text === '' ? undefined : JSON.parse(text);
-  };
-  const organization = { name: 'Bench', country: 'JM', contact_email: 'bench@acme.example' };
-  const { api_key: apiKey } = Organization.parse(await post('/v1/orgs', JSON.stringify(organization), {}));
-  const recipient = {
-    kind: 'contractor',
-    entity_type: 'individual',
-    name: recipientName,
-    country: 'JM',
-    bank_details: { bank_name: 'National Commercial Bank', account_number: '123456789', currency: 'JMD' },
-  };
-  const { recipient_id: recipientId } = Recipient.parse(
-    await post('/v1/recipients', JSON.stringify(recipient), { 'x-api-key': apiKey }),
-  );
-  const settleBody = JSON.stringify({
-    corridor: 'US-JM',
-    amount: AMOUNT,
-    recipient_id: recipientId,
-    payment_method: 'card',
-    payout_rail: 'bank_transfer',
-    card_token: 'tok_manual',
-  });
+  const client = createClient({ baseUrl: () => apiUrl, connectionsMax, onRetry: refuseRetry });
+  const partner = await signUp(client.call);
+  const recipientId = await partner.createRecipient({ name: recipientName });
+  const body = cardSettlementBody(recipientId, { amount: AMOUNT, card_token: SILENT_CARD_TOKEN });
   return {
-    apiKey,
-    settleBody,
-    settle: async () =>
-      Settlement.parse(await post('/v2/settle', settleBody, { 'x-api-key': apiKey, 'idempotency-key': randomUUID() }))
-        .settlement_id,
+    apiKey: partner.apiKey,
+    settleBody: JSON.stringify(body),
+    settle: async () => (await partner.settle(body)).settlement_id,
     pay: async (settlementId) => {
-      const timestamp = Math.floor(Date.now() / 1_000);
-      const object = {
-        object: 'payment_intent',
-        amount_received: AMOUNT_MINOR,
-        currency: 'usd',
-        metadata: { settlement_id: settlementId },
-      };
-      const event = {
-        id: `evt_${randomUUID()}`,
-        object: 'event',
-        type: 'payment_intent.succeeded',
-        created: timestamp,
-        livemode: false,
-        data: { object },
-      };
-      const body = JSON.stringify(event);
-      const signature = createHmac('sha256', cardprocSecret).update(`${timestamp}.${body}`).digest('hex');
-      await post('/v2/webhooks/cardproc', body, { 'cardproc-signature': `t=${timestamp},v1=${signature}` });
+      const event = collectedEvent(settlementId);
+      const signature = createHmac('sha256', cardprocSecret)
+        .update(`${event.created}.${JSON.stringify(event)}`)
+        .digest('hex');
+      const headers = { 'Cardproc-Signature': `t=${event.created},v1=${signature}` };
+      await client.call({ method: 'POST', path: '/v2/webhooks/cardproc', headers, body: event });
     },
-    close: () => http.close(),
+    close: () => client.close(),
   };
 }
+
+/** A request that is made twice would be in the figures. */
+function refuseRetry(reason: RetryReason): never {
+  throw new Error(`A request of the benchmark failed: ${reason}.`);
+}
+
+const collectedEvent = (settlementId: string) => ({
+  id: `evt_${randomUUID()}`,
+  object: 'event',
+  type: 'payment_intent.succeeded',
+  created: Math.floor(Date.now() / 1_000),
+  livemode: false,
+  data: {
+    object: {
+      object: 'payment_intent',
+      amount_received: AMOUNT_MINOR,
+      currency: 'usd',
+      metadata: { settlement_id: settlementId },
+    },
+  },
+});

@@ -1,13 +1,13 @@
-/** Slow clients in a process of their own, so that what they cost the one who measures is not taken for the server's. */
+/** Slow clients in a process of their own, so that their work does not slow down the process that measures. */
 import { openSlowClients } from './slow-client.ts';
 
-/** Told to the parent: once when all stand, and again when it asks. */
+/** Sent to the parent process when all clients are connected, and whenever it asks. */
 export type SlowClientReport = {
   readonly open: number;
   readonly ended: readonly (readonly [status: number, count: number])[];
 };
 
-/** Clients of a network do not come in one instant. */
+/** Real clients do not all arrive in the same instant. */
 const ARRIVAL_MS = 5_000;
 
 const [host = '', port = '', count = ''] = process.argv.slice(2);

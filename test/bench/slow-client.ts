@@ -1,9 +1,9 @@
-/** Clients that hold a connection and send next to nothing: silent ones, and such as drip headers or a body. */
+/** Clients that hold a connection and send almost nothing: no request, half a request, or one byte now and then. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const DRIP_INTERVAL_MS = 500;
-/** A webhook's body is read before anything is asked of the database, so that only connections are spent. */
+/** The API reads a webhook's body before it asks the database, so these clients cost connections only. */
 const BODY_HEAD =
   'POST /v2/webhooks/cardproc HTTP/1.1\r\nHost: slow.example\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n';
 const KINDS = [
@@ -14,17 +14,18 @@ const KINDS = [
 ] as const;
 
 export type SlowClients = {
-  /** How many of them the server has ended so far, and with which status; 0 is without an answer. */
+  /** How many connections the server has ended, by the status of its answer; 0 means no answer. */
   readonly ended: ReadonlyMap<number, number>;
-  /** How many have a connection. */
+  /** How many clients are connected. */
   open(): number;
   close(): void;
 };
 
 /**
- * Opens so many connections and, where the server ends one, opens it again, until `close`.
+ * Opens `count` connections. Opens each again when the server ends it, until `close`.
  *
- * @param arrivalMs over which they arrive, evenly; at once they cost what a thousand new connections in one instant do
+ * @param arrivalMs the time over which the clients connect, evenly; a thousand new connections at once would have a cost
+ * of their own
  */
 export async function openSlowClients(
   address: { readonly host: string; readonly port: number },
@@ -38,13 +39,13 @@ export async function openSlowClients(
     const { first } = kindOf(index);
     let text = '';
     const socket = connect(address, connected);
-    // Before the connection stands, so that no drip overtakes it.
+    // Written before the connection is open, so that it precedes every drip.
     if (first !== '') socket.write(first);
     sockets.set(index, socket);
     socket.on('data', (part: Buffer) => {
       text += part.toString('latin1');
     });
-    // Being cut off is what these clients are for.
+    // The server is expected to cut these clients off.
     socket.on('error', () => undefined);
     socket.on('close', () => {
       sockets.delete(index);

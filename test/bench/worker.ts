@@ -1,13 +1,13 @@
-/** `worker`: how long a worker takes from nothing to ready, and how much memory it has idle and with settlements that wait. */
+/** `worker`: how long a worker takes from its start until it is ready, and its memory, idle and with waiting settlements. */
 import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { z } from 'zod';
 import { type Bench, inParallel } from './bench.ts';
 import { figure, printTable } from './figure.ts';
-import { type Ground, onOwnGround, type Started } from './ground.ts';
-import { untilTrue } from './load.ts';
 import { createPayer } from './payer.ts';
+import { type BenchStack, type Started, withBenchStack } from './stack.ts';
+import { waitUntil } from './wait.ts';
 
 const AT_ONCE = 16;
 const SETTLE_DOWN_MS = 3_000;
@@ -28,19 +28,19 @@ export const worker: Bench = {
     } as const;
     const { values } = parseArgs({ args: [...args], options });
     const settlements = Number(values.settlements);
-    return await onOwnGround(async (ground) => {
+    return await withBenchStack(async (stack) => {
       const times: number[] = [];
       const idle: number[] = [];
       let last: Started | undefined;
       for (let start = 0; start < Number(values.starts); start += 1) {
         await last?.stop();
-        last = await ground.start('worker', 'worker/main.ts', 'worker ready');
+        last = await stack.start('worker', 'worker/main.ts', 'worker ready');
         times.push(readyAtMs(last) - last.startedAtMs);
         await delay(SETTLE_DOWN_MS);
         idle.push(await residentMib(last));
       }
-      await ground.start('api', 'api/main.ts', 'API ready');
-      await settleAndWait(ground, settlements);
+      await stack.start('api', 'api/main.ts', 'API ready');
+      await settleAndWait(stack, settlements);
       await delay(SETTLE_DOWN_MS);
       const waiting = last === undefined ? Number.NaN : await residentMib(last);
       printTable(
@@ -48,7 +48,7 @@ export const worker: Bench = {
         [
           ['start to ready, ms', figure(times)],
           ['resident idle, MiB', figure(idle)],
-          [`resident with ${settlements} settlements that wait, MiB`, waiting.toFixed(0)],
+          [`resident with ${settlements} waiting settlements, MiB`, waiting.toFixed(0)],
         ],
       );
       return 0;
@@ -56,7 +56,7 @@ export const worker: Bench = {
   },
 };
 
-/** When the process itself says that it was ready; the one that waits for it looks only now and then. */
+/** The time in the process's own log line. The process that waits for the line reads the log only now and then. */
 function readyAtMs({ log }: Started): number {
   const line = log.split('\n').find((text) => text.includes('worker ready')) ?? '';
   return ReadyLine.parse(JSON.parse(line)).time;
@@ -67,18 +67,18 @@ async function residentMib({ pid }: Started): Promise<number> {
   return Number(stdout) / KIB_PER_MIB;
 }
 
-async function settleAndWait(ground: Ground, count: number): Promise<void> {
-  const payer = await createPayer(ground, 'Marcia Brown', AT_ONCE);
+async function settleAndWait(stack: BenchStack, count: number): Promise<void> {
+  const payer = await createPayer(stack, 'Marcia Brown', AT_ONCE);
   await inParallel(count, AT_ONCE, async () => {
     await payer.settle();
   });
   await payer.close();
   const allWait = async (): Promise<boolean> => {
-    const { rows } = await ground.database.query(
+    const { rows } = await stack.database.query(
       "SELECT (SELECT count(*) FROM settlements WHERE status = 'awaiting_funds') = $1 AND NOT EXISTS (SELECT FROM outbox) AS reached",
       [count],
     );
     return rows[0].reached;
   };
-  await untilTrue('the wait of every settlement', allWait, { everyMs: 500, timeoutMs: WAIT_MS });
+  await waitUntil('the wait of every settlement', allWait, { everyMs: 500, timeoutMs: WAIT_MS });
 }

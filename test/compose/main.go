@@ -1,5 +1,5 @@
-// Loads docker-compose.yml with the loader that Compose itself uses: without any variable, to see that each secret is
-// asked for by name, then with all of them, without and with the sandbox. Run by `npm run check:compose`.
+// Loads docker-compose.yml with Compose's own loader (`npm run check:compose`). First without any variable: the loader
+// must ask for each secret by name. Then with all of them, without and with the profile sandbox.
 package main
 
 import (
@@ -30,7 +30,7 @@ func load(file string, env []string, profiles ...string) ([]string, error) {
 func check(file string) error {
 	_, err := load(file, nil)
 	if err == nil {
-		return fmt.Errorf("it loads without a single secret")
+		return fmt.Errorf("it loads without any secret")
 	}
 	var env []string
 	for _, found := range missing.FindAllStringSubmatch(err.Error(), -1) {

@@ -1,56 +1,41 @@
-/** Callers for tools that try the interface: made as any developer makes them in the local sandbox. */
+/** Credentials for tools that test the interface, created over HTTP in the local sandbox. */
 import { z } from 'zod';
+import { type Client, createClient } from '../../scripts/partner/client.ts';
+import { signUp } from '../../scripts/partner/partner.ts';
 
 export type FuzzCaller = { readonly apiKey: string; readonly sessionToken: string };
 
-const Organization = z.object({ org_id: z.string(), api_key: z.string() });
 const Key = z.object({ key_id: z.string(), api_key: z.string() });
 const Challenge = z.object({ challenge_id: z.string(), sandbox_code: z.string() });
 const Session = z.object({ access_token: z.string() });
 
-/** An organization with its full key, and a consumer's session. */
-export async function createFuzzCaller(baseUrl: string): Promise<FuzzCaller> {
-  const organization = await createOrganization(baseUrl);
-  const challenge = await post(
-    baseUrl,
-    '/consumer/auth/request-otp',
-    { email: `${crypto.randomUUID()}@consumer.example` },
-    Challenge,
-  );
-  const session = await post(
-    baseUrl,
-    '/consumer/auth/verify-otp',
-    { challenge_id: challenge.challenge_id, code: challenge.sandbox_code },
-    Session,
-  );
-  return { apiKey: organization.api_key, sessionToken: session.access_token };
-}
+/** The full key of a new organization, and a new consumer's session. */
+export const createFuzzCaller = (baseUrl: string): Promise<FuzzCaller> =>
+  withClient(baseUrl, async ({ call }) => {
+    const { apiKey } = await signUp(call, 'Fuzzing');
+    const email = `${crypto.randomUUID()}@consumer.example`;
+    const requested = await call({ method: 'POST', path: '/consumer/auth/request-otp', body: { email } });
+    const { challenge_id, sandbox_code: code } = Challenge.parse(requested.json);
+    const verified = await call({ method: 'POST', path: '/consumer/auth/verify-otp', body: { challenge_id, code } });
+    return { apiKey, sessionToken: Session.parse(verified.json).access_token };
+  });
 
 /** A key that was valid until it was revoked. */
-export async function createRevokedKey(baseUrl: string): Promise<string> {
-  const { org_id: orgId, api_key: fullKey } = await createOrganization(baseUrl);
-  const headers = { 'x-api-key': fullKey };
-  const key = await post(baseUrl, `/v1/orgs/${orgId}/keys`, { name: 'To be revoked', scope: 'read' }, Key, headers);
-  const revoked = await fetch(`${baseUrl}/v1/orgs/keys/${key.key_id}`, { method: 'DELETE', headers });
-  if (!revoked.ok) throw new Error(`The key could not be revoked: ${revoked.status}.`);
-  return key.api_key;
-}
-
-const createOrganization = (baseUrl: string) =>
-  post(baseUrl, '/v1/orgs', { name: 'Fuzzing', country: 'JM', contact_email: 'fuzz@acme.example' }, Organization);
-
-async function post<Shape extends z.ZodType>(
-  baseUrl: string,
-  path: string,
-  body: unknown,
-  shape: Shape,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<z.output<Shape>> {
-  const answer = await fetch(`${baseUrl}${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
+export const createRevokedKey = (baseUrl: string): Promise<string> =>
+  withClient(baseUrl, async (client) => {
+    const { orgId, call } = await signUp(client.call, 'Timing');
+    const body = { name: 'To be revoked', scope: 'read' };
+    const created = await call({ method: 'POST', path: `/v1/orgs/${orgId}/keys`, body });
+    const { key_id: keyId, api_key: apiKey } = Key.parse(created.json);
+    await call({ method: 'DELETE', path: `/v1/orgs/keys/${keyId}` });
+    return apiKey;
   });
-  if (!answer.ok) throw new Error(`POST ${path} answered ${answer.status}; this needs a local sandbox.`);
-  return shape.parse(await answer.json());
+
+async function withClient<T>(baseUrl: string, use: (client: Client) => Promise<T>): Promise<T> {
+  const client = createClient({ baseUrl: () => baseUrl });
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
 }

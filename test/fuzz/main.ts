@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz`: Schemathesis over every operation of the interface. Exits 1 when an answer is not one that the
- * OpenAPI document promises.
+ * `npm run fuzz`: Schemathesis tests every operation of the API. Exits 1 when an answer is not one that the OpenAPI
+ * document describes.
  *
  * Options: `--minutes <n>` (5), `--seed <n>` (1), `--url <API>`; by default the stack that `npm start` runs in this
  * clone, or one that is started for it.
@@ -43,7 +43,7 @@ if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
       console.log(
         passed
           ? '\nEvery answer is as documented.'
-          : `\nSome answers are not as documented. The same run again: npm run fuzz -- --minutes ${minutes} --seed ${seed}`,
+          : `\nSome answers are not as documented. Repeat this run with: npm run fuzz -- --minutes ${minutes} --seed ${seed}`,
       );
       process.exitCode = passed ? 0 : 1;
     } finally {

@@ -1,6 +1,6 @@
 /**
- * Schemathesis, as `requirements.txt` pins it, in a folder of its own under `.local/fuzz`. Nothing is installed into the
- * machine's Python, and nothing but Python 3 is expected of it: some have no `venv`, some no `pip`, and one is enough.
+ * Installs Schemathesis, in the versions of `requirements.txt`, in a folder under `.local/fuzz`. The machine's Python is
+ * not changed. It needs Python 3 with `pip` or `venv`; one of the two is enough.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -17,9 +17,9 @@ export type PythonProgram = {
 };
 
 /**
- * @param directory where installations are kept, one for each version of the requirements
- * @param say is told when something takes minutes
- * @throws Error with one sentence when there is no Python, or none that can install
+ * @param directory holds one installation for each version of the requirements
+ * @param say prints a line before something that takes minutes
+ * @throws Error in one sentence when there is no Python, or it can install nothing
  */
 export async function acquireSchemathesis(directory: string, say: (line: string) => void): Promise<PythonProgram> {
   const python = await findPython();
@@ -29,7 +29,7 @@ export async function acquireSchemathesis(directory: string, say: (line: string)
     .digest('hex');
   const installed = path.join(directory, version.slice(0, 16));
   if (!existsSync(installed)) {
-    say('Installing Schemathesis under .local/fuzz; that happens once and takes a minute or two.');
+    say('Installing Schemathesis under .local/fuzz, once; this takes a minute or two.');
     await install(python, directory, installed);
   }
   return {
@@ -44,16 +44,16 @@ const CANDIDATES = ['python3', 'python'];
 async function findPython(): Promise<string> {
   for (const candidate of CANDIDATES)
     if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version']))) return candidate;
-  throw new Error('Fuzzing needs Python 3.10 or newer as python3 on the PATH, and there is none.');
+  throw new Error('Fuzzing needs Python 3.10 or newer as python3 on the PATH.');
 }
 
-/** What a program prints; nothing when it fails or is not there. */
+/** What a program prints; empty when it fails or does not exist. */
 async function answerOf(command: string, args: readonly string[]): Promise<string> {
   const { failed, stdout } = await execa(command, args, { reject: false });
   return failed ? '' : stdout;
 }
 
-/** Installs beside the place and moves it there, so that what is there is whole. */
+/** Installs in a temporary folder and renames it, so that `target` is always complete. */
 async function install(python: string, directory: string, target: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   const folder = await mkdtemp(path.join(directory, 'install-'));
@@ -71,7 +71,7 @@ async function install(python: string, directory: string, target: string): Promi
     ];
     await execa(installer, ['-m', 'pip', 'install', ...options], { stderr: 'inherit' });
     await rename(packages, target).catch((error: unknown) => {
-      // Another run was first.
+      // Another run has installed it meanwhile.
       if (!existsSync(target)) throw error;
     });
   } finally {
@@ -79,13 +79,13 @@ async function install(python: string, directory: string, target: string): Promi
   }
 }
 
-/** A Python with pip: the machine's own, or one in an environment made for it. */
+/** A Python with pip: the machine's own, or one in a new virtual environment. */
 async function findInstaller(python: string, environment: string): Promise<string> {
   if ((await answerOf(python, ['-m', 'pip', '--version'])) !== '') return python;
   const made = await execa(python, ['-m', 'venv', environment], { reject: false });
   if (made.failed)
     throw new Error(
-      'Fuzzing needs a Python that has pip or venv (on Debian: python3-pip or python3-venv), and this one has neither.',
+      'Fuzzing needs a Python with pip or venv (on Debian: python3-pip or python3-venv). This Python has neither.',
     );
   return path.join(environment, 'bin', 'python');
 }

@@ -1,6 +1,6 @@
 /**
- * Runs Schemathesis over `/openapi.json` of a running stack: requests made of the document alone, right and wrong, each
- * answer held against it. A fixed seed, a bounded time.
+ * Runs Schemathesis on `/openapi.json` of a running stack. It makes valid and invalid requests from the document alone and
+ * compares each answer with the document. The seed is fixed and the time is limited.
  */
 import path from 'node:path';
 import { execa } from 'execa';
@@ -10,18 +10,18 @@ import type { PythonProgram } from './python.ts';
 const CONFIG_FILE = path.join(import.meta.dirname, 'schemathesis.toml');
 const START = 'import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())';
 const REQUEST_TIMEOUT_SECONDS = 10;
-/** What a run may take beyond its budget: starting, and shrinking what it found. */
+/** The time that a run may take beyond its budget, for starting and for shrinking what it found. */
 const GRACE_SECONDS = 120;
 
-/** One operation needs a few seconds, on a busy machine some more. */
+/** One operation needs a few seconds, on a busy machine more. */
 const ALONE_SECONDS = 30;
 
-/** A run that had no time for a single request ends with 0 too. */
+/** A run that made no request also exits with 0, so its output must show that it generated some. */
 const GENERATED = /^\s*[1-9]\d* generated/;
 
 /**
- * Each has its turn alone, with a credential of its own: the first two end the credential that everything else is fuzzed
- * with, and of the third the generator learns from a 422 that a field is always required which only one decision needs.
+ * Operations that run alone, each with credentials of its own. The first two end the credential that all others need. From
+ * a 422 of the third the generator learns that a field is always required, although only one decision needs it.
  */
 const ALONE = ['/v1/orgs/keys/{key_id}/rotate', '/consumer/auth/logout', '/v1/kyc/{verification_id}/complete'];
 
@@ -30,14 +30,14 @@ export type FuzzOptions = {
   readonly baseUrl: string;
   readonly seconds: number;
   readonly seed: number;
-  /** At most so many requests for each operation, kind and phase; only the time bounds them where it is not said. */
+  /** The most requests for each operation, kind and phase; without it only the time limits them. */
   readonly maxExamples?: number;
-  /** Waits where the stack says that it is too much; its limit is its own. */
+  /** Whether to obey the stack's rate limit, where the stack was not started for this run. */
   readonly obeysRateLimit: boolean;
   readonly print: (line: string) => void;
 };
 
-/** @returns whether every answer was as the document promises; what was not is printed */
+/** @returns whether every answer was as documented; prints those that were not */
 export async function fuzz(options: FuzzOptions): Promise<boolean> {
   const others = ALONE.flatMap((address) => ['--exclude-path', address]);
   const passed = [await run(options, options.seconds, [...others, '--phases', 'examples,coverage,fuzzing,stateful'])];
@@ -80,7 +80,7 @@ async function run(
     ...selection,
   ];
   const ran = execa(python.command, ['-c', START, ...args], {
-    // It keeps notes between runs where it is started.
+    // Schemathesis keeps files between runs in its working directory.
     cwd: python.directory,
     env: { ...python.env, FUZZ_API_KEY: apiKey, FUZZ_SESSION: sessionToken },
     all: true,

@@ -2,8 +2,8 @@
  * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, two API processes and
  * two workers. Ctrl-C stops everything in order; after a kill the next start recovers.
  *
- * `--rehearse`: settles through both APIs while processes are killed and restarted, says what came of it, stops, and
- * exits 1 when something was lost, doubled or refused that should not have been. `--settlements <n>` (500) is how many.
+ * `--rehearse`: settles through both APIs while processes are killed and restarted, reports, and stops. Exits 1 when
+ * something was lost or doubled, or a request failed that may not be repeated. `--settlements <n>` (500) sets how many.
  */
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../../config.ts';
@@ -13,7 +13,7 @@ import { createSupervisor } from '../../scripts/stack/supervisor.ts';
 import { rehearse } from './rehearsal.ts';
 import { type Cluster, clusterDirectory, logDirectory, startCluster } from './steps.ts';
 
-/** Far above what two processes can serve: a rehearsal is one partner that asks more than a partner may. */
+/** Far above what two processes can serve. One partner sends more than the usual limit allows. */
 const UNLIMITED_PER_MINUTE = '1000000';
 const SETTLEMENTS_MIN = 50;
 
@@ -31,7 +31,7 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
   const supervisor = await createSupervisor({ embedsDatabase: true, directory: clusterDirectory });
   const { signal, stop } = stopInOrder(
     supervisor,
-    values.rehearse ? new Error('the rehearsal was cut short.') : undefined,
+    values.rehearse ? new Error('the rehearsal was interrupted.') : undefined,
   );
   try {
     const cluster = await startCluster({ env, config, supervisor, signal });

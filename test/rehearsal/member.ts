@@ -1,6 +1,6 @@
 /**
- * The processes of a cluster that can be killed, stopped and started again, each on the address it has. PostgreSQL is
- * not among them: what it loses with its process is shown by the tests of faults.
+ * The processes of a cluster that a rehearsal kills, stops and starts again, each always on the same address. PostgreSQL
+ * is not one of them: test/faults kills it.
  */
 import path from 'node:path';
 import { stopProcess } from '../../scripts/stack/process.ts';
@@ -12,13 +12,13 @@ export const PRODUCT_MEMBERS = ['API 1', 'API 2', 'worker 1', 'worker 2'] as con
 export const MEMBERS = [...PRODUCT_MEMBERS, 'Temporal'] as const;
 export type MemberName = (typeof MEMBERS)[number];
 
-/** Each is told in milliseconds, from the call until it is done. */
+/** Each call resolves to the milliseconds that it took. */
 export type Members = {
   /** Waits until it is ready. */
   start(name: MemberName): Promise<number>;
-  /** SIGTERM, and what the process makes of it. */
+  /** SIGTERM; waits until the process has ended. */
   stop(name: MemberName): Promise<number>;
-  /** SIGKILL; nothing is told and nothing is flushed. */
+  /** SIGKILL: the process cannot finish anything. */
   kill(name: MemberName): Promise<number>;
 };
 
@@ -53,7 +53,7 @@ export function createMembers(plan: Plan, { keep }: Pick<Supervisor, 'keep'>): M
   };
 }
 
-/** The first worker's sandbox providers call the first API, the second's the second: either works while one API is away. */
+/** Each worker's sandbox providers call one of the APIs, so one of the two workers can go on while an API is down. */
 function servicesOf({
   env,
   apiPorts: [first = 0, second = 0],

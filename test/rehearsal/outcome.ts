@@ -1,4 +1,4 @@
-/** What the databases say about a rehearsal: PostgreSQL about every settlement, Temporal about every workflow. */
+/** What the databases hold after a rehearsal: PostgreSQL every settlement, Temporal every workflow. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
@@ -7,14 +7,18 @@ import type { Cluster } from './steps.ts';
 import { NAMESPACE } from './temporal-server.ts';
 
 export type Evidence = {
-  /** One line for each thing that is not as it should be. */
+  /**
+   * Compares what is stored with what was accepted, until nothing differs or the time is over.
+   *
+   * @returns one line for each difference
+   */
   differences(orgId: string, accepted: readonly string[]): Promise<string[]>;
   close(): Promise<void>;
 };
 
 const SETTLE_TIMEOUT_MS = 120_000;
 const POLL_MS = 500;
-/** Of a card settlement that went well. */
+/** Of a card settlement that has settled. */
 const TRANSITIONS = 5;
 const POSTINGS = 12;
 
@@ -33,11 +37,12 @@ export async function openEvidence({
   return {
     differences: async (orgId, accepted) => {
       const end = Date.now() + SETTLE_TIMEOUT_MS;
-      for (;;) {
-        const found = await differences(orgId, accepted);
-        if (found.length === 0 || Date.now() > end) return found;
+      let found = await differences(orgId, accepted);
+      while (found.length > 0 && Date.now() < end) {
         await delay(POLL_MS);
+        found = await differences(orgId, accepted);
       }
+      return found;
     },
     close: async () => {
       await Promise.all([database.end(), connection.close()]);
@@ -101,8 +106,10 @@ function comparison(what: string, expected: readonly string[], found: ReadonlySe
   const lost = [...wanted].filter((id) => !found.has(id)).length;
   const extra = [...found].filter((id) => !wanted.has(id)).length;
   return [
-    ...(wanted.size === expected.length ? [] : [`${expected.length - wanted.size} of the accepted are named twice`]),
+    ...(wanted.size === expected.length
+      ? []
+      : [`${expected.length - wanted.size} ${what} belong to more than one request`]),
     ...(lost === 0 ? [] : [`${lost} ${what} are lost`]),
-    ...(extra === 0 ? [] : [`${extra} ${what} are there that nobody was told of`]),
+    ...(extra === 0 ? [] : [`${extra} ${what} exist that the partner knows nothing of`]),
   ];
 }

@@ -8,7 +8,7 @@ const SETTINGS = {
   dynamicConfigFile: '/somewhere/dynamic.yaml',
 };
 
-test('no two of the four services share a port, and all listen on this machine alone', () => {
+test('each of the four services has ports of its own and listens on this machine only', () => {
   expect(serverConfig(SETTINGS)).toMatchObject({
     services: {
       frontend: { rpc: { grpcPort: 17_233, membershipPort: 17_234, bindOnLocalHost: true } },
@@ -20,7 +20,7 @@ test('no two of the four services share a port, and all listen on this machine a
   });
 });
 
-test('the one cluster is reached where its clients reach it', () => {
+test('the cluster calls itself at the address that its clients use', () => {
   expect(frontendAddress(PORTS)).toBe('127.0.0.1:17233');
   expect(serverConfig(SETTINGS)).toMatchObject({
     clusterMetadata: {
@@ -30,7 +30,7 @@ test('the one cluster is reached where its clients reach it', () => {
   });
 });
 
-test('histories and visibility lie in databases of their own, with the password as it is and not as an address writes it', () => {
+test('histories and visibility have databases of their own, and the password is decoded from the URL', () => {
   const access = {
     pluginName: 'postgres12',
     connectAddr: '127.0.0.1:55432',
@@ -41,7 +41,7 @@ test('histories and visibility lie in databases of their own, with the password 
     persistence: {
       defaultStore: 'default',
       visibilityStore: 'visibility',
-      // A database made with another number cannot be opened any more.
+      // A server refuses a database that was made with another number.
       numHistoryShards: 4,
       datastores: {
         default: { sql: { ...access, databaseName: 'temporal' } },
@@ -52,11 +52,11 @@ test('histories and visibility lie in databases of their own, with the password 
   });
 });
 
-test('PostgreSQL has a connection for everybody: four services of the server, two APIs and two workers', () => {
+test('PostgreSQL allows enough connections for the four services of the server, two APIs and two workers', () => {
   expect(DATABASE_CONNECTIONS_MAX).toBeGreaterThanOrEqual(4 * (20 + 5) + 4 * 20);
 });
 
-test('every dynamic setting has one value that holds for everything, and no dispatch waits for a 50 ms tick', () => {
+test('every dynamic setting has one value that applies everywhere, and no dispatch waits for a 50 ms tick', () => {
   expect(dynamicConfig()).toMatchObject({
     'history.transferProcessorMaxPollRPS': [{ value: 2_000 }],
     'system.enableActivityEagerExecution': [{ value: true }],

@@ -1,14 +1,14 @@
 /**
- * What a Temporal server with all four services on this machine is told: its configuration file and the dynamic one.
- * Both are JSON, which is YAML.
+ * The configuration of a Temporal server with all four services on this machine: the static file and the dynamic one. Both
+ * are written as JSON, which is valid YAML.
  */
 
 import { DYNAMIC_CONFIG } from '../../scripts/stack/temporal.ts';
 
 export type ServerSettings = {
-  /** Eight of them; each of the four services takes two. */
+  /** Eight ports: two for each of the four services. */
   readonly ports: readonly number[];
-  /** The server's databases are `temporal` and `temporal_visibility` there; with user and password. */
+  /** With user and password. The databases are `temporal` and `temporal_visibility` on this server. */
   readonly databaseServerUrl: string;
   readonly dynamicConfigFile: string;
 };
@@ -17,16 +17,16 @@ export const DATABASES = { default: 'temporal', visibility: 'temporal_visibility
 
 const SERVICES = ['frontend', 'matching', 'history', 'worker'] as const;
 const CLUSTER = 'active';
-/** Chosen once and for ever: a database made with one number cannot be opened with another. */
+/** Never change it: a server refuses a database that was made with another number. */
 const HISTORY_SHARDS = 4;
-/** Of each service, so four times over; more gain nothing (measured). */
+/** For each of the four services. More connections gained nothing (measured). */
 const CONNECTIONS = { [DATABASES.default]: 20, [DATABASES.visibility]: 5 };
 
-/** Of the server's connections and those of two APIs and two workers. */
+/** The server's connections, those of two APIs and two workers, and a reserve. */
 export const DATABASE_CONNECTIONS_MAX =
   SERVICES.length * (CONNECTIONS.temporal + CONNECTIONS.temporal_visibility) + 4 * 20 + 20;
 
-/** The configuration as the server reads it; it holds the database's password. */
+/** The static configuration. It contains the database's password. */
 export function serverConfig({ ports, databaseServerUrl, dynamicConfigFile }: ServerSettings): object {
   const rpc = (index: number) => ({
     grpcPort: ports[2 * index],
@@ -65,7 +65,7 @@ export function serverConfig({ ports, databaseServerUrl, dynamicConfigFile }: Se
   };
 }
 
-/** Where clients reach it. */
+/** The address for clients. */
 export const frontendAddress = (ports: readonly number[]): string => `127.0.0.1:${ports[0]}`;
 
 function store(databaseServerUrl: string, databaseName: keyof typeof CONNECTIONS): object {
@@ -84,7 +84,7 @@ function store(databaseServerUrl: string, databaseName: keyof typeof CONNECTIONS
   };
 }
 
-/** The stock server also refuses what one machine under load asks of it. */
+/** With its default limits the server refuses requests when one machine is under load. */
 const LIMITS = {
   'frontend.persistenceMaxQPS': 20_000,
   'history.persistenceMaxQPS': 20_000,
@@ -96,6 +96,6 @@ const LIMITS = {
   'matching.rps': 20_000,
 };
 
-/** Each setting with one value that holds for everything. */
+/** Each setting with one value that applies everywhere. */
 export const dynamicConfig = (): object =>
   Object.fromEntries(Object.entries({ ...DYNAMIC_CONFIG, ...LIMITS }).map(([name, value]) => [name, [{ value }]]));

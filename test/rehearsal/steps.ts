@@ -1,4 +1,4 @@
-/** The steps of `npm run cluster`, in the order in which each finds what it needs, with their times on the screen. */
+/** The steps of `npm run cluster`, in the order of their dependencies. Prints the time of each step. */
 import path from 'node:path';
 import { Listr, type ListrTask, PRESET_TIMER } from 'listr2';
 import type { Config } from '../../config.ts';
@@ -14,7 +14,7 @@ import { createMembers, type Members, PRODUCT_MEMBERS } from './member.ts';
 import { DATABASE_CONNECTIONS_MAX, frontendAddress } from './server-config.ts';
 import { NAMESPACE, prepareDatabases, serverService } from './temporal-server.ts';
 
-/** Beside `npm start`'s things, so that both can run. */
+/** Separate from the data of `npm start`, so that both can run at the same time. */
 const FOLDER = 'cluster';
 export const clusterDirectory = path.join(localDirectory, FOLDER);
 export const logDirectory = path.join(clusterDirectory, 'log');
@@ -40,12 +40,12 @@ type Findings = {
   cluster?: Cluster;
 };
 
-/** Each of the server's four services listens twice. */
+/** Each of the server's four services listens on two ports. */
 const TEMPORAL_PORTS = 8;
 const TEMPORAL_PORT = 17_233;
 const TIMED = { timer: PRESET_TIMER };
 
-/** Starts everything; what it starts is in the supervisor's keeping, also when a step fails. */
+/** Starts everything. The supervisor knows each process, so it can stop them all when a step fails. */
 export async function startCluster(start: Start): Promise<Cluster> {
   const steps: ListrTask<Findings>[] = [
     {
@@ -113,7 +113,7 @@ async function schemaStep({ programs, databases }: Findings): Promise<void> {
   await Promise.all([migrate(databaseUrl), prepareDatabases(need(programs).sqlTool, serverUrl)]);
 }
 
-/** @returns what to show of it */
+/** @returns the title to show for this step */
 async function temporalStep({ env, config, supervisor }: Start, findings: Findings): Promise<string> {
   const { serverUrl, databaseUrl } = need(findings.databases);
   const ports = await freePorts(TEMPORAL_PORTS, TEMPORAL_PORT);
@@ -158,8 +158,8 @@ async function startProduct({ members }: Cluster): Promise<void> {
   await Promise.all(PRODUCT_MEMBERS.map((name) => members.start(name)));
 }
 
-/** The steps run in order, so what an earlier one finds is there. */
+/** The result of an earlier step. */
 function need<Found>(found: Found | undefined): Found {
-  if (found === undefined) throw new Error('A step that comes before this one was left out.');
+  if (found === undefined) throw new Error('An earlier step was skipped.');
   return found;
 }

@@ -25,7 +25,7 @@ const SCHEMAS = [
   { database: DATABASES.visibility, schema: 'postgresql/v12/visibility' },
 ];
 
-/** Makes both databases and brings their schema up to date; the tool carries the schema of its version. */
+/** Creates both databases and updates their schema. The tool contains the schema of its version. */
 export async function prepareDatabases(sqlTool: string, databaseServerUrl: string): Promise<void> {
   const { hostname, port, username, password } = new URL(databaseServerUrl);
   const env = { ...process.env, SQL_PASSWORD: decodeURIComponent(password) };
@@ -49,7 +49,11 @@ export async function prepareDatabases(sqlTool: string, databaseServerUrl: strin
   }
 }
 
-/** Writes the configuration under `directory`; gives what runs the server with it. */
+/**
+ * Writes the server's configuration to `directory`.
+ *
+ * @returns how to start the server with it
+ */
 export async function serverService(
   directory: string,
   {
@@ -60,7 +64,7 @@ export async function serverService(
 ): Promise<ServiceOptions> {
   const dynamicConfigFile = path.join(directory, 'dynamic.yaml');
   await mkdir(directory, { recursive: true });
-  // Both hold for the next start; the first has the database's password in it.
+  // The first file contains the database's password.
   await writeFile(
     path.join(directory, `${NAME}.yaml`),
     JSON.stringify(serverConfig({ ...settings, dynamicConfigFile }), null, 2),
@@ -74,12 +78,12 @@ export async function serverService(
     run: [program, '--root', directory, '--config', '.', '--env', NAME, '--allow-no-auth', 'start'],
     env: process.env,
     logFile,
-    // A gRPC connection that is refused once waits a whole second before it tries again.
+    // After one refused connection, gRPC waits a second before the next attempt.
     isReady: async () => (await isListening(frontendPort)) && (await hasNamespace(frontendAddress(settings.ports))),
   };
 }
 
-/** Registers the namespace where it is missing; true once the server knows it. */
+/** Registers the namespace if it is missing. True when the server knows it. */
 async function hasNamespace(address: string): Promise<boolean> {
   try {
     const connection = await Connection.connect({ address, connectTimeout: CALL_TIMEOUT_MS });

@@ -1,10 +1,10 @@
 /**
- * `npm run screenshots`: a picture of every page of the service, and of what operators see in Temporal UI, under
- * `.local/screenshots`, light and dark, wide and as narrow as a telephone. For looking at; no test reads them.
+ * `npm run screenshots`: pictures of every page of the service and of Temporal UI, in `.local/screenshots`: light and
+ * dark, wide and as narrow as a telephone. They are for people; no test reads them.
  *
  * Options: `--url <API>` and `--temporal-ui <address>`; by default the stack that `npm start` runs in this clone, or
- * one that is started for this. It makes settlements of its own to look at. `--only <beginning of a name>` leaves the
- * other pictures out.
+ * one that is started for this. The settlements in the pictures are created first. `--only <beginning of a name>` takes
+ * only some of the pictures.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,7 +14,7 @@ import { localDirectory } from '../../process/place.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { startBrowser } from '../support/browser.ts';
-import { makeSubjects } from './subject.ts';
+import { createSubjects } from './subject.ts';
 import { serviceViews, temporalViews, type View } from './view.ts';
 
 const SCREENS = [
@@ -25,8 +25,8 @@ const SCREENS = [
 ] as const;
 const HEIGHT = 900;
 const LOAD_TIMEOUT_MS = 60_000;
-/** Temporal UI goes on drawing after it has everything. */
-const SETTLE_MS = 1_500;
+/** Temporal UI still draws after it has loaded everything. */
+const DRAW_MS = 1_500;
 
 async function shoot(browser: Browser, screen: (typeof SCREENS)[number], view: View, folder: string): Promise<string> {
   const context = await browser.newContext({
@@ -41,7 +41,7 @@ async function shoot(browser: Browser, screen: (typeof SCREENS)[number], view: V
     await page.addInitScript(`Object.assign(localStorage, ${JSON.stringify(view.localStorage ?? {})})`);
     await page.goto(view.url, { waitUntil: 'load' });
     await view.ready(page);
-    await page.waitForTimeout(SETTLE_MS);
+    await page.waitForTimeout(DRAW_MS);
     const file = path.join(folder, `${view.name}-${screen.name}.png`);
     writeFileSync(file, await page.screenshot({ fullPage: !view.isLong }));
     return file;
@@ -57,12 +57,13 @@ const stack = await borrowStack(values.url, console.log);
 try {
   const temporalUi =
     values['temporal-ui'] ?? (values.url === undefined ? findRunningStack()?.temporalUiUrl : undefined);
-  const subjects = await makeSubjects(stack.baseUrl);
+  const subjects = await createSubjects(stack.baseUrl);
   const views = [
     ...serviceViews(stack.baseUrl, subjects),
     ...(temporalUi === undefined ? [] : await temporalViews(temporalUi, subjects)),
   ];
-  if (temporalUi === undefined) console.log('Where Temporal UI is was not said (--temporal-ui); it is left out.');
+  if (temporalUi === undefined)
+    console.log('The address of Temporal UI is unknown (--temporal-ui), so there are no pictures of it.');
   const folder = path.join(localDirectory, 'screenshots');
   mkdirSync(folder, { recursive: true });
   const browser = await startBrowser();

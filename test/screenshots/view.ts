@@ -1,4 +1,4 @@
-/** What is photographed: pages of the service and of Temporal UI. */
+/** The pages that screenshots are taken of: the service's and Temporal UI's. */
 import type { Page } from 'playwright-core';
 import { z } from 'zod';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
@@ -8,19 +8,19 @@ export type View = {
   readonly name: string;
   readonly url: string;
   readonly headers?: Record<string, string>;
-  /** What is kept in the browser when the page is opened. */
+  /** Set in the browser before the page is opened. */
   readonly localStorage?: Record<string, string>;
-  /** Waits until everything is drawn. */
+  /** Waits until the page is drawn. */
   ready(page: Page): Promise<unknown>;
-  /** One too long to be looked at whole is shown by its first screen. */
+  /** Of a very long page, only the first screen is taken. */
   readonly isLong?: boolean;
-  /** Of the screen, where what is to be seen scrolls inside of the page. */
+  /** The height of the screen, for a page that scrolls only in one of its parts. */
   readonly height?: number;
 };
 
 const NAMESPACE = 'default';
 const HISTORY_HEIGHT = 1_600;
-/** What is looked for comes before the id, which is as wide as the rest. */
+/** The id comes last, because it is as wide as all the others together. */
 const COLUMNS = ['Status', 'SettlementStatus', 'WaitingFor', 'Corridor', 'PaymentMethod', 'Start', 'Workflow ID'];
 
 const drawn = (page: Page): Promise<unknown> => page.locator('h1').first().waitFor();
@@ -29,7 +29,7 @@ export const serviceViews = (url: string, { apiKey, certificateId }: Subjects): 
   { name: 'home', url: `${url}/`, ready: drawn },
   { name: 'status', url: `${url}/status`, ready: drawn },
   { name: 'problem', url: `${url}/problems/idempotency_key_reused`, ready: drawn },
-  // The reference draws itself, after everything has come.
+  // A script draws the reference after the page has loaded.
   { name: 'docs', url: `${url}/docs`, ready: drawn, isLong: true },
   {
     name: 'certificate',

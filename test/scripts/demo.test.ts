@@ -13,13 +13,13 @@ afterAll(() => stack.close());
 
 const demo = (url: string) => execa('node', ['--import', 'tsx', DEMO, '--url', url], { reject: false, all: true });
 
-test('the demo finds every answer as promised, and prints no key', async () => {
+test('the demo finds every answer as documented, and prints no key', async () => {
   const { exitCode, all } = await demo(stack.baseUrl);
   expect(exitCode, all).toBe(0);
-  expect(all).toContain('Everything is as promised.');
+  expect(all).toContain('Every answer is as documented.');
   expect(all).not.toMatch(/sk_local_[0-9A-Za-z]{20}/);
 }, 60_000);
 
-test('it exits with 1 where there is no service', async () => {
+test('the demo exits with 1 when no service answers', async () => {
   expect((await demo('http://127.0.0.1:9')).exitCode).toBe(1);
 });

@@ -1,7 +1,7 @@
 /**
- * `npm run timing`: whether the time of a refusal tells a key that never was from one that was valid once. They are
- * asked for in turn, so that what else the machine does falls on both alike. Exits 1 when the answers differ in more
- * than their request id; what the times tell is for the reader to judge.
+ * `npm run timing`: whether the time of a 401 shows if a key never existed or was revoked. Requests with both keys take
+ * turns, so that other work on the machine affects both alike. Exits 1 when the answers differ in more than their request
+ * id. The times are printed; the reader judges them.
  *
  * Options: `--requests <n>` of each kind (1000), `--url <API>`; by default the stack that `npm start` runs in this
  * clone, or one that is started for it.
@@ -20,7 +20,7 @@ const KINDS = ['unknown', 'revoked'] as const;
 type Kind = (typeof KINDS)[number];
 type Measured = { readonly kind: Kind; readonly ms: number; readonly answer: string };
 
-/** One after another, first the one kind and then the other, in changing order. */
+/** One request after another. The order of the two kinds changes in every round. */
 async function measure(baseUrl: string, keys: Readonly<Record<Kind, string>>, count: number): Promise<Measured[]> {
   const measured: Measured[] = [];
   for (let round = 0; round < count; round += 1) {
@@ -41,7 +41,7 @@ function withoutId(text: string): string {
   return JSON.stringify(same);
 }
 
-/** @returns whether all answers were the same */
+/** @returns whether all answers were equal */
 function report(measured: readonly Measured[]): boolean {
   const timesOf = (kind: Kind) =>
     measured.flatMap((each) => (each.kind === kind ? [each.ms] : [])).sort((a, b) => a - b);
@@ -55,7 +55,7 @@ function report(measured: readonly Measured[]): boolean {
   const [unknown = 0, revoked = 0] = KINDS.map((kind) => quantileOf(timesOf(kind), 0.5));
   const spread = quantileOf(timesOf('unknown'), 0.75) - quantileOf(timesOf('unknown'), 0.25);
   console.log(
-    `The medians are ${Math.abs(unknown - revoked).toFixed(3)} ms apart, where half of the unknown ones lie within ${spread.toFixed(3)} ms.`,
+    `The medians differ by ${Math.abs(unknown - revoked).toFixed(3)} ms. The middle half of the times for unknown keys spans ${spread.toFixed(3)} ms.`,
   );
   const answers = new Set(measured.map(({ answer }) => answer));
   console.log(

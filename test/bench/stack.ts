@@ -1,6 +1,6 @@
 /**
- * The service in processes of its own, on the servers of a running stack: a database and a namespace that are made for
- * the run and deleted after it. So no limit and no earlier data is in the figures, and nothing of theirs stays.
+ * API and worker for one benchmark, on the PostgreSQL and Temporal of a running stack. The benchmark gets a database
+ * and a namespace of its own, which are deleted afterwards. So no rate limit and no earlier data is in the figures.
  */
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -21,13 +21,13 @@ import { workflowBundle } from '../../worker/bundle.ts';
 const RETENTION_MS = 86_400_000;
 const UNLIMITED_PER_MINUTE = '1000000';
 
-export type Ground = {
+export type BenchStack = {
   readonly apiUrl: string;
   readonly databaseUrl: string;
   readonly temporal: TemporalClient;
   readonly database: pg.Pool;
   readonly cardprocSecret: string;
-  /** Starts a process of this ground; ready once its log has the text. */
+  /** Starts a script as a process on this stack. It is ready once its log contains `readyText`. */
   start(name: string, script: string, readyText: string): Promise<Started>;
 };
 
@@ -38,22 +38,25 @@ export type Started = {
   stop(): Promise<void>;
 };
 
-/** Lends the ground for one benchmark, and takes everything away after it. */
-export async function onOwnGround<T>(run: (ground: Ground) => Promise<T>): Promise<T> {
-  const stack = await borrowStack(undefined, console.log);
-  const undo: (() => Promise<unknown>)[] = [stack.giveBack];
+/** What to stop and delete after the benchmark, last first. */
+type Cleanup = (() => Promise<unknown>)[];
+
+/** Runs a benchmark on a stack of its own and removes the stack afterwards. */
+export async function withBenchStack<T>(run: (stack: BenchStack) => Promise<T>): Promise<T> {
+  const borrowed = await borrowStack(undefined, console.log);
+  const cleanup: Cleanup = [borrowed.giveBack];
   try {
-    return await run(await prepare(undo));
+    return await run(await prepare(cleanup));
   } finally {
-    for (const step of undo.reverse()) await step().catch((error: unknown) => console.error(error));
+    for (const step of cleanup.reverse()) await step().catch((error: unknown) => console.error(error));
   }
 }
 
-async function prepare(undo: (() => Promise<unknown>)[]): Promise<Ground> {
+async function prepare(cleanup: Cleanup): Promise<BenchStack> {
   const addresses = findRunningStack();
-  if (!addresses) throw new Error('The stack that was borrowed is gone.');
+  if (!addresses) throw new Error('The stack that the benchmark needs has stopped.');
   const id = randomBytes(4).toString('hex');
-  const databaseUrl = await createDatabase(addresses.databaseUrl, `bench_${id}`, undo);
+  const databaseUrl = await createDatabase(addresses.databaseUrl, `bench_${id}`, cleanup);
   const apiPort = await freePort();
   const cardprocSecret = randomBytes(32).toString('hex');
   const env = {
@@ -68,12 +71,18 @@ async function prepare(undo: (() => Promise<unknown>)[]): Promise<Ground> {
     CARDPROC_WEBHOOK_SECRET: cardprocSecret,
     WEBHOOK_ALLOW_LOCAL_TARGETS: 'true',
   };
-  const temporal = await createNamespace(env, undo);
+  const temporal = await createNamespace(env, cleanup);
   const database = new pg.Pool({ connectionString: databaseUrl, max: 2 });
   database.on('error', () => undefined);
-  undo.push(() => database.end());
+  cleanup.push(() => database.end());
   await workflowBundle();
-  const start = async (name: string, script: string, readyText: string): Promise<Started> => {
+  const start = starter(env, cleanup);
+  return { apiUrl: `http://127.0.0.1:${apiPort}`, databaseUrl, temporal, database, cardprocSecret, start };
+}
+
+const starter =
+  (env: NodeJS.ProcessEnv, cleanup: Cleanup): BenchStack['start'] =>
+  async (name, script, readyText) => {
     const logFile = freshLog(path.join(logDirectory, `bench-${name}.log`));
     const members: Member[] = [];
     const startedAtMs = Date.now();
@@ -84,36 +93,34 @@ async function prepare(undo: (() => Promise<unknown>)[]): Promise<Ground> {
     };
     await startService({ name, run: script, env, logFile, isReady }, async (member) => {
       members.push(member);
-      undo.push(member.stop);
+      cleanup.push(member.stop);
     });
     const stop = async (): Promise<void> => {
       await Promise.all(members.map((member) => member.stop()));
     };
     return { pid: members[0]?.record.pid ?? 0, log: lastLog, startedAtMs, stop };
   };
-  return { apiUrl: `http://127.0.0.1:${apiPort}`, databaseUrl, temporal, database, cardprocSecret, start };
-}
 
-async function createDatabase(serverUrl: string, name: string, undo: (() => Promise<unknown>)[]): Promise<string> {
+async function createDatabase(serverUrl: string, name: string, cleanup: Cleanup): Promise<string> {
   const administer = async (statement: string): Promise<void> => {
     const client = new pg.Client({ connectionString: serverUrl });
     await client.connect();
     await client.query(statement).finally(() => client.end());
   };
   await administer(`CREATE DATABASE ${name}`);
-  undo.push(() => administer(`DROP DATABASE ${name} WITH (FORCE)`));
+  cleanup.push(() => administer(`DROP DATABASE ${name} WITH (FORCE)`));
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   await migrate(url.href);
   return url.href;
 }
 
-async function createNamespace(env: NodeJS.ProcessEnv, undo: (() => Promise<unknown>)[]): Promise<TemporalClient> {
+async function createNamespace(env: NodeJS.ProcessEnv, cleanup: Cleanup): Promise<TemporalClient> {
   const temporal = connectTemporal(loadConfig(env, localDirectory));
   const { namespace } = temporal;
   const { workflowService, operatorService } = temporal.client.connection;
   await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(RETENTION_MS) });
-  undo.push(async () => {
+  cleanup.push(async () => {
     await operatorService.deleteNamespace({ namespace });
     await temporal.close();
   });
