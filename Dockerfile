@@ -1,13 +1,13 @@
-# One image for the API, the worker and the migrations; which of them it is, the command says.
+# One image for the API, the worker, the migrations and the operators' commands. The command decides which one runs.
 FROM node:24-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Only esbuild's and swc's own binaries are needed, and these come as packages: no install script has to run.
+# No install script has to run: the binaries of esbuild and swc come as packages.
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM packages AS bundle
 COPY . .
-# Workers start from a bundle that was built with the very code they run.
+# Workers load this bundle of the workflows. It is built from the code that is in the image.
 RUN node worker/bundle-main.ts
 
 FROM node:24-bookworm-slim
