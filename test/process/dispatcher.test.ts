@@ -1,30 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { count } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connect, type Connection as DatabaseConnection } from '../../db/client.ts';
+import { expect, vi } from 'vitest';
 import { outbox } from '../../db/schema/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { withDatabase } from '../support/fixture.ts';
 
 const ROWS = 40;
-const TURN_MS = 5;
+const CALL_MS = 5;
 
-let database: Awaited<ReturnType<typeof createTestDatabase>>;
-let connection: DatabaseConnection;
+const test = withDatabase(4);
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-  connection = connect(database.databaseUrl, { poolSizeMax: 4, name: 'test', onIdleError: () => undefined });
-});
-afterAll(async () => {
-  await connection.close();
-  await database.drop();
-});
-
-test('a Temporal that is slow has at most eight calls under way, and each row is dispatched once', async () => {
-  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
-  await connection.db.insert(outbox).values(
+test('a slow Temporal gets at most eight calls at once, and each row is dispatched once', async ({ connection }) => {
+  const { db } = connection;
+  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' };
+  await db.insert(outbox).values(
     Array.from({ length: ROWS }, (_, index) => ({
       kind: 'settlement' as const,
       objectId: `stl_${index}`,
@@ -32,24 +22,24 @@ test('a Temporal that is slow has at most eight calls under way, and each row is
       requestId: 'req',
     })),
   );
-  let underWay = 0;
-  let mostUnderWay = 0;
+  let atOnce = 0;
+  let mostAtOnce = 0;
   const started: string[] = [];
-  // Answers in Temporal's stead; nothing listens where it would connect to.
+  // Answers instead of Temporal: the client never connects.
   const start = async ({ options }: { options: { workflowId: string } }): Promise<string> => {
-    underWay += 1;
-    mostUnderWay = Math.max(mostUnderWay, underWay);
-    await delay(TURN_MS);
+    atOnce += 1;
+    mostAtOnce = Math.max(mostAtOnce, atOnce);
+    await delay(CALL_MS);
     started.push(options.workflowId);
-    underWay -= 1;
+    atOnce -= 1;
     return 'run';
   };
   const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start }] } });
-  const dispatcher = startDispatcher({ db: connection.db, client, log: { warn: () => undefined } });
-  const left = async () => (await connection.db.select({ count: count() }).from(outbox))[0]?.count;
-  await expect.poll(left, { timeout: 10_000 }).toBe(0);
+  const dispatcher = startDispatcher({ db, client, log: { warn: () => undefined } });
+  const rowsLeft = async () => (await db.select({ count: count() }).from(outbox))[0]?.count;
+  await vi.waitUntil(async () => (await rowsLeft()) === 0, { timeout: 10_000 });
   await dispatcher.stop();
-  expect(mostUnderWay).toBe(8);
+  expect(mostAtOnce).toBe(8);
   expect(new Set(started).size).toBe(ROWS);
   expect(started).toHaveLength(ROWS);
 });

@@ -1,4 +1,4 @@
-/** Which stack a command without an environment is for. */
+/** The environment of a command that names no database: it uses the stack that runs in this clone. */
 import { expect, test } from 'vitest';
 import { completeEnvironment, type StackAddresses } from '../../process/running-stack.ts';
 
@@ -7,9 +7,9 @@ const STACK: StackAddresses = {
   databaseUrl: 'postgresql://settlement:secret@127.0.0.1:5433/settlement',
   temporalAddress: '127.0.0.1:7234',
 };
-const running = (): StackAddresses => STACK;
-const asked = (): never => {
-  throw new Error('nobody may look for a stack');
+const findStack = (): StackAddresses => STACK;
+const mustNotFind = (): never => {
+  throw new Error('the running stack was looked for');
 };
 
 test.each([
@@ -18,19 +18,19 @@ test.each([
     'a database of the local sandbox',
     { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://127.0.0.1/other' },
   ],
-  ['a remote runtime, whose database is missing', { RUNTIME_ENVIRONMENT: 'production' }],
-])('the running stack is not even looked for by an environment that names %s', (_what, given) => {
-  expect(completeEnvironment(given, asked)).toEqual(given);
+  ['a remote runtime without a database', { RUNTIME_ENVIRONMENT: 'production' }],
+])('does not look for the running stack when the environment names %s', (_what, given) => {
+  expect(completeEnvironment(given, mustNotFind)).toEqual(given);
 });
 
-test('without a running stack the environment stays as it was given', () => {
+test('leaves the environment as it is when no stack runs', () => {
   expect(completeEnvironment({ LOG_LEVEL: 'warn' }, () => undefined)).toEqual({ LOG_LEVEL: 'warn' });
 });
 
 test.each([{}, { DATABASE_URL: '' }, { RUNTIME_ENVIRONMENT: 'local-sandbox' }])(
-  '%j means the running stack',
+  'completes %j from the running stack',
   (given) => {
-    expect(completeEnvironment(given, running)).toEqual({
+    expect(completeEnvironment(given, findStack)).toEqual({
       RUNTIME_ENVIRONMENT: 'local-sandbox',
       DATABASE_URL: STACK.databaseUrl,
       TEMPORAL_ADDRESS: STACK.temporalAddress,
@@ -38,8 +38,8 @@ test.each([{}, { DATABASE_URL: '' }, { RUNTIME_ENVIRONMENT: 'local-sandbox' }])(
   },
 );
 
-test('what is given wins over the stack', () => {
-  expect(completeEnvironment({ TEMPORAL_ADDRESS: '10.0.0.1:7233', LOG_LEVEL: 'warn' }, running)).toMatchObject({
+test('does not replace variables that are set', () => {
+  expect(completeEnvironment({ TEMPORAL_ADDRESS: '10.0.0.1:7233', LOG_LEVEL: 'warn' }, findStack)).toMatchObject({
     TEMPORAL_ADDRESS: '10.0.0.1:7233',
     LOG_LEVEL: 'warn',
     DATABASE_URL: STACK.databaseUrl,
