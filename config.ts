@@ -1,7 +1,7 @@
 /**
- * The only reader of the process environment (contract §16). `loadConfig` checks everything by one schema,
- * lists every fault at once and never prints a value. The local sandbox makes the secrets it was not given
- * and keeps them under `.local/`, so that the API and the worker, started apart, agree on them.
+ * The only reader of the process environment (contract §16). `loadConfig` checks all variables by one schema, lists
+ * every fault at once and never prints a value. The local sandbox generates missing secrets and stores them under
+ * `.local/`, so that the API and the worker have the same ones.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,27 +10,30 @@ import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/e
 import { z } from 'zod';
 import { RUNTIME_ENVIRONMENTS, type RuntimeEnvironment } from './domain/runtime.ts';
 
-/** A named 256-bit key; the first of a list is the active one, the others still read. */
+/** A named 256-bit key. The first of a list is the active one; the others only decrypt or verify. */
 export type NamedKey = { readonly id: string; readonly key: Buffer };
 
-/** What keys, sessions and codes are hashed under. The id is a fingerprint that says nothing about the secret. */
+/** The secret under which API keys, sessions and codes are hashed. The id is a fingerprint that does not reveal it. */
 export type Pepper = { readonly id: string; readonly secret: string };
 
 export type Config = Readonly<{
   runtime: RuntimeEnvironment;
   host: string;
   port: number;
-  /** Of the API; the worker uses the one after it, so that both can run on one machine. Undefined is off, 0 any free port for each. */
+  /**
+   * The API's port for metrics. The worker uses the one after it, so that both can run on one machine. Undefined: no
+   * metrics. 0: any free port for each process.
+   */
   metricsPort: number | undefined;
-  /** Where the API is reached from outside, without a trailing slash. */
+  /** The API's URL as partners see it, without a trailing slash. */
   publicBaseUrl: string;
   databaseUrl: string;
   temporal: ClientConnectConfig;
-  /** AES-256-GCM keys of what Temporal keeps; undefined leaves it readable. */
+  /** AES-256-GCM keys for the payloads that Temporal stores; undefined: not encrypted. */
   payloadKeys: readonly [NamedKey, ...NamedKey[]] | undefined;
-  /** The version that this worker is of; undefined takes any work. */
+  /** The deployment and version of this worker; undefined: it takes any work. */
   workerDeployment: { readonly deploymentName: string; readonly buildId: string } | undefined;
-  /** At least one; the first hashes, all of them verify. */
+  /** At least one. The first hashes; all of them verify. */
   apiKeyPeppers: readonly [Pepper, ...Pepper[]];
   /** At least one; AES-256-GCM. */
   encryptionKeys: readonly [NamedKey, ...NamedKey[]];
@@ -44,17 +47,16 @@ export type Config = Readonly<{
   webhookAllowLocalTargets: boolean;
   rateLimitPerMinute: number;
   logLevel: string;
-  /** Where traces are sent, by OTLP over HTTP; without it none are kept. */
+  /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
   otlpEndpoint: string | undefined;
 }>;
 
-/** Every fault of the environment, one a line, naming the variable and the rule, never the value. */
+/** All faults of the environment, one on each line, with the variable and the rule, never the value. */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
   constructor(faults: readonly string[]) {
-    super(
-      `The configuration has ${faults.length} fault${faults.length === 1 ? '' : 's'}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`,
-    );
+    const count = `${faults.length} fault${faults.length === 1 ? '' : 's'}`;
+    super(`The configuration has ${count}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
     this.name = 'ConfigError';
     this.faults = faults;
   }
@@ -63,7 +65,7 @@ export class ConfigError extends Error {
 const SECRET_LENGTH_MIN = 32;
 const KEY_BYTES = 32;
 const PEPPER_ID_LENGTH = 8;
-/** A secret of fewer different characters or bytes was typed, not drawn. */
+/** A secret with fewer different characters or bytes is not random. */
 const DISTINCT_MIN = 8;
 
 const required = (rule: string) => (issue: { readonly input?: unknown }) =>
@@ -111,7 +113,7 @@ const hasTwins = (keys: readonly { readonly id: string }[]): boolean =>
 
 const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
 const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
-/** As Temporal's own configuration reads it, which takes whatever else is written for false. */
+/** The values that Temporal's own configuration knows. It would read any other text as false. */
 const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
 const Environment = z.object({
@@ -152,7 +154,7 @@ const Environment = z.object({
     .default('info'),
 });
 
-/** What the local sandbox makes for itself; with all of them given it writes nothing. */
+/** The secrets that the local sandbox generates. If all of them are set, it writes nothing. */
 const SANDBOX_SECRETS = [
   'API_KEY_PEPPER',
   'ENCRYPTION_KEYS',
@@ -166,8 +168,8 @@ const SANDBOX_SECRETS = [
  * Reads and checks the environment.
  *
  * @param env usually `process.env`; empty values count as unset
- * @param localDirectory where the local sandbox keeps the secrets it makes; ignored elsewhere
- * @throws ConfigError naming every fault at once
+ * @param localDirectory where the local sandbox stores generated secrets; not used in other runtimes
+ * @throws ConfigError with every fault
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory = '.local'): Config {
   const given = givenOf(env);
@@ -178,9 +180,9 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
       : given,
   );
   const temporal = temporalConfig(given);
-  const halves = deploymentFaults(given);
-  if (!parsed.success || 'fault' in temporal || halves.length > 0)
-    throw new ConfigError([...faultsOf(parsed, temporal), ...halves]);
+  const incomplete = deploymentFaults(given);
+  if (!parsed.success || 'fault' in temporal || incomplete.length > 0)
+    throw new ConfigError([...faultsOf(parsed, temporal), ...incomplete]);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -214,7 +216,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
 }
 
 /**
- * For tools beside the service: how Temporal is reached and what it keeps is read, whatever else is configured.
+ * For tools beside the service: reads only the variables for Temporal and its payload keys.
  *
  * @throws ConfigError
  */
@@ -230,13 +232,13 @@ export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<C
   return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
 }
 
-/** Empty values count as unset: a line in a file of variables that was left blank. */
+/** Empty values count as unset: an environment file may have blank lines for unused variables. */
 const givenOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
   Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
   );
 
-/** A version is of a deployment, and a deployment is nothing without versions. */
+/** A deployment's name and the version of the worker must be set together. */
 function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
   const names = ['WORKER_DEPLOYMENT_NAME', 'WORKER_BUILD_ID'];
   const missing = names.filter((name) => given[name] === undefined);
@@ -245,10 +247,10 @@ function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
     : [];
 }
 
-/** A line for each variable and rule; a list that breaks one several times is told once. */
+/** A line for each variable and broken rule. A list that breaks a rule several times has one line for it. */
 function faultsOf(parsed: z.ZodSafeParseResult<unknown>, temporal: ReturnType<typeof temporalConfig>): string[] {
-  const told = parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`);
-  return [...new Set(told), ...('fault' in temporal ? [temporal.fault] : [])];
+  const lines = parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`);
+  return [...new Set(lines), ...('fault' in temporal ? [temporal.fault] : [])];
 }
 
 /** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
@@ -258,14 +260,14 @@ function temporalConfig(
   try {
     return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: given }) };
   } catch {
-    // What it says can quote a value.
-    return { fault: 'TEMPORAL_TLS_* cannot be used: a file cannot be read, or the same thing is given twice' };
+    // The error's message can contain a value.
+    return { fault: 'TEMPORAL_TLS_* is invalid: a file cannot be read, or one setting is given twice' };
   }
 }
 
 /**
- * Written once, readable by the owner alone. The file appears whole: it is linked to its name when it is written, so
- * that a process that comes at the same moment reads the first one's and never half of it.
+ * The generated secrets of the local sandbox. The file is written once, and only its owner can read it. It is written
+ * under another name and then linked to its own: a process that starts at the same time reads the whole file, or none.
  */
 function sandboxSecrets(directory: string): Record<string, string> {
   const file = path.join(directory, 'sandbox-secrets.json');

@@ -1,14 +1,15 @@
 /**
- * How activities fail. An expected refusal never becomes right by repeating it, so its code is the type of a
- * non-retryable failure; everything else is retried by the orchestrator. Messages are constants: what the
- * database says can quote rows, and histories are read by people.
+ * How activities fail. A retry does not help an expected refusal, so it becomes a non-retryable failure whose type is
+ * the error's code. Temporal retries everything else. Messages are constants: a database's message can contain data of
+ * a row, and people read histories.
  */
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { DomainError, ValidationError } from '../domain/error.ts';
 
-/** What operators read at a step that is repeated; which dependency it was, the failure's type says. */
+/** What operators read at an activity that is retried. The failure's type names the dependency's error. */
 const DEPENDENCY_FAILED =
-  'A dependency failed: the type says how, the log of the worker has the whole error. The step is repeated by itself; should it stay so, see docs/operations.md.';
+  "A dependency failed. The failure's type has the error's code, and the worker's log has the whole error. " +
+  'The activity is retried. If it keeps failing, see docs/operations.md.';
 
 /** The failure to throw instead of `error`. */
 export function failureOf(error: unknown): ApplicationFailure {
@@ -29,7 +30,7 @@ export function failureOf(error: unknown): ApplicationFailure {
 
 type AnyActivity = (input: never) => Promise<unknown>;
 
-/** Wraps each activity of a group so that it fails by the rule above; `report` gets the original error. */
+/** Wraps each activity of a group so that it fails by this rule. `report` gets the original error. */
 export function withFailures<T extends Record<string, AnyActivity>>(
   group: T,
   report: (error: unknown, activity: string) => void,

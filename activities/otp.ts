@@ -11,8 +11,8 @@ export type OtpResult = { readonly outcome: 'sent' | 'refused' | 'not_needed' };
 export function otpActivities(deps: ActivityDeps) {
   return {
     /**
-     * Sends a code while it is valid, then forgets it. After a crash in between the same mail may come twice. Expiry is by
-     * real time, not the workflow's: an attempt that is repeated for minutes must notice that the code is over.
+     * Sends a code while it is valid, then forgets it. After a crash in between the same mail may come twice. Expiry is
+     * by real time, not the workflow's: an attempt that is repeated for minutes must notice that the code is over.
      */
     sendOtp: async ({ challengeId }: OtpInput): Promise<OtpResult> => {
       const challenge = await findChallenge(deps.db, challengeId);

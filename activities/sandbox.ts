@@ -18,7 +18,10 @@ export type SandboxCollectionInput = { readonly settlementId: string; readonly o
 /** One event that the simulated provider will send, `delayMs` after the one before. */
 export type CollectionStep = { readonly step: number; readonly event: string; readonly delayMs: number };
 
-/** What a test helper asked for; `amountMinor` as decimal digits. `commandId` makes it one event, however often it is sent. */
+/**
+ * What a test helper asked for; `amountMinor` as decimal digits. `commandId` makes it one event, however often it is
+ * sent.
+ */
 export type SandboxEventInput = SandboxCollectionInput & {
   readonly commandId: string;
   readonly event: SandboxEvent;

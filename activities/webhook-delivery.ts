@@ -47,7 +47,10 @@ export type AttemptInput = {
   readonly random: number;
 };
 
-/** Where a delivery stands; `waitMs` until the next attempt, null when there is none. A deferred one found no place and made no attempt. */
+/**
+ * Where a delivery stands; `waitMs` until the next attempt, null when there is none. A deferred one found no place and
+ * made no attempt.
+ */
 export type DeliveryState = {
   readonly status: DeliveryStatus;
   readonly waitMs: number | null;

@@ -1,7 +1,7 @@
 /**
- * The identity-verification provider. Remotely real HTTP in the provider's own dialect, each request signed; in the
- * local sandbox a simulation that reaches nobody. An applicant is made once per verification: the verification's id is
- * the provider's external user id. Access tokens pass through and are neither kept nor logged.
+ * The client of the identity-verification provider (contract §8, §9). A remote runtime sends real, signed HTTP
+ * requests. The local sandbox has a simulation, which sends nothing. Each verification has one applicant: the
+ * verification's id is the provider's external user id. Access tokens are passed on, and neither stored nor logged.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { request } from 'undici';
@@ -17,18 +17,22 @@ export type IdverifyDeps = {
   readonly runtime: RuntimeEnvironment;
   readonly settings: IdverifySettings | undefined;
   readonly now: () => Date;
-  /** Of all requests that make one applicant together. */
+  /** For all requests that create one applicant together. */
   readonly deadlineMs?: number;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
 const DEADLINE_MS = 8_000;
 const UNAVAILABLE =
-  'The identity provider did not answer as it should. Repeat the request: it goes on with the same verification.';
+  'The identity provider gave no valid answer. Repeat the request: it continues the same verification.';
 const ANSWER_BYTES_MAX = 64 * 1024;
 const TOKEN_LIFE_SECONDS = 600;
 
-/** The provider of this runtime; undefined where it is not configured. The local sandbox never reaches the real one. */
+/**
+ * The provider of this runtime. The local sandbox never uses the real one.
+ *
+ * @returns undefined when a remote runtime has no settings for it
+ */
 export function createIdverify(deps: IdverifyDeps): IdentityProvider | undefined {
   if (!isRemote(deps.runtime)) return simulatedIdverify(deps.now);
   return deps.settings && remoteIdverify(deps.settings, deps);
@@ -60,9 +64,9 @@ const remoteIdverify = (
   createApplicant: async (order) => {
     const signal = AbortSignal.timeout(deadlineMs);
     try {
-      return await makeApplicant((call) => sendSigned(settings, now(), { ...call, signal }), order, now);
+      return await createApplicant((call) => sendSigned(settings, now(), { ...call, signal }), order, now);
     } catch (error) {
-      // The provider's text can quote the applicant, so only its kind is told.
+      // The provider's text can quote the applicant, so only the kind of the error is logged.
       const reason =
         error instanceof UnexpectedAnswer ? error.message : error instanceof Error ? error.name : 'unknown';
       log.warn({ reason }, 'the identity provider failed');
@@ -71,22 +75,22 @@ const remoteIdverify = (
   },
 });
 
-/** The provider's answer was none that the service can go on with; the message names step and status alone. */
+/** The provider gave an answer that the service cannot use. The message names only the request and the status. */
 class UnexpectedAnswer extends Error {}
 
-async function makeApplicant(send: Send, order: ApplicantOrder, now: () => Date): Promise<Applicant> {
+async function createApplicant(send: Send, order: ApplicantOrder, now: () => Date): Promise<Applicant> {
   const applicantId = await ensureApplicant(send, order);
-  const asked = now();
+  const requestedAt = now();
   const answer = await send({
     method: 'POST',
     path: '/resources/accessTokens/sdk',
     body: { userId: order.verificationId, levelName: order.levelName, ttlInSecs: TOKEN_LIFE_SECONDS },
   });
-  const { token } = expected('access token', TokenAnswer, answer);
-  return { applicantId, sdkAccessToken: token, sdkAccessTokenExpiresAt: tokenExpiry(asked) };
+  const { token } = parsed('access token', TokenAnswer, answer);
+  return { applicantId, sdkAccessToken: token, sdkAccessTokenExpiresAt: tokenExpiry(requestedAt) };
 }
 
-/** Makes the applicant, or finds the one that an earlier attempt made. */
+/** Creates the applicant, or finds the one that an earlier attempt created. */
 async function ensureApplicant(send: Send, order: ApplicantOrder): Promise<string> {
   const created = await send({
     method: 'POST',
@@ -98,22 +102,24 @@ async function ensureApplicant(send: Send, order: ApplicantOrder): Promise<strin
       ...(order.phone === null ? {} : { phone: order.phone }),
     },
   });
-  if (created.status !== 409) return expected('applicant', ApplicantAnswer, created).id;
+  if (created.status !== 409) return parsed('applicant', ApplicantAnswer, created).id;
   const found = await send({
     method: 'GET',
     path: `/resources/applicants/-;externalUserId=${encodeURIComponent(order.verificationId)}/one`,
   });
-  return expected('applicant that exists', ApplicantAnswer, found).id;
+  return parsed('existing applicant', ApplicantAnswer, found).id;
 }
 
-function expected<Shape extends z.ZodType>(step: string, shape: Shape, { status, body }: Answer): z.output<Shape> {
-  if (status < 200 || status > 299) throw new UnexpectedAnswer(`${step}: status ${status}`);
-  const parsed = shape.safeParse(body);
-  if (!parsed.success) throw new UnexpectedAnswer(`${step}: unreadable answer`);
-  return parsed.data;
+function parsed<Shape extends z.ZodType>(request: string, shape: Shape, { status, body }: Answer): z.output<Shape> {
+  if (status < 200 || status > 299) throw new UnexpectedAnswer(`${request}: status ${status}`);
+  const result = shape.safeParse(body);
+  if (!result.success) throw new UnexpectedAnswer(`${request}: invalid answer`);
+  return result.data;
 }
 
-/** Signed over time, method, path with query, and exact body. Redirects are not followed. */
+/**
+ * The signature covers the time, the method, the path with its query, and the exact body. Redirects are not followed.
+ */
 async function sendSigned(
   { baseUrl, appToken, secretKey }: IdverifySettings,
   now: Date,
@@ -140,7 +146,7 @@ async function sendSigned(
   return { status: answer.statusCode, body: await readJson(answer.body) };
 }
 
-/** Undefined for what is no JSON. */
+/** @returns undefined when the answer is not JSON */
 async function readJson(stream: AsyncIterable<Uint8Array>): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let size = 0;

@@ -1,6 +1,6 @@
 /**
- * Structured logs of the API and the worker. Nothing secret or personal reaches them: requests are logged by an
- * allow-list, and of an error only its kind, code and place, since messages and query parameters can carry data.
+ * Structured logs of the API and the worker. They hold nothing secret or personal. The fields of a request are on an
+ * allow-list. Of an error, only kind, code and stack are logged: messages and query parameters can contain data.
  */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import { causeOf } from '../db/client.ts';
@@ -18,7 +18,7 @@ const REDACTED = [
   '*.code_digits',
 ];
 
-/** @param destination standard output where none is given */
+/** @param destination by default, standard output */
 export function createLogger(options: { level: string; name: string }, destination?: DestinationStream): Logger {
   const settings: LoggerOptions = {
     level: options.level,
@@ -30,7 +30,7 @@ export function createLogger(options: { level: string; name: string }, destinati
   return destination ? pino(settings, destination) : pino(settings);
 }
 
-/** Kind, code and place of an error; never its message, which can quote data. */
+/** Kind, code and stack of an error; never its message, which can contain data. */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { kind: typeof error };
   const cause = causeOf(error);

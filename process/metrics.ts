@@ -1,7 +1,7 @@
 /**
- * `/metrics` of a process (contract §15), on a port of its own that is never published: the process itself, its
- * database pool, and what else it is given to tell. Labels are states, kinds, codes and route templates: nothing that
- * names a person or an object, and nothing that grows with use.
+ * `/metrics` of a process (contract §15), on a port of its own that must never be published. It shows the process, its
+ * database pool and what the caller adds. Labels are states, kinds, codes and route templates: no person, no object,
+ * and no set of values that grows with use.
  */
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
@@ -11,16 +11,18 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 const REQUEST_TIMEOUT_MS = 10_000;
 const TEMPORAL_SCRAPE_TIMEOUT_MS = 2_000;
 
-/** Gives a part of the page, in Prometheus's text format. */
+/** Returns a part of the page, in Prometheus's text format. */
 export type Exposition = () => Promise<string>;
 
-/** A registry with what every process tells: memory, event loop, collector, and the connections of its pool. */
+/**
+ * A registry with the metrics of every process: memory, event loop, garbage collector, and the connections of its pool.
+ */
 export function processRegistry(pool: Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'settlement_database_pool_connections',
-    help: 'Connections of this process to PostgreSQL: total and idle, and requests that wait for one',
+    help: 'Connections of this process to PostgreSQL: total, idle, and requests waiting for one',
     labelNames: ['state'],
     registers: [registry],
     collect() {
@@ -32,7 +34,7 @@ export function processRegistry(pool: Pick<pg.Pool, 'totalCount' | 'idleCount' |
   return registry;
 }
 
-/** What the Temporal SDK tells about itself on an internal port; where it does not answer, nothing. */
+/** The Temporal SDK's own metrics, from an internal port; an empty text when the port does not answer. */
 export function temporalExposition(port: number): Exposition {
   return async () => {
     try {
@@ -46,10 +48,13 @@ export function temporalExposition(port: number): Exposition {
   };
 }
 
-/** The worker's port beside the API's, so that both can run on one machine with one configuration; 0 is any free one. */
+/**
+ * The worker's metrics port: the one after the API's, so that both can run on one machine with one configuration. 0
+ * means any free port.
+ */
 export const workerMetricsPort = (metricsPort: number): number => (metricsPort === 0 ? 0 : metricsPort + 1);
 
-/** A port that was free a moment ago. */
+/** A port of 127.0.0.1 that was free when this function looked. */
 export async function freeLoopbackPort(): Promise<number> {
   const server = createTcpServer();
   return await new Promise((resolve, reject) => {
@@ -63,7 +68,7 @@ export async function freeLoopbackPort(): Promise<number> {
 
 export type MetricsServer = { readonly port: number; close(): Promise<void> };
 
-/** @throws when the port is taken */
+/** @throws Error when the port is in use */
 export async function serveMetrics(options: {
   readonly host: string;
   readonly port: number;
@@ -76,7 +81,7 @@ export async function serveMetrics(options: {
         response.writeHead(404).end();
         return;
       }
-      Promise.all(options.expositions.map((tell) => tell())).then(
+      Promise.all(options.expositions.map((expose) => expose())).then(
         (parts) =>
           response
             .writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE })

@@ -1,7 +1,7 @@
 /**
- * Traces by OpenTelemetry, sent by OTLP over HTTP; loaded by `tracing.ts` alone. One trace goes from a request through
- * the outbox to the workflow, its activities and the deliveries that follow. How many traces are kept, and with which
- * headers they are sent, the packages read from the standard OTEL_ variables themselves.
+ * Traces by OpenTelemetry, sent by OTLP over HTTP. Only `tracing.ts` loads this file. One trace runs from a request
+ * through the outbox to the workflow, its activities and the deliveries that follow. The packages read the sampling
+ * rate and the headers to send from the standard OTEL_ variables.
  */
 import {
   context,
@@ -32,7 +32,7 @@ const EXPORT_TIMEOUT_MS = 5_000;
 const SERVER_ERRORS_FROM = 500;
 const FAILED = { code: SpanStatusCode.ERROR };
 
-/** @param endpoint the collector's, without the path of the signal */
+/** @param endpoint the collector's URL, without the path `/v1/traces` */
 export function startTracing(endpoint: string, { service, log }: TracingOptions): Tracing {
   const resource = Resource.default().merge(new Resource({ 'service.name': service }));
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
@@ -116,14 +116,14 @@ const traceHttp = <Answer extends TracedAnswer>(tracer: Tracer, http: TracedHttp
   },
 });
 
-/** What is written into the outbox meanwhile carries the trace that is active now. */
+/** Runs work whose outbox rows get the trace that is active now. */
 function inCurrentTrace<T>(work: () => T): T {
   const carrier: { traceparent?: string } = {};
   propagation.inject(context.active(), carrier);
   return carrier.traceparent === undefined ? work() : inTrace(carrier.traceparent, work);
 }
 
-/** Ends the span with the work, as failed where `errorOf` finds the kind of an error in its result. */
+/** Ends the span when the work ends. It is marked as failed when `errorOf` finds the kind of an error in the result. */
 const untilDone =
   <T>(work: (span: Span) => Promise<T>, errorOf: (result: T) => string | undefined) =>
   async (span: Span): Promise<T> => {

@@ -1,7 +1,7 @@
 /**
- * Encryption of what Temporal keeps (opt-in): inputs, results, memos and summaries. The first key seals, all of them
- * open, and what was written before encryption was switched on still reads. Ids, search attributes and failures are no
- * payloads and stay readable.
+ * Encryption of the payloads that Temporal stores: inputs, results, memos and summaries. It is opt-in. The first key
+ * encrypts, and every key decrypts. Payloads from before the encryption stay readable. Ids, search attributes and
+ * failures are not payloads, and are not encrypted.
  */
 import {
   ApplicationFailure,
@@ -14,31 +14,31 @@ import { z } from 'zod';
 import type { Config, NamedKey } from '../config.ts';
 import { createSealer } from '../db/seal.ts';
 
-/** As other tools for Temporal write it. */
+/** The encoding's name in other tools for Temporal. */
 const ENCODING = 'binary/encrypted';
 const KEY_ID = 'encryption-key-id';
 const BINDING = 'temporal.payload';
-/** What else stands where an id should be is not repeated. */
+/** The form of a key id. A failure does not repeat any other text that stands in its place. */
 const KEY_ID_FORM = /^[\w-]{1,32}$/;
 
 const Base64 = z.string().transform((text) => Buffer.from(text, 'base64'));
 const Sealed = z.object({ metadata: z.record(z.string(), Base64), data: Base64 });
 
-/** How payloads are written and read: the same for every client, worker and replay of a configuration. */
+/** How payloads are encoded and decoded: the same for every client, worker and replay of a configuration. */
 export const dataConverterOf = ({ payloadKeys }: Pick<Config, 'payloadKeys'>): DataConverter =>
   payloadKeys === undefined ? {} : { payloadCodecs: [createPayloadCodec(payloadKeys)] };
 
 /**
- * Decoding throws an ApplicationFailure of type `payload_key_unknown` or `payload_altered` that names the key's id and
- * nothing of the contents. It is final for whoever reads; a worker's step is repeated by Temporal nevertheless, so that a
- * forgotten key stops a settlement only until it is there.
+ * Decoding throws an ApplicationFailure of type `payload_key_unknown` or `payload_altered`, which names the key's id
+ * and nothing of the contents. A client that reads gets this failure. A worker's task is repeated by Temporal, so a
+ * missing key stops a settlement only until the key is configured.
  */
 export function createPayloadCodec(keys: readonly [NamedKey, ...NamedKey[]]): PayloadCodec {
   const [active] = keys;
   const sealer = createSealer(keys);
   const encode = (payload: Payload): Payload => ({
     metadata: { [METADATA_ENCODING_KEY]: Buffer.from(ENCODING), [KEY_ID]: Buffer.from(active.id) },
-    data: Buffer.from(sealer.seal(plainOf(payload), BINDING)),
+    data: Buffer.from(sealer.seal(plaintextOf(payload), BINDING)),
   });
   const decode = (payload: Payload): Payload => {
     if (textOf(payload.metadata?.[METADATA_ENCODING_KEY]) !== ENCODING) return payload;
@@ -63,7 +63,7 @@ export function createPayloadCodec(keys: readonly [NamedKey, ...NamedKey[]]): Pa
   };
 }
 
-const plainOf = ({ metadata, data }: Payload): string =>
+const plaintextOf = ({ metadata, data }: Payload): string =>
   JSON.stringify({
     metadata: Object.fromEntries(Object.entries(metadata ?? {}).map(([name, value]) => [name, base64Of(value)])),
     data: base64Of(data),

@@ -1,6 +1,6 @@
 /**
- * Where a clone keeps its data: everything lies under its own `.local/`, so two clones never meet. The paths are made
- * from this file's place and do not depend on the working directory.
+ * Where a clone keeps its data: under its own `.local/`, so two clones share nothing. The paths are derived from the
+ * path of this file and do not depend on the working directory.
  */
 import path from 'node:path';
 

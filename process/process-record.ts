@@ -1,19 +1,22 @@
 /**
- * A process of this machine as it was recorded. The system reuses pids, so a pid alone is never trusted: the moment
- * at which the process started must match too.
+ * A recorded process of this machine. The operating system reuses pids, so a pid alone does not identify a process: the
+ * time at which the process started must match too.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** A process as it was seen. Pid and start recognize it later; the command is for people, and changes when a program replaces itself. */
+/**
+ * A process as it was recorded. Pid and start time identify it later. The command is for people, and changes when a
+ * program replaces itself.
+ */
 export type ProcessRecord = { readonly pid: number; readonly startedAt: string; readonly command: string };
 
-/** The process that has this pid now; undefined when there is none. */
+/** The process that has this pid now; undefined when no process has it. */
 export function findProcess(pid: number): ProcessRecord | undefined {
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
 }
 
-/** Whether the recorded process is still running: same pid, same start. */
+/** Whether the recorded process is still running: same pid, same start time. */
 export function isRunning(record: ProcessRecord): boolean {
   return findProcess(record.pid)?.startedAt === record.startedAt;
 }
@@ -26,7 +29,7 @@ function fromProc(pid: number): ProcessRecord | undefined {
     const [state] = fields;
     const ticks = fields[19];
     if (state === 'Z' || ticks === undefined) return undefined;
-    // Counted since the machine booted, so the boot belongs to it.
+    // The ticks count from the boot of the machine, so the boot id belongs to the start time.
     const startedAt = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
     return { pid, startedAt, command };

@@ -1,6 +1,6 @@
 /**
- * The stack that `npm start` runs in this clone, as `.local/stack.json` describes it: where it is reached, and which
- * processes belong to it. Commands read it to find the stack; only `scripts/stack/` writes it.
+ * The stack that `npm start` runs in this clone, as `.local/stack.json` describes it: its addresses and its processes.
+ * Commands read this file to find the stack. Only `scripts/stack/` writes it.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -15,7 +15,7 @@ const Addresses = z.object({
   apiUrl: z.string(),
   databaseUrl: z.string(),
   temporalAddress: z.string(),
-  /** Absent when the Temporal server is not the embedded one. */
+  /** Absent when the Temporal server is not the embedded one, which has a user interface. */
   temporalUiUrl: z.string().optional(),
 });
 
@@ -29,32 +29,32 @@ const Stack = z.object({
 export type StackAddresses = z.infer<typeof Addresses>;
 export type StackState = z.infer<typeof Stack>;
 
-/** The only runtime that `npm start` brings up by itself. */
+/** The runtime that `npm start` starts. */
 const LOCAL_SANDBOX: RuntimeEnvironment = 'local-sandbox';
 
-/** The file of a stack whose data lies in `directory`. */
+/** The file of a stack whose data is in `directory`. */
 export const stackFile = (directory: string): string => path.join(directory, 'stack.json');
 
-/** Where the stack of this clone is reached; undefined when none is ready. For scripts that talk to it. */
+/** The addresses of this clone's stack; undefined when no stack is ready. For scripts that use it. */
 export function findRunningStack(): StackAddresses | undefined {
   const state = readStack();
   return state && isRunning(state.supervisor) ? state.addresses : undefined;
 }
 
-/** As `findRunningStack`, and says which: for commands that a person may have meant for another one. */
+/** As `findRunningStack`, and prints which stack it is: a person may have meant the command for another one. */
 export function nameRunningStack(
   say: (line: string) => void = (line) => void process.stderr.write(`${line}\n`),
 ): StackAddresses | undefined {
   const stack = findRunningStack();
-  if (stack) say(`On the stack that runs in this clone, ${stack.apiUrl}.`);
+  if (stack) say(`Using the stack that runs in this clone: ${stack.apiUrl}.`);
   return stack;
 }
 
 /**
- * The environment of a command, completed from the stack of this clone where it names no database. What is given wins,
- * and an environment that is not the local sandbox's is left as it is.
+ * The environment of a command. When it names no database and its runtime is the local sandbox, or no runtime, it gets
+ * the missing variables from the stack of this clone. Variables that are set are not replaced.
  *
- * @param find asked only where something is missing
+ * @param find is called only when the database is missing
  */
 export function completeEnvironment(
   given: NodeJS.ProcessEnv,
@@ -67,7 +67,7 @@ export function completeEnvironment(
   return { ...given, RUNTIME_ENVIRONMENT: runtime, DATABASE_URL: stack.databaseUrl, TEMPORAL_ADDRESS };
 }
 
-/** What the file says, whether or not it is still true; undefined when there is none or it cannot be understood. */
+/** The contents of the file, whether or not the stack still runs; undefined when the file is missing or invalid. */
 export function readStack(directory = localDirectory): StackState | undefined {
   try {
     return Stack.parse(JSON.parse(readFileSync(stackFile(directory), 'utf8')));

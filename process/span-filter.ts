@@ -1,11 +1,12 @@
 /**
- * What of a span leaves the process: times, names, the attributes listed here, and of an error its kind. Everything
- * else stays, whoever put it there: traces hold ids, and neither personal data nor secrets.
+ * Which parts of a span leave the process: times, names, the attributes listed here, and the kind of an error.
+ * Everything else is removed, also what other packages add. So traces contain ids, and neither personal data nor
+ * secrets.
  */
 import type { Attributes } from '@opentelemetry/api';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 
-/** Attributes that are kept, and the names that they get. */
+/** The attributes that are kept, and the names they get. */
 const KEPT: ReadonlyMap<string, string> = new Map([
   ['http.request.method', 'http.request.method'],
   ['http.route', 'http.route'],
@@ -24,7 +25,7 @@ const KEPT: ReadonlyMap<string, string> = new Map([
   ['temporalActivityId', 'activity.id'],
 ]);
 
-/** Hands on what may leave the process. */
+/** Removes from each span what must not leave the process, and passes the span to `exporter`. */
 export function filterSpans(exporter: SpanExporter): SpanExporter {
   return {
     export: (spans, done) => exporter.export(spans.map(filtered), done),

@@ -1,6 +1,6 @@
 /**
- * The service's state as gauges, read from PostgreSQL: one statement for all of them, asked at most once in a few
- * seconds whoever scrapes. The API tells them: it is what is still there when the workers are the trouble.
+ * The service's state as gauges, read from PostgreSQL: one statement for all gauges, at most once every five seconds.
+ * The API exposes them, since it still runs when the workers have failed.
  */
 import { Gauge, type Registry } from 'prom-client';
 import type { Database } from '../db/client.ts';
@@ -19,28 +19,28 @@ export type StateMetricsDeps = {
 };
 
 /**
- * Adds the gauges to a registry. When PostgreSQL cannot be read they are absent and `settlement_database_up` is 0:
- * an old number would be taken for a true one.
+ * Adds the gauges to a registry. When PostgreSQL cannot be read, they are absent and `settlement_database_up` is 0: a
+ * stale number would look like a current one.
  */
 export function stateExposition(registry: Registry, { db, now, log }: StateMetricsDeps): Exposition {
   const registers = [registry];
   const up = new Gauge({
     name: 'settlement_database_up',
-    help: 'Whether PostgreSQL answered the last time it was asked',
+    help: 'Whether the last read of the state from PostgreSQL succeeded',
     registers,
   });
   const gauges = stateGauges(registry);
-  let asked: { readonly atMs: number; readonly answer: Promise<StateCounts> } | undefined;
+  let latest: { readonly atMs: number; readonly counts: Promise<StateCounts> } | undefined;
   return async () => {
-    // A failure is kept for as long as an answer: a database in trouble is not asked at each scrape either.
-    if (!asked || now().getTime() - asked.atMs >= CACHE_MS)
-      asked = { atMs: now().getTime(), answer: countStates(db, now()) };
+    // A failed read is cached too: a database that has failed is not read at every scrape.
+    if (!latest || now().getTime() - latest.atMs >= CACHE_MS)
+      latest = { atMs: now().getTime(), counts: countStates(db, now()) };
     try {
-      const counts = await asked.answer;
+      const counts = await latest.counts;
       gauges.set(counts);
       up.set(1);
     } catch (error) {
-      log.warn({ err: error }, 'the state of the service could not be counted');
+      log.warn({ err: error }, 'the state of the service could not be read');
       gauges.clear();
       up.set(0);
     }
@@ -51,30 +51,33 @@ export function stateExposition(registry: Registry, { db, now, log }: StateMetri
 function stateGauges(registry: Registry) {
   const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
-  const open = gauge('settlement_open', 'Settlements that are not at an end', 'state');
+  const open = gauge('settlement_open', 'Settlements that have not ended', 'state');
   const oldest = gauge(
     'settlement_oldest_open_seconds',
-    'How long the longest-standing settlement has been in the state',
+    'How long the oldest settlement has been in the state',
     'state',
   );
   const overdue = gauge(
     'settlement_overdue',
-    'Settlements whose wait is over and was not ended within five minutes',
+    'Settlements still waiting five minutes after the end of their wait',
     'state',
   );
   const finished = gauge(
     'settlement_finished_last_hour',
-    'Settlements that came to this end within the last hour',
+    'Settlements that ended in this state within the last hour',
     'state',
   );
-  const rows = gauge('settlement_outbox_rows', 'What has not reached Temporal yet', 'kind');
+  const rows = gauge('settlement_outbox_rows', 'Outbox rows that have not reached Temporal yet', 'kind');
   const age = gauge('settlement_outbox_oldest_seconds', 'How long the oldest outbox row has waited', 'kind');
   const deliveries = gauge(
     'settlement_deliveries',
-    'Deliveries that are pending, or were made within the last day',
+    'Pending deliveries, and deliveries created within the last day',
     'status',
   );
-  const late = gauge('settlement_deliveries_overdue', 'Pending deliveries whose next attempt is five minutes late');
+  const late = gauge(
+    'settlement_deliveries_overdue',
+    'Pending deliveries whose next attempt is more than five minutes late',
+  );
   return {
     set: (counts: StateCounts): void => {
       for (const state of OPEN_STATUSES) {

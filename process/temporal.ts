@@ -1,4 +1,4 @@
-/** The connection to Temporal that a process of ours uses, and what must be registered there before it does. */
+/** A process's connection to Temporal, and the search attributes that must be registered before it is used. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import type { Config } from '../config.ts';
@@ -6,7 +6,7 @@ import { SEARCH_ATTRIBUTES } from '../workflows/contract.ts';
 import { dataConverterOf } from './payload-codec.ts';
 import type { Tracing } from './tracing.ts';
 
-/** INDEXED_VALUE_TYPE_KEYWORD of Temporal's interface. */
+/** INDEXED_VALUE_TYPE_KEYWORD of Temporal's API. */
 const KEYWORD = 2;
 const CALL_TIMEOUT_MS = 2_000;
 const NAMESPACE_POLL_MS = 100;
@@ -19,7 +19,7 @@ export type TemporalClient = {
   close(): Promise<void>;
 };
 
-/** Connects when it is first used: that Temporal is down is no reason for the API not to start. */
+/** Connects at the first call, so that the API starts while Temporal is down. */
 export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>, tracing?: Tracing): TemporalClient {
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = Connection.lazy(connectionOptions as ConnectionOptions);
@@ -41,10 +41,10 @@ export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>
 }
 
 /**
- * Registers the search attributes that are missing and checks the type of those that are there: registering a name
- * again with another type is answered with success and changes nothing.
+ * Registers the missing search attributes and checks the type of the others. The check is needed: Temporal reports
+ * success when a name is registered again with another type, and changes nothing.
  *
- * @throws Error naming each attribute of the wrong type
+ * @throws Error that names each attribute of another type
  */
 export async function ensureSearchAttributes({ client, namespace }: TemporalClient): Promise<void> {
   const { operatorService } = client.connection;
@@ -63,7 +63,7 @@ export async function ensureSearchAttributes({ client, namespace }: TemporalClie
     });
 }
 
-/** A server that has just started answers before its namespaces do. */
+/** Retries for a minute: a server that has just started answers before its namespaces are ready. */
 async function untilServed<T>(call: () => Promise<T>): Promise<T> {
   const end = Date.now() + NAMESPACE_WAIT_MS;
   for (;;) {

@@ -1,15 +1,15 @@
-/** Traces, for whoever configures where they go. Without that, nothing of what keeps them is loaded. */
+/** Traces. They are off unless a collector is configured; then, and only then, the packages for tracing are loaded. */
 import type { ClientInterceptors } from '@temporalio/client';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Config } from '../config.ts';
 import type { OutboxRow } from '../db/queries/outbox.ts';
 import type { ErrorCode } from '../domain/error.ts';
 
-/** What the API needs of tracing: a span for each request. */
+/** What the API uses of tracing: a span for each request. */
 export type RequestTracing = { begin(request: { readonly method: string; readonly requestId: string }): RequestSpan };
 
 export type RequestSpan = {
-  /** Runs work, and everything that it starts, as part of the request's trace. */
+  /** Runs work as part of the request's trace, with everything that the work starts. */
   run(work: () => void): void;
   end(answer: {
     readonly route: string;
@@ -28,17 +28,17 @@ export type TracedHttp<Answer extends TracedAnswer> = {
 
 export type Tracing = {
   readonly requests: RequestTracing;
-  /** For whoever starts and signals workflows. */
+  /** For clients that start and signal workflows. */
   readonly client: NonNullable<ClientInterceptors['workflow']>;
   /** For a worker with the traced bundle. */
   readonly worker: Pick<WorkerOptions, 'interceptors' | 'sinks'>;
-  /** Runs a dispatch as part of the trace that its row carries. */
+  /** Runs a dispatch as part of the trace that its row names. */
   traceDispatch(row: OutboxRow, dispatch: () => Promise<string | undefined>): Promise<string | undefined>;
-  /** Keeps each request to a subscriber; what is sent stays the same, and names no trace. */
+  /** Makes a span of each request to a subscriber. The request itself is not changed, and names no trace. */
   traceHttp<Answer extends TracedAnswer>(http: TracedHttp<Answer>): TracedHttp<Answer>;
-  /** Sends what has ended so far. */
+  /** Sends the spans that have ended so far. */
   flush(): Promise<void>;
-  /** Sends what is left. */
+  /** Sends the remaining spans, and stops. */
   close(): Promise<void>;
 };
 
@@ -47,7 +47,7 @@ export type TracingOptions = {
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
-/** @returns undefined where no traces are kept */
+/** @returns undefined when no collector is configured */
 export async function loadTracing(
   { otlpEndpoint }: Pick<Config, 'otlpEndpoint'>,
   options: TracingOptions,

@@ -1,6 +1,6 @@
 /**
- * What each kind of outbox row means in Temporal: the workflow, its permanent id, its input and what operators see
- * of it. A row with a signal starts the workflow where it does not run, so that a lost workflow heals by the next fact.
+ * What each kind of outbox row starts in Temporal: the workflow, its permanent id, its input and what operators see of
+ * it. A row with a signal also starts the workflow if it does not run: so the next fact restores a lost workflow.
  */
 import type { WorkflowStartOptions } from '@temporalio/client';
 import { type OutboxKind, type OutboxMessage, settlementIdOf } from '../domain/outbox.ts';
@@ -57,32 +57,36 @@ const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) 
     workflowId: settlementWorkflowId(objectId),
     args: [{ settlementId: objectId, orgId: context.orgId }],
     summary: `${context.corridor} settlement by ${context.paymentMethod}`,
-    details: `Settlement \`${objectId}\` of organization \`${context.orgId}\`.\n\nWhy it waits: docs/operations.md, "Why does a settlement wait?"`,
+    details:
+      `Settlement \`${objectId}\` of organization \`${context.orgId}\`.\n\n` +
+      'Why it waits: docs/operations.md, "Why does a settlement wait?"',
   }),
   sandbox_collection: ({ objectId, context }) => ({
     workflowType: 'sandboxCollection',
     workflowId: sandboxCollectionWorkflowId(objectId),
     args: [{ settlementId: objectId, orgId: context.orgId }],
-    summary: `Simulated provider of ${objectId}`,
+    summary: `Simulated provider of settlement ${objectId}`,
   }),
   sandbox_event: ({ objectId, context }) => ({
     workflowType: 'sandboxEvent',
     workflowId: sandboxEventWorkflowId(objectId),
     args: [{ ...context, commandId: objectId }],
-    summary: `${context.event} for ${context.settlementId}`,
+    summary: `${context.event} for settlement ${context.settlementId}`,
   }),
   verification: ({ objectId, context }) => ({
     workflowType: 'verification',
     workflowId: verificationWorkflowId(objectId),
     args: [{ verificationId: objectId, orgId: context.orgId }],
     summary: `${context.verificationType} verification by ${context.provider}`,
-    details: `Verification \`${objectId}\` of organization \`${context.orgId}\`; open until it is decided or 30 days are over.`,
+    details:
+      `Verification \`${objectId}\` of organization \`${context.orgId}\`: ` +
+      'open until it is decided, at most 30 days.',
   }),
   sandbox_verification: ({ objectId, context }) => ({
     workflowType: 'sandboxVerification',
     workflowId: sandboxVerificationWorkflowId(objectId),
     args: [{ verificationId: objectId, orgId: context.orgId }],
-    summary: `Simulated identity provider of ${objectId}`,
+    summary: `Simulated identity provider of verification ${objectId}`,
   }),
   webhook_delivery: ({ objectId, context }) => ({
     workflowType: 'webhookDelivery',

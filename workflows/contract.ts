@@ -30,8 +30,8 @@ export const placeFreed = defineSignal('placeFreed' satisfies OutboxSignal);
 export const redispatched = defineSignal('redispatched' satisfies OutboxSignal);
 
 /**
- * An operator decides about a payout whose outcome is unknown (contract §6). The answer is the settlement's status after
- * the decision.
+ * An operator decides about a payout whose outcome is unknown (contract §6). The answer is the settlement's status
+ * after the decision.
  */
 export const resolveReview = defineUpdate<{ status: SettlementStatus }, [Resolution]>('resolveReview');
 

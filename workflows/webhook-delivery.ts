@@ -1,7 +1,7 @@
 /**
  * The delivery of one event to one subscription (contract §11): attempts with growing waits between them, until one
- * succeeds, the last one fails, or the subscription is disabled or deleted. PostgreSQL holds the state. Each attempt and
- * each wait is a row in Temporal UI.
+ * succeeds, the last one fails, or the subscription is disabled or deleted. PostgreSQL holds the state. Each attempt
+ * and each wait is a row in Temporal UI.
  */
 import { condition, continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { DeliveryState } from '../activities/webhook-delivery.ts';

@@ -13,7 +13,7 @@ const test = withDatabase(4);
 
 test('a slow Temporal gets at most eight calls at once, and each row is dispatched once', async ({ connection }) => {
   const { db } = connection;
-  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' };
+  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
   await db.insert(outbox).values(
     Array.from({ length: ROWS }, (_, index) => ({
       kind: 'settlement' as const,
