@@ -1,10 +1,10 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** They spend minutes waiting for servers, so that the others run beside them and not after them. */
+/** These files mostly wait for servers, for minutes. They start first, so that the others run meanwhile. */
 const LONGEST = ['/test/faults/', '/test/attack/schemathesis.test.ts'];
 
-/** Vitest takes a class. */
+/** Vitest accepts a sequencer only as a class. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -13,7 +13,7 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Files that run workflows need a process of their own: the SDK's runtime is one for each process. */
+/** Files that run workflows need a process each: Temporal's SDK has one runtime per process. */
 const WITH_WORKERS = [
   'test/e2e/**/*.test.ts',
   'test/workflows/**/*.test.ts',
@@ -28,15 +28,15 @@ export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
-    // The servers the tests talk to need the rest of a small machine.
+    // Few, because the servers that the tests use need processor time too.
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     testTimeout: 20_000,
-    // The first file that needs a server starts it, and builds the workflow bundle when the sources changed.
+    // The first file that needs a server starts it, and builds the workflow bundle if its sources have changed.
     hookTimeout: 90_000,
     reporters: ['default', ['json', { outputFile: '.local/test-report.json' }]],
     projects: [
-      // Modules do nothing when they are imported and keep nothing, so that one import serves many files.
+      // These files share one process and its imports: modules do nothing when they are imported, and keep no state.
       {
         extends: true,
         test: {
