@@ -1,4 +1,4 @@
-/** All activities; the worker registers them, workflows see their types. */
+/** All activities. The worker registers them; workflows import their types. */
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
 import { withFailures } from './failure.ts';
@@ -18,12 +18,12 @@ export function createActivities(deps: ActivityDeps) {
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
   };
   return withFailures(activities, (error, activity) =>
-    deps.log.warn({ err: error, activity, ...placeInTemporal() }, 'an activity failed'),
+    deps.log.warn({ err: error, activity, ...runFields() }, 'an activity failed'),
   );
 }
 
-/** Which run a failure belongs to; nothing where an activity is called outside of Temporal, as tests do. */
-function placeInTemporal(): Record<string, unknown> {
+/** The run that an activity belongs to; empty when a test calls the activity outside of Temporal. */
+function runFields(): Record<string, unknown> {
   const info = asyncLocalStorage.getStore()?.info;
   return info === undefined
     ? {}

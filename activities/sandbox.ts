@@ -36,16 +36,16 @@ export function sandboxActivities(deps: ActivityDeps) {
     /** What the payer's token stands for, as a list of events without the token itself. */
     planCollection: async (input: SandboxCollectionInput): Promise<CollectionStep[]> => {
       const { settlement, provider } = await collecting(deps, input);
-      const moments = provider.plan(settlement, await payerToken(deps, input));
-      return moments.map(({ event }, step) => ({ step, event, delayMs: PROVIDER_DELAY_MS }));
+      const reports = provider.plan(settlement, await payerToken(deps, input));
+      return reports.map(({ event }, step) => ({ step, event, delayMs: PROVIDER_DELAY_MS }));
     },
 
-    /** Posts one event of the plan; the receiver's refusal is repeated, since it may be on its way up. */
+    /** Posts one event of the plan. When the API refuses it or is not running, the activity is retried. */
     postCollectionEvent: async (input: SandboxCollectionInput & { readonly step: number }): Promise<void> => {
       const { settlement, provider } = await collecting(deps, input);
-      const moment = provider.plan(settlement, await payerToken(deps, input))[input.step];
-      if (!moment) throw new DomainError('not_found');
-      await provider.post(deps, provider.event(settlement, `evt_${settlement.settlementId}_${input.step}`, moment));
+      const report = provider.plan(settlement, await payerToken(deps, input))[input.step];
+      if (!report) throw new DomainError('not_found');
+      await provider.post(deps, provider.encode(settlement, `evt_${settlement.settlementId}_${input.step}`, report));
     },
 
     /** Sends one event that a test helper asked for, from whoever would send it. */
@@ -55,7 +55,7 @@ export function sandboxActivities(deps: ActivityDeps) {
       const { settlement, provider } = await collecting(deps, input);
       await provider.post(
         deps,
-        provider.event(settlement, `evt_${commandId}`, { event, amountMinor: BigInt(input.amountMinor) }),
+        provider.encode(settlement, `evt_${commandId}`, { event, amountMinor: BigInt(input.amountMinor) }),
       );
     },
   };

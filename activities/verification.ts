@@ -10,7 +10,7 @@ import { sandboxReview } from '../domain/idverify.ts';
 import { isOpen, type Verification, type VerificationStatus } from '../domain/verification.ts';
 import type { VerificationInput } from '../workflows/contract.ts';
 import type { ActivityDeps } from './deps.ts';
-import { type IdverifyMoment, idverifyEvent, postIdverifyEvent } from './providers/idverify-event.ts';
+import { encodeIdverifyEvent, type IdverifyReport, postIdverifyEvent } from './providers/idverify-event.ts';
 
 /** `nowMs` is the workflow's time in epoch milliseconds. */
 export type VerificationActivityInput = VerificationInput & { readonly nowMs: number };
@@ -43,34 +43,34 @@ export function verificationActivities(deps: ActivityDeps) {
 
 /** The simulated identity provider; for the local sandbox alone. */
 export function verificationSandboxActivities(deps: ActivityDeps) {
-  const momentsFor = async ({
+  const reportsFor = async ({
     verificationId,
     orgId,
-  }: VerificationInput): Promise<{ verification: Verification; moments: IdverifyMoment[] }> => {
+  }: VerificationInput): Promise<{ verification: Verification; reports: IdverifyReport[] }> => {
     const verification = await findVerification(deps.db, orgId, verificationId);
     if (!verification) throw new DomainError('not_found');
     const { name } = await getRecipient(deps.db, orgId, verification.recipientId);
     const answer = sandboxReview(name);
     return {
       verification,
-      moments: answer ? [{ type: 'applicantPending' }, { type: 'applicantReviewed', answer }] : [],
+      reports: answer ? [{ type: 'applicantPending' }, { type: 'applicantReviewed', answer }] : [],
     };
   };
   return {
     /** What the recipient's name stands for in the sandbox, as a list of events without the name. */
     planVerification: async (input: VerificationInput): Promise<VerificationEventStep[]> => {
-      const { moments } = await momentsFor(input);
-      return moments.map(({ type }, step) => ({ step, event: type }));
+      const { reports } = await reportsFor(input);
+      return reports.map(({ type }, step) => ({ step, event: type }));
     },
 
-    /** Posts one event of the plan; the receiver's refusal is repeated, since it may be on its way up. */
+    /** Posts one event of the plan. When the API refuses it or is not running, the activity is retried. */
     postVerificationEvent: async (input: VerificationInput & { readonly step: number }): Promise<void> => {
-      const { verification, moments } = await momentsFor(input);
-      const moment = moments[input.step];
-      if (!moment) throw new DomainError('not_found');
+      const { verification, reports } = await reportsFor(input);
+      const report = reports[input.step];
+      if (!report) throw new DomainError('not_found');
       await postIdverifyEvent(
         deps,
-        idverifyEvent(verification, `sim_${verification.verificationId}_${input.step}`, moment),
+        encodeIdverifyEvent(verification, `sim_${verification.verificationId}_${input.step}`, report),
       );
     },
   };

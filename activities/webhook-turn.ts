@@ -1,6 +1,6 @@
 /**
- * Lets the transactions of one subscription take turns inside this process. They wait for the same row's lock anyway;
- * waiting here instead, a busy subscription never holds more than one of the process's database connections.
+ * Runs the transactions of one subscription one after another within this process. They all wait for the same row lock.
+ * When they wait here instead, a busy subscription holds only one of the process's database connections.
  */
 export type Turns = <T>(webhookId: string, run: () => Promise<T>) => Promise<T>;
 

@@ -1,4 +1,4 @@
-/** The worker's process: configuration, connections, dispatcher, worker, and an orderly end. */
+/** The worker's process: configuration, connections, dispatcher, worker and shutdown. */
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import closeWithGrace from 'close-with-grace';
 import { createCertifier } from '../activities/certificate.ts';
@@ -98,6 +98,6 @@ const grace = closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async (
   await Promise.all([temporal.close(), worker.close(), connection.close(), tracing?.close()]);
 });
 running.catch((error: unknown) => {
-  log.error({ err: error }, 'the worker ended by itself');
+  log.error({ err: error }, 'the worker stopped unexpectedly');
   grace.close();
 });

@@ -1,8 +1,8 @@
-/** The simulated bank ledger, for ACH and wires: its events, its signature, its delivery to our own webhook. */
+/** The simulated bank ledger, for ACH and wires: its provider events, its signature, and the post to our webhook. */
 import { createHmac } from 'node:crypto';
 import { SANDBOX_ACCOUNTS } from '../../domain/banklink.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox/event.ts';
+import type { CollectionEvent, CollectionReport } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';
@@ -17,17 +17,16 @@ const EVENTS: Record<Exclude<CollectionEvent, 'dispute_opened'>, string> = {
 const ACH_RETURN_CODE = 'R01';
 
 export const bankledger: CollectionProvider = {
-  plan: ({ paymentMethod, amountMinor }, account) =>
-    paymentMethod === 'ach' ? accountMoments(amountMinor, account) : [],
-  event: bankledgerEvent,
+  plan: ({ paymentMethod, amountMinor }, account) => (paymentMethod === 'ach' ? reportsOf(amountMinor, account) : []),
+  encode: encodeBankledgerEvent,
   post: (deps, bytes) =>
     postSigned(deps, '/v2/webhooks/bankledger', bytes, {
       'x-signature': createHmac('sha256', deps.bankledgerWebhookSecret).update(bytes).digest('hex'),
     }),
 };
 
-/** What each linked account of the sandbox does. An account that cannot be known has its debit returned. */
-function accountMoments(amountMinor: bigint, account: string | undefined): CollectionMoment[] {
+/** What each linked account of the sandbox does. The debit of an unknown account is returned. */
+function reportsOf(amountMinor: bigint, account: string | undefined): CollectionReport[] {
   switch (account) {
     case SANDBOX_ACCOUNTS.manual:
       return [];
@@ -39,16 +38,16 @@ function accountMoments(amountMinor: bigint, account: string | undefined): Colle
   }
 }
 
-function bankledgerEvent(settlement: Settlement, eventId: string, moment: CollectionMoment): Buffer {
-  if (moment.event === 'dispute_opened')
-    throw new DomainError('state_conflict', {}, 'A bank ledger knows no disputes.');
-  const event = EVENTS[moment.event];
+function encodeBankledgerEvent(settlement: Settlement, eventId: string, report: CollectionReport): Buffer {
+  if (report.event === 'dispute_opened')
+    throw new DomainError('state_conflict', {}, 'The bank ledger has no disputes.');
+  const event = EVENTS[report.event];
   const data = {
     id: `ep_${settlement.settlementId}`,
     object: 'expected_payment',
     live_mode: false,
     status: event,
-    amount_reconciled: Number(moment.amountMinor),
+    amount_reconciled: Number(report.amountMinor),
     currency: settlement.sourceCurrency,
     type: settlement.paymentMethod,
     ...(event === 'returned' && settlement.paymentMethod === 'ach' ? { return_code: ACH_RETURN_CODE } : {}),

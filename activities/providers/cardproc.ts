@@ -1,6 +1,6 @@
-/** The simulated card processor: its events, its signature, its delivery to our own webhook. */
+/** The simulated card processor: its provider events, its signature, and the post to our webhook. */
 import { createHmac } from 'node:crypto';
-import type { CollectionEvent, CollectionMoment } from '../../domain/sandbox/event.ts';
+import type { CollectionEvent, CollectionReport } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';
@@ -13,17 +13,17 @@ const TYPES: Record<CollectionEvent, string> = {
 };
 
 export const cardproc: CollectionProvider = {
-  plan: ({ amountMinor }, token) => cardMoments(amountMinor, token),
-  event: cardprocEvent,
+  plan: ({ amountMinor }, token) => reportsOf(amountMinor, token),
+  encode: encodeCardprocEvent,
   post: (deps, bytes) =>
     postSigned(deps, '/v2/webhooks/cardproc', bytes, {
       'cardproc-signature': signCardproc(deps.cardprocWebhookSecret, bytes, deps.now()),
     }),
 };
 
-/** What each card token of the sandbox does. An unknown token is declined, as a processor would. */
-function cardMoments(amountMinor: bigint, token: string | undefined): CollectionMoment[] {
-  const paid: CollectionMoment = { event: 'collection_succeeded', amountMinor };
+/** What each card token of the sandbox does. An unknown token is declined, as a real processor does. */
+function reportsOf(amountMinor: bigint, token: string | undefined): CollectionReport[] {
+  const paid: CollectionReport = { event: 'collection_succeeded', amountMinor };
   const halfMinor = amountMinor / 2n;
   switch (token) {
     case 'tok_visa':
@@ -42,14 +42,18 @@ function cardMoments(amountMinor: bigint, token: string | undefined): Collection
   }
 }
 
-function cardprocEvent(settlement: Settlement, eventId: string, { event, amountMinor }: CollectionMoment): Buffer {
+function encodeCardprocEvent(
+  settlement: Settlement,
+  eventId: string,
+  { event, amountMinor }: CollectionReport,
+): Buffer {
   const type = TYPES[event];
-  const dispute = event === 'dispute_opened';
+  const isDispute = event === 'dispute_opened';
   const object = {
-    id: `${dispute ? 'dp' : 'pi'}_${settlement.settlementId}`,
-    object: dispute ? 'dispute' : 'payment_intent',
+    id: `${isDispute ? 'dp' : 'pi'}_${settlement.settlementId}`,
+    object: isDispute ? 'dispute' : 'payment_intent',
     amount: Number(settlement.amountMinor),
-    ...(dispute ? {} : { amount_received: Number(amountMinor) }),
+    ...(isDispute ? {} : { amount_received: Number(amountMinor) }),
     currency: settlement.sourceCurrency.toLowerCase(),
     ...(event === 'collection_failed' ? { last_payment_error: { code: 'card_declined' } } : {}),
     metadata: { settlement_id: settlement.settlementId },
@@ -60,7 +64,7 @@ function cardprocEvent(settlement: Settlement, eventId: string, { event, amountM
   );
 }
 
-/** `Cardproc-Signature` over exact bytes (contract §9). */
+/** The header `Cardproc-Signature` for these bytes (contract §9). */
 function signCardproc(secret: string, bytes: Buffer, at: Date): string {
   const timestamp = Math.floor(at.getTime() / 1_000);
   return `t=${timestamp},v1=${createHmac('sha256', secret).update(`${timestamp}.`).update(bytes).digest('hex')}`;

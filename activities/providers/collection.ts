@@ -1,21 +1,25 @@
-/** What the simulated providers that collect money have in common: which one serves a method, and what it can do. */
+/** The simulated providers that collect money: which one serves a payment method, and what each one can do. */
 import type { PaymentMethod } from '../../domain/payment-method.ts';
-import type { CollectionMoment } from '../../domain/sandbox/event.ts';
+import type { CollectionReport } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { bankledger } from './bankledger.ts';
 import { cardproc } from './cardproc.ts';
 
 export type CollectionProvider = {
-  /** What a payer's token stands for (contract §6), as what the provider says one after the other. */
-  plan(settlement: Settlement, token: string | undefined): CollectionMoment[];
-  /** The event's bytes; the same arguments always give the same bytes, so that posting them twice is a duplicate. */
-  event(settlement: Settlement, eventId: string, moment: CollectionMoment): Buffer;
-  /** Signs and delivers; throws until the webhook has taken it. */
+  /** What the payer's token stands for (contract §6): the provider's reports, in their order. */
+  plan(settlement: Settlement, token: string | undefined): CollectionReport[];
+  /** The bytes of a provider event. The same arguments give the same bytes, so a second post is a duplicate. */
+  encode(settlement: Settlement, eventId: string, report: CollectionReport): Buffer;
+  /**
+   * Signs a provider event and posts it to the webhook.
+   *
+   * @throws ApplicationFailure `webhook_refused`, retryable, when the webhook does not accept it
+   */
   post(deps: ActivityDeps, bytes: Buffer): Promise<void>;
 };
 
-/** Internal funding needs no provider. */
+/** A settlement that is funded internally has no provider. */
 export const COLLECTION_PROVIDERS: Record<PaymentMethod, CollectionProvider | undefined> = {
   card: cardproc,
   ach: bankledger,

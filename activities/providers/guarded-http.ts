@@ -1,8 +1,8 @@
 /**
- * Requests to addresses that partners choose. A name is resolved here, every address it has must be public, the
- * connection goes to one of those that were checked, and the address that was reached is checked once more: what a name
- * means may change between any two of these steps. TLS is verified against the name. No redirect is followed, no proxy
- * is used, no connection is shared, and an answer has a bounded size and time.
+ * Requests to URLs that partners choose (contract §11). This module resolves the name itself, and every address of the
+ * name must be public. It connects to one of the checked addresses, and checks the address of the open connection
+ * again: the addresses of a name may change at any time. TLS is verified against the name. Redirects are not followed,
+ * no proxy is used, no connection is shared, and the size and the time of an answer are limited.
  */
 import { createHash } from 'node:crypto';
 import net from 'node:net';
@@ -18,7 +18,7 @@ import {
   targetHost,
 } from '../../domain/webhook-target.ts';
 
-/** What came back. Of the answer's body only size and digest of what was read are kept. */
+/** The answer. Of its body, only the size and the digest of the bytes that were read are kept. */
 export type GuardedAnswer = {
   readonly status: number | null;
   readonly error: AttemptError | null;
@@ -29,17 +29,17 @@ export type GuardedAnswer = {
 };
 
 export type GuardedHttp = {
-  /** Never throws for what the target does. */
+  /** Never throws because of the target: every failure is an `error` in the answer. */
   post(url: string, body: Buffer, headers: Readonly<Record<string, string>>): Promise<GuardedAnswer>;
 };
 
 export type GuardOptions = {
   readonly rules: TargetRules;
-  /** All IPv4 and IPv6 addresses of a name; rejects when it has none. */
+  /** All IPv4 and IPv6 addresses of a name; rejects when the name has no address. */
   readonly resolve: (hostname: string) => Promise<readonly string[]>;
-  /** Opens a TCP connection; the operating system's unless a test says otherwise. */
+  /** Opens a TCP connection; by default, the operating system does. For tests. */
   readonly dial?: (address: string, port: number) => net.Socket;
-  /** Trusted in place of the well-known authorities; for tests. */
+  /** Trusted instead of the well-known certificate authorities. For tests. */
   readonly ca?: string;
   readonly timeoutMs?: number;
 };
@@ -51,7 +51,7 @@ const RESPONSE_BYTES_MAX = 16 * 1024;
 const HTTPS_PORT = 443;
 const REDIRECTS = { min: 300, max: 399 } as const;
 
-/** Why there is no answer. */
+/** The reason why there is no answer. */
 class AttemptFailure extends Error {
   readonly kind: AttemptError;
   constructor(kind: AttemptError) {
@@ -99,7 +99,7 @@ async function exchange(
   if (targetFault(text, options.rules) !== undefined) throw new AttemptFailure('blocked_target');
   const url = new URL(text);
   const socket = await connect(options, url, signal);
-  // Answered later, as a connector must: an answer within the call is lost.
+  // Called back later: undici loses a connection whose callback runs within the connector's own call.
   const connector = (_: unknown, callback: (error: null, connected: net.Socket) => void) =>
     queueMicrotask(() => callback(null, socket));
   const client = new Client(url.origin, { connect: connector, pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
@@ -128,7 +128,7 @@ function statusError(status: number): AttemptError | null {
   return status >= REDIRECTS.min && status <= REDIRECTS.max ? 'redirect' : 'http_status';
 }
 
-/** Reads up to the limit and no further; the status has been told by then. */
+/** Reads the body up to the limit. The rest is not read. */
 async function readBounded(body: AsyncIterable<Buffer>): Promise<{ bytes: number; sha256: Buffer }> {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -145,7 +145,7 @@ async function connect(options: GuardOptions, url: URL, signal: AbortSignal): Pr
   const host = targetHost(url);
   const addresses = await resolve(options, host, signal);
   if (addresses.length === 0) throw new AttemptFailure('dns');
-  // One refused address refuses the name: who controls it would choose which one is dialled.
+  // One refused address refuses the name: the name's owner could choose which address we connect to.
   if (!addresses.every((address) => admitsAddress(address, options.rules))) throw new AttemptFailure('blocked_target');
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
@@ -170,11 +170,11 @@ async function resolve(
 
 function rejection(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('too late')), { once: true });
+    signal.addEventListener('abort', () => reject(new Error('timeout')), { once: true });
   });
 }
 
-/** The first of the addresses that takes a connection. */
+/** Connects to the first address that accepts a connection. */
 async function dialFirst(
   options: GuardOptions,
   addresses: readonly string[],
@@ -219,7 +219,7 @@ async function secure(
   }
 }
 
-/** Waits for a socket; one that does not open in time, or at all, is destroyed. */
+/** Waits until a socket is open. A socket that fails, or that is not open in time, is destroyed. */
 function opened<Socket extends net.Socket>(
   socket: Socket,
   event: 'connect' | 'secureConnect',
@@ -233,7 +233,7 @@ function opened<Socket extends net.Socket>(
     if (signal.aborted) return fail();
     signal.addEventListener('abort', fail, { once: true });
     socket.once('close', fail);
-    // Stays on: a socket whose errors nobody hears ends the process.
+    // Not removed later: an error event without a listener ends the process.
     socket.on('error', fail);
     socket.once(event, () => {
       signal.removeEventListener('abort', fail);

@@ -1,4 +1,4 @@
-/** The legacy Caribbean route's own funding (contract §6): covered by definition, as evidence like any other. */
+/** Funding of settlements from the legacy Caribbean route (contract §6): evidence that always covers the amount. */
 import { createHash } from 'node:crypto';
 import type { NewEvidence } from '../../db/queries/evidence.ts';
 import type { Settlement } from '../../domain/settlement.ts';

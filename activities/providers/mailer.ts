@@ -1,23 +1,27 @@
 /**
- * Mail by SMTP. What the server says about a recipient is data; everything else that goes wrong is thrown and repeated.
- * Remotely nothing is sent over a connection without TLS.
+ * Mail by SMTP. A server that refuses the recipient is a result; every other failure is thrown, so that the activity is
+ * retried. A remote runtime sends mail only over TLS.
  */
 import { createTransport } from 'nodemailer';
 import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
 
-/** `id` makes the message recognizable when it comes twice. */
+/** `id` becomes the message id, so that a second copy is recognized. */
 export type Mail = { readonly to: string; readonly subject: string; readonly text: string; readonly id: string };
 
 export type Mailer = {
-  /** `refused` when the server will not take mail for this recipient. */
+  /**
+   * @returns `refused` when the server permanently refuses mail to this recipient
+   * @throws Error when the server is not reachable or fails; the mail may be sent again
+   */
   send(mail: Mail): Promise<'sent' | 'refused'>;
 };
 
-/** Each part of a dialogue; all of them stay below an activity's time. */
-const PART_TIMEOUT_MS = 4_000;
-const PERMANENT = 500;
-/** Where the server judged the recipient or the message, and not us. */
-const JUDGED = new Set(['EENVELOPE', 'EMESSAGE']);
+/** For each phase of the SMTP dialogue. All phases together stay below an activity's timeout. */
+const PHASE_TIMEOUT_MS = 4_000;
+/** SMTP replies from this code on are permanent. */
+const PERMANENT_FROM = 500;
+/** The codes of errors about the recipient or the message, not about the connection or the login. */
+const REFUSAL_CODES = new Set(['EENVELOPE', 'EMESSAGE']);
 
 export type MailerSettings = {
   readonly smtpUrl: string | undefined;
@@ -26,9 +30,9 @@ export type MailerSettings = {
 };
 
 /**
- * The sender is the `from` parameter of the URL, or `no-reply` at the service's own host.
+ * The sender is the `from` parameter of the SMTP URL, or `no-reply` at the service's own host.
  *
- * @returns undefined where no server is configured
+ * @returns undefined when no server is configured
  */
 export function createMailer({ smtpUrl, publicBaseUrl, runtime }: MailerSettings): Mailer | undefined {
   if (smtpUrl === undefined) return undefined;
@@ -37,17 +41,17 @@ export function createMailer({ smtpUrl, publicBaseUrl, runtime }: MailerSettings
   const transport = createTransport({
     url: smtpUrl,
     requireTLS: isRemote(runtime),
-    connectionTimeout: PART_TIMEOUT_MS,
-    greetingTimeout: PART_TIMEOUT_MS,
-    socketTimeout: PART_TIMEOUT_MS,
-    dnsTimeout: PART_TIMEOUT_MS,
+    connectionTimeout: PHASE_TIMEOUT_MS,
+    greetingTimeout: PHASE_TIMEOUT_MS,
+    socketTimeout: PHASE_TIMEOUT_MS,
+    dnsTimeout: PHASE_TIMEOUT_MS,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
   return {
     send: async ({ to, subject, text, id }) => {
       try {
-        // An address object: a text would be read as a list, in which a comma makes two recipients.
+        // An address object: a string is parsed as a list, and a comma in it would make two recipients.
         await transport.sendMail({
           from,
           to: { name: '', address: to },
@@ -68,7 +72,7 @@ export function createMailer({ smtpUrl, publicBaseUrl, runtime }: MailerSettings
 const isRefusal = (error: unknown): boolean =>
   error instanceof Error &&
   'code' in error &&
-  JUDGED.has(String(error.code)) &&
+  REFUSAL_CODES.has(String(error.code)) &&
   'responseCode' in error &&
   typeof error.responseCode === 'number' &&
-  error.responseCode >= PERMANENT;
+  error.responseCode >= PERMANENT_FROM;

@@ -1,6 +1,6 @@
 /**
- * The payout rail: a simulation, since no rail is live. It answers at once, unless the recipient's name steers it
- * (contract §6). Sending twice is sending once: the settlement's id is the rail's own idempotency key.
+ * The payout rail. It is a simulation: there is no live rail. It confirms at once, unless the recipient's name selects
+ * another answer (contract §6). A payout may be sent twice: the rail deduplicates by the settlement's id.
  */
 import { createHash } from 'node:crypto';
 import type { NewEvidence } from '../../db/queries/evidence.ts';
@@ -13,7 +13,10 @@ import { isRemote } from '../../domain/runtime.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 export type PayoutRail = {
-  /** @returns the rail's answer, or undefined when it has none yet */
+  /**
+   * @returns the rail's answer, or undefined when it has none yet
+   * @throws DomainError `local_sandbox_only` in a remote runtime; `not_found`
+   */
   send(payout: { readonly settlementId: string; readonly orgId: string }): Promise<NewEvidence | undefined>;
 };
 
@@ -31,7 +34,7 @@ export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
   },
 });
 
-/** The rail's one answer about a settlement; a second one has the same id and is not recorded. */
+/** The rail's answer about a settlement. Every answer has the same id, so only the first one is recorded. */
 export function payoutAnswer(
   settlementId: string,
   kind: Extract<EvidenceKind, 'payout_confirmed' | 'payout_refused'>,

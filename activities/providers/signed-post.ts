@@ -1,11 +1,11 @@
-/** How the simulated providers deliver: a POST to our own API, repeated by the orchestrator until it is taken. */
+/** How the simulated providers deliver: a POST to our own API, which Temporal retries until the API accepts it. */
 import { ApplicationFailure } from '@temporalio/common';
 import { request } from 'undici';
 import type { ActivityDeps } from '../deps.ts';
 
 const DELIVERY_TIMEOUT_MS = 5_000;
 
-/** @throws ApplicationFailure, retryable, unless the API answered 2xx */
+/** @throws ApplicationFailure `webhook_refused`, retryable, when the API does not answer 2xx */
 export async function postSigned(
   deps: Pick<ActivityDeps, 'apiBaseUrl'>,
   path: string,
@@ -21,7 +21,7 @@ export async function postSigned(
   await body.dump();
   if (statusCode < 200 || statusCode > 299) {
     throw ApplicationFailure.create({
-      message: `The webhook answered ${statusCode}; the event is sent again.`,
+      message: `The webhook answered ${statusCode}. The event is sent again.`,
       type: 'webhook_refused',
     });
   }

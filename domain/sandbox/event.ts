@@ -31,8 +31,11 @@ export type SandboxEvent = CollectionEvent | PayoutEvent;
 export const isPayoutEvent = (event: SandboxEvent): event is PayoutEvent =>
   PAYOUT_EVENTS.some((known) => known === event);
 
-/** What a collecting provider says next; `amountMinor` of the settlement's source currency, 0 where no money moves. */
-export type CollectionMoment = { readonly event: CollectionEvent; readonly amountMinor: bigint };
+/**
+ * What a provider reports about a collection. `amountMinor` is in the settlement's source currency, and 0 when no money
+ * moves.
+ */
+export type CollectionReport = { readonly event: CollectionEvent; readonly amountMinor: bigint };
 
 /** As accepted: who sends it is decided by the settlement. */
 export type SandboxCommand = { readonly event: SandboxEvent; readonly amountMinor: bigint };
