@@ -4,7 +4,7 @@
  * twice is a duplicate to the receiver.
  */
 import { commit } from '../db/commands/commit.ts';
-import { lockEvidenceTarget, recordEvidenceAndRing } from '../db/queries/evidence.ts';
+import { lockEvidenceTarget, recordEvidenceAndSignal } from '../db/queries/evidence.ts';
 import { findPaymentToken, findSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
@@ -84,12 +84,7 @@ async function answerPayout(deps: ActivityDeps, settlementId: string, event: Pay
   await commit(deps, async (tx) => {
     const settlement = await lockEvidenceTarget(tx, settlementId);
     if (!settlement) throw new DomainError('not_found');
-    await recordEvidenceAndRing(
-      tx,
-      settlement,
-      payoutAnswer(settlementId, event),
-      settlementTime(settlement, deps.now()),
-      settlement.requestId,
-    );
+    const stamp = { at: settlementTime(settlement, deps.now()), requestId: settlement.requestId };
+    await recordEvidenceAndSignal(tx, settlement, payoutAnswer(settlementId, event), stamp);
   });
 }

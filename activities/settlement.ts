@@ -80,7 +80,7 @@ export function settlementActivities(deps: ActivityDeps) {
       if (sent.status !== 'paying_out') return sent;
       const answer = await payoutRail(deps).send(input);
       return await step(input, async (tx, settlement, at) => {
-        if (answer) await recordEvidence(tx, settlement, answer, at, settlement.requestId);
+        if (answer) await recordEvidence(tx, settlement, answer, { at, requestId: settlement.requestId });
         return await reviewPayout(deps, tx, settlement, at);
       });
     },
@@ -158,7 +158,7 @@ async function beginCollection(deps: ActivityDeps, tx: Tx, settlement: Settlemen
   }
   const waiting = await moveSettlement(tx, settlement, { to: 'awaiting_funds', at, reason: 'compliance_passed' });
   if (settlement.paymentMethod === 'internal') {
-    await recordEvidence(tx, waiting, internalFunding(waiting), at, settlement.requestId);
+    await recordEvidence(tx, waiting, internalFunding(waiting), { at, requestId: settlement.requestId });
   } else {
     await enqueue(tx, sandboxCollectionMessage(settlement));
   }

@@ -2,9 +2,9 @@
  * The steps of a verification: expiry, and in the local sandbox what the simulated provider says. Running one twice,
  * or after a crash anywhere, changes nothing more. Names are read here and go no further.
  */
-import { commit } from '../db/commands/commit.ts';
+import { expireVerification } from '../db/commands/verification.ts';
 import { getRecipient } from '../db/queries/recipient.ts';
-import { expireIfOver, findVerification, lockVerification } from '../db/queries/verification.ts';
+import { findVerification } from '../db/queries/verification.ts';
 import { DomainError } from '../domain/error.ts';
 import { sandboxReview } from '../domain/idverify.ts';
 import { isOpen, type Verification, type VerificationStatus } from '../domain/verification.ts';
@@ -30,9 +30,7 @@ export function verificationActivities(deps: ActivityDeps) {
       nowMs,
     }: VerificationActivityInput): Promise<VerificationState> => {
       const at = new Date(nowMs);
-      const verification = await commit(deps, async (tx) =>
-        expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at),
-      );
+      const verification = await expireVerification(deps, orgId, verificationId, at);
       return {
         status: verification.status,
         waitMs: isOpen(verification.status) ? Math.max(0, verification.expiresAt.getTime() - at.getTime()) : null,

@@ -6,6 +6,7 @@
 
 import type { Tx } from '../db/client.ts';
 import { settlementIdOf } from '../db/id.ts';
+import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../db/queries/idempotency-key.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { insertSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
@@ -19,10 +20,9 @@ import { acceptedSettlement, type Origin, type Purpose, type Settlement } from '
 import { openAccessToken } from './banklink-token.ts';
 import type { ApiDeps } from './deps.ts';
 import { requireOpenGates } from './gate.ts';
-import { bindAnswer, type CommandAnswer, findAnswer, type KeyedCommand } from './idempotency.ts';
 
 export type SettlementCommand = PricingInput &
-  KeyedCommand & {
+  KeyedRequest & {
     readonly requestId: string;
     readonly origin: Origin;
     readonly recipientId: string;
@@ -39,7 +39,7 @@ export type AcceptanceAnswer = {
   present(settlement: Settlement): Readonly<Record<string, unknown>>;
 };
 
-export type Accepted = Omit<CommandAnswer, 'resourceId'> & { readonly settlementId: string };
+export type Accepted = Omit<Answer, 'resourceId'> & { readonly settlementId: string };
 
 /**
  * Accepts a settlement, or answers as the key's first use was answered.
@@ -109,7 +109,7 @@ async function commit(
   return accepted;
 }
 
-const acceptedOf = ({ resourceId, ...answer }: CommandAnswer): Accepted => ({ ...answer, settlementId: resourceId });
+const acceptedOf = ({ resourceId, ...answer }: Answer): Accepted => ({ ...answer, settlementId: resourceId });
 
 function refuseUnpayable(recipient: Recipient, pricing: Pricing): void {
   if (!recipient.isActive)

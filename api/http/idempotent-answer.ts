@@ -3,8 +3,7 @@
  * The first answer and every replay are the same bytes.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
-import type { CommandAnswer } from '../idempotency.ts';
+import { type Answer, fingerprintOf } from '../../db/queries/idempotency-key.ts';
 
 /** The headers that `sendAccepted` sends, as a route declares them. */
 export const ACCEPTED_HEADERS = ['Location', 'Idempotency-Replayed'] as const;
@@ -21,7 +20,7 @@ export const commandFingerprint = (request: FastifyRequest) =>
 /** Sends the stored bytes, so that every answer to one key is the same. */
 export function sendAccepted(
   reply: FastifyReply,
-  answer: Pick<CommandAnswer, 'status' | 'body' | 'replayed'>,
+  answer: Pick<Answer, 'status' | 'body' | 'replayed'>,
   location: string,
 ): FastifyReply {
   if (answer.replayed) reply.header('Idempotency-Replayed', 'true');

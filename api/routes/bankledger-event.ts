@@ -1,13 +1,16 @@
 /** The bank ledger's webhook (contract §9). Modern-Treasury-shaped events about expected payments, by ACH or wire. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { type EventClaim, NO_CLAIM, receiveProviderEvent } from '../../db/commands/provider-event.ts';
 import type { NewEvidence } from '../../db/queries/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { isLiveMode } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { type EvidenceClaim, movedMoney, receiveProviderEvent } from '../provider-event.ts';
+import { movedMoney } from '../provider-event.ts';
 import { BankledgerEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
+
+const PROVIDER = 'bankledger' as const;
 
 /** Registered where bodies arrive as raw bytes. */
 export const bankledgerEventRoutes =
@@ -32,26 +35,28 @@ export const bankledgerEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        const claim = event.data.live_mode === isLiveMode(deps.runtime) ? claimOf(event) : undefined;
-        return await receiveProviderEvent(deps, {
-          provider: 'bankledger',
+        const claim = event.data.live_mode === isLiveMode(deps.runtime) ? claimOf(event) : NO_CLAIM;
+        const verified = {
+          provider: PROVIDER,
           eventId: event.id,
           type: event.event,
           bytes: request.rawBody,
-          claim,
           requestId: request.id,
-        });
+        };
+        const receipt = await receiveProviderEvent(deps, verified, claim);
+        return { received: true as const, event_id: event.id, ...receipt };
       },
     );
   };
 
-/** What an event says about a settlement's money; undefined for what we do not apply. */
-function claimOf({ event, data }: BankledgerEvent): EvidenceClaim | undefined {
+/** What an event says about a settlement's money. */
+function claimOf({ event, data }: BankledgerEvent): EventClaim {
   const settlementId = data.metadata?.settlement_id;
   const methods = methodsOf(data.type);
-  if (settlementId === undefined || data.object !== 'expected_payment') return undefined;
-  const claim = (says: Pick<NewEvidence, 'kind'> & Partial<NewEvidence>): EvidenceClaim => ({
-    says: { settlementId, amountMinor: null, currency: null, failure: null, ...says },
+  if (settlementId === undefined || data.object !== 'expected_payment') return NO_CLAIM;
+  const claim = (says: Pick<NewEvidence, 'kind'> & Partial<NewEvidence>): EventClaim => ({
+    about: 'settlement',
+    evidence: { settlementId, provider: PROVIDER, amountMinor: null, currency: null, failure: null, ...says },
     methods,
   });
   switch (event) {
@@ -64,7 +69,7 @@ function claimOf({ event, data }: BankledgerEvent): EvidenceClaim | undefined {
         failure: { code: returnCode(data.return_code), message: 'The bank returned the payment.' },
       });
     default:
-      return undefined;
+      return NO_CLAIM;
   }
 }
 

@@ -1,5 +1,6 @@
 /** The card processor's webhook (contract §9). Stripe-shaped events; what they mean for a settlement is said here. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { type EventClaim, NO_CLAIM, receiveProviderEvent } from '../../db/commands/provider-event.ts';
 import type { NewEvidence } from '../../db/queries/evidence.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isLiveMode, isRemote } from '../../domain/runtime.ts';
@@ -7,10 +8,12 @@ import type { ApiDeps } from '../deps.ts';
 import { closedGates } from '../gate.ts';
 import { singleHeader, verifyTimestamped } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { type EvidenceClaim, movedMoney, receiveProviderEvent } from '../provider-event.ts';
+import { movedMoney } from '../provider-event.ts';
 import { CardprocEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
 
 const DISPUTE_TYPES = new Set(['charge.dispute.created', 'charge.dispute.closed']);
+
+const PROVIDER = 'cardproc' as const;
 
 /** Registered where bodies arrive as raw bytes. */
 export const cardprocEventRoutes =
@@ -43,26 +46,28 @@ export const cardprocEventRoutes =
         if (isRemote(deps.runtime) && DISPUTE_TYPES.has(event.type)) {
           throw new DomainError('launch_gates_closed', { gates: await closedGates(deps, request.log) });
         }
-        const claim = event.livemode === isLiveMode(deps.runtime) ? claimOf(event) : undefined;
-        return await receiveProviderEvent(deps, {
-          provider: 'cardproc',
+        const claim = event.livemode === isLiveMode(deps.runtime) ? claimOf(event) : NO_CLAIM;
+        const verified = {
+          provider: PROVIDER,
           eventId: event.id,
           type: event.type,
           bytes: request.rawBody,
-          claim,
           requestId: request.id,
-        });
+        };
+        const receipt = await receiveProviderEvent(deps, verified, claim);
+        return { received: true as const, event_id: event.id, ...receipt };
       },
     );
   };
 
-/** What an event says about a settlement's money; undefined for what we do not apply. */
-function claimOf(event: CardprocEvent): EvidenceClaim | undefined {
+/** What an event says about a settlement's money. */
+function claimOf(event: CardprocEvent): EventClaim {
   const { object } = event.data;
   const settlementId = object.metadata?.settlement_id;
-  if (settlementId === undefined) return undefined;
-  const claim = (says: Pick<NewEvidence, 'kind'> & Partial<NewEvidence>): EvidenceClaim => ({
-    says: { settlementId, amountMinor: null, currency: null, failure: null, ...says },
+  if (settlementId === undefined) return NO_CLAIM;
+  const claim = (says: Pick<NewEvidence, 'kind'> & Partial<NewEvidence>): EventClaim => ({
+    about: 'settlement',
+    evidence: { settlementId, provider: PROVIDER, amountMinor: null, currency: null, failure: null, ...says },
     methods: ['card'],
   });
   switch (event.type) {
@@ -84,7 +89,7 @@ function claimOf(event: CardprocEvent): EvidenceClaim | undefined {
     case 'charge.dispute.closed':
       return claim({ kind: 'dispute_closed' });
     default:
-      return undefined;
+      return NO_CLAIM;
   }
 }
 

@@ -1,17 +1,11 @@
 /** The identity provider's webhook (contract §9); what its events mean for a verification is said here. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import {
-  decideVerification,
-  type LockedVerification,
-  lockVerificationTarget,
-  moveVerification,
-} from '../../db/queries/verification.ts';
+import { type EventClaim, NO_CLAIM, receiveProviderEvent } from '../../db/commands/provider-event.ts';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { REVIEW_ANSWERS, rejectionReasonOf } from '../../domain/idverify.ts';
 import { isLiveMode } from '../../domain/runtime.ts';
-import { canMoveVerification, type VerificationDecision } from '../../domain/verification.ts';
+import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
-import { type EventEffect, receiveEvent } from '../event-receipt.ts';
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import { IdverifyEvent } from '../schemas/idverify-event.ts';
@@ -50,45 +44,30 @@ export const idverifyEventRoutes =
         const event = request.body;
         // What a provider's sandbox decides says nothing about a person in production.
         const fits = !(event.sandboxMode === true && isLiveMode(deps.runtime));
-        return await receiveEvent(
-          deps,
-          {
-            provider: 'idverify',
-            eventId: event.correlationId,
-            type: event.type,
-            bytes: request.rawBody,
-            requestId: request.id,
-          },
-          fits ? effectOf(event, request.id) : undefined,
-        );
+        const verified = {
+          provider: 'idverify' as const,
+          eventId: event.correlationId,
+          type: event.type,
+          bytes: request.rawBody,
+          requestId: request.id,
+        };
+        const receipt = await receiveProviderEvent(deps, verified, fits ? claimOf(event) : NO_CLAIM);
+        return { received: true as const, event_id: event.correlationId, ...receipt };
       },
     );
   };
 
-/** What an event does to the verification that it names; undefined for what we do not apply. */
-function effectOf(event: IdverifyEvent, requestId: string): EventEffect<LockedVerification> | undefined {
+/** What an event says about the verification that it names. */
+function claimOf(event: IdverifyEvent): EventClaim {
   const verificationId = event.externalUserId;
-  if (!verificationId) return undefined;
-  const lock: EventEffect<LockedVerification>['lock'] = (tx) => lockVerificationTarget(tx, verificationId);
+  if (!verificationId) return NO_CLAIM;
   switch (event.type) {
     case 'applicantPending':
-      return {
-        lock,
-        // It may come after the decision, which it does not undo.
-        apply: async (tx, locked, { at }) => {
-          if (canMoveVerification(locked.verification.status, 'in_review'))
-            await moveVerification(tx, locked, { to: 'in_review', at, requestId });
-        },
-      };
-    case 'applicantReviewed': {
-      const decision = decisionOf(event);
-      return {
-        lock,
-        apply: async (tx, locked, { at }) => void (await decideVerification(tx, locked, decision, { at, requestId })),
-      };
-    }
+      return { about: 'verification', verificationId, move: { to: 'in_review' } };
+    case 'applicantReviewed':
+      return { about: 'verification', verificationId, move: decisionOf(event) };
     default:
-      return undefined;
+      return NO_CLAIM;
   }
 }
 

@@ -1,6 +1,7 @@
 /** A consumer's transfers (contract §12): settlements of the consumer's own organization, under ids of their own. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
+import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { detailSettlement, detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
@@ -17,7 +18,6 @@ import { answerList, listOf } from '../http/consumer-list.ts';
 import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { faultsOf } from '../http/validation.ts';
-import { findAnswer } from '../idempotency.ts';
 import { consumerOf } from '../route-config.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';

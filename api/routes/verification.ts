@@ -4,7 +4,13 @@
  */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
-import { decideVerification, lockVerification, readVerifications } from '../../db/queries/verification.ts';
+import {
+  decideVerification,
+  openManualVerification,
+  openProviderVerification,
+  storeApplicant,
+} from '../../db/commands/verification.ts';
+import { readVerifications } from '../../db/queries/verification.ts';
 import { DomainError } from '../../domain/error.ts';
 import { verificationDetail } from '../../domain/resource/verification.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
@@ -22,7 +28,6 @@ import {
   VerificationResponse,
   VerificationStatusResponse,
 } from '../schemas/verification.ts';
-import { openApplicant, openManualVerification } from '../verification-opening.ts';
 
 const TAGS = ['Verification'];
 
@@ -90,16 +95,8 @@ export const verificationRoutes =
       },
       async (request) => {
         const { orgId } = principalOf(request);
-        const { result, verification } = await deps.db.transaction(async (tx) => {
-          const locked = await lockVerification(tx, orgId, request.params.verification_id);
-          return await decideVerification(tx, locked, decisionOf(request.body), {
-            at: deps.now(),
-            requestId: request.id,
-          });
-        });
-        deps.dispatcher.nudge();
-        if (result === 'refused') throw new DomainError('state_conflict', { current_state: verification.status });
-        return verificationDetail(verification);
+        const decision = { ...decisionOf(request.body), requestId: request.id };
+        return verificationDetail(await decideVerification(deps, orgId, request.params.verification_id, decision));
       },
     );
 
@@ -154,20 +151,30 @@ export const verificationRoutes =
       },
       async (request, reply) => {
         const { body } = request;
-        const { verification, applicant, simulation } = await openApplicant(deps, {
+        const provider = deps.idverify;
+        if (!provider) throw new DomainError('provider_not_configured');
+        const { recipient, verification, levelName } = await openProviderVerification(deps, {
           orgId: principalOf(request).orgId,
           recipientId: body.recipient_id,
           requestId: request.id,
           levelName: body.level_name,
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
         });
+        const { verificationId, verificationType } = verification;
+        const { email, phone } = recipient;
+        const applicant = await provider.createApplicant({ verificationId, verificationType, levelName, email, phone });
+        await storeApplicant(deps, verification, {
+          applicantId: applicant.applicantId,
+          simulated: provider.simulation,
+          requestId: request.id,
+        });
         return reply.code(201).send({
-          verification_id: verification.verificationId,
+          verification_id: verificationId,
           applicant_id: applicant.applicantId,
           sdk_access_token: applicant.sdkAccessToken,
           sdk_access_token_expires_at: applicant.sdkAccessTokenExpiresAt.toISOString(),
           provider: 'idverify' as const,
-          simulation,
+          simulation: provider.simulation,
         });
       },
     );

@@ -1,7 +1,7 @@
 /**
  * The one way to change something: a transaction, then a nudge to the dispatcher, which starts or signals the workflows
- * that the transaction wrote to the outbox. A command is a function that takes `deps` and calls `commit` once for each of
- * its transactions. The files of `db/queries` take a `tx` instead: they run inside the transaction of a command.
+ * that the transaction wrote to the outbox. A command is a function that takes `deps` and calls `commit` once for each
+ * of its transactions. The files of `db/queries` take a `tx` instead: they run inside the transaction of a command.
  */
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Database, Tx } from '../client.ts';
@@ -30,8 +30,8 @@ export const NO_DISPATCHER: CommandDeps['dispatcher'] = { nudge: () => undefined
  * Runs a transaction at READ COMMITTED and nudges the dispatcher once it has committed.
  *
  * @returns what `run` returns
- * @throws whatever `run` or the database throws; then nothing is written and nothing is dispatched. One exception: if the
- *   connection breaks during COMMIT, it is unknown whether the transaction was committed (contract §2: 503).
+ * @throws whatever `run` or the database throws; then nothing is written and nothing is dispatched. One exception: if
+ *   the connection breaks during COMMIT, it is unknown whether the transaction was committed (contract §2: 503).
  */
 export async function commit<Result>(
   { db, dispatcher }: CommitDeps,

@@ -1,4 +1,7 @@
-/** What the test helpers of the local sandbox do to a settlement (contract §6); its workflow and the simulator act on it. */
+/**
+ * What the test helpers of the local sandbox do to a settlement (contract §6); its workflow and the simulator act on
+ * it.
+ */
 import { DomainError } from '../../domain/error.ts';
 import { foldFunding } from '../../domain/evidence.ts';
 import { sandboxEventMessage, settlementMessage } from '../../domain/outbox.ts';

@@ -11,15 +11,16 @@ import { events } from '../schema/event.ts';
 import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
 import { enqueueDeliveriesSql } from './webhook-delivery.ts';
 
-export type NewEvent = {
+/** When a change happened, and which request or operator's command made it: its events show both. */
+export type Stamp = { readonly at: Date; readonly requestId: string };
+
+export type NewEvent = Stamp & {
   readonly orgId: string;
   readonly objectType: ObjectType;
   readonly objectId: string;
   readonly type: EventType;
   /** The object as the API shows it at this change; no account numbers. */
   readonly data: Readonly<Record<string, unknown>>;
-  readonly at: Date;
-  readonly requestId: string;
 };
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Provider events and the evidence in them. An event and its evidence are one transaction, ordered with every
- * transition of the settlement by its row lock; evidence is folded once, by the settlement's workflow.
+ * Provider events and the evidence in them. An event and its evidence are written in one transaction under the
+ * settlement's row lock, which orders them with every transition. The settlement's workflow folds each evidence once.
  */
 import { and, asc, eq, inArray } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
@@ -17,6 +17,7 @@ import type { Failure, Settlement } from '../../domain/settlement.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { evidence, providerEvents } from '../schema/evidence.ts';
+import type { Stamp } from './event.ts';
 import { enqueue } from './outbox.ts';
 import { addReceived, findSettlementOwner, insertPostings, lockSettlement, recordException } from './settlement.ts';
 
@@ -34,38 +35,28 @@ export type ProviderEvent = {
 export const providerEventBinding = (provider: string, eventId: string): string =>
   `provider_event.body:${provider}:${eventId}`;
 
+/** `matched`: the event was applied to an object. For a duplicate it says what was true at the first receipt. */
+export type Receipt = { readonly duplicate: boolean; readonly matched: boolean };
+
 /**
- * Stores a verified event once.
+ * Stores a verified event, unless it was stored before.
  *
- * @returns false when the same event with the same bytes was stored before
  * @throws DomainError `provider_event_conflict` when its id was seen with other bytes
  */
-export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise<boolean> {
+export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise<Receipt> {
   const inserted = await tx
     .insert(providerEvents)
     .values(event)
     .onConflictDoNothing()
     .returning({ eventId: providerEvents.eventId });
-  if (inserted.length === 1) return true;
+  if (inserted.length === 1) return { duplicate: false, matched: event.matched };
+  const { provider, eventId, bodySha256, matched } = providerEvents;
   const [stored] = await tx
-    .select({ bodySha256: providerEvents.bodySha256 })
+    .select({ bodySha256, matched })
     .from(providerEvents)
-    .where(and(eq(providerEvents.provider, event.provider), eq(providerEvents.eventId, event.eventId)));
+    .where(and(eq(provider, event.provider), eq(eventId, event.eventId)));
   if (!stored?.bodySha256.equals(event.bodySha256)) throw new DomainError('provider_event_conflict');
-  return false;
-}
-
-/** Whether an event was stored before, and applied to something. */
-export async function findProviderEvent(
-  tx: Tx,
-  provider: string,
-  eventId: string,
-): Promise<{ matched: boolean } | undefined> {
-  const [stored] = await tx
-    .select({ matched: providerEvents.matched })
-    .from(providerEvents)
-    .where(and(eq(providerEvents.provider, provider), eq(providerEvents.eventId, eventId)));
-  return stored;
+  return { duplicate: true, matched: stored.matched };
 }
 
 export type NewEvidence = {
@@ -86,17 +77,16 @@ export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<
 }
 
 /**
- * Records evidence against a locked settlement. Evidence of one provider event is recorded once.
+ * Records evidence for a locked settlement. Evidence of one provider event is recorded once.
  *
- * @param at on the settlement's own clock
- * @returns whether there is something to fold, for which the settlement's workflow is to be rung
+ * @param stamp `at` on the settlement's own clock
+ * @returns whether the evidence waits to be folded, so that the settlement's workflow must be signalled
  */
 export async function recordEvidence(
   tx: Tx,
   settlement: Settlement,
   given: NewEvidence,
-  at: Date,
-  requestId: string,
+  { at, requestId }: Stamp,
 ): Promise<boolean> {
   const evidenceId = newId();
   const reception = receive(settlement, { evidenceId, ...given });
@@ -106,38 +96,35 @@ export async function recordEvidence(
     .onConflictDoNothing()
     .returning({ evidenceId: evidence.evidenceId });
   if (inserted.length === 0) return false;
-  if (reception.surplus) await bookSurplus(tx, settlement, evidenceId, given.amountMinor, at);
+  if (reception.surplus) await bookSurplus(tx, settlement, { evidenceId, amountMinor: given.amountMinor }, at);
   if (reception.exception)
     await recordException(tx, settlement, { type: reception.exception, at, evidenceId, requestId });
   return reception.pending;
 }
 
-/** Records evidence and rings the settlement's workflow about it. */
-export async function recordEvidenceAndRing(
+/** As `recordEvidence`; signals the settlement's workflow when the evidence waits to be folded. */
+export async function recordEvidenceAndSignal(
   tx: Tx,
   settlement: Settlement,
   given: NewEvidence,
-  at: Date,
-  requestId: string,
+  stamp: Stamp,
 ): Promise<void> {
-  const pending = await recordEvidence(tx, settlement, given, at, requestId);
-  if (pending) await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', requestId));
+  const pending = await recordEvidence(tx, settlement, given, stamp);
+  if (pending) await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', stamp.requestId));
 }
 
+/** Books money that is due back. */
 async function bookSurplus(
   tx: Tx,
   settlement: Settlement,
-  evidenceId: string,
-  amountMinor: bigint | null,
+  received: { readonly evidenceId: string; readonly amountMinor: bigint | null },
   at: Date,
 ): Promise<void> {
-  await insertPostings(
-    tx,
-    settlement.settlementId,
-    `surplus:${evidenceId}`,
-    surplusPostings(settlement, amountMinor ?? 0n),
+  await insertPostings(tx, settlement.settlementId, {
+    step: `surplus:${received.evidenceId}`,
+    postings: surplusPostings(settlement, received.amountMinor ?? 0n),
     at,
-  );
+  });
 }
 
 /** Evidence that waits to be folded, oldest first. */
@@ -176,13 +163,11 @@ export async function foldCollections(
 ): Promise<{ settlement: Settlement; outcome: ReturnType<typeof foldFunding>['outcome'] }> {
   const funding = foldFunding(settlement, await listPendingEvidence(tx, settlement.settlementId));
   for (const applied of funding.applied) {
-    await insertPostings(
-      tx,
-      settlement.settlementId,
-      `collection:${applied.evidenceId}`,
-      collectionPostings(settlement, applied.amountMinor),
+    await insertPostings(tx, settlement.settlementId, {
+      step: `collection:${applied.evidenceId}`,
+      postings: collectionPostings(settlement, applied.amountMinor),
       at,
-    );
+    });
   }
   const folded = funding.applied.map((applied) => applied.evidenceId);
   await markFolded(tx, funding.outcome ? [...folded, funding.outcome.evidenceId] : folded);
@@ -196,7 +181,7 @@ export async function receiveLeftovers(tx: Tx, settlement: Settlement, at: Date)
     const reception = receive(settlement, pending);
     if (reception.pending) continue;
     await markFolded(tx, [pending.evidenceId]);
-    if (reception.surplus) await bookSurplus(tx, settlement, pending.evidenceId, pending.amountMinor, at);
+    if (reception.surplus) await bookSurplus(tx, settlement, pending, at);
     if (reception.exception)
       await recordException(tx, settlement, { type: reception.exception, at, evidenceId: pending.evidenceId });
   }

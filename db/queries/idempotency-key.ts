@@ -1,31 +1,50 @@
 /**
- * Idempotency (contract §6): the first use of a key binds it for ever. `INSERT … ON CONFLICT DO NOTHING` under
- * READ COMMITTED is the whole lock: a concurrent duplicate waits for the winner's commit, inserts nothing, and
- * then reads the winner.
+ * Idempotency (contract §6): one key, one request, one answer. The first use of a key binds it for ever, and its answer
+ * is kept as bytes and given again for ever. A refusal binds nothing. `INSERT … ON CONFLICT DO NOTHING` under READ
+ * COMMITTED is the whole lock: a concurrent duplicate waits until the first one commits, inserts nothing, and reads the
+ * first one.
  */
 import { createHash } from 'node:crypto';
 import { and, eq } from 'drizzle-orm';
+import { DomainError } from '../../domain/error.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
 
-export type BoundKey = typeof idempotencyKeys.$inferSelect;
+type BoundKey = typeof idempotencyKeys.$inferSelect;
 
-/** What a command is, for comparison: the digest of its exact bytes, and one of each top-level field to name differences. */
-export type CommandFingerprint = { readonly requestHash: Buffer; readonly fieldDigests: Record<string, string> };
+/**
+ * What two requests are compared by: the digest of the exact bytes, and of each top-level field, to name differences.
+ */
+export type RequestFingerprint = { readonly requestHash: Buffer; readonly fieldDigests: Record<string, string> };
+
+/** A request with an idempotency key. */
+export type KeyedRequest = {
+  readonly orgId: string;
+  readonly idempotencyKey: string;
+  readonly fingerprint: RequestFingerprint;
+};
+
+/** What a key's first use was answered with; `replayed` for every later use. */
+export type Answer = {
+  readonly resourceId: string;
+  readonly status: number;
+  readonly body: Buffer;
+  readonly replayed: boolean;
+};
 
 /** @param route the route's template, so that one key never serves two operations */
-export function fingerprintOf(command: {
-  method: string;
-  route: string;
-  bytes: Buffer;
-  fields: Readonly<Record<string, unknown>>;
-}): CommandFingerprint {
+export function fingerprintOf(request: {
+  readonly method: string;
+  readonly route: string;
+  readonly bytes: Buffer;
+  readonly fields: Readonly<Record<string, unknown>>;
+}): RequestFingerprint {
   const requestHash = createHash('sha256')
-    .update(`${command.method}\0${command.route}\0`)
-    .update(command.bytes)
+    .update(`${request.method}\0${request.route}\0`)
+    .update(request.bytes)
     .digest();
   const fieldDigests = Object.fromEntries(
-    Object.entries(command.fields).map(([name, value]) => [
+    Object.entries(request.fields).map(([name, value]) => [
       name,
       createHash('sha256')
         .update(`${name}\0${JSON.stringify(value)}`)
@@ -36,29 +55,64 @@ export function fingerprintOf(command: {
   return { requestHash, fieldDigests };
 }
 
-/** The top-level fields in which two commands differ, by name; empty when only the bytes do. */
-export function mismatchOf(bound: CommandFingerprint, given: CommandFingerprint): string[] {
+/** The names of the top-level fields in which two requests differ; empty when only the bytes differ. */
+function mismatchOf(bound: RequestFingerprint, given: RequestFingerprint): string[] {
   const names = new Set([...Object.keys(bound.fieldDigests), ...Object.keys(given.fieldDigests)]);
   return [...names]
     .filter((name) => bound.fieldDigests[name] !== given.fieldDigests[name])
     .sort((one, other) => (one < other ? -1 : 1));
 }
 
-export async function findIdempotencyKey(db: Queryable, orgId: string, key: string): Promise<BoundKey | undefined> {
-  const [row] = await db
+/**
+ * How the key's first use was answered; undefined while the key is free.
+ *
+ * @throws DomainError `idempotency_key_reused` when the key is bound to another request
+ */
+export async function findAnswer(
+  db: Queryable,
+  { orgId, idempotencyKey, fingerprint }: KeyedRequest,
+): Promise<Answer | undefined> {
+  const [bound] = await db
     .select()
     .from(idempotencyKeys)
-    .where(and(eq(idempotencyKeys.orgId, orgId), eq(idempotencyKeys.key, key)))
+    .where(and(eq(idempotencyKeys.orgId, orgId), eq(idempotencyKeys.key, idempotencyKey)))
     .limit(1);
-  return row;
+  return bound && replay(bound, fingerprint);
 }
 
-/** Binds a key; false when another command, committed meanwhile, bound it first. */
-export async function bindIdempotencyKey(tx: Tx, bound: BoundKey): Promise<boolean> {
-  const inserted = await tx
+/**
+ * Binds the key to this answer, in the transaction that makes the answer true. When another request with the key has
+ * committed since, returns that request's answer as a replay; the caller must then write nothing.
+ *
+ * @throws DomainError `idempotency_key_reused`
+ */
+export async function bindAnswer(
+  tx: Tx,
+  request: KeyedRequest,
+  answer: Omit<Answer, 'replayed'>,
+  createdAt: Date,
+): Promise<Answer> {
+  const bound = await tx
     .insert(idempotencyKeys)
-    .values(bound)
+    .values({
+      orgId: request.orgId,
+      key: request.idempotencyKey,
+      ...request.fingerprint,
+      resourceId: answer.resourceId,
+      responseStatus: answer.status,
+      responseBody: answer.body,
+      createdAt,
+    })
     .onConflictDoNothing()
     .returning({ key: idempotencyKeys.key });
-  return inserted.length === 1;
+  if (bound.length === 1) return { ...answer, replayed: false };
+  const first = await findAnswer(tx, request);
+  if (!first) throw new Error(`the idempotency key of ${answer.resourceId} was neither bound nor found`);
+  return first;
+}
+
+function replay(bound: BoundKey, fingerprint: RequestFingerprint): Answer {
+  if (!bound.requestHash.equals(fingerprint.requestHash))
+    throw new DomainError('idempotency_key_reused', { mismatch: mismatchOf(bound, fingerprint) });
+  return { resourceId: bound.resourceId, status: bound.responseStatus, body: bound.responseBody, replayed: true };
 }

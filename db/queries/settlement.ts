@@ -211,13 +211,11 @@ export async function moveSettlement(tx: Tx, settlement: Settlement, move: Move)
     reason: move.reason,
     evidenceId: move.evidenceId ?? null,
   });
-  await insertPostings(
-    tx,
-    settlement.settlementId,
-    move.to,
-    transitionPostings(settlement, settlement.status, move.to),
-    move.at,
-  );
+  await insertPostings(tx, settlement.settlementId, {
+    step: move.to,
+    postings: transitionPostings(settlement, settlement.status, move.to),
+    at: move.at,
+  });
   await recordEvent(
     tx,
     settlementEvent(moved, EVENT_OF_STATUS[move.to], move.at, move.requestId ?? settlement.requestId),
@@ -247,16 +245,13 @@ export async function advanceClock(tx: Tx, settlement: Settlement, byMs: number)
   return { ...settlement, clockOffsetMs };
 }
 
-/** Books one set; a second set for the same step is refused by the primary key. */
-export async function insertPostings(
-  tx: Tx,
-  settlementId: string,
-  step: string,
-  set: readonly Posting[],
-  at: Date,
-): Promise<void> {
-  if (set.length > 0)
-    await tx.insert(postings).values(set.map((posting, line) => ({ settlementId, step, line, ...posting, at })));
+/** The debits and credits of one step. */
+export type PostingSet = { readonly step: string; readonly postings: readonly Posting[]; readonly at: Date };
+
+/** Books one set; the primary key refuses a second set for the same step. */
+export async function insertPostings(tx: Tx, settlementId: string, { step, at, ...set }: PostingSet): Promise<void> {
+  const rows = set.postings.map((posting, line) => ({ settlementId, step, line, ...posting, at }));
+  if (rows.length > 0) await tx.insert(postings).values(rows);
 }
 
 /** Records an exception and tells of it; it changes no state. */

@@ -1,7 +1,8 @@
 /**
- * Verifications. A move is one transaction of state row, recipient, event, and the bells of whoever waits for it. The
- * recipient's row is locked first, then the verification's, then nothing else: a settlement reads the recipient FOR
- * SHARE before it decides to hold, so that either its hold is seen here and rung, or it sees the decision itself.
+ * Verifications. A move writes the state row, the recipient, the event, and the outbox rows that signal the workflows
+ * that wait for it. The recipient's row is locked first, then the verification's, and no other. A settlement reads the
+ * recipient FOR SHARE before it is held. So either the move sees the held settlement and signals it, or the settlement
+ * sees the decision.
  */
 import { and, desc, eq, inArray, isNull, ne } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
@@ -11,8 +12,6 @@ import type { Recipient, RecipientVerificationStatus } from '../../domain/recipi
 import { verificationResource } from '../../domain/resource/verification.ts';
 import {
   canMoveVerification,
-  isOpen,
-  isSameDecision,
   type NewVerification,
   OPEN_VERIFICATION_STATUSES,
   openedVerification,
@@ -26,27 +25,18 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';
-import { recordEvent } from './event.ts';
+import { recordEvent, type Stamp } from './event.ts';
 import { enqueue } from './outbox.ts';
 import { getRecipient, lockRecipient } from './recipient.ts';
 
-/** Both rows are the caller's until its transaction ends. */
+/** Both rows are locked until the transaction ends. */
 export type LockedVerification = { readonly recipient: Recipient; readonly verification: Verification };
 
-export type VerificationMove = ({ readonly to: 'in_review' | 'expired' } | VerificationDecision) & {
-  readonly at: Date;
-  readonly requestId: string;
-};
-
-/** What a decision came to: taken now, the same as taken before, or refused by the state that `verification` is in. */
-export type DecisionOutcome = {
-  readonly result: 'decided' | 'repeated' | 'refused';
-  readonly verification: Verification;
-};
+export type VerificationMove = ({ readonly to: 'in_review' | 'expired' } | VerificationDecision) & Stamp;
 
 const LIST_MAX = 100;
 /** PostgreSQL takes 65 535 parameters a statement. */
-const RING_BATCH = 1_000;
+const SIGNAL_BATCH = 1_000;
 
 const EVENT_OF: Partial<Record<VerificationStatus, EventType>> = {
   pending: 'verification.pending',
@@ -58,7 +48,7 @@ const EVENT_OF: Partial<Record<VerificationStatus, EventType>> = {
 const owned = (orgId: string, verificationId: string) =>
   and(eq(verifications.orgId, orgId), eq(verifications.verificationId, verificationId));
 
-/** Opens a verification of a recipient that the caller has locked; a unique index refuses a second open one of its type. */
+/** Opens a verification of a locked recipient. A unique index refuses a second open one of its type. */
 export async function insertVerification(
   tx: Tx,
   recipient: Recipient,
@@ -67,7 +57,7 @@ export async function insertVerification(
   const verification = openedVerification(recipient, opening);
   await tx.insert(verifications).values(verification);
   await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, verification, false), opening.createdAt);
-  await tell(tx, verification, opening.createdAt, opening.requestId);
+  await recordStatus(tx, verification, { at: opening.createdAt, requestId: opening.requestId });
   await enqueue(tx, verificationMessage(verification, null, opening.requestId));
   return verification;
 }
@@ -81,7 +71,7 @@ export async function findVerification(
   return row;
 }
 
-/** The open verification of this type, of a recipient that the caller has locked. */
+/** The open verification of this type, of a locked recipient; it is locked too. */
 export async function findOpenVerification(
   tx: Tx,
   recipient: Recipient,
@@ -115,7 +105,7 @@ export async function lockVerification(tx: Tx, orgId: string, verificationId: st
   return { recipient, verification };
 }
 
-/** As `lockVerification`, for the verification that a provider's event names; undefined when there is none. */
+/** As `lockVerification`, for a provider's event, which names no organization; undefined for an unknown id. */
 export async function lockVerificationTarget(tx: Tx, verificationId: string): Promise<LockedVerification | undefined> {
   const [row] = await tx
     .select({ orgId: verifications.orgId })
@@ -146,7 +136,7 @@ export async function readVerifications(
 }
 
 /**
- * Moves a verification that the caller has locked and read in this transaction.
+ * Moves a locked verification.
  *
  * @returns the verification as it now stands
  * @throws DomainError `state_conflict` when the table has no such transition
@@ -174,32 +164,12 @@ export async function moveVerification(
   if (updated.length !== 1) throw new Error(`verification ${verification.verificationId} was moved without its lock`);
   const othersOpen = move.to === 'expired' && (await hasOtherOpen(tx, verification));
   await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, moved, othersOpen), move.at);
-  await tell(tx, moved, move.at, move.requestId);
-  if (decided) await ring(tx, moved, move.requestId);
+  await recordStatus(tx, moved, move);
+  if (decided) await signalDecision(tx, moved, move.requestId);
   return moved;
 }
 
-/** What nobody decided in time is expired by whoever looks next; all else stays as it is. */
-export async function expireIfOver(tx: Tx, locked: LockedVerification, at: Date): Promise<Verification> {
-  const { verification } = locked;
-  if (!isOpen(verification.status) || at < verification.expiresAt) return verification;
-  return await moveVerification(tx, locked, { to: 'expired', at, requestId: verification.requestId });
-}
-
-/** Takes a decision about a verification that the caller has locked. Refusals may have expired it, so commit either way. */
-export async function decideVerification(
-  tx: Tx,
-  locked: LockedVerification,
-  decision: VerificationDecision,
-  context: { readonly at: Date; readonly requestId: string },
-): Promise<DecisionOutcome> {
-  const verification = await expireIfOver(tx, locked, context.at);
-  if (isOpen(verification.status))
-    return { result: 'decided', verification: await moveVerification(tx, locked, { ...decision, ...context }) };
-  return { result: isSameDecision(verification, decision) ? 'repeated' : 'refused', verification };
-}
-
-/** Names the provider's applicant, once; false when it was named before. */
+/** Stores the provider's applicant; false when one was stored before. */
 export async function setApplicant(tx: Tx, verification: Verification, applicantId: string): Promise<boolean> {
   const updated = await tx
     .update(verifications)
@@ -237,7 +207,8 @@ async function setRecipientStatus(
     .where(and(eq(recipients.orgId, recipient.orgId), eq(recipients.recipientId, recipient.recipientId)));
 }
 
-async function tell(tx: Tx, verification: Verification, at: Date, requestId: string): Promise<void> {
+/** Records the event of the verification's status, where the status has one. */
+async function recordStatus(tx: Tx, verification: Verification, { at, requestId }: Stamp): Promise<void> {
   const type = EVENT_OF[verification.status];
   if (type === undefined) return;
   await recordEvent(tx, {
@@ -251,8 +222,8 @@ async function tell(tx: Tx, verification: Verification, at: Date, requestId: str
   });
 }
 
-/** Rings the verification's own workflow and every settlement that the decision was held for. */
-async function ring(tx: Tx, verification: Verification, requestId: string): Promise<void> {
+/** Signals the verification's own workflow, and the workflow of every settlement that waits for the decision. */
+async function signalDecision(tx: Tx, verification: Verification, requestId: string): Promise<void> {
   const held = await tx
     .select({
       settlementId: settlements.settlementId,
@@ -266,6 +237,6 @@ async function ring(tx: Tx, verification: Verification, requestId: string): Prom
     verificationMessage(verification, 'verificationDecided', requestId),
     ...held.map((settlement) => settlementMessage(settlement, 'verificationDecided', requestId)),
   ];
-  for (let start = 0; start < messages.length; start += RING_BATCH)
-    await enqueue(tx, ...messages.slice(start, start + RING_BATCH));
+  for (let start = 0; start < messages.length; start += SIGNAL_BATCH)
+    await enqueue(tx, ...messages.slice(start, start + SIGNAL_BATCH));
 }

@@ -60,8 +60,7 @@ async function fund(settlementId: string): Promise<void> {
       tx,
       settlement,
       { ...claim, settlementId, eventId: crypto.randomUUID(), sha256: Buffer.alloc(32) },
-      new Date(),
-      'test',
+      { at: new Date(), requestId: 'test' },
     );
   });
   expect(await worker().reviewFunding(step(settlementId))).toMatchObject({ status: 'funded' });

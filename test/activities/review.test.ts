@@ -2,7 +2,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
-import { lockEvidenceTarget, recordEvidenceAndRing } from '../../db/queries/evidence.ts';
+import { lockEvidenceTarget, recordEvidenceAndSignal } from '../../db/queries/evidence.ts';
 import { auditEntries, certificates, events, evidence, outbox, postings } from '../../db/schema/index.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
@@ -102,7 +102,7 @@ describe('a review', () => {
     for (const kind of ['payout_confirmed', 'payout_refused'] as const) {
       await api.connection.db.transaction(async (tx) => {
         const settlement = (await lockEvidenceTarget(tx, id)) ?? expect.fail('no settlement');
-        await recordEvidenceAndRing(tx, settlement, payoutAnswer(id, kind), new Date(), 'test');
+        await recordEvidenceAndSignal(tx, settlement, payoutAnswer(id, kind), { at: new Date(), requestId: 'test' });
       });
     }
     const { status, exceptions } = await steps.read(id);

@@ -41,7 +41,7 @@ const pay = (settlementId: string, amountMinor: bigint) =>
       currency: 'USD',
       failure: null,
     } as const;
-    await recordEvidence(tx, settlement, { ...claim, sha256: Buffer.alloc(32) }, new Date(), 'test');
+    await recordEvidence(tx, settlement, { ...claim, sha256: Buffer.alloc(32) }, { at: new Date(), requestId: 'test' });
   });
 
 const step = (settlementId: string, nowMs = Date.now()) => ({ settlementId, orgId: caller.orgId, nowMs });

@@ -2,14 +2,10 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { settlementActivities } from '../../activities/settlement.ts';
+import { decideLocked } from '../../db/commands/verification.ts';
 import { newId } from '../../db/id.ts';
 import { lockRecipient } from '../../db/queries/recipient.ts';
-import {
-  decideVerification,
-  insertVerification,
-  lockVerification,
-  moveVerification,
-} from '../../db/queries/verification.ts';
+import { insertVerification, lockVerification, moveVerification } from '../../db/queries/verification.ts';
 import { events, outbox, verifications } from '../../db/schema/index.ts';
 import {
   canMoveVerification,
@@ -54,7 +50,7 @@ const newVerification = async (): Promise<Verification> => open(await createReci
 
 const decide = (verificationId: string, decision: VerificationDecision, at = new Date()) =>
   api.connection.db.transaction(async (tx) =>
-    decideVerification(tx, await lockVerification(tx, caller.orgId, verificationId), decision, {
+    decideLocked(tx, await lockVerification(tx, caller.orgId, verificationId), decision, {
       at,
       requestId: 'test',
     }),
@@ -219,12 +215,7 @@ describe('a decision at the moment when a settlement is admitted', () => {
     let admission: ReturnType<typeof admit> | undefined;
     await api.connection.db.transaction(async (tx) => {
       const locked = await lockVerification(tx, caller.orgId, verificationId);
-      await decideVerification(
-        tx,
-        locked,
-        { to: 'verified', verifiedName: null },
-        { at: new Date(), requestId: 'test' },
-      );
+      await decideLocked(tx, locked, { to: 'verified', verifiedName: null }, { at: new Date(), requestId: 'test' });
       admission = admit(settlementId);
       await untilBlocked(api.connection.pool, 1);
     });

@@ -157,7 +157,7 @@ export async function insertSettledSettlement(
     const receive = async (kind: 'collection_succeeded' | 'payout_confirmed'): Promise<string> => {
       const given =
         kind === 'payout_confirmed' ? payoutAnswer(settlement.settlementId, kind) : collectionOf(settlement);
-      await recordEvidence(tx, settlement, given, settlement.updatedAt, settlement.requestId);
+      await recordEvidence(tx, settlement, given, { at: settlement.updatedAt, requestId: settlement.requestId });
       const [evidence] = await listPendingEvidence(tx, settlement.settlementId);
       if (!evidence) throw new Error(`the evidence ${kind} is not pending`);
       return evidence.evidenceId;

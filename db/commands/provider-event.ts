@@ -1,0 +1,112 @@
+/**
+ * The receipt of a provider's event (contract §9). Its signature was verified before. One transaction locks what the
+ * event is about, stores the event, and applies it when it arrives for the first time. The workflow is signalled
+ * through the outbox of that transaction.
+ */
+import { createHash } from 'node:crypto';
+import type { PaymentMethod } from '../../domain/payment-method.ts';
+import { type Settlement, settlementTime } from '../../domain/settlement.ts';
+import { canMoveVerification, type VerificationDecision } from '../../domain/verification.ts';
+import type { Tx } from '../client.ts';
+import type { Stamp } from '../queries/event.ts';
+import {
+  insertProviderEvent,
+  lockEvidenceTarget,
+  type NewEvidence,
+  providerEventBinding,
+  type Receipt,
+  recordEvidenceAndSignal,
+} from '../queries/evidence.ts';
+import { type LockedVerification, lockVerificationTarget, moveVerification } from '../queries/verification.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { decideLocked } from './verification.ts';
+
+/** An event whose signature was verified; `bytes` is its body exactly as it arrived. */
+export type VerifiedEvent = {
+  readonly provider: 'cardproc' | 'bankledger' | 'idverify';
+  readonly eventId: string;
+  readonly type: string;
+  readonly bytes: Buffer;
+  readonly requestId: string;
+};
+
+/** What an event says, in the service's own words. The object that it names may not exist. */
+export type EventClaim =
+  /** About a settlement's money. It is applied only to a settlement that is paid by one of `methods`. */
+  | {
+      readonly about: 'settlement';
+      readonly evidence: Omit<NewEvidence, 'sha256' | 'eventId'>;
+      readonly methods: readonly PaymentMethod[];
+    }
+  /** About a verification: the provider has begun to look, or has decided. */
+  | {
+      readonly about: 'verification';
+      readonly verificationId: string;
+      readonly move: { readonly to: 'in_review' } | VerificationDecision;
+    }
+  /** Nothing that is applied: an unknown type, the wrong mode, no object named. The event is stored all the same. */
+  | { readonly about: 'nothing' };
+
+export const NO_CLAIM: EventClaim = { about: 'nothing' };
+
+/**
+ * Stores a verified event once, for ever, and applies it.
+ *
+ * @throws DomainError `provider_event_conflict` when the event's id was seen with other bytes
+ */
+export async function receiveProviderEvent(
+  deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>,
+  { bytes, requestId, ...event }: VerifiedEvent,
+  claim: EventClaim,
+): Promise<Receipt> {
+  return await commit(deps, async (tx) => {
+    const target = await lockTarget(tx, claim);
+    const matched = target !== undefined;
+    const sha256 = createHash('sha256').update(bytes).digest();
+    const receivedAt = deps.now();
+    const bodySealed = deps.sealer.seal(bytes, providerEventBinding(event.provider, event.eventId));
+    const receipt = await insertProviderEvent(tx, { ...event, bodySha256: sha256, bodySealed, matched, receivedAt });
+    if (target && !receipt.duplicate)
+      await applyTo(tx, target, { eventId: event.eventId, sha256, stamp: { at: receivedAt, requestId } });
+    return receipt;
+  });
+}
+
+type Claimed<About> = Extract<EventClaim, { readonly about: About }>;
+
+/** An object that exists, locked, with what the event says about it. */
+type Target =
+  | (Claimed<'settlement'> & { readonly settlement: Settlement })
+  | (Claimed<'verification'> & { readonly locked: LockedVerification });
+
+/** Locks what the event is about; undefined when there is nothing that this provider may speak of. */
+async function lockTarget(tx: Tx, claim: EventClaim): Promise<Target | undefined> {
+  switch (claim.about) {
+    case 'settlement': {
+      const settlement = await lockEvidenceTarget(tx, claim.evidence.settlementId);
+      return settlement && claim.methods.includes(settlement.paymentMethod) ? { ...claim, settlement } : undefined;
+    }
+    case 'verification': {
+      const locked = await lockVerificationTarget(tx, claim.verificationId);
+      return locked && { ...claim, locked };
+    }
+    case 'nothing':
+      return undefined;
+  }
+}
+
+type Receiving = { readonly eventId: string; readonly sha256: Buffer; readonly stamp: Stamp };
+
+async function applyTo(tx: Tx, target: Target, { eventId, sha256, stamp }: Receiving): Promise<void> {
+  if (target.about === 'settlement') {
+    const { settlement, evidence } = target;
+    const at = settlementTime(settlement, stamp.at);
+    await recordEvidenceAndSignal(tx, settlement, { ...evidence, eventId, sha256 }, { ...stamp, at });
+    return;
+  }
+  const { locked, move } = target;
+  if (move.to !== 'in_review') await decideLocked(tx, locked, move, stamp);
+  // It may arrive after the decision, which it does not undo.
+  else if (canMoveVerification(locked.verification.status, 'in_review'))
+    await moveVerification(tx, locked, { to: 'in_review', ...stamp });
+}

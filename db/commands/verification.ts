@@ -1,0 +1,242 @@
+/**
+ * Verifications (contract §8): opening and deciding them. Every command locks the recipient first, then the
+ * verification. So of two requests at the same moment one opens a verification and the other finds it, and the first
+ * decision counts.
+ */
+import { DomainError } from '../../domain/error.ts';
+import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
+import { sandboxVerificationMessage } from '../../domain/outbox.ts';
+import type { Recipient } from '../../domain/recipient.ts';
+import { verificationDetail } from '../../domain/resource/verification.ts';
+import {
+  type DocumentType,
+  defaultVerificationType,
+  type GivenContact,
+  isOpen,
+  isSameDecision,
+  type NewVerification,
+  openedVerification,
+  type Verification,
+  type VerificationDecision,
+  type VerificationType,
+} from '../../domain/verification.ts';
+import type { Tx } from '../client.ts';
+import { newId } from '../id.ts';
+import type { Stamp } from '../queries/event.ts';
+import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../queries/idempotency-key.ts';
+import { enqueue } from '../queries/outbox.ts';
+import { lockRecipient } from '../queries/recipient.ts';
+import {
+  findOpenVerification,
+  insertVerification,
+  type LockedVerification,
+  lockVerification,
+  moveVerification,
+  setApplicant,
+} from '../queries/verification.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
+
+type Opening = { readonly orgId: string; readonly recipientId: string; readonly requestId: string };
+
+export type ManualOpening = Opening & {
+  /** Undefined: the type that fits the recipient. */
+  readonly verificationType: VerificationType | undefined;
+  readonly documentType: DocumentType | null;
+  readonly documentCountry: string | null;
+  /** Where the request has an idempotency key: the key is bound to this request for ever. */
+  readonly keyed: KeyedRequest | undefined;
+};
+
+/**
+ * Opens a verification that is decided manually, or answers as the key's first use was answered.
+ *
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`; none binds the key
+ */
+export async function openManualVerification(deps: Deps, opening: ManualOpening): Promise<Answer> {
+  const answered = opening.keyed && (await findAnswer(deps.db, opening.keyed));
+  if (answered) return answered;
+  return await commit(deps, async (tx) => {
+    const recipient = await lockRecipient(tx, opening.orgId, opening.recipientId);
+    const record = manualVerification(opening, recipient, deps.now());
+    const body = Buffer.from(JSON.stringify(verificationDetail(openedVerification(recipient, record))));
+    const answer = { resourceId: record.verificationId, status: 201, body };
+    // The key comes first: another request with it may have opened the verification since it was looked up.
+    const bound = opening.keyed
+      ? await bindAnswer(tx, opening.keyed, answer, record.createdAt)
+      : { ...answer, replayed: false };
+    if (bound.replayed) return bound;
+    const current = await findOpenAfterExpiry(tx, recipient, record.verificationType, record.createdAt);
+    if (current.open) throw alreadyOpen(current.open);
+    await insertVerification(tx, current.recipient, record);
+    return bound;
+  });
+}
+
+const manualVerification = (opening: ManualOpening, recipient: Recipient, createdAt: Date): NewVerification => ({
+  verificationId: newId(),
+  verificationType: opening.verificationType ?? defaultVerificationType(recipient.entityType),
+  documentType: opening.documentType,
+  documentCountry: opening.documentCountry,
+  provider: 'manual_mock',
+  levelName: null,
+  givenContact: null,
+  requestId: opening.requestId,
+  createdAt,
+});
+
+export type ProviderOpening = Opening & {
+  /** Undefined: the provider's default level for the type. */
+  readonly levelName: string | undefined;
+  readonly givenContact: GivenContact;
+};
+
+export type OpenedForProvider = {
+  readonly recipient: Recipient;
+  readonly verification: Verification;
+  readonly levelName: string;
+};
+
+/**
+ * Opens a verification that the identity provider decides, or returns the one that is open. The record exists before
+ * the provider is called, so the caller may call it, fail, and send the request again.
+ *
+ * @throws DomainError `not_found`, `state_conflict`
+ */
+export async function openProviderVerification(deps: Deps, opening: ProviderOpening): Promise<OpenedForProvider> {
+  return await commit(deps, async (tx) => {
+    const locked = await lockRecipient(tx, opening.orgId, opening.recipientId);
+    const verificationType = defaultVerificationType(locked.entityType);
+    const levelName = opening.levelName ?? DEFAULT_LEVEL[verificationType];
+    const createdAt = deps.now();
+    const { recipient, open } = await findOpenAfterExpiry(tx, locked, verificationType, createdAt);
+    if (open) {
+      if (open.provider !== 'idverify' || (opening.levelName !== undefined && open.levelName !== levelName))
+        throw alreadyOpen(open);
+      return { recipient, verification: open, levelName: open.levelName ?? levelName };
+    }
+    const verification = await insertVerification(tx, recipient, {
+      verificationId: newId(),
+      verificationType,
+      documentType: null,
+      documentCountry: null,
+      provider: 'idverify',
+      levelName,
+      givenContact: opening.givenContact,
+      requestId: opening.requestId,
+      createdAt,
+    });
+    return { recipient, verification, levelName };
+  });
+}
+
+/**
+ * Stores the applicant that the provider created for a verification. The first one stays.
+ *
+ * @param applicant `simulated`: the sandbox's simulated provider reviews it from now on
+ */
+export async function storeApplicant(
+  deps: CommitDeps,
+  verification: Verification,
+  applicant: { readonly applicantId: string; readonly simulated: boolean; readonly requestId: string },
+): Promise<void> {
+  await commit(deps, async (tx) => {
+    const first = await setApplicant(tx, verification, applicant.applicantId);
+    if (first && applicant.simulated) await enqueue(tx, sandboxVerificationMessage(verification, applicant.requestId));
+  });
+}
+
+/**
+ * The recipient's open verification of this type; undefined when there is none. One that is past its time is expired
+ * first, which can change the recipient: the recipient is returned as it now is.
+ *
+ * @throws DomainError `state_conflict` when the recipient is inactive
+ */
+async function findOpenAfterExpiry(
+  tx: Tx,
+  recipient: Recipient,
+  verificationType: VerificationType,
+  at: Date,
+): Promise<{ readonly recipient: Recipient; readonly open: Verification | undefined }> {
+  if (!recipient.isActive)
+    throw new DomainError(
+      'state_conflict',
+      { current_state: 'inactive' },
+      'The recipient is inactive and takes no verification.',
+    );
+  const found = await findOpenVerification(tx, recipient, verificationType);
+  if (!found) return { recipient, open: undefined };
+  const verification = await expireIfOver(tx, { recipient, verification: found }, at);
+  return verification.status === 'expired'
+    ? { recipient: await lockRecipient(tx, recipient.orgId, recipient.recipientId), open: undefined }
+    : { recipient, open: verification };
+}
+
+const alreadyOpen = ({ status, verificationId }: Verification): DomainError =>
+  new DomainError(
+    'state_conflict',
+    { current_state: status, verification_id: verificationId },
+    'A verification of this type is open for the recipient. Wait for its decision.',
+  );
+
+/**
+ * Decides a verification for its partner. The same decision again is answered alike.
+ *
+ * @returns the verification as it now stands
+ * @throws DomainError `not_found`; `state_conflict` when it has another decision, or has expired
+ */
+export async function decideVerification(
+  deps: Deps,
+  orgId: string,
+  verificationId: string,
+  decision: VerificationDecision & { readonly requestId: string },
+): Promise<Verification> {
+  const { requestId, ...decided } = decision;
+  const { result, verification } = await commit(deps, async (tx) => {
+    const locked = await lockVerification(tx, orgId, verificationId);
+    return await decideLocked(tx, locked, decided, { at: deps.now(), requestId });
+  });
+  // Thrown after the commit, because a verification that has just expired must stay so.
+  if (result === 'refused') throw new DomainError('state_conflict', { current_state: verification.status });
+  return verification;
+}
+
+/** What a decision led to: taken now, the same as taken before, or refused by the state that `verification` is in. */
+export type DecisionOutcome = {
+  readonly result: 'decided' | 'repeated' | 'refused';
+  readonly verification: Verification;
+};
+
+/** Decides a locked verification. Commit whatever the result is: a refused one may have been expired here. */
+export async function decideLocked(
+  tx: Tx,
+  locked: LockedVerification,
+  decision: VerificationDecision,
+  stamp: Stamp,
+): Promise<DecisionOutcome> {
+  const verification = await expireIfOver(tx, locked, stamp.at);
+  if (isOpen(verification.status))
+    return { result: 'decided', verification: await moveVerification(tx, locked, { ...decision, ...stamp }) };
+  return { result: isSameDecision(verification, decision) ? 'repeated' : 'refused', verification };
+}
+
+/**
+ * Expires a verification that nobody decided in time; any other stays as it is.
+ *
+ * @throws DomainError `not_found`
+ */
+export async function expireVerification(
+  deps: CommitDeps,
+  orgId: string,
+  verificationId: string,
+  at: Date,
+): Promise<Verification> {
+  return await commit(deps, async (tx) => expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at));
+}
+
+async function expireIfOver(tx: Tx, locked: LockedVerification, at: Date): Promise<Verification> {
+  const { verification } = locked;
+  if (!isOpen(verification.status) || at < verification.expiresAt) return verification;
+  return await moveVerification(tx, locked, { to: 'expired', at, requestId: verification.requestId });
+}
