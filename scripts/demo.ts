@@ -31,7 +31,7 @@ function bankledgerSecret(): string {
 }
 
 const resolveReview: ScenarioDeps['resolveReview'] = async (settlementId, outcome) => {
-  const decision = ['--operator', 'demo', '--note', 'The rail told us by phone.'];
+  const decision = ['--operator', 'demo', '--note', 'The rail confirmed it by phone.'];
   const code = await resolve.run([settlementId, outcome, ...decision]);
   if (code !== 0) throw new Error('The review was not resolved.');
 };

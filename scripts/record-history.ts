@@ -1,7 +1,6 @@
 /**
- * `npm run record-history -- <workflow id> <path name>`: keeps a finished run of the local stack as a history that
- * every later version of the code must replay. A recorded history is never replaced: a replay that fails is answered
- * by `patched()`.
+ * `npm run record-history -- <workflow id> <path name>`: stores the history of a finished run of the local stack. Every
+ * later version of the code must replay it. Never replace a stored history: when its replay fails, use `patched()`.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,9 +15,9 @@ async function record(workflowId: string, pathName: string, address: string): Pr
   try {
     const handle = new Client({ connection }).workflow.getHandle(workflowId);
     const { type, status } = await handle.describe();
-    if (status.name === 'RUNNING') throw new Error(`${workflowId} is still running; record it when it has ended.`);
+    if (status.name === 'RUNNING') throw new Error(`${workflowId} is still running. Record it when it has ended.`);
     const file = path.join(HISTORIES, `${type}.${pathName}.json`);
-    if (existsSync(file)) throw new Error(`${file} is recorded already. A recorded history is never replaced.`);
+    if (existsSync(file)) throw new Error(`${file} exists already. A recorded history is never replaced.`);
     mkdirSync(HISTORIES, { recursive: true });
     writeFileSync(file, `${historyToJSON(await handle.fetchHistory())}\n`);
     return file;

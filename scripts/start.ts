@@ -1,6 +1,6 @@
 /**
- * `npm start`: the whole service on one machine from nothing but a clone. A PostgreSQL and a Temporal come along unless
- * DATABASE_URL and TEMPORAL_ADDRESS name others. Ctrl-C stops everything in order; after a kill the next start recovers.
+ * `npm start`: the whole service on one machine. It also starts a PostgreSQL and a Temporal, unless DATABASE_URL and
+ * TEMPORAL_ADDRESS name others. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
 import { loadConfig } from '../config.ts';
 import { localDirectory } from '../process/place.ts';
@@ -14,7 +14,7 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();
   checkNode();
   const env = withDefaults(given);
-  // Faults of the configuration are told before anything runs; the embedded database's address is not known yet.
+  // An invalid configuration is reported before anything starts. The embedded database has no address yet.
   const config = loadConfig({ ...env, DATABASE_URL: env['DATABASE_URL'] || 'postgresql://127.0.0.1' }, localDirectory);
   const supervisor = await createSupervisor({ embedsDatabase: !env['DATABASE_URL'] });
   const { signal, stop } = stopInOrder(supervisor);

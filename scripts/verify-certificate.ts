@@ -1,6 +1,6 @@
 /**
  * `npm run verify-certificate -- <file> --signature <jws or file> --jwks <file>`: checks a downloaded certificate
- * offline (contract §7). Shares no code with the service, so that neither can hide the other's mistake.
+ * offline (contract §7). It shares no code with the service, so that a mistake of the service cannot hide here.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
@@ -22,27 +22,27 @@ export type Download = {
   readonly jwks: JSONWebKeySet;
 };
 
-export type Check = { readonly passed: boolean; readonly says: string };
+export type Check = { readonly passed: boolean; readonly claim: string };
 
 const CERTIFICATE_ID = /CERT-[0-9A-F]{32}/;
-/** Exactly one text stands for a signature: of the last digit, only two bits say something. */
+/** Only two bits of the last character count. The others must be zero, so that each signature has exactly one text. */
 const DETACHED_JWS = /^(?<header>[A-Za-z0-9_-]+)\.\.(?<value>[A-Za-z0-9_-]{85}[AQgw])$/;
 
-/** Each thing that must be true of a certificate, in words. */
+/** Each claim that must be true of a valid certificate, and whether it is. */
 export async function verifyCertificate({ bytes, certId, signature, jwks }: Download): Promise<Check[]> {
   const digest = createHash('sha256').update(bytes).digest('hex');
   const content = parse(bytes);
   return [
     {
       passed: certId === `CERT-${digest.slice(0, 32).toUpperCase()}`,
-      says: `the id ${certId} is made from the digest of the bytes, ${digest}`,
+      claim: `the id ${certId} is made from the digest of the bytes, ${digest}`,
     },
-    { passed: await isSigned(bytes, signature, jwks), says: 'a key of the key set signed exactly these bytes' },
+    { passed: await isSigned(bytes, signature, jwks), claim: 'a key of the key set signed exactly these bytes' },
     {
       passed: content !== undefined && bytes.equals(canonical(content)),
-      says: 'the bytes are canonical JSON (RFC 8785)',
+      claim: 'the bytes are canonical JSON (RFC 8785)',
     },
-    { passed: isBalanced(content), says: 'the postings sum to zero in each currency' },
+    { passed: isBalanced(content), claim: 'the postings sum to zero in each currency' },
   ];
 }
 
@@ -103,17 +103,17 @@ const Subject = z.object({
   anchor: z.object({ status: z.string() }),
 });
 
-/** What a certificate is of, so that its reader can compare it with what was expected. */
+/** Which settlement a certificate is about, so that the reader can compare it with the expected one. */
 function describeSubject(content: unknown): string {
   const read = Subject.safeParse(content);
   return read.success
-    ? `It is of settlement ${read.data.settlement_id}: a simulation, ${read.data.anchor.status}.`
-    : 'It does not say what it is of.';
+    ? `It certifies settlement ${read.data.settlement_id}: a simulation, ${read.data.anchor.status}.`
+    : 'It does not name a settlement.';
 }
 
 const KeySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
-/** Undefined when something that is needed was not given or cannot be read. */
+/** Undefined when a required argument is missing or a file cannot be read. */
 function readDownload(args: readonly string[]): Download | undefined {
   try {
     const { values, positionals } = parseArgs({
@@ -146,7 +146,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 1;
   }
   const checks = await verifyCertificate(download);
-  for (const { passed, says } of checks) console.log(`${passed ? 'yes' : 'NO '}  ${says}`);
+  for (const { passed, claim } of checks) console.log(`${passed ? 'yes' : 'NO '}  ${claim}`);
   const valid = checks.every(({ passed }) => passed);
   console.log(
     valid

@@ -1,4 +1,4 @@
-/** Builds the workflow bundles ahead, for an image: a worker that starts finds its own and builds nothing. */
+/** Builds the workflow bundles for an image, so that its workers do not have to build them when they start. */
 import { workflowBundle } from './bundle.ts';
 
 await workflowBundle();

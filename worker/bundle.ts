@@ -1,6 +1,6 @@
 /**
- * The workflow bundle: what a worker loads into its sandbox. Building takes seconds, so it is built once per content of
- * the sources that can be in it, and kept under `.local/bundle/`. An image is built with the file already there.
+ * The workflow bundle: the code that a worker loads into its sandbox. Building it takes seconds, so it is built once for
+ * each content of its sources and kept in `.local/bundle/`. An image contains the file.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -11,16 +11,16 @@ import { localDirectory, repositoryRoot } from '../process/place.ts';
 
 const DIRECTORY = path.join(localDirectory, 'bundle');
 
-/** Everything that decides the bundle's bytes: the code in it, the packages' versions, and the options below. */
+/** What determines the bundle's bytes: its code, the versions of the packages, and the options in this file. */
 const SOURCES = ['workflows', 'domain', 'package-lock.json', path.relative(repositoryRoot, import.meta.filename)];
 
-/** Bundles of other contents are kept this long: a process that started with one may still read it. */
+/** Older bundles are kept for this time, because a running process may still read one. */
 const KEEP_MS = 24 * 60 * 60 * 1_000;
 
-/** Makes workflows hand on the trace that they were started in; for workers that keep traces, since it brings packages with it. */
+/** Makes workflows continue the trace that started them. Only in the bundle of workers that trace: it adds packages. */
 const TRACING_MODULE = '@temporalio/interceptors-opentelemetry/lib/workflow-interceptors';
 
-/** The path of the bundle for the sources as they are now, built when there is none. Safe in several processes at once. */
+/** The path of the bundle for the current sources. Builds it if it is missing. Several processes may do this at once. */
 export async function workflowBundle({
   traced = false,
 }: {
@@ -28,7 +28,7 @@ export async function workflowBundle({
 } = {}): Promise<{ codePath: string }> {
   const codePath = path.join(DIRECTORY, `${await contentHash()}${traced ? '-traced' : ''}.js`);
   if (existsSync(codePath)) return { codePath };
-  // Loaded only to build: a process that finds the bundle ready starts most of a second sooner.
+  // Imported only to build, because the import takes most of a second.
   const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker');
   const { code } = await bundleWorkflowCode({
     workflowsPath: path.join(repositoryRoot, 'workflows', 'index.ts'),

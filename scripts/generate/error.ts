@@ -1,4 +1,4 @@
-/** The page of refusals: every code that a partner can meet, its status and its public text. */
+/** The page of errors: every code that a partner can receive, with its status and its public text. */
 import { STATUS_OF } from '../../api/http/error-handler.ts';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
 import { GENERATED, page, table } from './document.ts';
@@ -8,7 +8,7 @@ export function errorPage(): string {
   return page(
     GENERATED,
     '# Errors',
-    'All refusals but 422 are `application/problem+json` (RFC 9457) with `type` (`/problems/<code>`), `title`, `status`, `detail`, `instance`, `code` and `request_id`. Branch on `code`: it is the contract, the texts are not. A 422 is an HTTPValidationError, `{"detail": [{"loc", "msg", "type"}]}`, that lists every fault of the request and echoes no value.',
+    'Every error but 422 is `application/problem+json` (RFC 9457) with `type` (`/problems/<code>`), `title`, `status`, `detail`, `instance`, `code` and `request_id`. Branch on `code`: it is part of the contract, and the texts are not. A 422 is an HTTPValidationError, `{"detail": [{"loc", "msg", "type"}]}`. It lists every fault of the request and repeats no value.',
     table(
       ['Status', '`code`', 'Title', 'Detail'],
       codes.map((code) => [String(STATUS_OF[code]), `\`${code}\``, ERROR_TEXT[code].title, ERROR_TEXT[code].detail]),

@@ -1,11 +1,11 @@
-/** What is generated, and which of it is not what the code says. */
+/** The generated files, and which of them are stale. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { errorPage } from './error.ts';
 import { describeApi } from './openapi.ts';
 import { stateMachinePage } from './state-machine.ts';
 
-/** Contents by path below the repository; the same for the same code. */
+/** Contents by path below the repository. The same code gives the same contents. */
 export type GeneratedFiles = Readonly<Record<string, string>>;
 
 export async function generatedFiles(): Promise<GeneratedFiles> {
@@ -17,7 +17,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
   };
 }
 
-/** The paths whose file below `root` is missing or other than generated. */
+/** The paths whose file below `root` is missing or differs from the generated one. */
 export async function staleFiles(root: string, files: GeneratedFiles): Promise<string[]> {
   const stale = await Promise.all(
     Object.entries(files).map(async ([file, content]) => {
@@ -28,7 +28,7 @@ export async function staleFiles(root: string, files: GeneratedFiles): Promise<s
   return stale.flat();
 }
 
-/** Writes what is stale; the folders are there. */
+/** Writes the stale files and returns their paths. The folders must exist. */
 export async function writeFiles(root: string, files: GeneratedFiles): Promise<string[]> {
   const stale = await staleFiles(root, files);
   for (const file of stale) await writeFile(path.join(root, file), files[file] ?? '');

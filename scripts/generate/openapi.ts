@@ -1,4 +1,4 @@
-/** The OpenAPI document of the application as it is registered. Nothing is asked of a database: what a route would use throws. */
+/** The OpenAPI document of the application. No server is needed: every dependency throws when it is used. */
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
@@ -18,7 +18,7 @@ const CONFIG: ApiDeps['config'] = {
 
 const GIVEN: Partial<ApiDeps> = { config: CONFIG, runtime: 'local-sandbox' };
 
-/** Dependencies that exist only so that the application can be built: all but the given ones throw when they are used. */
+/** Dependencies that only let the application be built: all but the given ones throw when they are used. */
 const DEPS = new Proxy<ApiDeps>(Object.create(null), {
   get: (_target, name) =>
     name === 'metrics' ? undefined : Object.hasOwn(GIVEN, name) ? Reflect.get(GIVEN, name) : standIn(String(name)),
@@ -26,7 +26,7 @@ const DEPS = new Proxy<ApiDeps>(Object.create(null), {
 
 function standIn(name: string): object {
   const refuse = (): never => {
-    throw new Error(`${name} was used while the application was only described`);
+    throw new Error(`${name} was used while the OpenAPI document was made`);
   };
   return new Proxy(refuse, { get: refuse });
 }

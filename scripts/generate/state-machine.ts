@@ -17,7 +17,7 @@ export function stateMachinePage(): string {
   return page(
     GENERATED,
     '# State machines',
-    'Every transition is one row, written in one transaction with all that follows from it. What is not drawn here cannot be written: the code refuses it, and so does a trigger of the database.',
+    'Each transition is one row, written in one transaction with its event and its postings. The code refuses every other transition, and so does a trigger of the database.',
     ...settlement(),
     ...verification(),
   );
@@ -39,9 +39,9 @@ function settlement(): string[] {
       ]),
     ),
     '### Windows',
-    'How long a settlement waits in a state, on its own clock, before the wait itself decides. The other states have no clock.',
+    'The longest time that a settlement waits in a state, by its own clock, and the state that follows. The other states have no limit.',
     table(['State', ...PAYMENT_METHODS.map(code), 'Then'], windows()),
-    `${codes(INPUT_METHODS)} are the methods a partner can name; ${code('internal')} funds the Caribbean route.`,
+    `A partner can name the methods ${codes(INPUT_METHODS)}. The method ${code('internal')} funds the Caribbean route.`,
   ];
 }
 
@@ -78,7 +78,7 @@ function verification(): string[] {
   ];
 }
 
-/** In Mermaid a colon ends the name of a transition and a semicolon the statement. */
+/** Mermaid takes a colon as the end of a transition's name, and a semicolon as the end of a statement. */
 function diagram(transitions: readonly Row[], terminal: readonly string[]): string {
   const rows = transitions.map(
     ({ from, to, when }) => `  ${from ?? '[*]'} --> ${to}: ${when.replaceAll(/[:;]/g, ',')}`,

@@ -1,4 +1,4 @@
-/** What `npm start` shows when everything is ready: the posture first, then where things are and what to try. */
+/** What `npm start` prints when everything is ready: the posture, the addresses, and a first command. */
 import path from 'node:path';
 import { styleText } from 'node:util';
 import { firstRequest, POSTURE } from '../../domain/posture.ts';
@@ -24,7 +24,7 @@ export function banner(shown: Banner): string {
         ? `${shown.temporalUiUrl}   server ${shown.temporalAddress}`
         : `server ${shown.temporalAddress}`,
     ],
-    ['Data', shown.dataDirectory ? shorten(shown.dataDirectory) : 'in the database that DATABASE_URL names'],
+    ['Data', shown.dataDirectory ? shorten(shown.dataDirectory) : 'in the database of DATABASE_URL'],
     ['Logs', shorten(shown.logDirectory)],
     ['Try', firstRequest(shown.apiUrl)],
     ['Or', 'npm run demo'],
@@ -36,7 +36,7 @@ export function banner(shown: Banner): string {
   ].join('\n');
 }
 
-/** Relative when it lies under the working directory. */
+/** The relative path, for a folder below the working directory. */
 function shorten(directory: string): string {
   const relative = path.relative(process.cwd(), directory);
   return relative.startsWith('..') || path.isAbsolute(relative) ? directory : relative;

@@ -1,9 +1,10 @@
 /**
- * Where the Temporal programs come from: what the caller names, what the machine has, the SDK's own download, or a
- * build from published sources. The branches are tried in that order, the result is kept under the binary directory, and
- * each branch that cannot serve says why in one sentence.
+ * Finds or installs the Temporal programs. The sources are tried in this order: the path in an environment variable, the
+ * PATH, an earlier installation, the SDK's own download, a build from published sources. Each source that does not work
+ * gives its reason in one sentence. What is installed is kept in the binary directory.
  *
- * Everything is installed under a private name and renamed, so two acquisitions at the same moment only do the work twice.
+ * An installation has a temporary name until it is complete. Two processes that install at the same time do the work
+ * twice, and nothing worse.
  */
 import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
@@ -15,15 +16,15 @@ import { repositoryRoot } from '../../process/place.ts';
 import { layOut, shareClasses } from './test-server.ts';
 
 export type Acquisition = {
-  /** The caller's environment, handed on to every program this starts: the explicit paths, PATH, JAVA_HOME, proxies. */
+  /** The environment with the explicit paths, PATH, JAVA_HOME and proxies. Every program that this starts gets it. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where acquired programs are kept, usually `.local/bin`. */
+  /** Where installed programs are kept, usually `.local/bin`. */
   readonly binDirectory: string;
-  /** Told before each step that takes long. */
+  /** Called before each step that takes long. */
   readonly onProgress?: (text: string) => void;
-  /** Ends a download or a build that is under way. */
+  /** Ends a running download or build. */
   readonly signal?: AbortSignal | undefined;
-  /** The SDK's own download; throws when it does not work. */
+  /** The SDK's own download. Throws when it fails. */
   readonly download?: (request: DownloadRequest) => Promise<unknown>;
 };
 
@@ -32,8 +33,9 @@ type DownloadRequest = Pick<Acquisition, 'env' | 'binDirectory' | 'signal'> & {
   readonly version: string;
 };
 
-type Outcome = { readonly path: string } | { readonly refusal: string };
-type Branch = (acquisition: Acquisition) => Outcome | Promise<Outcome>;
+type Outcome = { readonly path: string } | { readonly reason: string };
+/** One place that a program can come from. */
+type Source = (acquisition: Acquisition) => Outcome | Promise<Outcome>;
 
 const run = promisify(execFile);
 
@@ -45,12 +47,12 @@ const BUILD_TIMEOUT_MS = 900_000;
 const INSTALLING = '.installing-';
 
 /**
- * The `temporal` program, which holds the development server.
+ * The `temporal` program, which contains the development server.
  *
- * @throws Error with the reason of every branch, when none serves
+ * @throws Error with the reason of every source, when none works
  */
 export function acquireDevServer(acquisition: Acquisition): Promise<string> {
-  return firstOf('No Temporal development server could be found or made', acquisition, [
+  return firstOf('No Temporal development server could be found or installed', acquisition, [
     explicitPath('TEMPORAL_CLI_PATH'),
     onPath,
     cached(`temporal-${CLI_VERSION}`),
@@ -64,9 +66,9 @@ export function acquireDevServer(acquisition: Acquisition): Promise<string> {
 }
 
 /**
- * The server of a Temporal cluster, and the tool that makes its databases' schema; nobody offers them as a download.
+ * The server of a Temporal cluster, and the tool that creates its databases' schema. There is no download of them.
  *
- * @throws Error with the reason of every branch, when none serves
+ * @throws Error with the reason of every source, when none works
  */
 export async function acquireClusterServer(
   acquisition: Acquisition,
@@ -74,13 +76,13 @@ export async function acquireClusterServer(
   const acquire = (variable: string, what: string, folder: string, kept: string) => {
     const name = `${kept}-${SERVER_VERSION}`;
     const source = `go.temporal.io/server/cmd/${folder}@${SERVER_VERSION}`;
-    return firstOf(`No ${what} could be found or made`, acquisition, [
+    return firstOf(`No ${what} could be found or installed`, acquisition, [
       explicitPath(variable),
       cached(name),
       goInstall({ source, name, what }),
     ]);
   };
-  // One after the other: the second build finds most of what it needs compiled by the first.
+  // One after the other: the second build reuses most of what the first has compiled.
   const server = await acquire('TEMPORAL_SERVER_PATH', 'Temporal server', 'server', 'temporal-server');
   return {
     server,
@@ -89,13 +91,13 @@ export async function acquireClusterServer(
 }
 
 /**
- * The time-skipping test server, as a program whose one argument is the port.
+ * The time-skipping test server: a program whose only argument is the port.
  *
- * @throws Error with the reason of every branch, when none serves
+ * @throws Error with the reason of every source, when none works
  */
 export function acquireTestServer(acquisition: Acquisition): Promise<string> {
   const built = path.join(`test-server-${TEST_SERVER_VERSION}`, 'run');
-  return firstOf('No time-skipping Temporal server could be found or made', acquisition, [
+  return firstOf('No time-skipping Temporal server could be found or installed', acquisition, [
     explicitPath('TEMPORAL_TEST_SERVER_PATH'),
     cached(`temporal-test-server-${TEST_SERVER_VERSION}`),
     cached(built),
@@ -104,21 +106,21 @@ export function acquireTestServer(acquisition: Acquisition): Promise<string> {
   ]);
 }
 
-async function firstOf(failure: string, acquisition: Acquisition, branches: readonly Branch[]): Promise<string> {
-  const refusals: string[] = [];
-  for (const branch of branches) {
-    const outcome = await branch(acquisition);
+async function firstOf(failure: string, acquisition: Acquisition, sources: readonly Source[]): Promise<string> {
+  const reasons: string[] = [];
+  for (const source of sources) {
+    const outcome = await source(acquisition);
     if ('path' in outcome) return outcome.path;
-    refusals.push(outcome.refusal);
+    reasons.push(outcome.reason);
   }
-  throw new Error(`${failure}:\n${refusals.map((refusal) => `  ${refusal}`).join('\n')}`);
+  throw new Error(`${failure}:\n${reasons.map((reason) => `  ${reason}`).join('\n')}`);
 }
 
-/** A path that was named and is wrong stops the search: another program than the one asked for would surprise. */
-function explicitPath(variable: string): Branch {
+/** A wrong path in the variable ends the search: the caller wants this program and no other. */
+function explicitPath(variable: string): Source {
   return ({ env }) => {
     const named = env[variable];
-    if (!named) return { refusal: `${variable} is not set.` };
+    if (!named) return { reason: `${variable} is not set.` };
     if (!isExecutable(named)) throw new Error(`${variable} names ${named}, which is not an executable file.`);
     return { path: path.resolve(named) };
   };
@@ -126,38 +128,38 @@ function explicitPath(variable: string): Branch {
 
 async function onPath({ env }: Acquisition): Promise<Outcome> {
   const found = findOnPath('temporal', env);
-  if (!found) return { refusal: 'There is no temporal on the PATH.' };
+  if (!found) return { reason: 'There is no temporal on the PATH.' };
   try {
     const { stdout } = await run(found, ['--version'], { timeout: 10_000 });
     if (/\bServer \d/.test(stdout)) return { path: found };
   } catch {
-    // Said below: a program that fails and one that says something else are refused alike.
+    // The reason below covers a program that fails, too.
   }
-  return { refusal: `The temporal on the PATH (${found}) does not tell the version of its server.` };
+  return { reason: `The temporal on the PATH (${found}) does not print the version of its server.` };
 }
 
-function cached(name: string): Branch {
+function cached(name: string): Source {
   return ({ binDirectory }) => {
     const file = path.join(binDirectory, name);
-    return isExecutable(file) ? { path: file } : { refusal: `Nothing is kept at ${file} yet.` };
+    return isExecutable(file) ? { path: file } : { reason: `Nothing is installed at ${file} yet.` };
   };
 }
 
-function download(kind: DownloadRequest['kind'], name: string, version: string): Branch {
+function download(kind: DownloadRequest['kind'], name: string, version: string): Source {
   return async ({ env, binDirectory, onProgress, signal, download: fetchProgram = downloadBySdk }) => {
     onProgress?.(`downloading ${name}`);
     await mkdir(binDirectory, { recursive: true });
     try {
       await fetchProgram({ env, binDirectory, signal, kind, version });
     } catch (error) {
-      return { refusal: `The SDK's own download did not work: ${lastWords(error)}.` };
+      return { reason: `The SDK's own download failed: ${lastLine(error)}.` };
     }
     const file = path.join(binDirectory, name);
-    return isExecutable(file) ? { path: file } : { refusal: `The SDK's own download left nothing at ${file}.` };
+    return isExecutable(file) ? { path: file } : { reason: `The SDK's own download left nothing at ${file}.` };
   };
 }
 
-/** In a process of its own, so that a download which hangs can be ended and the SDK's runtime leaves no trace here. */
+/** In a process of its own, so that a hanging download can be ended, and this process does not load the SDK's runtime. */
 function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadRequest): Promise<unknown> {
   const args = [
     '--import',
@@ -176,7 +178,7 @@ function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadReq
   });
 }
 
-/** @param build `source`: the program's package with its version; `name`: what it is kept as; `what`: told while it is built */
+/** @param build `source`: the program's package with its version; `name`: its file name; `what`: its name in messages */
 function goInstall({
   source,
   name,
@@ -185,11 +187,11 @@ function goInstall({
   readonly source: string;
   readonly name: string;
   readonly what: string;
-}): Branch {
+}): Source {
   return async ({ env, binDirectory, onProgress, signal }) => {
     const go = findOnPath('go', env);
-    if (!go) return { refusal: 'There is no Go on the PATH to build it with.' };
-    onProgress?.(`building the ${what} with Go, once, which takes some minutes`);
+    if (!go) return { reason: 'There is no Go on the PATH to build it with.' };
+    onProgress?.(`building the ${what} with Go, once; this takes some minutes`);
     return install(binDirectory, name, 'go install', async (directory) => {
       await run(go, ['install', source], {
         cwd: directory,
@@ -198,19 +200,19 @@ function goInstall({
         signal,
       });
       const [built] = await readdir(directory);
-      if (built === undefined) throw new Error('it built nothing');
+      if (built === undefined) throw new Error('there is no program after the build');
       return path.join(directory, built);
     });
   };
 }
 
-function mavenAssembly(name: string): Branch {
+function mavenAssembly(name: string): Source {
   return async ({ env, binDirectory, onProgress, signal }) => {
     const maven = findOnPath('mvn', env);
-    if (!maven) return { refusal: 'There is no Maven on the PATH to collect it with.' };
+    if (!maven) return { reason: 'There is no Maven on the PATH to collect it with.' };
     if (!env['JAVA_HOME'] && !findOnPath('java', env))
-      return { refusal: 'There is no Java on the PATH to run it with.' };
-    onProgress?.('collecting the time-skipping server with Maven, once, which takes about a minute');
+      return { reason: 'There is no Java on the PATH to run it with.' };
+    onProgress?.('collecting the time-skipping server with Maven, once; this takes about a minute');
     const outcome = await install(binDirectory, path.dirname(name), 'mvn', async (directory) => {
       const { pom, pluginGoal, jars } = await layOut(directory, TEST_SERVER_VERSION);
       const args = [
@@ -224,14 +226,14 @@ function mavenAssembly(name: string): Branch {
       await run(maven, args, { cwd: directory, env: { ...env }, timeout: BUILD_TIMEOUT_MS, signal });
       return path.dirname(jars);
     });
-    if ('refusal' in outcome) return outcome;
+    if ('reason' in outcome) return outcome;
     const program = path.join(binDirectory, name);
     await shareClasses(program, env, signal);
     return { path: program };
   };
 }
 
-/** Makes something in a private folder and renames it into place. Whoever comes second finds the first one's work there. */
+/** Makes something in a temporary folder and renames it. If another process was first, its result stays. */
 async function install(
   binDirectory: string,
   name: string,
@@ -249,13 +251,13 @@ async function install(
     });
     return { path: target };
   } catch (error) {
-    return { refusal: `${tool} did not work: ${lastWords(error)}.` };
+    return { reason: `${tool} failed: ${lastLine(error)}.` };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-/** Folders of installations that were killed. */
+/** Removes the folders of killed installations. */
 async function removeAbandoned(binDirectory: string): Promise<void> {
   for (const name of await readdir(binDirectory)) {
     const directory = path.join(binDirectory, name);
@@ -279,8 +281,8 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** The last line a failed program wrote, cut to a sentence's length. */
-function lastWords(error: unknown): string {
+/** The last line that a failed program wrote, shortened. */
+function lastLine(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ('killed' in error && error.killed === true) return 'it took too long';
   const written = ['stderr', 'stdout'].map((stream) =>

@@ -1,5 +1,4 @@
-/** The stack for a tool that tries the service: the running one, or one that is started for it and stopped after it. */
-
+/** A stack for a tool that tests the service: the running one, or one that is started for the tool and stopped after it. */
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
@@ -8,19 +7,25 @@ import { findRunningStack } from '../../process/running-stack.ts';
 
 const START_TIMEOUT_MS = 300_000;
 const POLL_MS = 200;
-/** Far above what one process can serve: what is sought is found by the requests that come through. */
+/** Far above what one process can serve, so that no request of the tool is refused. */
 const UNLIMITED_PER_MINUTE = 1_000_000;
 
-export type BorrowedStack = { readonly baseUrl: string; readonly isOwn: boolean; giveBack(): Promise<void> };
+export type BorrowedStack = {
+  readonly baseUrl: string;
+  /** Whether it was started for this tool. */
+  readonly isOwn: boolean;
+  /** Stops it if it was started for this tool. */
+  giveBack(): Promise<void>;
+};
 
 /**
- * @param url of a stack that is named; undefined for this clone's
- * @throws Error when none runs and none can be started
+ * @param url a stack to use; undefined for the one of this clone
+ * @throws Error when no stack runs and none can be started
  */
 export async function borrowStack(url: string | undefined, say: (line: string) => void): Promise<BorrowedStack> {
   const running = url ?? findRunningStack()?.apiUrl;
   if (running !== undefined) return { baseUrl: running, isOwn: false, giveBack: async () => undefined };
-  say('No stack is running in this clone; starting one for the time of this run.');
+  say('No stack is running in this clone. Starting one for this run.');
   const program = execa(process.execPath, ['--import', 'tsx', path.join('scripts', 'start.ts')], {
     cwd: repositoryRoot,
     env: { RUNTIME_ENVIRONMENT: 'local-sandbox', RATE_LIMIT_PER_MINUTE: String(UNLIMITED_PER_MINUTE) },

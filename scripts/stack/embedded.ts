@@ -1,4 +1,4 @@
-/** The two servers `npm start` brings along when the environment names none: where they live and how they are kept. */
+/** The PostgreSQL and the Temporal that `npm start` starts when the environment names none. */
 import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
@@ -19,12 +19,12 @@ const WISHED_PORT = { postgres: 55_432, temporal: 7_233, temporalUi: 8_233 };
 export const logDirectory = path.join(localDirectory, 'log');
 
 type EmbeddedPostgres = {
-  /** Of the stack, under `.local`; without one, `.local` itself. */
+  /** The stack's folder below `.local`; by default `.local` itself. */
   readonly folder?: string;
   readonly settings?: Readonly<Record<string, string>>;
 };
 
-/** PostgreSQL under `.local/postgres`, or where its account can reach it; gives the server and the database's address. */
+/** Starts PostgreSQL with its data in `.local/postgres`, or in a folder that its account can reach. */
 export async function startEmbeddedPostgres(
   { keep }: Supervisor,
   { folder = '.', settings = {} }: EmbeddedPostgres = {},
@@ -52,7 +52,7 @@ export async function startEmbeddedPostgres(
   return { cluster, databaseUrl: await ensureDatabase(cluster, DATABASE_NAME), directory };
 }
 
-/** The Temporal development server with its data in `.local/temporal`. */
+/** Starts the Temporal development server with its data in `.local/temporal`. */
 export async function startEmbeddedTemporal(
   { keep }: Supervisor,
   acquisition: Omit<Acquisition, 'binDirectory'>,
@@ -70,7 +70,7 @@ export async function startEmbeddedTemporal(
   });
 }
 
-/** For a root whose clone is closed to other accounts: one open folder per clone, which survives a restart where possible. */
+/** For root, in a clone that other accounts cannot enter: one open folder for each clone, kept across reboots if possible. */
 async function reachableDirectory(): Promise<string> {
   const parent = path.join(isWritable('/var/lib') ? '/var/lib' : os.tmpdir(), 'settlement-service');
   const clone = `${path.basename(repositoryRoot)}-${createHash('sha256').update(repositoryRoot).digest('hex').slice(0, 8)}`;

@@ -1,4 +1,4 @@
-/** How a command that runs a stack begins and ends: its environment, its signals, and what it says when it cannot run. */
+/** The start and the end of a command that runs a stack: its environment, its signals, and its errors. */
 import { styleText } from 'node:util';
 import closeWithGrace from 'close-with-grace';
 import type { Supervisor } from './supervisor.ts';
@@ -7,7 +7,7 @@ const NODE_WANTED = { major: 20, minor: 19 };
 const WATCH_MS = 500;
 const STOP_TIMEOUT_MS = 90_000;
 
-/** A local sandbox unless the caller says otherwise; there, subscribers on this machine may be called. */
+/** By default the runtime is the local sandbox. There, webhooks may go to this machine. */
 export function withDefaults(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const runtime = given['RUNTIME_ENVIRONMENT'] || 'local-sandbox';
   const sandbox = runtime === 'local-sandbox' ? { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' } : {};
@@ -22,18 +22,18 @@ export function checkNode(): void {
 }
 
 /**
- * Stops the stack once, whatever asks for it first: a signal, a step that failed, a process that died.
+ * Stops the stack once, at the first of: a signal, a failed step, the end of one of its processes.
  *
- * @param cutShort what it means that a signal came first, for a command that should have ended by itself
+ * @param interrupted the error after a signal, for a command that should end by itself
  */
-export function stopInOrder(supervisor: Supervisor, cutShort?: Error) {
+export function stopInOrder(supervisor: Supervisor, interrupted?: Error) {
   const aborter = new AbortController();
   let failure: unknown;
-  const onSecondSignal = () => say('Ended at once; the next start recovers.');
+  const onSecondSignal = () => say('Killed. The next start recovers.');
   const grace = closeWithGrace({ delay: STOP_TIMEOUT_MS, logger: false, onSecondSignal }, async ({ err, signal }) => {
-    failure ??= err ?? (signal && cutShort);
+    failure ??= err ?? (signal && interrupted);
     if (failure !== undefined) complain(failure);
-    if (signal) say(`\nStopping after ${signal}; once more ends at once.`);
+    if (signal) say(`\nStopping after ${signal}. A second signal kills at once.`);
     aborter.abort();
     await supervisor.stopAll();
     say('Stopped.');
@@ -42,7 +42,7 @@ export function stopInOrder(supervisor: Supervisor, cutShort?: Error) {
   return {
     signal: aborter.signal,
     stop: (error?: unknown) => {
-      // A step that was cut off by the stop has nothing to add.
+      // The stop makes running steps fail. Their errors mean nothing.
       if (aborter.signal.aborted) return;
       failure = error;
       grace.close();
@@ -50,14 +50,14 @@ export function stopInOrder(supervisor: Supervisor, cutShort?: Error) {
   };
 }
 
-/** Keeps this process alive, and ends the stack when one of its processes, or the npm that started it, is gone. */
+/** Keeps this process alive. Stops the stack when one of its processes has ended, or the npm that started it. */
 export function watch(supervisor: Supervisor, stop: (error?: unknown) => void, env: NodeJS.ProcessEnv): void {
   const parent = process.ppid;
   const timer = setInterval(() => {
     const dead = supervisor.findDead();
-    // A signal sent to npm ends npm's shell and never arrives here: being handed to another parent is how it shows.
-    const abandoned = env['npm_lifecycle_event'] !== undefined && process.ppid !== parent;
-    if (!dead && !abandoned) return;
+    // A signal to npm ends npm's shell and does not arrive here. Then this process gets another parent.
+    const isOrphan = env['npm_lifecycle_event'] !== undefined && process.ppid !== parent;
+    if (!dead && !isOrphan) return;
     clearInterval(timer);
     stop(dead && new Error(`${dead.name} ended unexpectedly; its log is ${dead.logFile}.`));
   }, WATCH_MS);
@@ -65,7 +65,7 @@ export function watch(supervisor: Supervisor, stop: (error?: unknown) => void, e
 
 const say = (text: string): void => console.log(text);
 
-/** One sentence for the person in front of it, and what a program said last where there is such a thing. */
+/** Prints the error, and the last lines of the program that failed, if any. */
 export function complain(error: unknown): void {
   console.error(`${styleText('red', 'Not running:')} ${error instanceof Error ? error.message : String(error)}`);
   if (error instanceof Error && typeof error.cause === 'string') console.error(styleText('dim', error.cause));

@@ -1,9 +1,9 @@
-/** Free TCP ports on the loopback interface. A free port may be taken before it is used: who starts a server on it retries. */
+/** Free TCP ports on the loopback interface. Another program may take a port before it is used, so callers retry. */
 import { connect, createServer } from 'node:net';
 
 const NEIGHBOURS = 20;
 
-/** The wished port, else the next free one after it. Without a wish, or with all of them taken, one the system chooses. */
+/** The wished port, or the next free one after it. Without a wish, or if all of those are taken, the system chooses. */
 export async function freePort(wished = 0): Promise<number> {
   for (let port = wished; port !== 0 && port <= wished + NEIGHBOURS; port += 1) {
     const free = await probe(port);
@@ -14,7 +14,7 @@ export async function freePort(wished = 0): Promise<number> {
   return chosen;
 }
 
-/** As many different ports, each the next free one after the one before it. */
+/** Different free ports, in ascending order from the wished one. */
 export async function freePorts(count: number, wished: number): Promise<number[]> {
   const ports: number[] = [];
   for (let next = wished; ports.length < count; next = (ports.at(-1) ?? next) + 1) ports.push(await freePort(next));
@@ -36,7 +36,7 @@ function probe(port: number): Promise<number | undefined> {
   });
 }
 
-/** Whether something accepts connections on the port. */
+/** Whether a server accepts connections on the port. */
 export function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

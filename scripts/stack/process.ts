@@ -1,12 +1,11 @@
-/** Stops recorded processes, which may outlive their parent, within a limit of time. */
+/** Stops recorded processes, which may have outlived their parent, within a time limit. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
 
 const POLL_MS = 25;
 
 /**
- * Asks the recorded process to end, and ends it by force after `timeoutMs`. Does nothing when the pid belongs to
- * another process by now.
+ * Signals the recorded process, and kills it after `timeoutMs`. Does nothing if another process has the pid now.
  */
 export async function stopProcess(
   record: ProcessRecord,
@@ -19,7 +18,7 @@ export async function stopProcess(
   await hasEnded(record, timeoutMs);
 }
 
-/** Waits until the recorded process is gone; false when it is still there after `timeoutMs`. */
+/** Waits until the recorded process has ended. False if it still runs after `timeoutMs`. */
 export async function hasEnded(record: ProcessRecord, timeoutMs: number): Promise<boolean> {
   const deadline = Date.now() + timeoutMs;
   while (isRunning(record)) {

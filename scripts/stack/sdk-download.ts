@@ -1,6 +1,6 @@
 /**
- * Has the SDK download one of its two test servers into a folder and starts it once.
- * Arguments: `dev-server` or `time-skipping`, the folder, the version. Fails with the reason on its last line.
+ * Downloads one of the two test servers into a folder by the SDK, and starts it once. Arguments: `dev-server` or
+ * `time-skipping`, the folder, the version. When it fails, its last line is the reason.
  */
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 
@@ -9,7 +9,7 @@ if (!kind || !downloadDir || !version)
   throw new Error('Usage: sdk-download.ts <dev-server|time-skipping> <folder> <version>');
 
 try {
-  // A development dependency, absent from an installation for production.
+  // A development dependency, which is not part of a production installation.
   const { TestWorkflowEnvironment } = await import('@temporalio/testing');
   Runtime.install({ logger: new DefaultLogger('ERROR') });
   const server = { executable: { type: 'cached-download', downloadDir, version, ttl: '3650 days' } } as const;

@@ -1,4 +1,4 @@
-/** One process of a stack, usually the product's own: started apart, logging to a file of its own, waited for until it is ready. */
+/** A process of a stack, usually one of the product's: starts it with a log file of its own and waits until it is ready. */
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync } from 'node:fs';
 import path from 'node:path';
@@ -11,11 +11,11 @@ import type { Member, Stage } from './supervisor.ts';
 export type ServiceOptions = {
   readonly name: string;
   readonly stage?: Stage;
-  /** A script, relative to the repository, or any program with its arguments. */
+  /** A script below the repository, or any program with its arguments. */
   readonly run: string | readonly [program: string, ...args: string[]];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logFile: string;
-  /** Asked again and again with what the process has logged so far. */
+  /** Called repeatedly with what the process has logged so far. */
   readonly isReady: (log: string) => boolean | Promise<boolean>;
 };
 
@@ -25,9 +25,9 @@ const POLL_MS = 50;
 const TAIL_LINES = 12;
 
 /**
- * Starts the process and hands it to `keep` at once, so that it is stopped whatever happens next.
+ * Starts the process and passes it to `keep` at once, so that it will be stopped whatever happens next.
  *
- * @throws Error in one sentence when it does not get ready, with its last lines as the cause
+ * @throws Error in one sentence when it does not become ready, with its last lines as the cause
  */
 export async function startService(options: ServiceOptions, keep: (member: Member) => Promise<void>): Promise<void> {
   const record = launch(options);
@@ -45,7 +45,7 @@ export async function startService(options: ServiceOptions, keep: (member: Membe
   }
 }
 
-/** The log of the run before is kept beside the new one. */
+/** Renames the log of the previous run. */
 export function freshLog(file: string): string {
   mkdirSync(path.dirname(file), { recursive: true });
   if (existsSync(file)) renameSync(file, file.replace(/\.log$/, '.previous.log'));
@@ -56,7 +56,7 @@ function launch({ name, run, env, logFile }: ServiceOptions): ProcessRecord {
   const [program, ...args] =
     typeof run === 'string' ? [process.execPath, '--import', 'tsx', path.resolve(repositoryRoot, run)] : run;
   const log = openSync(freshLog(logFile), 'a', 0o600);
-  // Detached, so that Ctrl-C in the terminal reaches the supervisor alone, which stops everything in order.
+  // Detached, so that Ctrl-C reaches only the supervisor, which stops everything in order.
   const child = spawn(program, args, {
     cwd: repositoryRoot,
     env,

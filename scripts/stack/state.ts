@@ -1,13 +1,13 @@
 /**
- * Writes `.local/stack.json`, which tells other commands which stack of this clone is running. It holds the database's
- * password, so only its owner can read it. It is there from the first start to the clean stop; a file whose supervisor
- * is gone tells the next start what a kill left behind.
+ * Writes `.local/stack.json`, where other commands find the running stack of this clone. It contains the database's
+ * password, so only its owner can read it. It exists from the start to the clean stop. After a kill, the next start reads
+ * in it which processes are left.
  */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { localDirectory } from '../../process/place.ts';
 import { type StackState, stackFile } from '../../process/running-stack.ts';
 
-/** Replaces the file in one step, so that nobody reads half of it. */
+/** Replaces the file in one step, so that readers always see a complete one. */
 export function writeStack(state: StackState, directory = localDirectory): void {
   const file = stackFile(directory);
   mkdirSync(directory, { recursive: true });

@@ -1,4 +1,4 @@
-/** The steps of `npm start`, in the order in which each finds what it needs, with their times on the screen. */
+/** The steps of `npm start`, in the order of their dependencies. Prints the time of each step. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Listr, type ListrTask, PRESET_TIMER } from 'listr2';
@@ -11,12 +11,13 @@ import { apiService, workerService } from './product.ts';
 import { type ServiceOptions, startService } from './service.ts';
 import type { Supervisor } from './supervisor.ts';
 
-/** What the steps find out for those after them. */
+/** What the steps find out for later steps. */
 type Findings = {
   databaseUrl: string;
-  /** Undefined when the database is not the embedded one; the same holds for the user interface. */
+  /** Undefined when the database is not the embedded one. */
   dataDirectory: string | undefined;
   temporalAddress: string;
+  /** Undefined when Temporal is not the embedded one. */
   temporalUiUrl: string | undefined;
   apiPort: number;
 };
@@ -34,7 +35,7 @@ const WORKER_LOG = path.join(logDirectory, 'worker.log');
 const TIMED = { timer: PRESET_TIMER };
 const SIDE_BY_SIDE = { concurrent: true } as const;
 
-/** Starts everything that is not there yet; whatever it starts is in the supervisor's keeping, also when a step fails. */
+/** Starts what does not run yet. The supervisor knows each process, so it can stop them all when a step fails. */
 export async function startAll(start: Start): Promise<Findings> {
   const findings: Findings = {
     databaseUrl: '',
@@ -67,7 +68,7 @@ function postgresStep({ env, supervisor }: Start): ListrTask<Findings> {
     task: async (findings, task) => {
       const named = env['DATABASE_URL'];
       if (named) {
-        task.title = 'PostgreSQL: the one DATABASE_URL names';
+        task.title = 'PostgreSQL of DATABASE_URL';
         findings.databaseUrl = named;
         return;
       }
@@ -85,7 +86,7 @@ function temporalStep({ env, supervisor, signal }: Start): ListrTask<Findings> {
     task: async (findings, task) => {
       const named = env['TEMPORAL_ADDRESS'];
       if (named) {
-        task.title = 'Temporal: the one TEMPORAL_ADDRESS names';
+        task.title = 'Temporal of TEMPORAL_ADDRESS';
         findings.temporalAddress = named;
         return;
       }
@@ -100,7 +101,7 @@ function temporalStep({ env, supervisor, signal }: Start): ListrTask<Findings> {
   };
 }
 
-/** Built here once, so that the worker finds it ready. */
+/** Built here, so that the worker does not have to build it. */
 function bundleStep(): ListrTask<Findings> {
   return {
     title: 'Workflow bundle',
@@ -110,7 +111,7 @@ function bundleStep(): ListrTask<Findings> {
   };
 }
 
-/** Both at once. Both must know the API's port: the sandbox's providers, who live in the worker, send their events there. */
+/** Both at the same time. Both need the API's port: the sandbox's providers run in the worker and send their events to it. */
 function serviceStep(start: Start): ListrTask<Findings> {
   return {
     title: 'API and worker',
@@ -119,14 +120,14 @@ function serviceStep(start: Start): ListrTask<Findings> {
       for (let attempt = 1; ; attempt += 1) {
         findings.apiPort = await freePort(config.port);
         const elsewhere =
-          config.port !== 0 && findings.apiPort !== config.port ? `, since ${config.port} is taken` : '';
+          config.port !== 0 && findings.apiPort !== config.port ? `, because ${config.port} is taken` : '';
         task.title = `API on port ${findings.apiPort}${elsewhere}, and worker`;
         const outcomes = await Promise.allSettled(
           [api(start, findings), worker(start, findings)].map((service) => startService(service, supervisor.keep)),
         );
         const failed = outcomes.find((outcome) => outcome.status === 'rejected');
         if (!failed) return;
-        // Another stack may take the port between the probe and the start; nothing else is worth another try.
+        // Retry only if another program took the port between the probe and the start.
         if (attempt === SERVICE_ATTEMPTS || !readFileSync(API_LOG, 'utf8').includes('EADDRINUSE')) throw failed.reason;
         await supervisor.stopStage('service');
       }
@@ -155,6 +156,6 @@ const serviceEnv = (
   PORT: String(apiPort),
 });
 
-/** Where this machine reaches the API, even when it listens on every interface. */
+/** The API's address on this machine, also when it listens on every interface. */
 export const apiUrl = ({ host }: Config, port: number): string =>
   `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`;

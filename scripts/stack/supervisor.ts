@@ -1,13 +1,13 @@
 /**
- * Keeps the processes of one stack: records each the moment it runs, notices when one dies, and stops them all in an
- * order in which nobody loses what it still needs.
+ * Supervises the processes of one stack: records each as soon as it runs, notices when one ends, and stops them all, each
+ * before the processes that it needs.
  */
 import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { readStack, type StackAddresses } from '../../process/running-stack.ts';
 import { stopProcess } from './process.ts';
 import { removeStack, writeStack } from './state.ts';
 
-/** Later stages use earlier ones, so they are stopped first. */
+/** Later stages need earlier ones, so they are stopped first. */
 const STAGES = ['database', 'orchestrator', 'service'] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -20,11 +20,11 @@ export type Member = {
 };
 
 export type Supervisor = {
-  /** Takes a process in, in place of an earlier one of that name. While the stack is stopping, stops it again and throws. */
+  /** Adds a process, or replaces the one of that name. While the stack is stopping, stops the process and throws. */
   readonly keep: (member: Member) => Promise<void>;
   readonly announce: (addresses: StackAddresses) => void;
   readonly findDead: () => Member | undefined;
-  /** Stops the processes of one stage and forgets them. */
+  /** Stops and removes the processes of one stage. */
   readonly stopStage: (stage: Stage) => Promise<void>;
   readonly stopAll: () => Promise<void>;
 };
@@ -33,9 +33,9 @@ const LEFTOVER_TIMEOUT_MS = 20_000;
 const DATABASE = 'PostgreSQL';
 
 /**
- * @param options `embedsDatabase`: whether this stack will take over a PostgreSQL that was left; `directory`: where the
- * record of the stack is kept, `.local` unless told otherwise
- * @throws Error in one sentence when a stack of this clone is running already
+ * @param options `embedsDatabase`: whether this stack will take over a running PostgreSQL of a killed stack; `directory`:
+ * where the record of the stack is kept, by default `.local`
+ * @throws Error in one sentence when a stack of this clone is already running
  */
 export async function createSupervisor({
   embedsDatabase,
@@ -45,8 +45,8 @@ export async function createSupervisor({
   directory?: string;
 }): Promise<Supervisor> {
   const own = findProcess(process.pid);
-  if (!own) throw new Error('This system does not tell which processes run.');
-  await endLeftovers(embedsDatabase, directory);
+  if (!own) throw new Error('The running processes of this system cannot be listed.');
+  await stopLeftovers(embedsDatabase, directory);
   const members = new Map<string, Member>();
   let addresses: StackAddresses | undefined;
   let stopping = false;
@@ -55,9 +55,9 @@ export async function createSupervisor({
     writeStack({ supervisor: own, processes, ...(addresses && { addresses }) }, directory);
   };
   const stopStage = async (stage: Stage) => {
-    const departing = [...members.values()].filter((member) => member.stage === stage);
-    await Promise.all(departing.map((member) => member.stop()));
-    for (const { name } of departing) members.delete(name);
+    const ending = [...members.values()].filter((member) => member.stage === stage);
+    await Promise.all(ending.map((member) => member.stop()));
+    for (const { name } of ending) members.delete(name);
     save();
   };
   save();
@@ -84,13 +84,13 @@ export async function createSupervisor({
   };
 }
 
-/** What a killed supervisor left. Its PostgreSQL goes on when this stack will take it over. */
-async function endLeftovers(embedsDatabase: boolean, directory: string | undefined): Promise<void> {
+/** Stops the processes that a killed supervisor left. Its PostgreSQL stays if this stack will take it over. */
+async function stopLeftovers(embedsDatabase: boolean, directory: string | undefined): Promise<void> {
   const state = readStack(directory);
   if (!state) return;
   if (isRunning(state.supervisor)) {
     const where = state.addresses ? `at ${state.addresses.apiUrl}` : 'and is still starting';
-    throw new Error(`The stack of this clone is running already ${where} (process ${state.supervisor.pid}).`);
+    throw new Error(`The stack of this clone is already running ${where} (process ${state.supervisor.pid}).`);
   }
   const { [DATABASE]: database, ...others } = state.processes;
   await Promise.all(Object.values(others).map((record) => stopProcess(record, LEFTOVER_TIMEOUT_MS)));

@@ -1,6 +1,6 @@
 /**
- * A Temporal development server on 127.0.0.1, with the settings that make it answer in milliseconds: the stock ones
- * wait for a 50 ms tick at each dispatch. Its data survives a restart when it is given a file.
+ * A Temporal development server on 127.0.0.1, with settings that make it answer in milliseconds: with the default ones it
+ * waits up to 50 ms at each dispatch of a task. With a database file, its data survives a restart.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
@@ -23,19 +23,18 @@ export type TemporalServer = {
 export type TemporalOptions = {
   /** The `temporal` program. */
   readonly program: string;
-  /** Names of the Keyword search attributes that the namespace `default` must know. */
+  /** Names of the Keyword search attributes that the namespace `default` must have. */
   readonly searchAttributes: readonly string[];
   readonly logFile: string;
-  /** Where the data lives; without it, in memory. */
+  /** The file of the data; without it the data is in memory. */
   readonly databaseFile?: string;
   readonly wishedPort?: number;
   /** Without it there is no user interface. */
   readonly wishedUiPort?: number;
-  /** Told of the process before it is healthy, so that a kill in between leaves no unknown server. */
+  /** Called before the server is healthy, so that its process is recorded when a kill comes before that. */
   readonly onLaunch?: (server: TemporalServer) => Promise<void>;
 };
 
-/** The stock server waits 50 ms at each dispatch of a task. */
 export const DYNAMIC_CONFIG = {
   'history.transferProcessorMaxPollRPS': 2_000,
   'history.timerProcessorMaxPollRPS': 2_000,
@@ -50,7 +49,7 @@ const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_MS = 50;
 
-/** Starts the server and waits until it answers and knows the search attributes. */
+/** Starts the server and waits until it answers and has the search attributes. */
 export async function startTemporal(options: TemporalOptions): Promise<TemporalServer> {
   mkdirSync(path.dirname(options.logFile), { recursive: true });
   if (options.databaseFile) mkdirSync(path.dirname(options.databaseFile), { recursive: true });
@@ -64,7 +63,7 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
     const fault = await waitUntilHealthy(server, options.searchAttributes, readLog);
     if (fault === undefined) return server;
     await server.stop();
-    // The only cause worth another try is a port that was taken between the probe and the start.
+    // Retry only if another program took the port between the probe and the start.
     if (attempt === START_ATTEMPTS || !/address already in use/i.test(readLog()))
       throw new Error(`Temporal did not start: ${fault} (${options.logFile}).`);
   }
@@ -72,7 +71,7 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
 
 function launch(options: TemporalOptions, port: number, uiPort: number | undefined): TemporalServer {
   const log = openSync(options.logFile, 'a', 0o600);
-  // Detached: Ctrl-C in the terminal must not reach the server before the processes that use it have stopped.
+  // Detached, so that Ctrl-C does not stop the server before the processes that use it.
   const child = spawn(options.program, serverArguments(options, port, uiPort), {
     stdio: ['ignore', log, log],
     detached: true,
@@ -99,7 +98,7 @@ function serverArguments(
   return [
     ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--log-level', 'warn'],
     ...(uiPort === undefined ? ['--headless'] : ['--ui-port', String(uiPort)]),
-    // A commit may be lost when the machine loses power, not when the process dies: PostgreSQL is the record.
+    // A power failure may lose a commit, but a kill of the process does not. PostgreSQL is the record anyway.
     ...(databaseFile
       ? ['--db-filename', databaseFile, '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL']
       : []),
@@ -108,7 +107,7 @@ function serverArguments(
   ];
 }
 
-/** Undefined when the server is ready, else why it is not. */
+/** Undefined once the server is ready, otherwise the reason why it is not. */
 async function waitUntilHealthy(
   server: TemporalServer,
   searchAttributes: readonly string[],
@@ -118,16 +117,16 @@ async function waitUntilHealthy(
   let fault = 'it did not answer';
   while (Date.now() < deadline) {
     if (!isRunning(server.process)) return 'it ended right away';
-    // It announces its address once it listens. Another server may be the one that answers on the port; and a gRPC
-    // connection that is refused once waits a whole second before it tries again.
-    if (!announces(readLog(), server.port) || !(await isListening(server.port))) {
+    // The server logs its address when it listens. This is checked first: another server may answer on the port, and
+    // after one refused connection gRPC waits a second before the next attempt.
+    if (!hasLoggedAddress(readLog(), server.port) || !(await isListening(server.port))) {
       await sleep(POLL_MS);
       continue;
     }
     try {
       const missing = await missingSearchAttributes(server.address, searchAttributes);
       if (missing.length === 0) return undefined;
-      fault = `it does not know ${missing.join(', ')}`;
+      fault = `it lacks the search attributes ${missing.join(', ')}`;
     } catch (error) {
       fault = `it did not answer (${error instanceof Error ? error.message : String(error)})`;
     }
@@ -136,7 +135,7 @@ async function waitUntilHealthy(
   return fault;
 }
 
-const announces = (log: string, port: number): boolean => new RegExp(`Server:\\s+\\S*:${port}\\b`).test(log);
+const hasLoggedAddress = (log: string, port: number): boolean => new RegExp(`Server:\\s+\\S*:${port}\\b`).test(log);
 
 async function missingSearchAttributes(address: string, wanted: readonly string[]): Promise<string[]> {
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });

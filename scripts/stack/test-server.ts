@@ -1,6 +1,6 @@
 /**
- * The time-skipping server as a folder with its jars and one program, `run`, whose argument is the port. Its clock stands
- * still until a client moves it: it is started as the SDK starts the server it downloads.
+ * The time-skipping server as a folder with its jars and one program, `run`, whose argument is the port. Its clock does
+ * not move by itself: it is started with the same options as the server that the SDK downloads.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ const COPY_DEPENDENCIES = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.
 const SHARE_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
-/** Writes everything but the jars under `directory`; gives what Maven needs to fetch those. */
+/** Writes everything but the jars to `directory`. Returns what Maven needs to download those. */
 export async function layOut(
   directory: string,
   version: string,
@@ -30,8 +30,8 @@ export async function layOut(
 }
 
 /**
- * Starts the server once and keeps the classes it loaded in a form Java reads faster: later starts take a third of the
- * time. Where this does not work the server is merely slower, so nothing is said about it.
+ * Starts the server once and stores the loaded classes in a form that Java reads faster. Later starts take a third of the
+ * time. If this fails the server only starts more slowly, so the failure is ignored.
  */
 export async function shareClasses(
   program: string,
@@ -79,8 +79,8 @@ const LOGBACK = `<configuration>
 const ARCHIVE = 'classes.jsa';
 
 /**
- * `exec` keeps the pid, so that ending this program ends the server; the watcher ends it when the parent was killed.
- * Java says nothing of its own (`-Xlog:disable`), not even that the archive was made by another Java and goes unused.
+ * `exec` keeps the pid, so that a signal to this program reaches the server. A background loop ends the server when the
+ * parent was killed. `-Xlog:disable` also hides the warning that another Java version made the archive.
  */
 const LAUNCHER = `#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)

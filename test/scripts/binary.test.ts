@@ -26,17 +26,17 @@ beforeEach(() => {
   programs = path.join(home, 'programs');
   binDirectory = path.join(home, 'bin');
   mkdirSync(programs);
-  // What the stand-ins themselves need, and nothing else of this machine.
+  // The tools that the fake programs need, and nothing else of this machine.
   for (const tool of ['sh', 'cat', 'mkdir', 'sleep']) symlinkSync(path.join('/bin', tool), path.join(programs, tool));
 });
 
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-/** A machine that has only these programs, and no way out: the one place where the outside is not real. */
+/** A machine with only these programs and without internet. */
 const machine = (more: Record<string, string> = {}) => ({
   env: { PATH: programs, HTTPS_PROXY: 'http://127.0.0.1:1', ...more },
   binDirectory,
-  download: () => Promise.reject(new Error('there is no way out')),
+  download: () => Promise.reject(new Error('there is no internet')),
 });
 
 function program(name: string, script: string): string {
@@ -51,7 +51,7 @@ const runs = (name: string): number => {
   return existsSync(file) ? readFileSync(file, 'utf8').length : 0;
 };
 
-/** Stands in for a build of minutes: notes that it ran, and leaves a program where Go would. */
+/** Replaces a build that takes minutes: records that it ran, and writes a program where Go would. */
 const fakeGo = (pause = '') =>
   program(
     'go',
@@ -65,23 +65,23 @@ const fakeMaven = () =>
   );
 
 describe('the development server', () => {
-  test('refused with the reason of every branch, a sentence each, when this machine has only another program of that name', async () => {
+  test('the error gives one sentence for each source, when this machine has only another program of that name', async () => {
     const calendar = program('temporal', 'echo "a calendar"');
     const { download: _, ...real } = machine();
     const error: unknown = await acquireDevServer(real).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(Error);
     const [headline, ...reasons] = String(error).split('\n');
-    expect(headline).toContain('No Temporal development server could be found or made');
+    expect(headline).toContain('No Temporal development server could be found or installed');
     expect(reasons.map((reason) => reason.trim())).toEqual([
       'TEMPORAL_CLI_PATH is not set.',
-      `The temporal on the PATH (${calendar}) does not tell the version of its server.`,
-      expect.stringMatching(/^Nothing is kept at .+ yet\.$/),
-      expect.stringMatching(/^The SDK's own download did not work: .+\.$/),
+      `The temporal on the PATH (${calendar}) does not print the version of its server.`,
+      expect.stringMatching(/^Nothing is installed at .+ yet\.$/),
+      expect.stringMatching(/^The SDK's own download failed: .+\.$/),
       'There is no Go on the PATH to build it with.',
     ]);
   });
 
-  test('refused at once when TEMPORAL_CLI_PATH names no program, though another could be built', async () => {
+  test('a TEMPORAL_CLI_PATH that names no program is an error at once; no other source is tried', async () => {
     fakeGo();
     const named = path.join(home, 'missing');
     await expect(acquireDevServer(machine({ TEMPORAL_CLI_PATH: named }))).rejects.toThrow(
@@ -90,28 +90,28 @@ describe('the development server', () => {
     expect(runs('go')).toBe(0);
   });
 
-  test('is the one TEMPORAL_CLI_PATH names, before the one on the PATH', async () => {
+  test('is the one of TEMPORAL_CLI_PATH, before the one on the PATH', async () => {
     program('temporal', 'echo "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)"');
     const named = program('another', 'exit 0');
     expect(await acquireDevServer(machine({ TEMPORAL_CLI_PATH: named }))).toBe(named);
   });
 
-  test('is the one on the PATH when it tells the version of its server', async () => {
+  test('is the one on the PATH when it prints the version of its server', async () => {
     const found = program('temporal', 'echo "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)"');
     expect(await acquireDevServer(machine())).toBe(found);
   });
 
-  test('is built with Go when the download is refused, told to the caller, and kept for the next time', async () => {
+  test('is built with Go when the download fails; the caller is informed, and the program is kept for the next time', async () => {
     fakeGo();
-    const told: string[] = [];
-    const built = await acquireDevServer({ ...machine(), onProgress: (text) => told.push(text) });
+    const progress: string[] = [];
+    const built = await acquireDevServer({ ...machine(), onProgress: (text) => progress.push(text) });
     expect(path.dirname(built)).toBe(binDirectory);
-    expect(told).toEqual([expect.stringContaining('downloading'), expect.stringContaining('with Go')]);
+    expect(progress).toEqual([expect.stringContaining('downloading'), expect.stringContaining('with Go')]);
     expect(await acquireDevServer(machine())).toBe(built);
     expect(runs('go')).toBe(1);
   });
 
-  test('is whole after two builds at the same moment, and neither leaves anything else behind', async () => {
+  test('is complete after two builds at the same time, and neither leaves anything else behind', async () => {
     fakeGo('sleep 0.3');
     const acquisition = machine();
     const [first, second] = await Promise.all([acquireDevServer(acquisition), acquireDevServer(acquisition)]);
@@ -120,13 +120,13 @@ describe('the development server', () => {
     expect(readdirSync(binDirectory)).toEqual([path.basename(first)]);
   });
 
-  test('is refused with the last words of a build that failed, which leaves nothing behind', async () => {
+  test('the error contains the last line of a failed build, which leaves nothing behind', async () => {
     program('go', 'echo "first line" >&2; echo "the disk is full" >&2; exit 1');
-    await expect(acquireDevServer(machine())).rejects.toThrow('go install did not work: the disk is full.');
+    await expect(acquireDevServer(machine())).rejects.toThrow('go install failed: the disk is full.');
     expect(readdirSync(binDirectory)).toEqual([]);
   });
 
-  test('is no longer built once the caller gives up', async () => {
+  test('a build ends when the caller aborts', async () => {
     const aborter = new AbortController();
     program('go', 'exec sleep 60');
     const acquired = acquireDevServer({
@@ -134,19 +134,19 @@ describe('the development server', () => {
       signal: aborter.signal,
       onProgress: (text) => text.includes('with Go') && setTimeout(() => aborter.abort(), 100),
     });
-    await expect(acquired).rejects.toThrow('go install did not work');
+    await expect(acquired).rejects.toThrow('go install failed');
     expect(readdirSync(binDirectory)).toEqual([]);
   });
 });
 
 describe('the server of a cluster', () => {
-  test('refused with the reason of every branch, a sentence each, when there is no Go to build it with', async () => {
+  test('the error gives one sentence for each source, when there is no Go to build it with', async () => {
     await expect(acquireClusterServer(machine())).rejects.toThrow(
-      /^No Temporal server could be found or made:\n {2}TEMPORAL_SERVER_PATH is not set\.\n {2}Nothing is kept at .+ yet\.\n {2}There is no Go on the PATH to build it with\.$/,
+      /^No Temporal server could be found or installed:\n {2}TEMPORAL_SERVER_PATH is not set\.\n {2}Nothing is installed at .+ yet\.\n {2}There is no Go on the PATH to build it with\.$/,
     );
   });
 
-  test('is built with its schema tool, each under a name of its own, and both are kept for the next time', async () => {
+  test('is built together with its schema tool, and both are kept for the next time', async () => {
     fakeGo();
     const built = await acquireClusterServer(machine());
     expect(Object.values(built).map((file) => path.dirname(file))).toEqual([binDirectory, binDirectory]);
@@ -157,23 +157,23 @@ describe('the server of a cluster', () => {
 });
 
 describe('the time-skipping server', () => {
-  test('refused with the reason of every branch, a sentence each, when this machine has none', async () => {
+  test('the error gives one sentence for each source, when this machine has none', async () => {
     await expect(acquireTestServer(machine())).rejects.toThrow(
-      /TEMPORAL_TEST_SERVER_PATH is not set\.\n.+ yet\.\n.+ yet\.\n.+download did not work: .+\.\n.+There is no Maven on the PATH to collect it with\.$/,
+      /TEMPORAL_TEST_SERVER_PATH is not set\.\n.+ yet\.\n.+ yet\.\n.+download failed: .+\.\n.+There is no Maven on the PATH to collect it with\.$/,
     );
   });
 
-  test('refused for want of Java, which Maven alone does not replace', async () => {
+  test('is an error without Java, even when there is Maven', async () => {
     fakeMaven();
     await expect(acquireTestServer(machine())).rejects.toThrow('There is no Java on the PATH to run it with.');
   });
 
-  test('is the one TEMPORAL_TEST_SERVER_PATH names', async () => {
+  test('is the one of TEMPORAL_TEST_SERVER_PATH', async () => {
     const named = program('server', 'exit 0');
     expect(await acquireTestServer(machine({ TEMPORAL_TEST_SERVER_PATH: named }))).toBe(named);
   });
 
-  test('is collected with Maven when the download is refused, starts quietly with its jars, and is kept', async () => {
+  test('is collected with Maven when the download fails, starts quietly with its jars, and is kept', async () => {
     fakeMaven();
     program('java', 'echo "$@"');
     const built = await acquireTestServer(machine());
@@ -181,7 +181,7 @@ describe('the time-skipping server', () => {
     expect(runs('mvn')).toBe(1);
     expect(readdirSync(path.join(path.dirname(built), 'jars'))).toEqual(['server.jar']);
     expect(readFileSync(path.join(path.dirname(built), 'logback.xml'), 'utf8')).toContain('<root level="ERROR">');
-    // Its clock must stand still until a test moves it, so nothing but the port is handed on.
+    // The port is the only argument: an option for time skipping would let its clock move by itself.
     const started = execFileSync(built, ['7001'], {
       env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` },
       encoding: 'utf8',
@@ -189,7 +189,7 @@ describe('the time-skipping server', () => {
     expect(started).toMatch(/logback\.xml .*io\.temporal\.testserver\.TestServer 7001\n$/);
   });
 
-  test('ends with the process that started it, even when that was killed', async () => {
+  test('ends with the process that started it, even when that process was killed', async () => {
     fakeMaven();
     program('java', 'case $* in *ArchiveClassesAtExit*) exit 1;; esac; exec /bin/sleep 60');
     const built = await acquireTestServer(machine());

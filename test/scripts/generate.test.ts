@@ -20,33 +20,33 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true }));
 
 describe('a generated file', () => {
-  test('is stale when it is missing, and named', async () => {
+  test('is stale when it is missing', async () => {
     expect(await staleFiles(root, files)).toEqual(NAMES);
   });
 
-  test('is stale when it was changed by hand, it alone', async () => {
+  test('is stale when somebody has edited it; the others are not', async () => {
     await writeFiles(root, files);
     await appendFile(path.join(root, 'docs/errors.md'), '\n');
     expect(await staleFiles(root, files)).toEqual(['docs/errors.md']);
   });
 
-  test('is not touched when it is what the code says', async () => {
+  test('is not written when it is up to date', async () => {
     await writeFiles(root, files);
     expect(await staleFiles(root, files)).toEqual([]);
     expect(await writeFiles(root, files)).toEqual([]);
   });
 
-  test('is the same when it is made again', async () => {
+  test('is the same when it is generated again', async () => {
     expect(await generatedFiles()).toEqual(files);
   });
 });
 
-describe('the pages', () => {
-  test.each(ERROR_CODES)('tell of %s', (code) => {
+describe('the generated pages', () => {
+  test.each(ERROR_CODES)('list the code %s', (code) => {
     expect(files['docs/errors.md']).toContain(`\`${code}\``);
   });
 
-  test('draw every transition of a settlement, in a form that Mermaid reads', () => {
+  test('show every transition of a settlement, in valid Mermaid', () => {
     const [, diagram = ''] = String(files['docs/state-machines.md']).split('```');
     for (const { from, to } of TRANSITIONS) expect(diagram).toContain(`  ${from ?? '[*]'} --> ${to}: `);
     expect(diagram.split('\n').filter((line) => /;|:.*:/.test(line))).toEqual([]);

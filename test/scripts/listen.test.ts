@@ -1,4 +1,4 @@
-/** `npm run sandbox -- listen` tells a subscriber's developer which of the three it is (contract §11). */
+/** `npm run sandbox -- listen` names the reason why a delivery does not verify (contract §11). */
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../activities/webhook-signature.ts';
@@ -37,8 +37,8 @@ const deliver = async (
   return `${status} ${printed.at(-2)}`;
 };
 
-describe('a delivery that does not verify is answered 400 and called', () => {
-  test('wrong_secret, when the bytes are as they were made but another secret signed them', async () => {
+describe('a delivery that does not verify is answered 400 with the reason', () => {
+  test('wrong_secret, when another secret signed the unchanged bytes', async () => {
     expect(await deliver({ key: Buffer.alloc(32, 8) })).toMatch(/^400 .*wrong_secret/);
   });
 
@@ -51,17 +51,17 @@ describe('a delivery that does not verify is answered 400 and called', () => {
     expect(await deliver({ body })).toMatch(/^400 .*changed_body/);
   });
 
-  test('changed_body, for one changed value, once the secret has proved right', async () => {
+  test('changed_body, for one changed value, after the secret has verified a delivery', async () => {
     const body = Buffer.from(BODY.toString().replace('webhook.ping', 'webhook.pong'));
     expect(await deliver()).toMatch(/^204 .*verified/);
     expect(await deliver({ body })).toMatch(/^400 .*changed_body/);
   });
 
-  test.each([-301, 301])('clock, when it is signed %i seconds from now', async (seconds) => {
+  test.each([-301, 301])('clock, when the signature is %i seconds from now', async (seconds) => {
     expect(await deliver({ at: new Date(NOW.getTime() + seconds * 1_000) })).toMatch(/^400 .*clock/);
   });
 
-  test('headers_missing, when it is no delivery of ours', async () => {
+  test('headers_missing, when it is not a delivery of this service', async () => {
     expect(await deliver({ headers: {} })).toMatch(/^400 .*headers_missing/);
   });
 });

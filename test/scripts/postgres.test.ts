@@ -39,14 +39,14 @@ async function query(url: string, text: string): Promise<unknown> {
 
 const postmasterFile = () => path.join(directory, 'data', 'postmaster.pid');
 
-test('refuses whoever does not know the password, which only its owner can read', async () => {
+test('refuses a wrong password, and only its owner can read the right one', async () => {
   const wrong = new URL(`${cluster.serverUrl}/postgres`);
   wrong.password = 'postgres';
   await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
   expect(statSync(path.join(directory, 'password')).mode & 0o777).toBe(0o600);
 });
 
-test('listens on the loopback alone, without a socket in the file system', async () => {
+test('listens on the loopback interface only, without a socket in the file system', async () => {
   expect(
     await query(
       `${cluster.serverUrl}/postgres`,
@@ -58,7 +58,7 @@ test('listens on the loopback alone, without a socket in the file system', async
   });
 });
 
-test('is PostgreSQL 18 in UTF-8, durable, and sorts by code point whatever this machine speaks', async () => {
+test('is PostgreSQL 18 in UTF-8, durable, and sorts by code point whatever the locale of this machine', async () => {
   const settings = `SELECT current_setting('server_version_num')::int / 10000 AS version, current_setting('server_encoding') AS encoding,
     current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commits,
     (SELECT string_agg(letter, '' ORDER BY letter) FROM unnest(ARRAY['é', 'a', 'Z', 'ß']) AS letter) AS sorted, upper('é') AS upper`;
@@ -104,7 +104,7 @@ test('what was committed before the server was killed is there after the next st
   expect(await query(await ensureDatabase(cluster, 'settlement'), 'SELECT answer FROM kept')).toEqual({ answer: 42 });
 });
 
-test("a pid file that names somebody else's process is no server, and that process is left alone", async () => {
+test('a pid file with the pid of another program is ignored, and that program keeps running', async () => {
   await cluster.stop();
   writeFileSync(
     postmasterFile(),

@@ -41,17 +41,17 @@ const member = (name: string, stage: Stage, stop: () => Promise<void> = async ()
   stop,
 });
 
-test('refuses to start beside a stack of the same clone, and touches none of its processes', async () => {
+test('refuses to start while a stack of the same clone runs, and stops none of its processes', async () => {
   const supervisor = sleeper();
   const api = sleeper();
   writeStack({ supervisor, processes: { api } }, directory);
   await expect(createSupervisor({ embedsDatabase: true, directory })).rejects.toThrow(
-    `The stack of this clone is running already and is still starting (process ${supervisor.pid}).`,
+    `The stack of this clone is already running and is still starting (process ${supervisor.pid}).`,
   );
   expect(isRunning(api)).toBe(true);
 });
 
-test('ends what a killed supervisor left, but neither the database it will take over nor a process that only has the same pid', async () => {
+test('stops what a killed supervisor left, but not the database that it will take over, nor a process that only has the same pid', async () => {
   const [supervisor, api, stranger, database] = [sleeper(), sleeper(), sleeper(), sleeper()];
   writeStack(
     { supervisor: ended(supervisor), processes: { api, worker: ended(stranger), PostgreSQL: database } },
@@ -61,14 +61,14 @@ test('ends what a killed supervisor left, but neither the database it will take 
   expect([supervisor, api, stranger, database].map(isRunning)).toEqual([true, false, true, true]);
 });
 
-test('ends the database that a killed supervisor left when this stack uses another one', async () => {
+test('stops the database that a killed supervisor left when this stack uses another one', async () => {
   const database = sleeper();
   writeStack({ supervisor: ended(sleeper()), processes: { PostgreSQL: database } }, directory);
   await createSupervisor({ embedsDatabase: false, directory });
   expect(isRunning(database)).toBe(false);
 });
 
-test('stops the services first, then Temporal, then the database, and leaves no record', async () => {
+test('stops the services first, then Temporal, then the database, and removes the record', async () => {
   const supervisor = await createSupervisor({ embedsDatabase: true, directory });
   const stopped: string[] = [];
   const keep = (name: string, stage: Stage) =>
@@ -82,7 +82,7 @@ test('stops the services first, then Temporal, then the database, and leaves no 
   expect(readStack(directory)).toBeUndefined();
 });
 
-test('a process that starts while the stack is stopping is stopped too', async () => {
+test('stops a process that starts while the stack is stopping', async () => {
   const supervisor = await createSupervisor({ embedsDatabase: true, directory });
   await supervisor.stopAll();
   let stops = 0;
@@ -93,7 +93,7 @@ test('a process that starts while the stack is stopping is stopped too', async (
   expect(stops).toBe(1);
 });
 
-test('names the process that died', async () => {
+test('names the process that has ended', async () => {
   const supervisor = await createSupervisor({ embedsDatabase: true, directory });
   const api = member('The API', 'service');
   await supervisor.keep(member('The worker', 'service'));
@@ -103,12 +103,12 @@ test('names the process that died', async () => {
   expect(supervisor.findDead()?.name).toBe('The API');
 });
 
-test('the record of the stack, which holds the password of the database, can be read by its owner alone', async () => {
+test('only its owner can read the record of the stack, because it contains the password of the database', async () => {
   await createSupervisor({ embedsDatabase: true, directory });
   expect(statSync(path.join(directory, 'stack.json')).mode & 0o777).toBe(0o600);
 });
 
-test('a service that ends before it is ready is refused with its last lines and the place of its log', async () => {
+test('a service that ends before it is ready is an error with its last lines and the path of its log', async () => {
   const script = path.join(directory, 'service.mjs');
   const logFile = path.join(directory, 'service.log');
   writeFileSync(script, 'console.error("PORT must be a port number"); process.exit(1);');

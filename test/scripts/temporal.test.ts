@@ -34,7 +34,7 @@ async function withClient<Value>(server: TemporalServer, use: (client: Client) =
   }
 }
 
-test('refused with the place of its log when the program is no server', async () => {
+test('a program that is no server is an error with the path of its log', async () => {
   await expect(startTemporal({ ...options, program: '/bin/false' })).rejects.toThrow(
     /Temporal did not start: it ended right away \(.+temporal\.log\)\.$|ended right after its start/,
   );
@@ -51,7 +51,7 @@ test('takes another port when the wished one is taken', async () => {
   await server.stop();
 });
 
-test('a running workflow and its search attributes are there after the server was killed and started again', async () => {
+test('a running workflow and its search attributes survive a kill and a restart of the server', async () => {
   const killed = await startTemporal(options);
   await withClient(killed, (client) =>
     client.workflow.start('anything', {

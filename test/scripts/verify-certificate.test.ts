@@ -22,7 +22,7 @@ const [ID, SIGNATURE, CANONICAL, BALANCED] = [0, 1, 2, 3];
 const outcome = async (changes: Partial<Download>) =>
   (await verifyCertificate({ ...genuine, ...changes })).map(({ passed }) => passed);
 
-/** Other bytes, named by their digest and signed by a key of the key set: what is wrong with them is in them. */
+/** Other bytes with the right id and a valid signature: only their content can be wrong. */
 async function certifyBytes(bytes: Buffer): Promise<Partial<Download>> {
   const { privateKey, publicKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
   const header = Buffer.from(JSON.stringify({ alg: 'EdDSA', kid: 'own', b64: false, crit: ['b64'] })).toString(
@@ -64,7 +64,7 @@ describe('a certificate is refused', () => {
     }
   });
 
-  test("under another certificate's name, or with its signature", async () => {
+  test("with another certificate's id, or with its signature", async () => {
     const { settlement, ...rest } = certificateFacts();
     const other = await createCertifier([KEY]).certify({
       ...rest,
@@ -75,12 +75,12 @@ describe('a certificate is refused', () => {
     expect(await outcome({ bytes: other.content })).toEqual([false, false, true, true]);
   });
 
-  test('when its key is not in the key set, or a stranger signed under the name of one', async () => {
+  test('when its key is not in the key set, or another key signed under the id of one', async () => {
     expect((await outcome({ jwks: certificateKeys([NEW_KEY]).jwks }))[SIGNATURE]).toBe(false);
     expect((await outcome({ jwks: certificateKeys([{ ...NEW_KEY, id: KEY.id }]).jwks }))[SIGNATURE]).toBe(false);
   });
 
-  test('when it is not canonical, though named and signed for what it is', async () => {
+  test('when it is not canonical, although its id and signature are valid', async () => {
     const content = JSON.parse(sealed.content.toString());
     const spaced = Buffer.from(JSON.stringify(content, null, 1));
     const doubled = Buffer.from(sealed.content.toString().replace('{"amounts"', '{"amounts":{},"amounts"'));
@@ -88,7 +88,7 @@ describe('a certificate is refused', () => {
       expect(await outcome(await certifyBytes(bytes))).toEqual([true, true, false, true]);
   });
 
-  test('when its postings do not sum to zero in each currency, though named and signed for what it is', async () => {
+  test('when its postings do not sum to zero in each currency, although its id and signature are valid', async () => {
     const canonical = sealed.content.toString();
     const changes = [
       canonical.replace('"amount":"-37829.63"', '"amount":"-37829.62"'),
@@ -109,7 +109,7 @@ describe('a certificate is accepted', () => {
     expect([checks[ID], checks[SIGNATURE], checks[CANONICAL], checks[BALANCED]]).toEqual([true, true, true, true]);
   });
 
-  test('after a key rotation, since the key set keeps the old key', async () => {
+  test('after a key rotation, because the key set keeps the old key', async () => {
     expect(await outcome({ jwks: certificateKeys([NEW_KEY, KEY]).jwks })).toEqual([true, true, true, true]);
   });
 });
@@ -133,7 +133,7 @@ describe('the command', () => {
   afterAll(() => rm(folder, { recursive: true }));
 
   test.each([
-    ['nothing', () => []],
+    ['no arguments', () => []],
     [
       'a file without an id in its name',
       () => [file('tampered.json'), '--signature', sealed.signature, '--jwks', file('jwks.json')],
@@ -143,17 +143,17 @@ describe('the command', () => {
       () => [file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature, '--jwks', file('jwks.json')],
     ],
     [
-      'a key set that is none',
+      'an invalid key set',
       () => [file(`${sealed.certId}.json`), '--signature', sealed.signature, '--jwks', file('signature.txt')],
     ],
-  ])('ends with 1 and one sentence of usage, given %s', async (_what, args) => {
+  ])('exits with 1 and one line of usage, given %s', async (_what, args) => {
     const { exitCode, stdout, stderr } = await run(...args());
     expect(exitCode).toBe(1);
     expect(stdout).toBe('');
     expect(stderr).toMatch(/^Usage: npm run verify-certificate -- .*--signature .*--jwks[^\n]*$/);
   });
 
-  test('ends with 1 and says which checks failed', async () => {
+  test('exits with 1 and names the failed checks', async () => {
     const { exitCode, stdout } = await run(
       file('tampered.json'),
       '--cert-id',
@@ -169,9 +169,9 @@ describe('the command', () => {
   });
 
   test.each([
-    ['itself', () => sealed.signature],
+    ['as an argument', () => sealed.signature],
     ['in a file', () => file('signature.txt')],
-  ])('ends with 0 for a genuine download with its signature %s, and says what it is of', async (_how, signature) => {
+  ])('exits with 0 for a genuine download with its signature %s, and names the settlement', async (_how, signature) => {
     const { exitCode, stdout } = await run(
       file(`${sealed.certId}.json`),
       '--signature',
@@ -182,7 +182,7 @@ describe('the command', () => {
     expect(exitCode).toBe(0);
     expect(stdout.split('\n').map((said) => said.slice(0, 3))).toEqual(['yes', 'yes', 'yes', 'yes', 'CER']);
     expect(stdout).toContain(
-      'is valid. It is of settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.',
+      'is valid. It certifies settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.',
     );
   });
 });

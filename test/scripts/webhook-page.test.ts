@@ -1,4 +1,4 @@
-/** The receivers that the page on webhooks shows are run as they stand there. */
+/** Runs the receivers of docs/webhooks.md exactly as the page shows them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -77,7 +77,7 @@ describe.each([
     return (await fetch(url, { method: 'POST', headers, body: options.body ?? BODY })).status;
   };
 
-  test('refuses a changed body, another secret, and a time long past or far ahead', async () => {
+  test('refuses a changed body, another secret, and a time far in the past or in the future', async () => {
     expect(await deliver({ body: Buffer.concat([BODY, Buffer.from(' ')]) })).toBe(400);
     expect(await deliver({ keys: [Buffer.alloc(32, 8)] })).toBe(400);
     expect(await deliver({ seconds: -400 })).toBe(400);
@@ -85,7 +85,7 @@ describe.each([
     expect(printed).toBe('');
   });
 
-  test('takes a delivery of ours, also while two secrets sign', async () => {
+  test('accepts a delivery of this service, also while two secrets sign it', async () => {
     expect(await deliver()).toBe(204);
     expect(await deliver({ keys: [Buffer.alloc(32, 8), KEY] })).toBe(204);
     await until(
