@@ -56,7 +56,9 @@ export function isWellFormedApiKey(raw: string, runtime: RuntimeEnvironment): bo
   );
 }
 
-/** The stored hash of a key: HMAC-SHA-256 under the server's pepper, so that a database dump alone cannot be matched. */
+/**
+ * The stored hash of a key: HMAC-SHA-256 under the server's pepper, so that a database dump alone cannot be matched.
+ */
 export const hashApiKey = ({ secret }: Pepper, raw: string): Buffer =>
   createHmac('sha256', secret).update(raw).digest();
 

@@ -1,4 +1,4 @@
-/** The public halves of the keys that sign certificates: as a JWKS, and to verify with (contract §7). */
+/** The public keys of certificates (contract §7): published as a JWKS, and used to verify signatures. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { createLocalJWKSet, errors, flattenedVerify } from 'jose';
 import type { NamedKey } from '../../config.ts';
@@ -13,18 +13,18 @@ type CertificateJwk = {
 };
 
 export type CertificateKeys = {
-  /** Every key that may have signed a certificate, the active one first. */
+  /** Every key that may have signed a certificate; the active one is the first. */
   readonly jwks: { readonly keys: CertificateJwk[] };
-  /** Whether one of our keys made this detached JWS over exactly these bytes. */
+  /** Whether one of these keys made this detached JWS over exactly these bytes. */
   verifies(signature: string, content: Buffer): Promise<boolean>;
 };
 
-/** The fixed head of a PKCS#8 Ed25519 key (RFC 8410); the seed follows. */
+/** The fixed first bytes of a PKCS#8 Ed25519 key (RFC 8410); the seed follows. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /**
- * `<header>..<64 bytes>`: nothing between the dots, since the content is the payload. The last digit has two bits
- * to say, so that no other text stands for the same signature.
+ * `<header>..<signature>`: a detached JWS has no payload between the dots. The last digit of a 64-byte signature
+ * carries only two bits. Other digits are refused, so that one signature has one spelling.
  */
 const DETACHED_JWS = /^(?<header>[A-Za-z0-9_-]+)\.\.(?<value>[A-Za-z0-9_-]{85}[AQgw])$/;
 

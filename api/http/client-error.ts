@@ -1,6 +1,7 @@
 /**
- * What is not HTTP, or does not come in time, never reaches a route: it is answered here on the bare socket, in the
- * same shape, and the connection is closed.
+ * Faults that never reach a route: bytes that are not HTTP, a request that does not arrive in time, an address that
+ * cannot be decoded. Each is answered here with a problem, as routes answer. Where the request itself is unreadable,
+ * the connection is closed after the answer.
  */
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -31,19 +32,21 @@ export function handleClientError(error: Error & { code?: string }, socket: Sock
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
-/** What a client expects of the server beside an answer; nothing but `100-continue` is known, which Node answers itself. */
+/** 417 for every `Expect` header but `100-continue`, which Node answers itself. */
 export function handleExpectation(_request: IncomingMessage, response: ServerResponse): void {
   const { headers, body } = refusal(EXPECTATION_FAILED);
   response.writeHead(EXPECTATION_FAILED, headers).end(body);
 }
 
-/** Whether the request says once for which host it is; Node takes the first of two, others the last (RFC 9112 §3.2). */
+/**
+ * Whether the request has exactly one Host header. Of two, Node takes the first and others the last (RFC 9112 §3.2).
+ */
 export function namesOneHost(raw: IncomingMessage): boolean {
   const count = headerLines(raw, 'host').length;
   return count === 1 || (count === 0 && raw.httpVersion === '1.0');
 }
 
-/** Refuses what came as far as a hook and is still no request. */
+/** Answers 400 to a request that Fastify accepted and HTTP does not allow. */
 export function refuseUnreadable({ id }: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { headers, body } = refusal(BAD_REQUEST, id);
   return reply.code(BAD_REQUEST).headers(headers).send(body);
@@ -56,7 +59,7 @@ function refusal(
   const named =
     status === STATUS_OF.request_timeout
       ? { type: '/problems/request_timeout', ...ERROR_TEXT.request_timeout, code: 'request_timeout' }
-      : unnamed(status);
+      : blankProblem(status);
   const body = JSON.stringify({ ...named, status, instance: '', request_id: requestId });
   return {
     headers: {
@@ -71,14 +74,14 @@ function refusal(
   };
 }
 
-/** An address that cannot be read, `/v1/recipients/%zz`, names nothing; Fastify would answer it before any hook. */
+/** 404 for an address that cannot be decoded, such as `/v1/recipients/%zz`. Fastify calls no hook for it. */
 export function handleAddressError(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' });
   sendProblem(reply, request, new DomainError('not_found', {}, 'There is no such address.'));
 }
 
-/** The interface has no code for what is no request at all (RFC 9457: `about:blank`). */
-const unnamed = (status: number) => ({
+/** A problem without a code of ours (RFC 9457: `about:blank`), for bytes that are not an HTTP request. */
+const blankProblem = (status: number) => ({
   type: 'about:blank',
   title: STATUS_CODES[status] ?? 'Bad Request',
   detail: 'The server could not read this as an HTTP request.',

@@ -1,7 +1,7 @@
 /**
- * How the API's process leaves without a caller losing anything: it takes no new connection, answers what still comes
- * on the ones there are, and has each of them end with an answer. Closing the application at once would do otherwise:
- * it refuses what comes on a kept connection, and idle connections end at the moment a caller may be writing on them.
+ * Stops the API's process so that no caller loses a request. It accepts no new connection, answers every request on the
+ * open ones, and ends each connection with an answer that says `Connection: close`. `app.close()` alone would refuse
+ * new requests on kept connections, and would end idle ones at a moment when a caller may be writing.
  */
 import type { Server, ServerResponse } from 'node:http';
 import { Server as TcpServer } from 'node:net';
@@ -12,13 +12,13 @@ const POLL_MS = 20;
 
 /**
  * @param server before it listens
- * @returns ends when no connection is left, or when the idle ones have had their time; what is under way is then for
- * the application's own closing to wait for
+ * @returns a function that resolves when no connection is left, or after `lingerMs`. Then call `app.close()`, which
+ *   waits for the requests that are still running.
  */
 export function createDrain(server: Server, lingerMs = LINGER_MS): () => Promise<void> {
   const underWay = new Set<ServerResponse>();
   let draining = false;
-  // Before the application's own listener, which may answer at once.
+  // Before the application's listener, which may answer at once.
   server.prependListener('request', (_request, response) => {
     if (draining) return announceEnd(response);
     underWay.add(response);
@@ -27,7 +27,7 @@ export function createDrain(server: Server, lingerMs = LINGER_MS): () => Promise
   return async () => {
     draining = true;
     for (const response of underWay) announceEnd(response);
-    // Not the HTTP server's own `close`, which also ends every idle connection.
+    // The HTTP server's own `close` would also end every idle connection.
     TcpServer.prototype.close.call(server);
     const end = performance.now() + lingerMs;
     while (performance.now() < end && (await countConnections(server)) > 0) await delay(POLL_MS);

@@ -1,7 +1,7 @@
 /**
- * The one place that knows HTTP statuses (contract §2). The map is exhaustive: a new code without a status does
- * not compile. What is not an expected refusal becomes a 503 when the database was away and a 500 otherwise,
- * with nothing of its text.
+ * The only place that knows HTTP statuses (contract §2). The map is exhaustive: a new code without a status does not
+ * compile. An unexpected error becomes 503 if the database was unreachable, and 500 otherwise. The answer shows nothing
+ * of its message.
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isUnavailable } from '../../db/client.ts';
@@ -33,10 +33,10 @@ export const STATUS_OF: Record<ErrorCode, number> = {
   temporarily_unavailable: 503,
 };
 
-/** Seconds after which a `temporarily_unavailable` request is worth repeating. */
+/** `Retry-After` of `temporarily_unavailable`. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** Fastify's own refusals by their codes. */
+/** Errors that Fastify itself throws, by Fastify's codes. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -57,7 +57,7 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
     if (code) return sendProblem(reply, request, new DomainError(code));
   }
   if (isUnavailable(error)) {
-    request.log.warn({ err: error }, 'the database was unavailable');
+    request.log.warn({ err: error }, 'the database was unreachable during a request');
     return sendProblem(reply, request, new DomainError('temporarily_unavailable'));
   }
   request.log.error({ err: error }, 'a request failed unexpectedly');
@@ -87,7 +87,7 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
 
 function challenge(request: FastifyRequest): string {
   const auth = request.routeOptions.config.access?.auth;
-  // The one open operation that refuses a credential is the consumer's sign-in.
+  // The only operation without credentials that refuses one is the consumer's sign-in.
   if (auth === 'session' || auth === 'none') return 'Bearer realm="settlement"';
   return auth === 'signature' ? 'Signature realm="settlement"' : 'ApiKey realm="settlement", header="X-API-Key"';
 }

@@ -1,6 +1,6 @@
 /**
- * Reads a JSON body strictly (contract §2): UTF-8, no duplicate names in one object, a bounded depth, nothing
- * that would touch a prototype. `JSON.parse` alone lets each of these through.
+ * Parses a JSON body strictly (contract §2): UTF-8, no duplicate names in one object, a bounded depth, no `__proto__`.
+ * `JSON.parse` alone accepts each of these faults.
  */
 import { ValidationError, type ValidationFault } from '../../domain/error.ts';
 
@@ -13,7 +13,7 @@ const invalid = (position: number, msg: string): ValidationError => {
   return new ValidationError([fault]);
 };
 
-/** @throws ValidationError (`json_invalid`) with the position of the fault where it is known */
+/** @throws ValidationError (`json_invalid`) with the position of the fault if it is known */
 export function parseJsonBody(bytes: Buffer): unknown {
   let source: string;
   try {
@@ -31,14 +31,14 @@ export function parseJsonBody(bytes: Buffer): unknown {
   return value;
 }
 
-/** From the parser's message, which is never passed on: it quotes what was sent. */
+/** Read from the parser's message. The message itself is never shown: it quotes the body. */
 function faultPosition(error: unknown, source: string): number {
   const message = error instanceof Error ? error.message : '';
   if (message.includes('end of JSON')) return source.length;
   return Number(/position (\d+)/.exec(message)?.[1] ?? 0);
 }
 
-/** Walks the tokens of valid JSON, holding one set of names per open object. */
+/** Walks the tokens of valid JSON and keeps the names of each open object. */
 function checkStructure(source: string): void {
   const open: (Set<string> | undefined)[] = [];
   for (const token of source.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]]/gs)) {
@@ -55,7 +55,7 @@ function checkStructure(source: string): void {
   }
 }
 
-/** Whether a colon follows, so that the string that ends here names a member. */
+/** Whether a colon follows the string that ends here: then the string is a member's name. */
 function isName(source: string, end: number): boolean {
   const colon = /\s*:/y;
   colon.lastIndex = end;

@@ -1,13 +1,13 @@
-/** `Prefer: wait=N` (RFC 7240) on reads: the answer waits, within bounds, for the object to change. */
+/** `Prefer: wait=N` (RFC 7240) on reads: the answer waits until the object changes, at most `WAIT_SECONDS_MAX`. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 const WAIT_SECONDS_MAX = 30;
 const POLL_INTERVAL_MS = 150;
-/** Waiting reads in this process; one more answers at once. */
+/** Waiting reads in one process. A read beyond this number answers at once. */
 const WAITERS_MAX = 256;
 
-/** The wait that a Prefer header asks for, cut to the maximum; undefined when it asks for none that is valid. */
+/** The wait that a Prefer header asks for, at most the maximum; undefined without a valid wait. */
 export function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
   const seconds = /(?:^|[,\s])wait=([0-9]{1,4})(?:$|[,;\s])/.exec([prefer ?? ''].flat().join(','))?.[1];
   return seconds === undefined ? undefined : Math.min(Number(seconds), WAIT_SECONDS_MAX) * 1_000;
@@ -16,9 +16,9 @@ export function preferredWaitMs(prefer: string | string[] | undefined): number |
 type Versioned = { readonly version: number };
 
 /**
- * @param app when it closes, those who wait are answered with what there is, so that none is cut off
- * @param isFinal what will never change is not waited for
- * @returns reads until the version differs from the first one read, the wait is over or the caller has gone
+ * @param app when it closes, every waiting read is answered with the latest state
+ * @param isFinal whether the object can no longer change; then the read does not wait
+ * @returns reads until the version changes, the wait is over or the caller has disconnected
  */
 export function createChangeWaiter<T extends Versioned>(
   app: Pick<FastifyInstance, 'addHook'>,

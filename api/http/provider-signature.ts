@@ -1,6 +1,6 @@
 /**
  * Signatures of inbound provider webhooks (contract §9), verified over the exact bytes, in constant time, before
- * anything is parsed. Several secrets count while one is being rotated.
+ * anything is parsed. While a secret is being rotated, a signature by any of the configured secrets is valid.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -13,7 +13,7 @@ const HEX_DIGEST = /^[0-9a-f]{64}$/;
 
 const invalid = () => new DomainError('signature_invalid');
 
-/** The one value of a header that must have been sent exactly once. */
+/** The value of a header that must be sent exactly once. @throws DomainError `signature_invalid` */
 export function singleHeader(raw: IncomingMessage, name: string): string {
   const [value, ...more] = headerLines(raw, name);
   if (value === undefined || more.length > 0) throw invalid();
@@ -21,7 +21,7 @@ export function singleHeader(raw: IncomingMessage, name: string): string {
 }
 
 /**
- * `t=<unix>,v1=<hex>` over `<t>.<body>`; several `v1` allowed, 300 s tolerance in both directions.
+ * `t=<unix>,v1=<hex>` over `<t>.<body>`. Several `v1` are allowed; the time may differ by 300 s in both directions.
  *
  * @throws DomainError `signature_invalid`
  */
@@ -54,7 +54,7 @@ function requireMatch(signatures: readonly string[], signed: Buffer, secrets: re
   const given = signatures
     .filter((signature) => HEX_DIGEST.test(signature))
     .map((signature) => Buffer.from(signature, 'hex'));
-  // Every pair is compared, so that the time taken tells nothing about which one matched.
+  // Every pair is compared, so that the time it takes does not show which one matched.
   const matches = expected.flatMap((digest) => given.map((candidate) => timingSafeEqual(digest, candidate)));
   if (!matches.includes(true)) throw invalid();
 }

@@ -1,4 +1,6 @@
-/** Session tokens of consumers (contract §12): opaque, 256 random bits. A token is shown once; only its hash is stored. */
+/**
+ * Session tokens of consumers (contract §12): opaque, 256 random bits. A token is shown once; only its hash is stored.
+ */
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Pepper } from '../../config.ts';
 

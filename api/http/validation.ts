@@ -1,6 +1,6 @@
 /**
- * Turns what zod finds into FastAPI's HTTPValidationError (contract §2): pydantic's types, every fault of every
- * part of the request, never a submitted value.
+ * Turns zod's issues into FastAPI's HTTPValidationError (contract §2): pydantic's types, all faults of all parts of the
+ * request, and never a submitted value.
  */
 import { parse as parseQuery } from 'node:querystring';
 import type { FastifyRequest } from 'fastify';
@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { ValidationError, type ValidationFault } from '../../domain/error.ts';
 import { parseJsonBody } from './json-body.ts';
 
-/** What was sent: Fastify has already put what the schemas made of it in the place of the parts that were right. */
+/** The parts of a request as they were sent. Fastify has replaced the valid parts by what their schemas returned. */
 const PARTS = [
   { part: 'path', schemaKey: 'params', read: (request: FastifyRequest) => request.params },
   {
@@ -24,7 +24,7 @@ const PARTS = [
   },
 ] as const;
 
-/** Header names as the specification writes them. */
+/** Names of headers as the specification writes them. */
 export const HEADER_NAMES: Record<string, string> = {
   'idempotency-key': 'Idempotency-Key',
   prefer: 'Prefer',
@@ -32,14 +32,14 @@ export const HEADER_NAMES: Record<string, string> = {
   accept: 'Accept',
 };
 
-/** Fastify stops at the first failing part; this checks them all. */
+/** The faults of all parts. Fastify itself stops at the first part that has one. */
 export function requestFaults(request: FastifyRequest): ValidationFault[] {
   const schemas: Record<string, unknown> = { ...request.routeOptions.schema };
   return PARTS.flatMap(({ part, schemaKey, read }) => {
     const schema = schemas[schemaKey];
     if (!(schema instanceof z.ZodType)) return [];
     const input = read(request);
-    // An absent body is one missing body, not a list of missing fields.
+    // An absent body is one fault, not a list of missing fields.
     const result = schema.safeParse(part === 'body' ? (input ?? undefined) : input, { reportInput: true });
     return result.success ? [] : result.error.issues.flatMap((issue) => faultsOf(issue, part));
   });
@@ -50,7 +50,7 @@ export function requireNoFaults(faults: readonly ValidationFault[]): void {
   if (faults.length > 0) throw new ValidationError(faults);
 }
 
-/** @param part where the value stood: `body`, `path`, `query` or `header` */
+/** @param part the part of the request: `body`, `path`, `query` or `header` */
 export function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault[] {
   const at = (path: readonly PropertyKey[]) => [part, ...path.map((key) => locate(key, part))];
   if (issue.code === 'unrecognized_keys') {
@@ -67,7 +67,7 @@ export function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault
 
 const NAME_LENGTH_MAX = 64;
 
-/** The value of an unknown key is never echoed, and a key is cut before it could carry much. */
+/** The value of an unknown key is never shown, and the key only up to a limit. */
 function locate(key: PropertyKey, part: string): string | number {
   if (typeof key === 'number') return key;
   const name = String(key).slice(0, NAME_LENGTH_MAX).toWellFormed();
@@ -80,7 +80,7 @@ const TYPE_FAULTS: Record<string, { msg: string; type: string }> = {
   array: { msg: 'Input should be a valid list', type: 'list_type' },
   object: { msg: 'Input should be a valid object', type: 'dict_type' },
   record: { msg: 'Input should be a valid object', type: 'dict_type' },
-  // No number of the interface has a fraction: money is text.
+  // Every number of the interface is an integer: money is text.
   number: { msg: 'Input should be a valid integer', type: 'int_type' },
   int: { msg: 'Input should be a valid integer', type: 'int_type' },
 };
