@@ -11,7 +11,7 @@ import { http, requestIdOf } from './plugins/http.ts';
 import { loadShedding } from './plugins/load-shedding.ts';
 import { registerMethodFallbacks } from './plugins/method-fallback.ts';
 import { metrics } from './plugins/metrics.ts';
-import { OpenApiDocument, openapi } from './plugins/openapi.ts';
+import { openapi } from './plugins/openapi.ts';
 import { operationList } from './plugins/operation-list.ts';
 import { rateLimit } from './plugins/rate-limit.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
@@ -32,6 +32,7 @@ import { healthRoutes } from './routes/health.ts';
 import { idverifyEventRoutes } from './routes/idverify-event.ts';
 import { jwksRoutes } from './routes/jwks.ts';
 import { launchGateRoutes } from './routes/launch-gate.ts';
+import { openapiRoutes } from './routes/openapi.ts';
 import { organizationRoutes } from './routes/organization.ts';
 import { pageRoutes } from './routes/page.ts';
 import { paymentMethodRoutes } from './routes/payment-method.ts';
@@ -124,19 +125,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(webhookRoutes(deps));
   await app.register(healthRoutes(deps));
   await app.register(pageRoutes(deps));
-  app.get(
-    '/openapi.json',
-    {
-      config: { access: { auth: 'none' } },
-      schema: {
-        tags: ['Service'],
-        operationId: 'getOpenApiDocument',
-        summary: 'This document',
-        response: { 200: OpenApiDocument },
-      },
-    },
-    async () => app.swagger(),
-  );
+  await app.register(openapiRoutes());
 
   registerMethodFallbacks(app);
   return app;
