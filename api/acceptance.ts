@@ -44,7 +44,8 @@ export type Accepted = Omit<Answer, 'resourceId'> & { readonly settlementId: str
 /**
  * Accepts a settlement, or answers as the key's first use was answered.
  *
- * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `launch_gates_closed`; ValidationError. None binds the key.
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `launch_gates_closed`; ValidationError.
+ *   None binds the key.
  */
 export async function acceptSettlement(
   deps: ApiDeps,
@@ -66,7 +67,10 @@ export async function acceptSettlement(
   return accepted;
 }
 
-/** The card, or the account behind a bank-link token, which only the organization that linked it can name (contract §10). */
+/**
+ * The card, or the account behind a bank-link token, which only the organization that linked it can name (contract
+ * §10).
+ */
 function payerOf(
   deps: ApiDeps,
   command: SettlementCommand,

@@ -1,6 +1,6 @@
 /**
- * The HTTP edge: authenticate, authorize, validate, gate, commit, answer. The register lines below are the table
- * of contents; a route that declares no access, or an operation without schemas, does not build.
+ * The HTTP edge: authenticate, authorize, validate, gate, commit, answer. The `register` lines below are the table of
+ * contents. The application does not start with a route that declares no access.
  */
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
@@ -48,17 +48,19 @@ import { webhookRoutes } from './routes/webhook.ts';
 export const LIMITS = {
   bodyBytes: 64 * 1024,
   headerBytes: 16 * 1024,
-  /** No address is longer than its header, so that every id that is too long is a 422 and none a 414. */
+  /** As long as the headers may be, so that an id that is too long is always answered by 422 and never by 414. */
   pathParameterLength: 16 * 1024,
   requestTimeoutMs: 15_000,
   headersTimeoutMs: 5_000,
-  /** Often, so that few are ended at once: a thousand slow clients in one go would make everybody wait. */
+  /**
+   * Short, so that few slow connections are ended at once: ending a thousand together would delay every other caller.
+   */
   connectionsCheckingIntervalMs: 200,
   keepAliveTimeoutMs: 10_000,
 } as const;
 
 /**
- * Builds the application; listening is `main.ts`'s.
+ * Builds the application. `main.ts` makes it listen.
  *
  * @throws when a route declares no access
  */
@@ -78,7 +80,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
       headersTimeout: LIMITS.headersTimeoutMs,
       connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs,
       maxHeaderSize: LIMITS.headerBytes,
-      // Refused in the same shape as everything else, by `plugins/http.ts`.
+      // `plugins/http.ts` refuses a missing Host header with a problem, as other faults.
       requireHostHeader: false,
     },
   });

@@ -1,4 +1,4 @@
-/** What a route may use; made once by `api/main.ts`, or by a test. */
+/** What routes use. It is made once, by `api/main.ts` or by a test. */
 import type { Registry } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
@@ -23,12 +23,12 @@ export type ApiDeps = CommandDeps & {
   readonly certificateKeys: CertificateKeys;
   /** Undefined in a remote runtime without the provider's credentials. */
   readonly idverify: IdentityProvider | undefined;
-  /** Whether Temporal answers; reported by readiness, decides nothing. */
+  /** Whether Temporal answers. Readiness shows it, and does not depend on it. */
   readonly temporalHealth: () => Promise<'up' | 'degraded'>;
-  /** All addresses of a name, by DNS; rejects when it has none. */
+  /** All addresses of a host name, by DNS. Rejects if the name does not resolve. */
   readonly resolveHost: (hostname: string) => Promise<readonly string[]>;
-  /** Where requests are counted; nowhere without it. */
+  /** Where requests are counted; undefined without metrics. */
   readonly metrics?: Registry;
-  /** What keeps requests as parts of traces; nobody does without it. */
+  /** Records a trace of each request; undefined without tracing. */
   readonly requestTracing?: RequestTracing | undefined;
 };

@@ -41,7 +41,8 @@ export async function closedGates(
 }
 
 /**
- * Refuses a value command in the transaction that would accept it. A replay is answered before, as it was the first time.
+ * Refuses a value command in the transaction that would accept it. A replay is answered before, as it was the first
+ * time.
  *
  * @throws DomainError `launch_gates_closed`; whatever the database throws, and then nothing is accepted either
  */

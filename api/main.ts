@@ -1,4 +1,4 @@
-/** The API's process: configuration, connections, dispatcher, listening, and an orderly end. */
+/** The API's process: it loads the configuration, connects, starts the dispatcher, listens, and stops in order. */
 import closeWithGrace from 'close-with-grace';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
@@ -23,7 +23,7 @@ const log = createLogger({ level: config.logLevel, name: 'api' });
 const connection = connect(config.databaseUrl, {
   poolSizeMax: POOL_SIZE_MAX,
   name: 'settlement-api',
-  onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
+  onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
 });
 const tracing = await loadTracing(config, { service: 'settlement-api', log });
 const temporal = connectTemporal(config, tracing);

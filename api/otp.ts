@@ -84,7 +84,8 @@ export type OpenedSession = { readonly token: string; readonly session: Consumer
 /**
  * Opens a session for whoever proves a code. The try is counted and committed before the code is compared.
  *
- * @throws DomainError `credential_invalid`, the same for a code that is unknown, wrong, used, expired or tried too often
+ * @throws DomainError `credential_invalid`, the same for a code that is unknown, wrong, used, expired or tried too
+ *   often
  */
 export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string): Promise<OpenedSession> {
   const at = deps.now();

@@ -1,6 +1,6 @@
 /**
- * What every route declares beside its schemas. `api/app.ts` refuses to build with a route that declares nothing,
- * and the tests compare the declarations with `operations.csv`.
+ * What every route declares beside its schemas. A route without a declaration cannot be registered
+ * (`plugins/operation-list.ts`), and the tests compare the declarations with `operations.csv`.
  */
 import type { FastifyRequest } from 'fastify';
 import type { Consumer, ConsumerSession } from '../domain/consumer.ts';
@@ -8,33 +8,33 @@ import type { ErrorCode } from '../domain/error.ts';
 import type { RemoteAnswer } from '../domain/runtime.ts';
 import type { Scope } from '../domain/scope.ts';
 
-/** Who may call. `scope` is the least capability that the route accepts (contract §3). */
+/** Who may call. `scope` is the least scope that the route accepts (contract §3). */
 export type RouteAccess =
   | { readonly auth: 'api_key'; readonly scope: Scope }
   | { readonly auth: 'optional_api_key' | 'none' | 'signature' | 'session' };
 
-/** Described once for all operations, in `plugins/openapi.ts`. */
+/** Described once for all operations, in `plugins/openapi-component.ts`. */
 export type AnswerHeader = 'Location' | 'Idempotency-Replayed' | 'Preference-Applied' | 'Retry-After';
 
 export type RouteConfig = RouteAccess & {
-  /** How the operation answers in a remote runtime; `same` where nothing is said. */
+  /** How the operation answers in a remote runtime; by default `same`. */
   readonly remote?: RemoteAnswer;
-  /** What the operation itself may refuse with, beside what its declaration implies. */
+  /** Error codes of the operation itself, beside those that follow from its declaration. */
   readonly refusals?: readonly ErrorCode[];
-  /** Headers of the success, beside those of every answer. */
+  /** Headers of the success, beside the headers of every answer. */
   readonly headers?: readonly AnswerHeader[];
-  /** How many requests one of these counts as; 1 where nothing is said. */
+  /** How many requests this one counts as for the rate limit; by default 1. */
   readonly cost?: number;
-  /** Never rate-limited: what decides whether the process gets traffic at all. */
+  /** Never rate-limited. */
   readonly uncounted?: boolean;
-  /** Needed for routes that are no operation of the interface: the fallback answers. */
+  /** The route is not an operation of the interface: a fallback answer. */
   readonly internal?: boolean;
 };
 
 /** The authenticated caller. */
 export type Principal = { readonly orgId: string; readonly keyId: string; readonly scope: Scope };
 
-/** The authenticated consumer; a type of its own, since no route takes both kinds of caller. */
+/** The authenticated consumer. It is a type of its own because no route takes both kinds of callers. */
 export type ConsumerPrincipal = {
   /** The consumer's own organization. */
   readonly orgId: string;
@@ -47,16 +47,16 @@ declare module 'fastify' {
     access?: RouteConfig;
   }
   interface FastifyRequest {
-    /** Set by authentication; null on routes without. Read it by `principalOf`. */
+    /** Set by authentication; null on routes without an API key. Read it by `principalOf`. */
     principal: Principal | null;
-    /** As `principal`, on routes that declare a session. Read it by `consumerOf`. */
+    /** As `principal`, for routes that declare a session. Read it by `consumerOf`. */
     consumer: ConsumerPrincipal | null;
     /** The exact bytes of the body, for signatures and idempotency. */
     rawBody: Buffer;
   }
 }
 
-/** The caller of a route that declares a credential. */
+/** The caller of a route that declares an API key. */
 export function principalOf(request: FastifyRequest): Principal {
   if (request.principal === null)
     throw new Error(`route ${request.routeOptions.url} read a principal without declaring a credential`);

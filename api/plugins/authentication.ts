@@ -1,7 +1,7 @@
 /**
- * Authenticates and authorizes before a body is read (contract §2: 401 → 403 → 422). Partners send an API key, consumers
- * (contract §12) the bearer token of a session. No route takes both: a key opens no consumer operation, and a session no
- * partner operation. Every invalid key gets one and the same answer, and so does every invalid session.
+ * Authenticates and authorizes before a body is read (contract §2: 401 → 403 → 422). Partners send an API key,
+ * consumers (contract §12) the bearer token of a session. No route takes both: a key opens no consumer operation, and a
+ * session no partner operation. Every invalid key gets one and the same answer, and so does every invalid session.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';

@@ -1,6 +1,6 @@
 /**
- * What holds for every request and answer (contract §1): the request id, the headers, strict JSON bodies, one log
- * line, and a refusal in the same shape for what no route takes.
+ * What every request and every answer has (contract §1): a request id, headers, a strict JSON body, one log line, and a
+ * problem for unknown addresses and methods.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -18,7 +18,7 @@ import { methodsAt } from './method-fallback.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** The caller's X-Request-ID when it is one line of the allowed form, else a new one. */
+/** The caller's X-Request-ID if it is one header line of the allowed form; otherwise a new id. */
 export function requestIdOf(raw: IncomingMessage): string {
   const [given, ...more] = headerLines(raw, 'x-request-id');
   return given !== undefined && more.length === 0 && REQUEST_ID.test(given) ? given : randomUUID();
@@ -27,7 +27,7 @@ export function requestIdOf(raw: IncomingMessage): string {
 const JSON_TYPE = /^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i;
 const NO_BYTES = Buffer.alloc(0);
 
-/** To the schemas null would be a body that was left out. */
+/** Refuses `null` as a body: a schema with an optional body would accept it as absent. */
 function requireGiven(body: unknown): unknown {
   if (body === null) throw new ValidationError([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
   return body;

@@ -1,10 +1,13 @@
-/** An overloaded process refuses at once instead of answering everybody late (contract §2: 503 with Retry-After). */
+/**
+ * An overloaded process answers 503 with Retry-After at once (contract §2), so that it does not answer all requests
+ * late.
+ */
 import underPressure from '@fastify/under-pressure';
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { DomainError } from '../../domain/error.ts';
 
-/** Answers are this late already; utilization alone says nothing about lateness, so it is not looked at. */
+/** The measure is the delay of answers. Utilization is not measured: a busy event loop can still answer in time. */
 const EVENT_LOOP_DELAY_MAX_MS = 2_000;
 const SAMPLE_INTERVAL_MS = 500;
 
@@ -13,13 +16,13 @@ export const loadShedding = fp(async (app: FastifyInstance) => {
     maxEventLoopDelay: EVENT_LOOP_DELAY_MAX_MS,
     sampleInterval: SAMPLE_INTERVAL_MS,
     pressureHandler: (request, _reply, _type, value) => {
-      // Whoever asks whether the process lives must not be told that it is dead because it is busy; and a sampler
-      // that saw no tick at all reports an infinite delay, which after one long pause says nothing about now.
+      // A busy process is alive, so its liveness probe is answered. The delay is infinite if the sampler saw no tick,
+      // as after one long pause. That says nothing about the present delay.
       if (request.url === '/health/live' || value === Number.POSITIVE_INFINITY) return;
       throw new DomainError(
         'temporarily_unavailable',
         {},
-        'The service is overloaded. Repeat the request after the time that Retry-After tells; with the same Idempotency-Key that is safe.',
+        'The service is overloaded. Repeat the request after Retry-After. With the same Idempotency-Key this is safe.',
       );
     },
   });

@@ -1,6 +1,6 @@
 /**
- * Requests as metrics (contract §15): how many and how long by route template, method and status, and which refusals
- * were given. Never an address that a caller wrote: a route that does not exist is `none`.
+ * Metrics of requests (contract §15): number and duration by route template, method and status, and refusals by code.
+ * The address that a caller sent is never a label: an unknown route is `none`.
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
@@ -10,12 +10,12 @@ import type { ApiDeps } from '../deps.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the request was refused with; set where the problem is sent. */
+    /** The code of the problem that answered the request; set when the problem is sent. */
     refusal?: ErrorCode;
   }
 }
 
-/** Seconds; the last is as long as a read may be held (contract §6). */
+/** Seconds. The last bucket is the longest wait of a read (contract §6). */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
@@ -34,7 +34,7 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
     labelNames: ['code'],
     registers,
   });
-  // A rate needs the zero before the first.
+  // Prometheus computes a rate from two samples, so that each series must begin with 0.
   for (const code of ERROR_CODES) refusals.inc({ code }, 0);
   app.addHook('onResponse', async (request, reply) => {
     const { url: route = 'none' } = request.routeOptions;

@@ -1,6 +1,6 @@
 /**
- * What all operations of one kind answer alike (contract §2): the credential, refusals, validation errors, headers. It is
- * added to the OpenAPI document from the declaration of each operation.
+ * What all operations of one kind answer alike (contract §2): the credential, refusals, validation errors, headers. It
+ * is added to the OpenAPI document from the declaration of each operation.
  */
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
@@ -17,7 +17,7 @@ const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirem
 
 const NO_CONTENT = '204';
 
-/** Headers that an answer of this status has beside those of every answer. */
+/** Headers of an answer with this status, beside the headers of every answer. */
 const STATUS_HEADERS: Record<string, readonly string[]> = {
   '304': ['ETag'],
   '401': ['WWW-Authenticate'],
@@ -33,7 +33,7 @@ const SUCCESS_TEXT: Record<string, string> = {
 };
 
 const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
-  description: 'Validation failed; every fault of the request is listed.',
+  description: 'Validation failed. All faults of the request are listed.',
   content: {
     'application/json': {
       schema: { $ref: '#/components/schemas/HTTPValidationError' },
@@ -65,11 +65,11 @@ function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, ow
   const shared = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
   Object.assign(response, { headers: { ...shared, ...response.headers } });
   if (response.description === 'Default Response') response.description = SUCCESS_TEXT[status] ?? 'Success.';
-  // Routes must give every answer a schema; the answer that has no body has none to describe.
+  // A route must declare a schema for every answer. A 204 has no body, so its schema is removed here.
   if (status === NO_CONTENT) delete response.content;
 }
 
-/** Fastify knows headers in lower case; the document spells them as the specification does. */
+/** Fastify has header names in lower case. The document writes them as the specification does. */
 function spellHeaders(operation: OpenAPIV3_1.OperationObject): void {
   for (const parameter of operation.parameters ?? []) {
     if ('in' in parameter && parameter.in === 'header')
@@ -77,7 +77,7 @@ function spellHeaders(operation: OpenAPIV3_1.OperationObject): void {
   }
 }
 
-/** A body that may be left out is marked so on its schema, which then also takes null: that is no rule for clients to follow. */
+/** An optional body is marked on its schema, which then accepts null too. The document shows the body without null. */
 function describeBody(body: OpenAPIV3_1.OperationObject['requestBody']): void {
   if (!body || '$ref' in body) return;
   for (const media of Object.values(body.content)) {
@@ -93,16 +93,16 @@ const OPTIONAL_BODY = 'x-fastify-zod-openapi-optional';
 
 const capitalised = (header: string): string => header.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 
-/** Bodies are read, and held against their limits, before it is known whether the operation has any use for one. */
+/** Whether a body is read and checked against the limits. That happens even if the operation takes no body. */
 const readsBody = ({ method }: Operation): boolean => method !== 'GET';
 
-/** Whether the operation takes anything that validation looks at. */
+/** Whether the operation takes any input that is validated. */
 const hasInput = (operation: Operation): boolean => {
   const { params, querystring, headers } = operation.schema;
   return readsBody(operation) || [params, querystring, headers].some((part) => part !== undefined);
 };
 
-/** The refusals that follow from an operation's declaration, by status. */
+/** The error codes that follow from an operation's declaration, by status. */
 function sharedProblems(operation: Operation): [string, ErrorCode[]][] {
   const { path, access, schema } = operation;
   const codes: ErrorCode[] = ['rate_limited', 'temporarily_unavailable', 'internal_error'];
@@ -124,7 +124,7 @@ function sharedProblems(operation: Operation): [string, ErrorCode[]][] {
   return [...byStatus];
 }
 
-/** A problem answer that names its possible codes; `detail` of the list is their public text. */
+/** A problem answer: its description lists the possible codes with their public texts. */
 function problemResponse(codes: readonly ErrorCode[]): OpenAPIV3_1.ResponseObject {
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_TEXT[code].detail}`).join('\n\n'),

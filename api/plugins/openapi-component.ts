@@ -1,4 +1,4 @@
-/** The named components of the OpenAPI document that no route's schema brings: headers, problems, FastAPI's schemas. */
+/** The components of the OpenAPI document that come from no route's schema: headers, problems and FastAPI's schemas. */
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
@@ -8,7 +8,10 @@ import { EXAMPLE_ID, Problem } from '../schemas/common.ts';
 
 const EXAMPLE_INSTANCE = '/v2/settle';
 
-/** Answers may grow fields, so their schemas are open (contract §1); bounds and patterns that only repeat the type are noise. */
+/**
+ * Opens the schemas of answers, which may grow fields (contract §1), and drops bounds and patterns that repeat the
+ * type.
+ */
 export const tidySchema: NonNullable<CreateDocumentOptions['override']> = ({ jsonSchema, io }) => {
   if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
@@ -35,27 +38,27 @@ const sortedByName = <Value>(record: Record<string, Value>): Record<string, Valu
 
 const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate' | 'ETag', OpenAPIV3_1.HeaderObject> = {
   'X-Request-ID': {
-    description: "The request's id: the caller's own when it was well-formed.",
+    description: "The id of the request: the caller's `X-Request-ID` if it is well-formed, otherwise a new one.",
     schema: { type: 'string' },
   },
   'WWW-Authenticate': { description: 'The credential that the operation takes.', schema: { type: 'string' } },
   'Retry-After': {
-    description: 'Seconds after which the request is worth repeating; absent when it never is.',
+    description: 'Seconds to wait before the request is repeated. Absent if repeating it does not help.',
     schema: { type: 'integer', minimum: 1 },
   },
   ETag: { description: 'The SHA-256 of the bytes, in hex.', schema: { type: 'string' } },
-  Location: { description: 'Where the object is read.', schema: { type: 'string' } },
+  Location: { description: 'The address of the object.', schema: { type: 'string' } },
   'Idempotency-Replayed': {
-    description: "`true` when this is the answer to the key's first use, and nothing was done now; absent otherwise.",
+    description: '`true` if this is the stored answer of the first use of the key. Otherwise absent.',
     schema: { type: 'string', enum: ['true'] },
   },
   'Preference-Applied': {
-    description: 'The wait that was granted (RFC 7240); absent when none was asked for.',
+    description: 'The wait that was applied (RFC 7240). Absent if the request asked for none.',
     schema: { type: 'string' },
   },
 };
 
-/** A problem of each code, as it comes; the members that only some codes have are told in `docs/errors.md`. */
+/** An example of each problem. `docs/errors.md` lists the members that only some codes have. */
 const PROBLEM_EXAMPLES: Record<string, OpenAPIV3_1.ExampleObject> = Object.fromEntries(
   ERROR_CODES.map((code) => [
     code,
@@ -72,7 +75,7 @@ const PROBLEM_EXAMPLES: Record<string, OpenAPIV3_1.ExampleObject> = Object.fromE
   ]),
 );
 
-/** FastAPI's own two schemas, exactly: clients and checks compare them. */
+/** FastAPI's two schemas, without any difference: clients and checks compare them. */
 const VALIDATION_SCHEMAS: Record<string, OpenAPIV3_1.SchemaObject> = {
   HTTPValidationError: {
     properties: { detail: { items: { $ref: '#/components/schemas/ValidationError' }, type: 'array', title: 'Detail' } },

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document (contract §15), generated from the schemas and the declarations of the routes. What operations of
- * one kind answer alike is added from the declarations by `openapi-answer.ts`.
+ * The OpenAPI document (contract §15), generated from the schemas and the declarations of the routes. What operations
+ * of one kind answer alike is added from the declarations by `openapi-answer.ts`.
  */
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
@@ -40,7 +40,9 @@ export const openapi = fp(async (app: FastifyInstance) => {
         title: 'Settlement service',
         version: API_VERSION,
         description:
-          'Settlement and payout API for Caribbean corridors. Controlled infrastructure under hardening: value moves only in the local sandbox, as a simulation; elsewhere every value operation answers 503 before anything is collected. No corridor is live.',
+          'Settlement and payout API for Caribbean corridors. Controlled infrastructure under hardening: value moves ' +
+          'only in the local sandbox, as a simulation. Elsewhere every value operation answers 503 before anything is ' +
+          'collected. No corridor is live.',
       },
       tags: TAGS.map((name) => ({ name })),
       components: {

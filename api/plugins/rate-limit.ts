@@ -1,6 +1,7 @@
 /**
- * Rate limits (contract §2): per key or consumer where one is known, per address elsewhere, shared by all processes, after
- * authentication and before a body is read. Signed webhooks and health checks are not counted.
+ * Rate limits (contract §2): per key or per consumer if the caller is authenticated, otherwise per address. All
+ * processes share the counts. A request is counted after authentication and before its body is read. Signed webhooks
+ * and health checks are not counted.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
@@ -10,24 +11,24 @@ import type { ApiDeps } from '../deps.ts';
 
 const WINDOW_SECONDS = 60;
 const WINDOW_MS = WINDOW_SECONDS * 1_000;
-const FORGET_INTERVAL_MS = 10 * WINDOW_MS;
+const CLEANUP_INTERVAL_MS = 10 * WINDOW_MS;
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   app.addHook('onRequest', async (request, reply) => {
     const access = request.routeOptions.config.access;
     if (!access || access.internal || access.auth === 'signature' || access.uncounted) return;
-    await spend(deps, request, reply, access.cost ?? 1);
+    await count(deps, request, reply, access.cost ?? 1);
   });
-  const forget = setInterval(() => {
-    deleteRateLimits(deps.db, new Date(deps.now().getTime() - FORGET_INTERVAL_MS)).catch((error: unknown) =>
-      app.log.warn({ err: error }, 'old rate limits stay'),
+  const cleanup = setInterval(() => {
+    deleteRateLimits(deps.db, new Date(deps.now().getTime() - CLEANUP_INTERVAL_MS)).catch((error: unknown) =>
+      app.log.warn({ err: error }, 'old rate limit counts could not be deleted'),
     );
-  }, FORGET_INTERVAL_MS);
-  app.addHook('onClose', async () => clearInterval(forget));
+  }, CLEANUP_INTERVAL_MS);
+  app.addHook('onClose', async () => clearInterval(cleanup));
 });
 
 /** @throws DomainError `rate_limited` */
-async function spend(deps: ApiDeps, request: FastifyRequest, reply: FastifyReply, cost: number): Promise<void> {
+async function count(deps: ApiDeps, request: FastifyRequest, reply: FastifyReply, cost: number): Promise<void> {
   const quota = deps.config.rateLimitPerMinute;
   const nowMs = deps.now().getTime();
   const windowStartMs = nowMs - (nowMs % WINDOW_MS);

@@ -1,6 +1,6 @@
 /**
- * Closes what a remote runtime does not offer, after validation and before anything is stored
- * (`operations.csv`, column `remote`).
+ * Refuses the operations that a remote runtime does not offer (`operations.csv`, column `remote`): after validation,
+ * and before anything is stored.
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
@@ -13,7 +13,7 @@ export const remoteGate = fp(async (app: FastifyInstance, { deps }: { deps: ApiD
   if (!isRemote(deps.runtime)) return;
   app.addHook('preHandler', async (request) => {
     const answer = request.routeOptions.config.access?.remote ?? 'same';
-    // Thrown whatever the gates say: that one is always closed is their statement, not what this relies on.
+    // Thrown even if every gate is open: the refusal must not depend on the gates.
     if (answer === 'launch_gates_closed')
       throw new DomainError(answer, { gates: await closedGates(deps, request.log, corridorOf(request.body)) });
     if (answer === 'local_sandbox_only' || answer === 'remote_environment') throw new DomainError(answer);

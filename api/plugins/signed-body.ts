@@ -1,14 +1,14 @@
 /**
- * Bodies of provider webhooks arrive as the exact bytes that were signed, whatever content type the provider
- * sends; they are parsed after the signature was verified, as strictly as every other body.
+ * Bodies of provider webhooks. They are kept as the exact bytes that were signed, with any content type. They are
+ * parsed after the signature is verified, as strictly as every other body.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseJsonBody } from '../http/json-body.ts';
 
-/** Providers batch; still far below what would hurt. */
+/** More than other bodies may have, because providers send batches. */
 const SIGNED_BODY_BYTES_MAX = 256 * 1024;
 
-/** Applies to the routes of the surrounding register call alone. */
+/** Applies only to the routes of the surrounding `register` call. */
 export function acceptSignedBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: SIGNED_BODY_BYTES_MAX }, (request, body, done) => {

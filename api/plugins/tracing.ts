@@ -1,6 +1,6 @@
 /**
- * Requests as the beginnings of traces, where traces are kept. A trace that a caller names is not joined: what belongs
- * together in our traces is for nobody outside to decide. Probes leave none.
+ * Begins a trace for each request, if tracing is configured. A `traceparent` of the caller is ignored: no caller may
+ * join requests in our traces. Requests of probes are not traced.
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
@@ -19,7 +19,7 @@ export const tracing = fp(async (app: FastifyInstance, { deps: { requestTracing 
     if (request.routeOptions.config.access?.uncounted) return;
     request.span = requestTracing.begin({ method: request.method, requestId: request.id });
   });
-  // After the body: what hears of its end was set up with the connection, before the request was there.
+  // After the body is read: the listeners of the body belong to the connection, where the span is not current.
   app.addHook('preHandler', (request, _reply, done) => {
     if (request.span) request.span.run(done);
     else done();
