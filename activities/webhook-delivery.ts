@@ -23,16 +23,10 @@ import {
   wakeNextInLine,
 } from '../db/queries/webhook-attempt.ts';
 import { type DeliveryRow, getDeliveryStatus } from '../db/queries/webhook-delivery.ts';
-import {
-  type DeliveryStatus,
-  hasFailedTooLong,
-  placeWaitMs,
-  retryAfterMsOf,
-  retryDelayMs,
-  type Webhook,
-} from '../domain/webhook.ts';
+import { type DeliveryStatus, hasFailedTooLong, placeWaitMs, retryDelayMs, type Webhook } from '../domain/webhook.ts';
 import type { ActivityDeps } from './deps.ts';
 import type { GuardedAnswer } from './providers/guarded-http.ts';
+import { retryAfterMsOf } from './providers/retry-after.ts';
 import { signWebhook } from './webhook-signature.ts';
 import { createTurns } from './webhook-turn.ts';
 

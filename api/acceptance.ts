@@ -3,7 +3,6 @@
  * that makes settlements. The key, the record, its event and the request to start its workflow are one transaction;
  * the answer is made once and is the same bytes for ever.
  */
-
 import type { Tx } from '../db/client.ts';
 import { settlementIdOf } from '../db/id.ts';
 import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../db/queries/idempotency-key.ts';
@@ -11,7 +10,7 @@ import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { insertSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { CORRIDORS } from '../domain/corridor.ts';
-import { bodyFault, DomainError, ValidationError, type ValidationFault } from '../domain/error.ts';
+import { DomainError, type FieldFault, requireNoFaults, ValidationError } from '../domain/error.ts';
 import { settlementMessage } from '../domain/outbox.ts';
 import { type Pricing, type PricingInput, price } from '../domain/pricing.ts';
 import { payoutFaults, type Recipient } from '../domain/recipient.ts';
@@ -74,16 +73,16 @@ export async function acceptSettlement(
 function payerOf(
   deps: ApiDeps,
   command: SettlementCommand,
-): Pick<SettlementCommand, 'paymentToken'> | { readonly faults: readonly ValidationFault[] } {
+): Pick<SettlementCommand, 'paymentToken'> | { readonly faults: readonly FieldFault[] } {
   if (command.paymentMethod !== 'ach' || command.paymentToken === null) return { paymentToken: command.paymentToken };
   const account = openAccessToken(deps.sealer, command.orgId, command.paymentToken);
   return account === undefined
     ? {
         faults: [
-          bodyFault(
-            'banklink_account_token',
-            "must be an access token that bank linking gave to the caller's organization",
-          ),
+          {
+            field: 'banklink_account_token',
+            rule: "must be an access token that bank linking gave to the caller's organization",
+          },
         ],
       }
     : { paymentToken: account };
@@ -122,8 +121,7 @@ function refuseUnpayable(recipient: Recipient, pricing: Pricing): void {
       { current_state: 'inactive' },
       'The recipient is inactive and takes no new settlement.',
     );
-  const faults = payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail);
-  if (faults.length > 0) throw new ValidationError(faults);
+  requireNoFaults(payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail));
 }
 
 function settlementOf(deps: ApiDeps, command: SettlementCommand, pricing: Pricing): Settlement {

@@ -1,6 +1,6 @@
 /** What the routes of the providers that collect money share (contract §9). */
 import type { NewEvidence } from '../db/queries/evidence.ts';
-import { ValidationError } from '../domain/error.ts';
+import { InvalidRequestError, missingField } from './http/request-fault.ts';
 
 /**
  * The money of an event that says that money moved. The provider's schema cannot require it, because other events have
@@ -8,7 +8,7 @@ import { ValidationError } from '../domain/error.ts';
  *
  * @param amountField integer minor units
  * @param loc where `object` stands in the request
- * @throws ValidationError naming each missing field
+ * @throws InvalidRequestError naming each missing field
  */
 export function movedMoney<Field extends string>(
   object: { readonly [Key in Field]?: number | undefined } & { readonly currency?: string | undefined },
@@ -19,9 +19,7 @@ export function movedMoney<Field extends string>(
   const { currency } = object;
   if (amount === undefined || currency === undefined) {
     const missing = [amount === undefined ? [amountField] : [], currency === undefined ? ['currency'] : []].flat();
-    throw new ValidationError(
-      missing.map((field) => ({ loc: [...loc, field], msg: 'Field required', type: 'missing' })),
-    );
+    throw new InvalidRequestError(missing.map((field) => missingField([...loc, field])));
   }
   return { amountMinor: BigInt(amount), currency: currency.toUpperCase() };
 }

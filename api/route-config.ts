@@ -5,8 +5,15 @@
 import type { FastifyRequest } from 'fastify';
 import type { Consumer, ConsumerSession } from '../domain/consumer.ts';
 import type { ErrorCode } from '../domain/error.ts';
-import type { RemoteAnswer } from '../domain/runtime.ts';
 import type { Scope } from '../domain/scope.ts';
+
+/**
+ * How an operation answers in a remote runtime, after authentication and validation and before anything is stored
+ * (`operations.csv`, column `remote`): as in the local sandbox, or with this refusal.
+ */
+type RemoteAnswer =
+  | 'same'
+  | Extract<ErrorCode, 'launch_gates_closed' | 'local_sandbox_only' | 'remote_environment' | 'provider_not_configured'>;
 
 /** Who may call. `scope` is the least scope that the route accepts (contract §3). */
 export type RouteAccess =

@@ -3,7 +3,7 @@
  * private host learns it here. A name that does not resolve is accepted, and what counts is checked at each connection.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { bodyFault, ValidationError } from '../domain/error.ts';
+import { ValidationError } from '../domain/error.ts';
 import { admitsAddress, isLoopbackHost, targetFault, targetHost } from '../domain/webhook-target.ts';
 import type { ApiDeps } from './deps.ts';
 
@@ -13,7 +13,7 @@ const LOOKUP_TIMEOUT_MS = 2_000;
 export async function requireTarget(deps: ApiDeps, url: string): Promise<void> {
   const rules = { allowLocal: deps.config.webhookAllowLocalTargets };
   const fault = targetFault(url, rules) ?? (await addressFault(deps, targetHost(new URL(url)), rules.allowLocal));
-  if (fault) throw new ValidationError([bodyFault('url', fault)]);
+  if (fault) throw new ValidationError([{ field: 'url', rule: fault }]);
 }
 
 async function addressFault(deps: ApiDeps, host: string, allowLocal: boolean): Promise<string | undefined> {

@@ -122,27 +122,26 @@ export class DomainError extends Error {
   }
 }
 
-/** One entry of an HTTPValidationError (contract §2); `msg` never contains a submitted value. */
-export type ValidationFault = {
-  readonly loc: readonly (string | number)[];
-  readonly msg: string;
-  readonly type: string;
+/** A rule that a command breaks. Which part of a request the field stood in is known to the API alone. */
+export type FieldFault = {
+  /** The field's path in the command, `bank_details.routing_number`; null for a rule about the whole command. */
+  readonly field: string | null;
+  /** Completes a sentence about the field. It reaches the caller, so it never contains a submitted value. */
+  readonly rule: string;
 };
 
-/** Rules across fields or stored objects, found after the form was right: answered as a 422 like the form's own. */
+/** Rules across fields or stored objects that a command breaks, although each field alone is valid. */
 export class ValidationError extends Error {
-  readonly faults: readonly ValidationFault[];
+  readonly faults: readonly FieldFault[];
 
-  constructor(faults: readonly ValidationFault[]) {
-    super(faults.map((fault) => `${fault.loc.join('.')}: ${fault.msg}`).join('; '));
+  constructor(faults: readonly FieldFault[]) {
+    super(faults.map(({ field, rule }) => (field === null ? rule : `${field}: ${rule}`)).join('; '));
     this.name = 'ValidationError';
     this.faults = faults;
   }
 }
 
-/** A `value_error` on one field of the body (contract §2); the rule completes a sentence about the field. */
-export const bodyFault = (field: string, rule: string): ValidationFault => ({
-  loc: ['body', ...field.split('.')],
-  msg: `Value error, ${rule}`,
-  type: 'value_error',
-});
+/** @throws ValidationError when there is a fault */
+export function requireNoFaults(faults: readonly FieldFault[]): void {
+  if (faults.length > 0) throw new ValidationError(faults);
+}

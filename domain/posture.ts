@@ -6,7 +6,3 @@ export const POSTURE: Readonly<Record<RuntimeEnvironment, string>> = {
   'remote-sandbox': 'REMOTE SANDBOX: every step that moves or simulates value is closed',
   production: 'PRODUCTION POSTURE: every step that moves value is closed, no rail is live',
 };
-
-/** A first request that needs no key: it makes an organization and shows its first key once. */
-export const firstRequest = (apiUrl: string): string =>
-  `curl -sS -X POST ${apiUrl}/v1/orgs -H 'content-type: application/json' -d '{"name":"Acme","country":"JM","contact_email":"dev@acme.example"}'`;

@@ -3,7 +3,7 @@
  * whose rate and fees are those of acceptance.
  */
 import { CORRIDORS, type CorridorId, type Rail } from './corridor.ts';
-import { bodyFault, type ValidationFault } from './error.ts';
+import type { FieldFault } from './error.ts';
 import { feesOf } from './fee.ts';
 import { type Currency, convertDown, formatMoney, parseMoney } from './money.ts';
 import { METHOD_RULES, type PaymentMethod } from './payment-method.ts';
@@ -42,20 +42,18 @@ export type PricingInput<Method extends PaymentMethod = PaymentMethod> = {
  */
 export function price<Method extends PaymentMethod>(
   input: PricingInput<Method>,
-): { readonly pricing: Pricing<Method> } | { readonly faults: readonly ValidationFault[] } {
+): { readonly pricing: Pricing<Method> } | { readonly faults: readonly FieldFault[] } {
   const corridor = CORRIDORS[input.corridor];
   const payoutRail = input.payoutRail ?? corridor.rails[0];
   const rule = METHOD_RULES[input.paymentMethod];
-  const faults: ValidationFault[] = [];
+  const faults: FieldFault[] = [];
   if (!corridor.rails.includes(payoutRail))
-    faults.push(bodyFault('payout_rail', `must be one of the corridor's rails: ${corridor.rails.join(', ')}`));
+    faults.push({ field: 'payout_rail', rule: `must be one of the corridor's rails: ${corridor.rails.join(', ')}` });
   if (!rule.sourceCurrencies.includes(corridor.sourceCurrency)) {
-    faults.push(
-      bodyFault(
-        'payment_method',
-        `takes ${rule.sourceCurrencies.join(', ')} only; the corridor's source currency is ${corridor.sourceCurrency}`,
-      ),
-    );
+    faults.push({
+      field: 'payment_method',
+      rule: `takes ${rule.sourceCurrencies.join(', ')} only; the corridor's source currency is ${corridor.sourceCurrency}`,
+    });
   }
   const amountMinor = parseMoney(input.amount, corridor.sourceCurrency);
   if (amountMinor === undefined || amountMinor < rule.minimumMinor || amountMinor > rule.maximumMinor) {
@@ -65,13 +63,13 @@ export function price<Method extends PaymentMethod>(
     return {
       faults: [
         ...faults,
-        bodyFault('amount', `must be an amount in ${corridor.sourceCurrency} from ${low} to ${high}`),
+        { field: 'amount', rule: `must be an amount in ${corridor.sourceCurrency} from ${low} to ${high}` },
       ],
     };
   }
   const fees = feesOf(amountMinor, input.paymentMethod);
   const netMinor = amountMinor - fees.totalFeesMinor;
-  if (netMinor <= 0n) faults.push(bodyFault('amount', 'must be more than the fees'));
+  if (netMinor <= 0n) faults.push({ field: 'amount', rule: 'must be more than the fees' });
   if (faults.length > 0) return { faults };
   return {
     pricing: {

@@ -1,6 +1,6 @@
 /** A recipient of payouts (contract §4). */
 import type { Corridor, Rail } from './corridor.ts';
-import { bodyFault, type ValidationFault } from './error.ts';
+import type { FieldFault } from './error.ts';
 
 export const RECIPIENT_VERIFICATION_STATUSES = ['unverified', 'pending', 'verified', 'rejected', 'expired'] as const;
 export type RecipientVerificationStatus = (typeof RECIPIENT_VERIFICATION_STATUSES)[number];
@@ -62,26 +62,23 @@ type Details = {
 };
 
 /** Why these details cannot be a recipient's of this country; empty when they can (contract §4). */
-export function detailsFaults(country: string, details: Details): ValidationFault[] {
-  const faults: ValidationFault[] = [];
+export function detailsFaults(country: string, details: Details): FieldFault[] {
+  const faults: FieldFault[] = [];
   if (details.bankDetails === null && details.mobileDetails === null) {
-    faults.push({
-      loc: ['body'],
-      msg: 'Value error, a recipient needs bank_details, mobile_details or both',
-      type: 'value_error',
-    });
+    faults.push({ field: null, rule: 'a recipient needs bank_details, mobile_details or both' });
   }
   const routingNumber = details.bankDetails?.routing_number;
   if (country === 'US' && routingNumber !== undefined && !isAbaRoutingNumber(routingNumber)) {
-    faults.push(
-      bodyFault('bank_details.routing_number', 'must be an ABA routing number: nine digits with a right check digit'),
-    );
+    faults.push({
+      field: 'bank_details.routing_number',
+      rule: 'must be an ABA routing number: nine digits with a right check digit',
+    });
   }
   return faults;
 }
 
 /** As `detailsFaults`, for the details that a change would leave. */
-export const changeFaults = (recipient: Recipient, change: RecipientChange): ValidationFault[] =>
+export const changeFaults = (recipient: Recipient, change: RecipientChange): FieldFault[] =>
   detailsFaults(recipient.country, {
     bankDetails: change.bankDetails === undefined ? recipient.bankDetails : change.bankDetails,
     mobileDetails: change.mobileDetails === undefined ? recipient.mobileDetails : change.mobileDetails,
@@ -108,20 +105,18 @@ const LAST4 = 4;
 export const lastFour = (accountNumber: string): string => accountNumber.slice(-LAST4);
 
 /** Why this recipient cannot be paid over this corridor and rail; empty when it can (contract §5). */
-export function payoutFaults(recipient: Recipient, corridor: Corridor, rail: Rail): ValidationFault[] {
-  const faults: ValidationFault[] = [];
+export function payoutFaults(recipient: Recipient, corridor: Corridor, rail: Rail): FieldFault[] {
+  const faults: FieldFault[] = [];
   if (recipient.country !== corridor.destinationCountry) {
-    faults.push(
-      bodyFault(
-        'recipient_id',
-        `the recipient's country must be the corridor's destination, ${corridor.destinationCountry}`,
-      ),
-    );
+    faults.push({
+      field: 'recipient_id',
+      rule: `the recipient's country must be the corridor's destination, ${corridor.destinationCountry}`,
+    });
   }
   if (rail === 'bank_transfer' && recipient.bankDetails === null)
-    faults.push(bodyFault('payout_rail', 'bank_transfer needs a recipient with bank_details'));
+    faults.push({ field: 'payout_rail', rule: 'bank_transfer needs a recipient with bank_details' });
   if (rail === 'mobile_money' && recipient.mobileDetails === null)
-    faults.push(bodyFault('payout_rail', 'mobile_money needs a recipient with mobile_details'));
+    faults.push({ field: 'payout_rail', rule: 'mobile_money needs a recipient with mobile_details' });
   return faults;
 }
 

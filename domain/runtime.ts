@@ -28,16 +28,3 @@ export const API_KEY_ENVIRONMENT: Record<RuntimeEnvironment, 'local' | 'test' | 
   'remote-sandbox': 'test',
   production: 'live',
 };
-
-/**
- * How an operation answers in a remote runtime, after authentication and validation and before anything is
- * stored (`operations.csv`, column `remote`).
- */
-export const REMOTE_ANSWERS = [
-  'same',
-  'launch_gates_closed',
-  'local_sandbox_only',
-  'remote_environment',
-  'provider_not_configured',
-] as const;
-export type RemoteAnswer = (typeof REMOTE_ANSWERS)[number];

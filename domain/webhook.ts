@@ -122,14 +122,6 @@ export function retryDelayMs(attempt: number, random: number, retryAfterMs: numb
   return Math.round(Math.min(mostMs, askedMs * (1 + RETRY_JITTER * random)));
 }
 
-/** A `Retry-After` of seconds or of an HTTP date, in milliseconds from `nowMs`; null where it says neither. */
-export function retryAfterMsOf(header: string | undefined, nowMs: number): number | null {
-  if (header === undefined) return null;
-  if (/^[0-9]{1,9}$/.test(header)) return Number(header) * SECOND_MS;
-  const at = /GMT$/.test(header) ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
-}
-
 /** Whether a subscription that has failed since then is to be disabled at this failure. */
 export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =>
   failingSince !== null && at.getTime() - failingSince.getTime() >= FAILING_WINDOW_MS;

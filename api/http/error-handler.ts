@@ -6,6 +6,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isUnavailable } from '../../db/client.ts';
 import { DomainError, ERROR_TEXT, type ErrorCode, ValidationError } from '../../domain/error.ts';
+import { faultOfField, InvalidRequestError, type RequestFault } from './request-fault.ts';
 import { requestFaults } from './validation.ts';
 
 export const STATUS_OF: Record<ErrorCode, number> = {
@@ -45,14 +46,11 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
 };
 
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (error instanceof ValidationError) return reply.code(422).type('application/json').send({ detail: error.faults });
+  if (error instanceof ValidationError) return sendFaults(reply, error.faults.map(faultOfField));
+  if (error instanceof InvalidRequestError) return sendFaults(reply, error.faults);
   if (error instanceof DomainError) return sendProblem(reply, request, error);
   if (isFastifyError(error)) {
-    if (error.validation)
-      return reply
-        .code(422)
-        .type('application/json')
-        .send({ detail: requestFaults(request) });
+    if (error.validation) return sendFaults(reply, requestFaults(request));
     const code = FASTIFY_CODES[error.code];
     if (code) return sendProblem(reply, request, new DomainError(code));
   }
@@ -63,6 +61,9 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
   request.log.error({ err: error }, 'a request failed unexpectedly');
   return sendProblem(reply, request, new DomainError('internal_error'));
 }
+
+const sendFaults = (reply: FastifyReply, faults: readonly RequestFault[]): FastifyReply =>
+  reply.code(422).type('application/json').send({ detail: faults });
 
 /** Sends an RFC 9457 problem. */
 export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {

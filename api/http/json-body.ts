@@ -2,18 +2,16 @@
  * Parses a JSON body strictly (contract §2): UTF-8, no duplicate names in one object, a bounded depth, no `__proto__`.
  * `JSON.parse` alone accepts each of these faults.
  */
-import { ValidationError, type ValidationFault } from '../../domain/error.ts';
+import { InvalidRequestError } from './request-fault.ts';
 
 export const JSON_DEPTH_MAX = 32;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-const invalid = (position: number, msg: string): ValidationError => {
-  const fault: ValidationFault = { loc: ['body', position], msg, type: 'json_invalid' };
-  return new ValidationError([fault]);
-};
+const invalid = (position: number, msg: string): InvalidRequestError =>
+  new InvalidRequestError([{ loc: ['body', position], msg, type: 'json_invalid' }]);
 
-/** @throws ValidationError (`json_invalid`) with the position of the fault if it is known */
+/** @throws InvalidRequestError (`json_invalid`) with the position of the fault if it is known */
 export function parseJsonBody(bytes: Buffer): unknown {
   let source: string;
   try {

@@ -5,8 +5,8 @@
 import { parse as parseQuery } from 'node:querystring';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { ValidationError, type ValidationFault } from '../../domain/error.ts';
 import { parseJsonBody } from './json-body.ts';
+import { type RequestFault, valueError } from './request-fault.ts';
 
 /** The parts of a request as they were sent. Fastify has replaced the valid parts by what their schemas returned. */
 const PARTS = [
@@ -33,7 +33,7 @@ export const HEADER_NAMES: Record<string, string> = {
 };
 
 /** The faults of all parts. Fastify itself stops at the first part that has one. */
-export function requestFaults(request: FastifyRequest): ValidationFault[] {
+export function requestFaults(request: FastifyRequest): RequestFault[] {
   const schemas: Record<string, unknown> = { ...request.routeOptions.schema };
   return PARTS.flatMap(({ part, schemaKey, read }) => {
     const schema = schemas[schemaKey];
@@ -45,13 +45,8 @@ export function requestFaults(request: FastifyRequest): ValidationFault[] {
   });
 }
 
-/** @throws ValidationError when there is a fault */
-export function requireNoFaults(faults: readonly ValidationFault[]): void {
-  if (faults.length > 0) throw new ValidationError(faults);
-}
-
 /** @param part the part of the request: `body`, `path`, `query` or `header` */
-export function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault[] {
+export function faultsOf(issue: z.core.$ZodIssue, part: string): RequestFault[] {
   const at = (path: readonly PropertyKey[]) => [part, ...path.map((key) => locate(key, part))];
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
@@ -60,8 +55,7 @@ export function faultsOf(issue: z.core.$ZodIssue, part: string): ValidationFault
       type: 'extra_forbidden',
     }));
   }
-  if (issue.code === 'invalid_key')
-    return [{ loc: at(issue.path), msg: 'Value error, the key is not allowed', type: 'value_error' }];
+  if (issue.code === 'invalid_key') return [{ loc: at(issue.path), ...valueError('the key is not allowed') }];
   return [{ loc: at(issue.path), ...describe(issue) }];
 }
 
@@ -95,7 +89,7 @@ function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
   }
   switch (issue.code) {
     case 'invalid_type':
-      return TYPE_FAULTS[issue.expected] ?? { msg: 'Value error, the value has the wrong type', type: 'value_error' };
+      return TYPE_FAULTS[issue.expected] ?? valueError('the value has the wrong type');
     case 'too_small':
       return sizeFault(issue.origin, 'at least', Number(issue.minimum));
     case 'too_big':
@@ -114,8 +108,6 @@ function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
       return valueError('the value is not allowed');
   }
 }
-
-const valueError = (rule: string) => ({ msg: `Value error, ${rule}`, type: 'value_error' });
 
 function sizeFault(origin: string, bound: 'at least' | 'at most', limit: number): { msg: string; type: string } {
   const low = bound === 'at least';

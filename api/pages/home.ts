@@ -1,6 +1,6 @@
 /** The first page: the posture, where everything is, and the same first request that the terminal shows. */
 import { html } from 'ghtml';
-import { firstRequest } from '../../domain/posture.ts';
+import { firstRequest } from './first-request.ts';
 import { document, type Frame, SERVICE_NAME } from './layout.ts';
 
 const PLACES = [

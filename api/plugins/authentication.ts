@@ -7,12 +7,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { findActiveApiKey, touchApiKey } from '../../db/queries/api-key.ts';
 import { findSession } from '../../db/queries/consumer.ts';
-import { DomainError, ValidationError } from '../../domain/error.ts';
+import { DomainError } from '../../domain/error.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { scopeCovers } from '../../domain/scope.ts';
 import type { ApiDeps } from '../deps.ts';
 import { hashApiKey, isWellFormedApiKey } from '../http/api-key.ts';
 import { headerLines } from '../http/header-lines.ts';
+import { InvalidRequestError } from '../http/request-fault.ts';
 import { bearerToken, hashSessionToken } from '../http/session-token.ts';
 import type { ConsumerPrincipal, Principal } from '../route-config.ts';
 import { AUTHORIZATION_LENGTH_MAX } from '../schemas/session.ts';
@@ -68,11 +69,11 @@ async function authenticateKey(deps: ApiDeps, request: FastifyRequest): Promise<
 
 /**
  * @throws DomainError `credential_missing`, `credential_invalid`
- * @throws ValidationError for a header that is too long (specification, Limits)
+ * @throws InvalidRequestError for a header that is too long (specification, Limits)
  */
 async function authenticateSession(deps: ApiDeps, request: FastifyRequest): Promise<ConsumerPrincipal> {
   const [header = '', ...more] = headerLines(request.raw, 'authorization');
-  if (header.length > AUTHORIZATION_LENGTH_MAX) throw new ValidationError([TOO_LONG]);
+  if (header.length > AUTHORIZATION_LENGTH_MAX) throw new InvalidRequestError([TOO_LONG]);
   if (header === '' && more.length === 0)
     throw new DomainError(
       'credential_missing',

@@ -7,13 +7,14 @@ import type { IncomingMessage } from 'node:http';
 import helmet from '@fastify/helmet';
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
-import { DomainError, ValidationError } from '../../domain/error.ts';
+import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
 import { handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
+import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { methodsAt } from './method-fallback.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
@@ -29,7 +30,7 @@ const NO_BYTES = Buffer.alloc(0);
 
 /** Refuses `null` as a body: a schema with an optional body would accept it as absent. */
 function requireGiven(body: unknown): unknown {
-  if (body === null) throw new ValidationError([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
+  if (body === null) throw new InvalidRequestError([missingField(['body'])]);
   return body;
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../../db/queries/api-key.ts';
 import { lockOrganization } from '../../db/queries/organization.ts';
 import { type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
-import { bodyFault, DomainError, ValidationError } from '../../domain/error.ts';
+import { DomainError, ValidationError } from '../../domain/error.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -57,7 +57,7 @@ export const apiKeyRoutes =
         // Scope `full`, which the route asks for, covers all; the rule must not depend on that.
         requireScope(caller, scope);
         if (expiresAt !== null && expiresAt <= now)
-          throw new ValidationError([bodyFault('expires_at', 'must be in the future')]);
+          throw new ValidationError([{ field: 'expires_at', rule: 'must be in the future' }]);
         requireOwnOrganization(caller, request.params.org_id);
         const issued = issueApiKey(deps, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
         const key = await deps.db.transaction(async (tx) => {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { exchangeBanklinkToken, insertBanklinkToken } from '../../db/queries/banklink.ts';
 import { LINK_TOKEN_LIFETIME_MS, linkedAccount, PUBLIC_TOKEN_PREFIX } from '../../domain/banklink.ts';
-import { bodyFault, ValidationError } from '../../domain/error.ts';
+import { ValidationError } from '../../domain/error.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { sealAccessToken } from '../banklink-token.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -67,7 +67,9 @@ export const banklinkRoutes =
         const { public_token: publicToken } = request.body;
         const outcome = await exchangeBanklinkToken(deps.db, orgId, publicToken, deps.now());
         if (outcome === 'refused')
-          throw new ValidationError([bodyFault('public_token', 'has expired, was exchanged before, or is not yours')]);
+          throw new ValidationError([
+            { field: 'public_token', rule: 'has expired, was exchanged before, or is not yours' },
+          ]);
         return {
           access_token: sealAccessToken(deps.sealer, orgId, publicToken),
           account: linkedAccount(publicToken),

@@ -1,12 +1,13 @@
 /** The identity provider's webhook (contract §9); what its events mean for a verification is said here. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { type EventClaim, NO_CLAIM, receiveProviderEvent } from '../../db/commands/provider-event.ts';
-import { DomainError, ValidationError } from '../../domain/error.ts';
+import { DomainError } from '../../domain/error.ts';
 import { REVIEW_ANSWERS, rejectionReasonOf } from '../../domain/idverify.ts';
 import { isLiveMode } from '../../domain/runtime.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
+import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import { IdverifyEvent } from '../schemas/idverify-event.ts';
 import { ProviderEventReceipt } from '../schemas/provider-event.ts';
@@ -71,16 +72,15 @@ function claimOf(event: IdverifyEvent): EventClaim {
   }
 }
 
-/** @throws ValidationError when a review has no answer that is one */
+/** @throws InvalidRequestError when a review has no answer that is one */
 function decisionOf({ reviewResult }: IdverifyEvent): VerificationDecision {
   const answer = reviewResult?.reviewAnswer;
   if (answer === 'GREEN') return { to: 'verified', verifiedName: null };
   if (answer === 'RED') return { to: 'rejected', rejectionReason: rejectionReasonOf(reviewResult?.rejectLabels ?? []) };
   const loc = ['body', 'reviewResult', 'reviewAnswer'];
-  const missing = { loc, msg: 'Field required', type: 'missing' };
-  throw new ValidationError([
+  throw new InvalidRequestError([
     answer
       ? { loc, msg: `Input should be ${REVIEW_ANSWERS.map((known) => `'${known}'`).join(' or ')}`, type: 'enum' }
-      : missing,
+      : missingField(loc),
   ]);
 }

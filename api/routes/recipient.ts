@@ -8,12 +8,11 @@ import {
   listRecipients,
   lockRecipient,
 } from '../../db/queries/recipient.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, requireNoFaults } from '../../domain/error.ts';
 import { changeFaults, detailsFaults, type Recipient } from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
-import { requireNoFaults } from '../http/validation.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
 import {

@@ -6,7 +6,6 @@ import { getQuote } from '../../db/queries/quote.ts';
 import { detailSettlement, detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
-import { ValidationError } from '../../domain/error.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
 import type { PricingInput } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
@@ -17,6 +16,7 @@ import type { ApiDeps } from '../deps.ts';
 import { answerList, listOf } from '../http/consumer-list.ts';
 import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
+import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOf } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
 import { SessionHeader } from '../schemas/session.ts';
@@ -129,7 +129,7 @@ const Named = TransferResponse.pick({ transfer_id: true });
  * The four fields as they were given, or as the quote has them.
  *
  * @throws DomainError `not_found` for a quote that is not the consumer's
- * @throws ValidationError when the payer's token does not go with the quote's method
+ * @throws InvalidRequestError when the payer's token does not go with the quote's method
  */
 async function inputsOf(
   deps: ApiDeps,
@@ -141,7 +141,7 @@ async function inputsOf(
     return { corridor, amount, paymentMethod, payoutRail };
   const inputs = quoteInputs(await getQuote(deps.db, orgId, quoteId ?? ''));
   const payment = QuotedPayment.safeParse({ ...body, payment_method: inputs.paymentMethod }, { reportInput: true });
-  if (!payment.success) throw new ValidationError(payment.error.issues.flatMap((issue) => faultsOf(issue, 'body')));
+  if (!payment.success) throw new InvalidRequestError(payment.error.issues.flatMap((issue) => faultsOf(issue, 'body')));
   return inputs;
 }
 

@@ -13,8 +13,8 @@ export function priced<Method extends PaymentMethod>(
 ): Pricing<Method> {
   const result = price(input);
   if ('pricing' in result) return result.pricing;
-  for (const { loc, msg, type } of result.faults)
-    context.addIssue({ code: 'custom', path: loc.slice(1), message: msg, params: { type } });
+  for (const { field, rule } of result.faults)
+    context.addIssue({ code: 'custom', path: field === null ? [] : field.split('.'), message: rule });
   return z.NEVER;
 }
 

@@ -2,7 +2,7 @@
  * What the sandbox's providers can be made to say (contract §6), in the service's own words; each provider's adapter
  * says it in that provider's. The same words serve what a payer's token stands for and what a test helper asks for.
  */
-import { bodyFault, DomainError, ValidationError } from '../error.ts';
+import { DomainError, ValidationError } from '../error.ts';
 import { type Currency, formatMoney, parseMoney } from '../money.ts';
 import type { PaymentMethod } from '../payment-method.ts';
 import type { Settlement, SettlementStatus } from '../settlement.ts';
@@ -61,7 +61,7 @@ export function sandboxCommand(
 ): SandboxCommand {
   const { event, amount } = asked;
   const { paymentMethod, sourceCurrency, status } = settlement;
-  const refuse = (field: string, rule: string) => new ValidationError([bodyFault(field, rule)]);
+  const refuse = (field: string, rule: string) => new ValidationError([{ field, rule }]);
   const collects = event === 'collection_succeeded' || event === 'collection_partial';
   if (amount !== undefined && !collects)
     throw refuse('amount', 'is allowed only with collection_succeeded and collection_partial');
@@ -79,7 +79,10 @@ function givenAmount(amount: string, currency: Currency): bigint {
   const amountMinor = parseMoney(amount, currency);
   if (amountMinor !== undefined && amountMinor > 0n && amountMinor <= AMOUNT_MINOR_MAX) return amountMinor;
   throw new ValidationError([
-    bodyFault('amount', `must be an amount in ${currency} from 0.01 to ${formatMoney(AMOUNT_MINOR_MAX, currency)}`),
+    {
+      field: 'amount',
+      rule: `must be an amount in ${currency} from 0.01 to ${formatMoney(AMOUNT_MINOR_MAX, currency)}`,
+    },
   ]);
 }
 

@@ -1,7 +1,8 @@
 /** What `npm start` prints when everything is ready: the posture, the addresses, and a first command. */
 import path from 'node:path';
 import { styleText } from 'node:util';
-import { firstRequest, POSTURE } from '../../domain/posture.ts';
+import { firstRequest } from '../../api/pages/first-request.ts';
+import { POSTURE } from '../../domain/posture.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { StackAddresses } from '../../process/running-stack.ts';
 

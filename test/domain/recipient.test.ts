@@ -58,11 +58,13 @@ describe('a routing number', () => {
 describe('the details of a recipient', () => {
   test('refused when there are none, and for a wrong routing number in the US, together', () => {
     expect(detailsFaults('JM', { bankDetails: null, mobileDetails: null })).toEqual([
-      { loc: ['body'], msg: expect.stringContaining('bank_details'), type: 'value_error' },
+      { field: null, rule: expect.stringContaining('bank_details') },
     ]);
     expect(
-      detailsFaults('US', { bankDetails: { routing_number: '123456789' }, mobileDetails: null }).map(({ loc }) => loc),
-    ).toEqual([['body', 'bank_details', 'routing_number']]);
+      detailsFaults('US', { bankDetails: { routing_number: '123456789' }, mobileDetails: null }).map(
+        ({ field }) => field,
+      ),
+    ).toEqual(['bank_details.routing_number']);
   });
 
   test('accepted with either, with any routing number outside the US, and with none inside', () => {
@@ -107,8 +109,8 @@ describe('the verification after a change', () => {
 describe('a payout', () => {
   test('refused for a recipient in another country than the destination', () => {
     expect(
-      payoutFaults(recipient({ country: 'TT' }), CORRIDORS['US-JM'], 'bank_transfer').map(({ loc }) => loc),
-    ).toEqual([['body', 'recipient_id']]);
+      payoutFaults(recipient({ country: 'TT' }), CORRIDORS['US-JM'], 'bank_transfer').map(({ field }) => field),
+    ).toEqual(['recipient_id']);
   });
 
   test('refused over a rail that the recipient has no details for; cash needs none', () => {

@@ -1,13 +1,6 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import {
-  ATTEMPTS_MAX,
-  hasFailedTooLong,
-  placeWaitMs,
-  RETRY_STEPS_MS,
-  retryAfterMsOf,
-  retryDelayMs,
-} from '../../domain/webhook.ts';
+import { ATTEMPTS_MAX, hasFailedTooLong, placeWaitMs, RETRY_STEPS_MS, retryDelayMs } from '../../domain/webhook.ts';
 import { addressKind, isSameAddress } from '../../domain/webhook-address.ts';
 import { admitsAddress, targetFault } from '../../domain/webhook-target.ts';
 
@@ -348,15 +341,6 @@ describe('the schedule', () => {
       expect(delay).toBeLessThanOrEqual(2 * step);
     },
   );
-
-  test('reads Retry-After as seconds or as a date, and nothing else', () => {
-    const now = Date.UTC(2026, 10, 21, 8);
-    expect(retryAfterMsOf('120', now)).toBe(120_000);
-    expect(retryAfterMsOf('Sat, 21 Nov 2026 08:01:00 GMT', now)).toBe(60_000);
-    expect(retryAfterMsOf('Sat, 21 Nov 2026 07:00:00 GMT', now)).toBe(0);
-    for (const header of [undefined, '', '-1', '1.5', 'soon', '1e9', 'soon GMT'])
-      expect(retryAfterMsOf(header, now)).toBeNull();
-  });
 
   test('five days of nothing but failure are too long, a millisecond less is not', () => {
     const since = new Date('2026-11-21T08:00:00.000Z');
