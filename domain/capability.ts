@@ -2,12 +2,9 @@
  * What the service can do, and how far (contract §14). No capability is live or in maintenance: code that exists, or
  * an address that answers, makes none so. A catalog that says otherwise does not start.
  */
+import type { CapabilityState } from './capability-state.ts';
 import { GATES, type Gate } from './gate.ts';
 import type { EnvironmentName } from './runtime.ts';
-
-/** The states of a capability. Nothing here may be `live` or `maintenance`. */
-export const CAPABILITY_STATES = ['live', 'local sandbox', 'gated', 'maintenance', 'unavailable'] as const;
-export type CapabilityState = (typeof CAPABILITY_STATES)[number];
 
 export const CAPABILITY_CATEGORIES = [
   'developer',

@@ -2,8 +2,8 @@
  * The corridors (contract §5): synthetic fixtures. A static rate is never an executable quote and no corridor
  * is live.
  */
+import type { ImplementationState } from './capability-state.ts';
 import { type Currency, parseRate } from './money.ts';
-import type { ImplementationState } from './payment-method.ts';
 
 export const RAILS = ['bank_transfer', 'mobile_money', 'cash_pickup'] as const;
 export type Rail = (typeof RAILS)[number];

@@ -2,7 +2,7 @@
  * How money comes in (contract §5). What the adapter code can do (`implementationState`) is told apart from
  * whether value may move (`admissionState`): neither attests readiness.
  */
-import type { CapabilityState } from './capability.ts';
+import type { CapabilityState, ImplementationState } from './capability-state.ts';
 import type { Currency } from './money.ts';
 
 /** Methods a partner may name. */
@@ -50,9 +50,6 @@ export const METHOD_RULES: Record<PaymentMethod, MethodRule> = {
 /** The methods that take this source currency. */
 export const methodsFor = (sourceCurrency: Currency): PaymentMethod[] =>
   PAYMENT_METHODS.filter((method) => METHOD_RULES[method].sourceCurrencies.includes(sourceCurrency));
-
-export const IMPLEMENTATION_STATES = ['implemented', 'partial', 'not_implemented'] as const;
-export type ImplementationState = (typeof IMPLEMENTATION_STATES)[number];
 
 /** One entry of `/v2/payment-methods`. */
 export type PaymentMethodPosture = {

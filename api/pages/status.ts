@@ -1,6 +1,6 @@
 /** The capability catalog and the launch gates for people (contract §14, §15): the JSON answers' own data, in words. */
 import { html } from 'ghtml';
-import type { CapabilityState } from '../../domain/capability.ts';
+import type { CapabilityState } from '../../domain/capability-state.ts';
 import type { Gate, GateReason } from '../../domain/gate.ts';
 import type { catalogResource } from '../../domain/resource/capability.ts';
 import type { gatesResource } from '../../domain/resource/gate.ts';

@@ -4,9 +4,9 @@ import {
   CAPABILITY_AUDIENCES,
   CAPABILITY_CATEGORIES,
   CAPABILITY_ENVIRONMENTS,
-  CAPABILITY_STATES,
   EVIDENCE_LEVELS,
 } from '../../domain/capability.ts';
+import { CAPABILITY_STATES } from '../../domain/capability-state.ts';
 import { GATES } from '../../domain/gate.ts';
 import { timestamp } from './common.ts';
 import { capabilityState } from './payment-method.ts';

@@ -1,7 +1,6 @@
 /** What each way to pay in can do, told apart from whether value may move (contract §5). */
 import { z } from 'zod';
-import { CAPABILITY_STATES } from '../../domain/capability.ts';
-import { IMPLEMENTATION_STATES } from '../../domain/payment-method.ts';
+import { CAPABILITY_STATES, IMPLEMENTATION_STATES } from '../../domain/capability-state.ts';
 import { currency, environment, money } from './common.ts';
 import { FeeRuleEntry } from './fee.ts';
 

@@ -1,5 +1,6 @@
 /** The capability catalog as the API shows it (contract §14). */
-import { CAPABILITY_STATES, type CapabilityCatalog } from '../capability.ts';
+import type { CapabilityCatalog } from '../capability.ts';
+import { CAPABILITY_STATES } from '../capability-state.ts';
 
 /** The catalog as it is served: without a key, what is public; with one, everything. */
 export const catalogResource = ({ schemaVersion, updatedAt, services }: CapabilityCatalog, isPartner: boolean) => ({

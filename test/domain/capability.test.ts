@@ -6,7 +6,6 @@ import {
   CAPABILITY_AUDIENCES,
   CAPABILITY_CATEGORIES,
   CAPABILITY_ENVIRONMENTS,
-  CAPABILITY_STATES,
   type Capability,
   type CapabilityCatalog,
   catalogFaults,
@@ -14,6 +13,7 @@ import {
   requireSoundCatalog,
 } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+import { CAPABILITY_STATES } from '../../domain/capability-state.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
