@@ -6,13 +6,13 @@ import { expect, test } from 'vitest';
 import { testWorkflowBundle } from '../support/temporal.ts';
 
 /**
- * Recorded runs of every path. A failing replay is never recorded away: the change goes behind `patched()`, or the
- * workflow gets a new name.
+ * Recorded runs of every path. When a replay fails, never record the run again: put the change behind `patched()`, or
+ * give the workflow a new name.
  */
 const HISTORIES = path.join(import.meta.dirname, 'histories');
 const files = readdirSync(HISTORIES).filter((file) => file.endsWith('.json'));
 
-/** The paths that must be covered; one recorded history each. */
+/** The paths that must have a recorded history. */
 const PATHS = [
   'sandboxCollection.posted-in-parts',
   'sandboxEvent.posted',
@@ -36,7 +36,7 @@ const PATHS = [
   'webhookDelivery.succeeded',
 ];
 
-test('every path has its recorded history', () => {
+test('every path has a recorded history', () => {
   expect(PATHS.filter((name) => !files.includes(`${name}.json`))).toEqual([]);
 });
 

@@ -1,124 +1,88 @@
 /** A settlement's waits over their whole length, and the operator's review: real PostgreSQL, and a clock that jumps. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Activities, createActivities } from '../../activities/index.ts';
+import { describe, expect, vi } from 'vitest';
 import { auditEntries } from '../../db/schema/index.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { runResolve } from '../../ops/resolve.ts';
-import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { resolveReview } from '../../workflows/contract.ts';
-import { activityDeps } from '../support/activity.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledger.ts';
-import { createRecipient, type Json, jsonOf, readSettlement, settleBody } from '../support/partner.ts';
-import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
+import { FILE } from '../support/fixture.ts';
+import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-const WAIT_MS = 15_000;
-const POLL_MS = 20;
-const RIGHT = { outcome: 'paid', operator: 'pat', note: 'The bank confirmed it by phone.' } as const;
+const PAID = { outcome: 'paid', operator: 'pat', note: 'The bank confirmed it by phone.' } as const;
 
-let api: TestApi;
-let caller: Caller;
-let activities: Activities;
-let time: TimeSkipping;
-let dispatcher: Dispatcher | undefined;
-/** The workflows' clock, for the API as well. */
-let nowMs = Date.now();
-
-beforeAll(async () => {
-  const nudge = () => dispatcher?.nudge();
-  api = await createTestApi({ deps: { now: () => new Date(nowMs), dispatcher: { nudge } } });
-  caller = await api.createCaller();
-  const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-  activities = createActivities({ ...activityDeps(api, baseUrl, { nudge }), now: () => new Date(nowMs) });
-  time = await startTimeSkipping(activities);
-  dispatcher = startDispatcher({ db: api.connection.db, client: time.client, log: { warn: () => undefined } });
-  nowMs = await time.now();
-});
-afterEach(() => time.restore());
-afterAll(async () => {
-  await dispatcher?.stop();
-  await time.teardown();
-  await api.close();
-});
-
-const advance = async (ms: number): Promise<void> => {
-  await time.advance(ms);
-  nowMs = await time.now();
-};
-
-async function until<T>(what: string, read: () => Promise<T | undefined | false>): Promise<T> {
-  const end = Date.now() + WAIT_MS;
-  for (;;) {
-    const found = await read();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new Error(`there was no ${what}`);
-    await delay(POLL_MS);
-  }
-}
-
-const handleOf = (id: string) => time.client.workflow.getHandle(settlementWorkflowId(id));
-const read = (id: string): Promise<Json> => readSettlement({ api }, caller, id);
-
-const untilStatus = (id: string, status: string) =>
-  until(`settlement that is ${status}`, async () => {
-    const settlement = await read(id);
-    return settlement.status === status && settlement;
-  });
-
-/** So many timers were set: the clock may jump then. */
-const untilTimers = (id: string, wanted: number) =>
-  until(`timer ${wanted} of ${id}`, async () => {
-    const history = await handleOf(id)
-      .fetchHistory()
-      .catch(() => undefined);
-    return (
-      (history?.events ?? []).filter(({ timerStartedEventAttributes }) => timerStartedEventAttributes).length >= wanted
-    );
-  });
-
-const post = async (path: string, body: unknown, status: number): Promise<Json> => {
-  const answer = await api.call(caller, 'POST', path, body, { 'idempotency-key': crypto.randomUUID() });
-  expect(answer.statusCode, answer.body).toBe(status);
-  return jsonOf(answer);
-};
-
-/** A settlement that waits for money that comes only when a test says so. */
-async function waiting(method: 'card' | 'ach' | 'wire'): Promise<string> {
-  const tokens = {
-    card: { card_token: 'tok_manual' },
-    ach: { card_token: undefined, banklink_account_token: await linkAccount(api, caller) },
-    wire: { card_token: undefined },
+const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) => {
+  const handle = (id: string) => time.client.workflow.getHandle(settlementWorkflowId(id));
+  const post = async (path: string, body: unknown, status: number): Promise<Json> => {
+    const answer = await api.call(partner, 'POST', path, body, { 'idempotency-key': crypto.randomUUID() });
+    expect(answer.statusCode, answer.body).toBe(status);
+    return jsonOf(answer);
   };
-  const body = settleBody(await createRecipient({ api }, caller), { payment_method: method, ...tokens[method] });
-  const { settlement_id: id } = await post('/v2/settle', body, 202);
-  await untilTimers(id, 1);
-  return id;
-}
+  /** A settlement whose payout has no answer. It is funded internally. */
+  const payingOut = async (): Promise<string> => {
+    const recipientId = await createRecipient({ api }, partner, { name: 'PAYOUT PENDING' });
+    const { payment_method: _method, card_token: _token, ...body } = settleBody(recipientId);
+    const { settlement_id: id } = await post('/v1/caribbean/settle', body, 201);
+    await untilStatus({ api }, partner, id, 'paying_out');
+    await untilTimers(time, settlementWorkflowId(id));
+    return id;
+  };
+  return {
+    handle,
+    post,
+    payingOut,
+    read: (id: string): Promise<Json> => readSettlement({ api }, partner, id),
+    untilStatus: (id: string, status: string) => untilStatus({ api }, partner, id, status),
+    untilTimers: (id: string, count: number) => untilTimers(time, settlementWorkflowId(id), count),
+    /** A settlement that waits for money, which comes only when the test sends it. */
+    awaitingFunds: async (method: 'card' | 'ach' | 'wire'): Promise<string> => {
+      const tokens = {
+        card: { card_token: 'tok_manual' },
+        ach: { card_token: undefined, banklink_account_token: await linkAccount(api, partner) },
+        wire: { card_token: undefined },
+      };
+      const recipientId = await createRecipient({ api }, partner);
+      const body = settleBody(recipientId, { payment_method: method, ...tokens[method] });
+      const { settlement_id: id } = await post('/v2/settle', body, 202);
+      await untilTimers(time, settlementWorkflowId(id));
+      return id;
+    },
+    inReview: async (): Promise<string> => {
+      const id = await payingOut();
+      await time.advance(3 * DAY_MS);
+      await untilStatus({ api }, partner, id, 'needs_review');
+      // The workflow accepts the update only once it has read what the activity wrote.
+      await vi.waitUntil(async () => {
+        const { typedSearchAttributes } = await handle(id).describe();
+        return typedSearchAttributes.getAll().some(({ value }) => value === 'operator review');
+      }, WAIT);
+      return id;
+    },
+    update: (id: string, resolution: unknown) => handle(id).executeUpdate(resolveReview.name, { args: [resolution] }),
+    /** The command's exit code and what it prints. */
+    resolve: async (id: string, resolution: Parameters<typeof runResolve>[2]) => {
+      const lines: string[] = [];
+      const code = await runResolve({ client: time.client, print: (line) => lines.push(line) }, id, resolution);
+      return [code, lines.join('\n')];
+    },
+    auditOf: (id: string) => api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id)),
+  };
+});
+// Starts the servers in a hook: its timeout is longer than a test's.
+test.beforeAll(({ world: _ }) => undefined);
+test.afterEach(({ time }) => time.restore());
 
-/** A settlement whose payout nobody answers for, funded internally. */
-async function payingOut(): Promise<string> {
-  const recipientId = await createRecipient({ api }, caller, { name: 'PAYOUT PENDING' });
-  const { payment_method: _method, card_token: _token, ...body } = settleBody(recipientId);
-  const { settlement_id: id } = await post('/v1/caribbean/settle', body, 201);
-  await untilStatus(id, 'paying_out');
-  await untilTimers(id, 1);
-  return id;
-}
-
-async function inReview(): Promise<string> {
-  const id = await payingOut();
-  await advance(3 * DAY_MS);
-  await untilStatus(id, 'needs_review');
-  // The desk opens once the workflow has read what the activity wrote.
-  await until('open desk', async () =>
-    (await handleOf(id).describe()).typedSearchAttributes.getAll().some(({ value }) => value === 'operator review'),
-  );
-  return id;
+/** A gate that an activity can be held at. */
+function createBarrier(): { readonly opened: Promise<void>; open(): void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
 }
 
 const refusalOf = async (update: Promise<unknown>): Promise<string | undefined> =>
@@ -128,183 +92,178 @@ const refusalOf = async (update: Promise<unknown>): Promise<string | undefined> 
   );
 
 describe('a settlement that waits for its money', () => {
-  test.each([
+  test.for([
     ['card', 30 * MINUTE_MS],
     ['ach', 5 * DAY_MS],
     ['wire', 10 * DAY_MS],
-  ] as const)('by %s expires when its window is over, not a second before', async (method, windowMs) => {
-    const id = await waiting(method);
-    await advance(windowMs - MINUTE_MS);
-    expect((await read(id)).status).toBe('awaiting_funds');
-    await advance(MINUTE_MS + 1_000);
-    expect((await untilStatus(id, 'expired')).failure.code).toBe('funding_timeout');
-    expect(await handleOf(id).result()).toEqual({ status: 'expired', failure: 'funding_timeout' });
-  });
+  ] as const)(
+    'by %s expires when its window is over, not a minute before',
+    async ([method, windowMs], { world, time }) => {
+      const id = await world.awaitingFunds(method);
+      await time.advance(windowMs - MINUTE_MS);
+      expect((await world.read(id)).status).toBe('awaiting_funds');
+      await time.advance(MINUTE_MS + 1_000);
+      expect((await world.untilStatus(id, 'expired')).failure.code).toBe('funding_timeout');
+      expect(await world.handle(id).result()).toEqual({ status: 'expired', failure: 'funding_timeout' });
+    },
+  );
 
-  test('and whose bell was lost finds its evidence when the window is over', async () => {
-    const id = await waiting('wire');
-    await api.connection.pool.query(
-      `CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
-    );
-    await api.connection.pool.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
-    expect(jsonOf(await sendBankledger(api, bankledgerBody(id)))).toMatchObject({ matched: true });
-    await api.connection.pool.query('DROP FUNCTION lose() CASCADE');
-    expect((await read(id)).status).toBe('awaiting_funds');
-    await advance(10 * DAY_MS + 1_000);
-    await untilStatus(id, 'settled');
-  });
-
-  test('and whose clock is moved ends at once, though the clock of Temporal stands still', async () => {
-    const id = await waiting('wire');
-    await post(`/v2/test-helpers/settlements/${id}/advance`, { by: 'P9D' }, 202);
-    await untilTimers(id, 2);
-    expect((await read(id)).status).toBe('awaiting_funds');
-    await post(`/v2/test-helpers/settlements/${id}/advance`, undefined, 202);
-    await untilStatus(id, 'expired');
-  });
-
-  test('whose clock is moved while it is being reviewed hears of it after the review', async () => {
-    const id = await waiting('wire');
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
+  test('and whose signal was lost finds its evidence when the window is over', async ({ world, api, time }) => {
+    const id = await world.awaitingFunds('wire');
+    await losingOutboxRows(api.connection.pool, async () => {
+      expect(jsonOf(await sendBankledger(api, bankledgerBody(id)))).toMatchObject({ matched: true });
     });
-    const reviewed = new Promise<void>((resolve) => {
-      time.override.reviewFunding = async (step) => {
-        const state = await activities.reviewFunding(step);
-        resolve();
-        await held;
-        return state;
-      };
-    });
+    expect((await world.read(id)).status).toBe('awaiting_funds');
+    await time.advance(10 * DAY_MS + 1_000);
+    await world.untilStatus(id, 'settled');
+  });
+
+  test("expires at once when its own clock is moved past the window, while Temporal's clock stands still", async ({
+    world,
+  }) => {
+    const id = await world.awaitingFunds('wire');
+    await world.post(`/v2/test-helpers/settlements/${id}/advance`, { by: 'P9D' }, 202);
+    await world.untilTimers(id, 2);
+    expect((await world.read(id)).status).toBe('awaiting_funds');
+    await world.post(`/v2/test-helpers/settlements/${id}/advance`, undefined, 202);
+    await world.untilStatus(id, 'expired');
+  });
+
+  test('is reviewed once more when its clock is moved during a review', async ({ world, api, time, activities }) => {
+    const id = await world.awaitingFunds('wire');
+    const release = createBarrier();
+    const reviewed = createBarrier();
+    time.override.reviewFunding = async (input) => {
+      const state = await activities.reviewFunding(input);
+      reviewed.open();
+      await release.opened;
+      return state;
+    };
     await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 100 }, 'partially_reconciled'));
-    await reviewed;
+    await reviewed.opened;
     time.restore();
-    await post(`/v2/test-helpers/settlements/${id}/advance`, undefined, 202);
-    release();
-    expect((await untilStatus(id, 'expired')).amount_received).toBe('1.00');
+    await world.post(`/v2/test-helpers/settlements/${id}/advance`, undefined, 202);
+    release.open();
+    expect((await world.untilStatus(id, 'expired')).amount_received).toBe('1.00');
   });
 
-  test('is funded by parts that come days apart', async () => {
-    const id = await waiting('wire');
+  test('is funded by parts that come days apart', async ({ world, api, time }) => {
+    const id = await world.awaitingFunds('wire');
     await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 10_000 }, 'partially_reconciled'));
-    await untilTimers(id, 2);
-    await advance(9 * DAY_MS);
+    await world.untilTimers(id, 2);
+    await time.advance(9 * DAY_MS);
     await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 15_000 }));
-    expect((await untilStatus(id, 'settled')).amount_received).toBe('250.00');
+    expect((await world.untilStatus(id, 'settled')).amount_received).toBe('250.00');
   });
 });
 
-describe('a payout that nobody answers for', () => {
-  test('needs review after three days, not before, and waits there for as long as it takes', async () => {
-    const id = await payingOut();
-    await advance(3 * DAY_MS - MINUTE_MS);
-    expect((await read(id)).status).toBe('paying_out');
-    await advance(MINUTE_MS + 1_000);
-    expect(await untilStatus(id, 'needs_review')).toMatchObject({
+describe('a payout without an answer', () => {
+  test('needs review after three days, not a minute before, and stays in review for as long as it takes', async ({
+    world,
+    time,
+  }) => {
+    const id = await world.payingOut();
+    await time.advance(3 * DAY_MS - MINUTE_MS);
+    expect((await world.read(id)).status).toBe('paying_out');
+    await time.advance(MINUTE_MS + 1_000);
+    expect(await world.untilStatus(id, 'needs_review')).toMatchObject({
       expires_at: null,
       failure: null,
       certificate_id: null,
     });
-    await advance(400 * DAY_MS);
-    expect((await read(id)).status).toBe('needs_review');
-    expect((await handleOf(id).describe()).status.name).toBe('RUNNING');
+    await time.advance(400 * DAY_MS);
+    expect((await world.read(id)).status).toBe('needs_review');
+    expect((await world.handle(id).describe()).status.name).toBe('RUNNING');
   });
 });
 
 describe('the update resolveReview', () => {
-  const update = (id: string, resolution: unknown) =>
-    handleOf(id).executeUpdate(resolveReview.name, { args: [resolution] });
-  const auditOf = (id: string) => api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id));
-
-  test('is refused before the settlement is in review, and changes nothing', async () => {
-    const id = await payingOut();
-    expect(await refusalOf(update(id, RIGHT))).toBe('The settlement is not in review.');
-    expect((await read(id)).status).toBe('paying_out');
+  test('is refused before the settlement is in review, and changes nothing', async ({ world }) => {
+    const id = await world.payingOut();
+    expect(await refusalOf(world.update(id, PAID))).toBe('The settlement is not in review.');
+    expect((await world.read(id)).status).toBe('paying_out');
   });
 
-  test('is refused when it is not well-formed, and changes nothing', async () => {
-    const id = await inReview();
-    for (const wrong of [
+  test('is refused when it is invalid, and changes nothing', async ({ world }) => {
+    const id = await world.inReview();
+    for (const invalid of [
       undefined,
       {},
-      { ...RIGHT, outcome: 'maybe' },
-      { ...RIGHT, operator: '' },
-      { ...RIGHT, note: 'a\nb' },
-      { ...RIGHT, note: 'x'.repeat(501) },
+      { ...PAID, outcome: 'maybe' },
+      { ...PAID, operator: '' },
+      { ...PAID, note: 'a\nb' },
+      { ...PAID, note: 'x'.repeat(501) },
     ]) {
-      expect(await refusalOf(update(id, wrong))).toMatch(/must be/);
+      expect(await refusalOf(world.update(id, invalid))).toMatch(/must be/);
     }
-    expect([(await read(id)).status, await auditOf(id)]).toEqual(['needs_review', []]);
+    expect([(await world.read(id)).status, await world.auditOf(id)]).toEqual(['needs_review', []]);
   });
 
-  test('as paid settles, and the workflow ends', async () => {
-    const id = await inReview();
-    expect(await update(id, RIGHT)).toEqual({ status: 'settled' });
-    expect((await read(id)).certificate_id).toMatch(/^CERT-/);
-    expect(await handleOf(id).result()).toEqual({ status: 'settled', failure: null });
+  test('as paid settles, and the workflow ends', async ({ world }) => {
+    const id = await world.inReview();
+    expect(await world.update(id, PAID)).toEqual({ status: 'settled' });
+    expect((await world.read(id)).certificate_id).toMatch(/^CERT-/);
+    expect(await world.handle(id).result()).toEqual({ status: 'settled', failure: null });
   });
 
-  test('as refused fails, and cannot name another settlement', async () => {
-    const [id, other] = [await inReview(), await inReview()];
-    expect(await update(id, { ...RIGHT, outcome: 'refused', settlementId: other, orgId: 'other', nowMs: 0 })).toEqual({
-      status: 'failed',
-    });
-    expect((await read(other)).status).toBe('needs_review');
-    expect(await handleOf(id).result()).toEqual({ status: 'failed', failure: 'payout_refused' });
+  test('as refused fails, and cannot name another settlement', async ({ world }) => {
+    const [id, other] = [await world.inReview(), await world.inReview()];
+    const resolution = { ...PAID, outcome: 'refused', settlementId: other, orgId: 'other', nowMs: 0 };
+    expect(await world.update(id, resolution)).toEqual({ status: 'failed' });
+    expect((await world.read(other)).status).toBe('needs_review');
+    expect(await world.handle(id).result()).toEqual({ status: 'failed', failure: 'payout_refused' });
   });
 
-  test('said by two operators at once is decided once, and both are told what', async () => {
-    const id = await inReview();
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+  test('sent by two operators at once decides once, and both get the same answer', async ({
+    world,
+    time,
+    activities,
+  }) => {
+    const id = await world.inReview();
+    const release = createBarrier();
     time.override.resolveReview = async (input) => {
-      await held;
+      await release.opened;
       return await activities.resolveReview(input);
     };
-    const both = (['paid', 'refused'] as const).map((outcome) => update(id, { ...RIGHT, outcome }));
-    await until('two accepted updates', async () => {
-      const history = await handleOf(id).fetchHistory();
-      return (
-        (history.events ?? []).filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length === 2
-      );
-    });
-    release();
+    const both = (['paid', 'refused'] as const).map((outcome) => world.update(id, { ...PAID, outcome }));
+    await vi.waitUntil(async () => {
+      const { events = [] } = await world.handle(id).fetchHistory();
+      return events?.filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length === 2;
+    }, WAIT);
+    release.open();
     const [first, second] = await Promise.all(both);
     expect(second).toEqual(first);
-    expect(await auditOf(id)).toHaveLength(1);
-    await handleOf(id).result();
+    expect(await world.auditOf(id)).toHaveLength(1);
+    await world.handle(id).result();
   });
 });
 
 describe('npm run sandbox -- resolve', () => {
-  const run = async (id: string, resolution: Parameters<typeof runResolve>[2]) => {
-    const lines: string[] = [];
-    const code = await runResolve({ client: time.client, print: (line) => lines.push(line) }, id, resolution);
-    return [code, lines.join('\n')];
-  };
-
-  test('is refused for a settlement that is not there, and for one that is not in review', async () => {
-    expect(await run('stl_none', RIGHT)).toEqual([
+  test('refuses an unknown settlement, and one that is not in review', async ({ world }) => {
+    expect(await world.resolve('stl_none', PAID)).toEqual([
       1,
       'Not resolved: There is no such settlement, or its history is no longer kept.',
     ]);
-    expect(await run(await payingOut(), RIGHT)).toEqual([1, 'Not resolved: The settlement is not in review.']);
+    expect(await world.resolve(await world.payingOut(), PAID)).toEqual([
+      1,
+      'Not resolved: The settlement is not in review.',
+    ]);
   });
 
-  test('resolves; again it tells the same, and the other way round that it is decided', async () => {
-    const id = await inReview();
-    expect(await run(id, RIGHT)).toEqual([0, `${id} is settled.`]);
-    expect(await run(id, RIGHT)).toEqual([0, `${id} is settled.`]);
-    expect(await run(id, { ...RIGHT, outcome: 'refused' })).toEqual([1, `Not resolved: ${id} is settled already.`]);
+  test('resolves; repeated, it gives the same answer; the other outcome is refused', async ({ world }) => {
+    const id = await world.inReview();
+    expect(await world.resolve(id, PAID)).toEqual([0, `${id} is settled.`]);
+    expect(await world.resolve(id, PAID)).toEqual([0, `${id} is settled.`]);
+    expect(await world.resolve(id, { ...PAID, outcome: 'refused' })).toEqual([
+      1,
+      `Not resolved: ${id} is settled already.`,
+    ]);
   });
 
-  test('tells of a settlement that ended by itself what became of it', async () => {
-    const id = await waiting('card');
-    await api.call(caller, 'POST', `/v2/settle/${id}/cancel`);
-    await handleOf(id).result();
-    expect(await run(id, RIGHT)).toEqual([1, `Not resolved: ${id} is canceled already.`]);
+  test('refuses a settlement that ended without a review, and names its status', async ({ world, api, partner }) => {
+    const id = await world.awaitingFunds('card');
+    await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
+    await world.handle(id).result();
+    expect(await world.resolve(id, PAID)).toEqual([1, `Not resolved: ${id} is canceled already.`]);
   });
 });

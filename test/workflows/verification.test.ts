@@ -1,171 +1,127 @@
-/** A verification and the settlements that wait for it, over their whole lives: real PostgreSQL, and a clock that jumps. */
-import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createActivities } from '../../activities/index.ts';
+/**
+ * A verification and the settlements that wait for it, over their whole lives: real PostgreSQL, and a clock that jumps.
+ */
+import { describe, expect, vi } from 'vitest';
 import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
-import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
-import { activityDeps } from '../support/activity.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
-import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
-import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
+import { FILE } from '../support/fixture.ts';
+import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
+import { losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
-const WAIT_MS = 15_000;
-const POLL_MS = 20;
 
-let api: TestApi;
-let caller: Caller;
-let time: TimeSkipping;
-let dispatcher: Dispatcher | undefined;
-/** The workflows' clock, for the API as well. */
-let nowMs = Date.now();
-
-beforeAll(async () => {
-  const nudge = () => dispatcher?.nudge();
-  api = await createTestApi({ deps: { now: () => new Date(nowMs), dispatcher: { nudge } } });
-  caller = await api.createCaller();
-  const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-  time = await startTimeSkipping(
-    createActivities({ ...activityDeps(api, baseUrl, { nudge }), now: () => new Date(nowMs) }),
-  );
-  dispatcher = startDispatcher({ db: api.connection.db, client: time.client, log: { warn: () => undefined } });
-  nowMs = await time.now();
-});
-afterAll(async () => {
-  await dispatcher?.stop();
-  await time.teardown();
-  await api.close();
-});
-
-const advance = async (ms: number): Promise<void> => {
-  await time.advance(ms);
-  nowMs = await time.now();
-};
-
-async function until<T>(what: string, read: () => Promise<T | undefined | false>): Promise<T> {
-  const end = Date.now() + WAIT_MS;
-  for (;;) {
-    const found = await read();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new Error(`there was no ${what}`);
-    await delay(POLL_MS);
-  }
-}
-
-/** A workflow waits once it has set its timer; the clock may jump then. */
-const untilWaiting = (workflowId: string) =>
-  until(`timer in ${workflowId}`, async () => {
-    const history = await time.client.workflow
-      .getHandle(workflowId)
-      .fetchHistory()
-      .catch(() => undefined);
-    return history?.events?.some(({ timerStartedEventAttributes }) => timerStartedEventAttributes);
-  });
-
-const untilVerification = (recipientId: string, status: string) =>
-  until(`verification that is ${status}`, async () => {
-    const found = await statusOf(api, caller, recipientId);
-    return found.latest?.status === status && found;
-  });
-
-const settle = async (recipientId: string, amount: string): Promise<string> => {
-  const answer = await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, { amount }), {
-    'idempotency-key': crypto.randomUUID(),
-  });
-  expect(answer.statusCode, answer.body).toBe(202);
-  return jsonOf(answer).settlement_id;
-};
-
-const untilMoved = (settlementId: string, from: string) =>
-  until(`settlement that left ${from}`, async () => {
-    const settlement = await readSettlement({ api }, caller, settlementId);
-    return settlement.status !== from && settlement;
-  });
+const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) => ({
+  recipient: () => createRecipient({ api }, partner),
+  open: async (recipientId: string): Promise<string> =>
+    (await openVerification(api, partner, recipientId)).verification_id,
+  complete: (verificationId: string, body: Record<string, unknown>) => complete(api, partner, verificationId, body),
+  verificationStatus: async (recipientId: string): Promise<string> =>
+    (await statusOf(api, partner, recipientId)).verification_status,
+  /** Until the workflow of the verification has set its timer. */
+  untilOpen: (verificationId: string) => untilTimers(time, verificationWorkflowId(verificationId)),
+  resultOf: (verificationId: string) => time.client.workflow.getHandle(verificationWorkflowId(verificationId)).result(),
+  untilExpired: (recipientId: string) =>
+    vi.waitUntil(async () => (await statusOf(api, partner, recipientId)).latest?.status === 'expired', WAIT),
+  settle: async (recipientId: string, amount: string): Promise<string> => {
+    const answer = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId, { amount }), {
+      'idempotency-key': crypto.randomUUID(),
+    });
+    expect(answer.statusCode, answer.body).toBe(202);
+    return jsonOf(answer).settlement_id;
+  },
+  read: (settlementId: string): Promise<Json> => readSettlement({ api }, partner, settlementId),
+  untilStatus: (settlementId: string, status: string) => untilStatus({ api }, partner, settlementId, status),
+  /** Until the settlement is held and its workflow has set its timer. */
+  untilHeld: async (settlementId: string): Promise<void> => {
+    await untilStatus({ api }, partner, settlementId, 'compliance_hold');
+    await untilTimers(time, settlementWorkflowId(settlementId));
+  },
+  /** The settlement once it has left a status. */
+  untilLeft: (settlementId: string, status: string): Promise<Json> =>
+    vi.waitUntil(async () => {
+      const settlement = await readSettlement({ api }, partner, settlementId);
+      return settlement.status !== status && settlement;
+    }, WAIT),
+}));
+// Starts the servers in a hook: its timeout is longer than a test's.
+test.beforeAll(({ world: _ }) => undefined);
 
 const statusesOf = ({ timeline }: { timeline: { status: string }[] }) => timeline.map(({ status }) => status);
 
 describe('a verification', () => {
-  test('expires after thirty days, not before, and its workflow ends', async () => {
-    const recipientId = await createRecipient({ api }, caller);
-    const { verification_id: id } = await openVerification(api, caller, recipientId);
-    await untilWaiting(verificationWorkflowId(id));
-    await advance(30 * DAY_MS - 60_000);
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('pending');
-    await advance(61_000);
-    expect((await untilVerification(recipientId, 'expired')).verification_status).toBe('expired');
-    expect(await time.client.workflow.getHandle(verificationWorkflowId(id)).result()).toEqual({ status: 'expired' });
+  test('expires after thirty days, not a minute before, and its workflow ends', async ({ world, time }) => {
+    const recipientId = await world.recipient();
+    const id = await world.open(recipientId);
+    await world.untilOpen(id);
+    await time.advance(30 * DAY_MS - 60_000);
+    expect(await world.verificationStatus(recipientId)).toBe('pending');
+    await time.advance(61_000);
+    await world.untilExpired(recipientId);
+    expect(await world.verificationStatus(recipientId)).toBe('expired');
+    expect(await world.resultOf(id)).toEqual({ status: 'expired' });
   });
 
-  test('that is decided ends its workflow at once', async () => {
-    const { verification_id: id } = await openVerification(api, caller, await createRecipient({ api }, caller));
-    await untilWaiting(verificationWorkflowId(id));
-    await complete(api, caller, id, { status: 'verified' });
-    expect(await time.client.workflow.getHandle(verificationWorkflowId(id)).result()).toEqual({ status: 'verified' });
+  test('that is decided ends its workflow at once', async ({ world }) => {
+    const id = await world.open(await world.recipient());
+    await world.untilOpen(id);
+    await world.complete(id, { status: 'verified' });
+    expect(await world.resultOf(id)).toEqual({ status: 'verified' });
   });
 
-  test('whose bell was lost is found decided when its time is over', async () => {
-    const recipientId = await createRecipient({ api }, caller);
-    const { verification_id: id } = await openVerification(api, caller, recipientId);
-    await untilWaiting(verificationWorkflowId(id));
-    await api.connection.pool.query(
-      `CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+  test('whose signal was lost is found decided when its time is over', async ({ world, api, time }) => {
+    const recipientId = await world.recipient();
+    const id = await world.open(recipientId);
+    await world.untilOpen(id);
+    await losingOutboxRows(api.connection.pool, () =>
+      world.complete(id, { status: 'rejected', rejection_reason: 'blurred' }),
     );
-    await api.connection.pool.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
-    await complete(api, caller, id, { status: 'rejected', rejection_reason: 'blurred' });
-    await api.connection.pool.query('DROP FUNCTION lose() CASCADE');
-    await advance(30 * DAY_MS + 1_000);
-    expect(await time.client.workflow.getHandle(verificationWorkflowId(id)).result()).toEqual({ status: 'rejected' });
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('rejected');
+    await time.advance(30 * DAY_MS + 1_000);
+    expect(await world.resultOf(id)).toEqual({ status: 'rejected' });
+    expect(await world.verificationStatus(recipientId)).toBe('rejected');
   });
 });
 
 describe('a settlement of 1 000.00', () => {
-  test('below it nobody needs to be verified', async () => {
-    const id = await settle(await createRecipient({ api }, caller), '999.99');
-    const moved = await untilMoved(id, 'accepted');
-    expect(statusesOf(moved)).not.toContain('compliance_hold');
+  test('below this amount, a recipient needs no verification', async ({ world }) => {
+    const id = await world.settle(await world.recipient(), '999.99');
+    const settlement = await world.untilLeft(id, 'accepted');
+    expect(statusesOf(settlement)).not.toContain('compliance_hold');
   });
 
-  test('is held for seven days and expires; the verification stays open', async () => {
-    const recipientId = await createRecipient({ api }, caller);
-    const { verification_id: verificationId } = await openVerification(api, caller, recipientId);
-    await untilWaiting(verificationWorkflowId(verificationId));
-    const id = await settle(recipientId, '1000.00');
-    await untilStatus({ api }, caller, id, 'compliance_hold');
-    await untilWaiting(settlementWorkflowId(id));
-    await advance(7 * DAY_MS - 60_000);
-    expect((await readSettlement({ api }, caller, id)).status).toBe('compliance_hold');
-    await advance(61_000);
-    const expired = await untilStatus({ api }, caller, id, 'expired');
+  test('is held for seven days and expires; the verification stays open', async ({ world, time }) => {
+    const recipientId = await world.recipient();
+    await world.untilOpen(await world.open(recipientId));
+    const id = await world.settle(recipientId, '1000.00');
+    await world.untilHeld(id);
+    await time.advance(7 * DAY_MS - 60_000);
+    expect((await world.read(id)).status).toBe('compliance_hold');
+    await time.advance(61_000);
+    const expired = await world.untilStatus(id, 'expired');
     expect(expired.failure).toMatchObject({ code: 'verification_timeout' });
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('pending');
+    expect(await world.verificationStatus(recipientId)).toBe('pending');
   });
 
-  test('is rejected with its verification', async () => {
-    const recipientId = await createRecipient({ api }, caller);
-    const { verification_id: verificationId } = await openVerification(api, caller, recipientId);
-    const id = await settle(recipientId, '1000.00');
-    await untilStatus({ api }, caller, id, 'compliance_hold');
-    await complete(api, caller, verificationId, { status: 'rejected', rejection_reason: 'blurred' });
-    const rejected = await untilStatus({ api }, caller, id, 'rejected');
+  test('is rejected when its verification is rejected', async ({ world }) => {
+    const recipientId = await world.recipient();
+    const verificationId = await world.open(recipientId);
+    const id = await world.settle(recipientId, '1000.00');
+    await world.untilStatus(id, 'compliance_hold');
+    await world.complete(verificationId, { status: 'rejected', rejection_reason: 'blurred' });
+    const rejected = await world.untilStatus(id, 'rejected');
     expect(rejected.failure).toMatchObject({ code: 'verification_rejected' });
     expect(statusesOf(rejected)).toEqual(['accepted', 'compliance_hold', 'rejected']);
   });
 
-  test('goes on when its verification expires: the hold is its own', async () => {
-    const recipientId = await createRecipient({ api }, caller);
-    const { verification_id: verificationId } = await openVerification(api, caller, recipientId);
-    await untilWaiting(verificationWorkflowId(verificationId));
-    await advance(26 * DAY_MS);
-    const id = await settle(recipientId, '1000.00');
-    await untilStatus({ api }, caller, id, 'compliance_hold');
-    await untilWaiting(settlementWorkflowId(id));
-    await advance(4 * DAY_MS + 60_000);
-    await untilVerification(recipientId, 'expired');
-    const { verification_id: second } = await openVerification(api, caller, recipientId);
-    await complete(api, caller, second, { status: 'verified' });
-    const after = await untilMoved(id, 'compliance_hold');
+  test('stays held when its verification expires, until another one is decided', async ({ world, time }) => {
+    const recipientId = await world.recipient();
+    await world.untilOpen(await world.open(recipientId));
+    await time.advance(26 * DAY_MS);
+    const id = await world.settle(recipientId, '1000.00');
+    await world.untilHeld(id);
+    await time.advance(4 * DAY_MS + 60_000);
+    await world.untilExpired(recipientId);
+    await world.complete(await world.open(recipientId), { status: 'verified' });
+    const after = await world.untilLeft(id, 'compliance_hold');
     expect(statusesOf(after).slice(0, 3)).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
   });
 });

@@ -1,5 +1,5 @@
-/** The whole life of a delivery on a clock of its own: 27 hours and 35 minutes in a few seconds. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** The whole life of a delivery on a clock that jumps: 27 hours and 35 minutes in a few seconds. */
+import { describe, expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { RETRY_JITTER, RETRY_STEPS_MS } from '../../domain/webhook.ts';
@@ -8,35 +8,21 @@ import {
   DELIVERY_TASK_QUEUE,
   placeFreed,
   retryRequested,
+  subscriptionChanged,
   type WebhookDeliveryInput,
 } from '../../workflows/contract.ts';
 import { activityDeps } from '../support/activity.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import type { Json } from '../support/partner.ts';
-import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
+import { startTimeSkipping } from '../support/temporal.ts';
 import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
+import { WAIT } from './fixture.ts';
 
-/** A timer fires no earlier than it is due, and on a busy machine a little later. */
+/** A timer does not fire before it is due, and on a busy machine a little later. */
 const SLACK_MS = 5_000;
 
-let api: TestApi;
-let time: TimeSkipping;
-let caller: Caller;
+/** What the subscriber answers; each test sets it. */
 let answer: GuardedAnswer;
-
-beforeAll(async () => {
-  api = await createTestApi();
-  const base = createActivities({
-    ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
-    guardedHttp: { post: async () => answer },
-  });
-  time = await startTimeSkipping(base, DELIVERY_TASK_QUEUE);
-  caller = await api.createCaller();
-});
-afterAll(async () => {
-  await time.teardown();
-  await api.close();
-});
 
 const answered = (status: number): GuardedAnswer => ({
   status,
@@ -47,45 +33,60 @@ const answered = (status: number): GuardedAnswer => ({
   durationMs: 1,
 });
 
-/** A delivery whose workflow runs on this clock. */
-async function begin() {
-  const webhook = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');
-  const delivery = await ping(api, caller, webhook.webhook_id);
-  const input: WebhookDeliveryInput = {
-    deliveryId: delivery.delivery_id,
-    webhookId: webhook.webhook_id,
-    orgId: caller.orgId,
-    generation: 1,
-  };
-  const workflowId = webhookDeliveryWorkflowId(delivery.delivery_id, 1);
-  const handle = await time.client.workflow.start('webhookDelivery', {
-    workflowId,
-    taskQueue: DELIVERY_TASK_QUEUE,
-    args: [input],
+const test = withApi()
+  .extend('time', FILE, async ({ api }, { onCleanup }) => {
+    const activities = createActivities({
+      ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+      guardedHttp: { post: async () => answer },
+    });
+    const time = await startTimeSkipping(activities, DELIVERY_TASK_QUEUE);
+    onCleanup(time.teardown);
+    return time;
+  })
+  .extend('startDelivery', FILE, ({ api, partner, time }) => async () => {
+    const webhook = await subscribe(api, partner, 'http://127.0.0.1:9999/hook');
+    const delivery = await ping(api, partner, webhook.webhook_id);
+    const input: WebhookDeliveryInput = {
+      deliveryId: delivery.delivery_id,
+      webhookId: webhook.webhook_id,
+      orgId: partner.orgId,
+      generation: 1,
+    };
+    const handle = await time.client.workflow.start('webhookDelivery', {
+      workflowId: webhookDeliveryWorkflowId(delivery.delivery_id, 1),
+      taskQueue: DELIVERY_TASK_QUEUE,
+      args: [input],
+    });
+    return {
+      handle,
+      untilDelivery: (isExpected: (delivery: Json) => boolean): Promise<Json> =>
+        untilDelivery(api, partner, delivery, isExpected),
+      /** The delivery once its attempt of this number has ended. */
+      untilAttempts: (count: number): Promise<Json> =>
+        untilDelivery(
+          api,
+          partner,
+          delivery,
+          ({ attempts }) => attempts.length === count && attempts.at(-1).outcome !== 'pending',
+        ),
+      /** The summaries in the history: operators see each attempt and each wait as a row. */
+      rows: async (): Promise<string[]> => {
+        const { events } = await handle.fetchHistory();
+        const summaries = (events ?? []).map(({ userMetadata }) => userMetadata?.summary?.data);
+        return summaries.filter((data) => data != null).map((data) => String(JSON.parse(Buffer.from(data).toString())));
+      },
+    };
   });
-  const untilAttempts = (count: number): Promise<Json> =>
-    untilDelivery(
-      api,
-      caller,
-      delivery,
-      ({ attempts }) => attempts.length === count && attempts.at(-1).outcome !== 'pending',
-    );
-  return { webhook, delivery, handle, untilAttempts };
-}
-
-/** Events of a history that operators see as rows: attempts and waits, by their summaries. */
-async function rowsOf(handle: Awaited<ReturnType<typeof begin>>['handle']): Promise<string[]> {
-  const { events } = await handle.fetchHistory();
-  const summaries = (events ?? []).map(({ userMetadata }) => userMetadata?.summary?.data);
-  return summaries.filter((data) => data != null).map((data) => String(JSON.parse(Buffer.from(data).toString())));
-}
+// Starts the servers in a hook: its timeout is longer than a test's.
+test.beforeAll(({ startDelivery: _ }) => undefined);
+test.afterEach(({ time }) => time.restore());
 
 describe('a delivery that always fails', () => {
   test('makes each of its eight attempts when it is due and not before, and is exhausted after 27 h 35 min', {
     timeout: 60_000,
-  }, async () => {
+  }, async ({ startDelivery, time }) => {
     answer = answered(500);
-    const { handle, untilAttempts } = await begin();
+    const { handle, untilAttempts, rows } = await startDelivery();
     let delivery = await untilAttempts(1);
     for (const [index, stepMs] of RETRY_STEPS_MS.entries()) {
       const { at, duration_ms } = delivery.attempts[index];
@@ -107,14 +108,14 @@ describe('a delivery that always fails', () => {
       `Attempt ${index + 1} of 8`,
       `Waiting before attempt ${index + 2}`,
     ]).flat();
-    expect(await rowsOf(handle)).toEqual(expected.slice(0, -1));
+    expect(await rows()).toEqual(expected.slice(0, -1));
   });
 });
 
 describe('a delivery that waits', () => {
-  test('attempts at once when somebody asks for it, as the next of its schedule', async () => {
+  test('makes its next attempt at once when a retry is requested', async ({ startDelivery }) => {
     answer = answered(500);
-    const { handle, untilAttempts } = await begin();
+    const { handle, untilAttempts } = await startDelivery();
     await untilAttempts(1);
     answer = answered(200);
     await handle.signal(retryRequested);
@@ -122,32 +123,35 @@ describe('a delivery that waits', () => {
     expect(await handle.result()).toEqual({ status: 'succeeded' });
   });
 
-  test('is not hurried by news that concerns it not', async () => {
+  test('does not attempt sooner when a signal does not concern it', async ({ startDelivery, time }) => {
     answer = answered(500);
-    const { delivery, handle, untilAttempts } = await begin();
+    const { handle, untilAttempts, untilDelivery: untilState } = await startDelivery();
     await untilAttempts(1);
     await handle.signal(placeFreed);
-    await handle.signal('subscriptionChanged');
+    await handle.signal(subscriptionChanged);
     await time.advance(1_000);
     expect((await untilAttempts(1)).attempts).toHaveLength(1);
     answer = answered(200);
     await time.advance(6_000);
-    expect(await untilDelivery(api, caller, delivery, ({ status }) => status === 'succeeded')).toMatchObject({
+    expect(await untilState(({ status }) => status === 'succeeded')).toMatchObject({
       attempts: [{ number: 1 }, { number: 2 }],
     });
   });
 
-  test('for a place takes it when told of it, without having used an attempt', async () => {
+  test('for a request slot uses it when it is signalled, and its wait was no attempt', async ({
+    startDelivery,
+    time,
+  }) => {
     answer = answered(200);
     time.override.attemptDelivery = async () => {
       time.restore();
       return { status: 'pending', waitMs: 600_000, deferred: true };
     };
-    const { handle, untilAttempts } = await begin();
-    await expect.poll(() => Object.keys(time.override)).toEqual([]);
+    const { handle, untilAttempts, rows } = await startDelivery();
+    await vi.waitUntil(() => Object.keys(time.override).length === 0, WAIT);
     await handle.signal(placeFreed);
     expect(await untilAttempts(1)).toMatchObject({ status: 'succeeded', attempts: [{ number: 1 }] });
-    expect(await rowsOf(handle)).toEqual([
+    expect(await rows()).toEqual([
       'Attempt 1 of 8',
       'Waiting for a free request slot of this subscription',
       'Attempt 1 of 8',

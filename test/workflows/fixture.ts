@@ -1,0 +1,68 @@
+/**
+ * The service on a clock that jumps: the API, a dispatcher and a worker over real PostgreSQL and a time-skipping
+ * Temporal.
+ */
+import type pg from 'pg';
+import { vi } from 'vitest';
+import { createActivities } from '../../activities/index.ts';
+import { startDispatcher } from '../../process/dispatcher.ts';
+import { activityDeps } from '../support/activity.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
+
+/** How long to wait for what happens in real time, while the clock that jumps stands still. */
+export const WAIT = { timeout: 15_000, interval: 20 } as const;
+
+/** The fixtures of `withApi`, `activities`, and `time`. The API and the activities read the clock of the workflows. */
+export function withJumpingClock() {
+  let nowMs = Date.now();
+  let nudge = (): void => undefined;
+  const deps = { now: () => new Date(nowMs), dispatcher: { nudge: () => nudge() } };
+  return withApi({ deps })
+    .extend('activities', FILE, async ({ api }) => {
+      const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
+      return createActivities({ ...activityDeps(api, baseUrl, deps.dispatcher), now: deps.now });
+    })
+    .extend('time', FILE, async ({ api, activities }, { onCleanup }) => {
+      const time = await startTimeSkipping(activities);
+      const dispatcher = startDispatcher({
+        db: api.connection.db,
+        client: time.client,
+        log: { warn: () => undefined },
+      });
+      nudge = dispatcher.nudge;
+      onCleanup(async () => {
+        await dispatcher.stop();
+        await time.teardown();
+      });
+      nowMs = await time.now();
+      const advance = async (ms: number): Promise<void> => {
+        await time.advance(ms);
+        nowMs = await time.now();
+      };
+      return { ...time, advance };
+    });
+}
+
+/** Waits until a workflow has set so many timers: then the clock may jump. */
+export async function untilTimers({ client }: TimeSkipping, workflowId: string, count = 1): Promise<void> {
+  await vi.waitUntil(async () => {
+    const history = await client.workflow
+      .getHandle(workflowId)
+      .fetchHistory()
+      .catch(() => undefined);
+    const timers = history?.events?.filter(({ timerStartedEventAttributes }) => timerStartedEventAttributes);
+    return timers !== undefined && timers.length >= count;
+  }, WAIT);
+}
+
+/** Loses every outbox row that is written during `run`: what is committed then starts and signals no workflow. */
+export async function losingOutboxRows(pool: pg.Pool, run: () => Promise<unknown>): Promise<void> {
+  await pool.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
+  await pool.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
+  try {
+    await run();
+  } finally {
+    await pool.query('DROP FUNCTION lose() CASCADE');
+  }
+}
