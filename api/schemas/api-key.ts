@@ -1,3 +1,4 @@
+/** API keys (contract §3). The raw key is part of two answers only: creation and rotation. */
 import { z } from 'zod';
 import { API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.ts';
 import { SCOPES } from '../../domain/scope.ts';
@@ -11,7 +12,7 @@ export const CreateApiKeyRequest = z
     name: text(1, API_KEY_NAME_LENGTH_MAX).meta({ example: 'Payout service' }),
     scope: scope(),
     expires_at: nullAsAbsent(z.iso.datetime({ offset: true })).meta({
-      description: 'RFC 3339, in the future. From then on the key is invalid.',
+      description: 'RFC 3339, in the future. At this time the key becomes invalid.',
       example: '2027-11-21T08:00:00.000Z',
     }),
   })
@@ -26,17 +27,14 @@ const apiKey = {
   environment: environment(),
   prefix: z.string().meta({ description: 'The first 12 characters of the raw key.', example: 'sk_local_4fQ' }),
   created_at: timestamp(),
-  last_used_at: timestamp().nullable().meta({ description: 'Up to a minute behind.' }),
+  last_used_at: timestamp().nullable().meta({ description: 'May be up to one minute old.' }),
   expires_at: timestamp().nullable(),
   revoked_at: timestamp().nullable(),
-  rotated_to: z
-    .string()
-    .nullable()
-    .meta({ description: 'The `key_id` of the key that took its place.', example: null }),
+  rotated_to: z.string().nullable().meta({ description: 'The `key_id` of the key that replaced it.', example: null }),
 };
 
 const rawKey = () =>
-  z.string().meta({ description: 'The raw key. It is shown this once; keep it server-side.', example: '<API_KEY>' });
+  z.string().meta({ description: 'The raw key. It is shown only once; keep it on a server.', example: '<API_KEY>' });
 
 export const ApiKeyResponse = z.object(apiKey).meta({ id: 'ApiKeyResponse' });
 export const ApiKeyCreatedResponse = z.object({ ...apiKey, api_key: rawKey() }).meta({ id: 'ApiKeyCreatedResponse' });
@@ -44,7 +42,9 @@ export const ApiKeyRotatedResponse = z
   .object({
     ...apiKey,
     api_key: rawKey(),
-    rotated_from: z.string().meta({ description: 'The `key_id` of the key that is invalid now.', example: EXAMPLE_ID }),
+    rotated_from: z
+      .string()
+      .meta({ description: 'The `key_id` of the replaced key, which is invalid now.', example: EXAMPLE_ID }),
   })
   .meta({ id: 'ApiKeyRotatedResponse' });
 

@@ -22,7 +22,7 @@ const CapabilityEntry = z
     audience: z.enum(CAPABILITY_AUDIENCES),
     surface: z.string().meta({ example: 'POST /v2/settle' }),
     evidence_level: z.enum(EVIDENCE_LEVELS),
-    evidence: z.array(z.string()).meta({ description: 'The tests that prove it.' }),
+    evidence: z.array(z.string()).meta({ description: 'The tests that prove the entry.' }),
     next_gate: z.enum(GATES),
     reviewed_at: timestamp(),
   })
@@ -37,7 +37,10 @@ export const CapabilitiesResponse = z
   })
   .meta({ id: 'CapabilitiesResponse' });
 
-/** Loose, since every request has other headers too. */
+/** A loose object, because every request has other headers too. */
 export const CatalogConditions = z.looseObject({
-  'if-none-match': z.string().optional().meta({ description: 'Answers 304 when it names the ETag of the catalog.' }),
+  'if-none-match': z
+    .string()
+    .optional()
+    .meta({ description: 'If it contains the current ETag of the catalog, the answer is 304.' }),
 });

@@ -1,3 +1,4 @@
+/** Evidence certificates, their verification and the published keys (contract §7). */
 import { z } from 'zod';
 import { CERTIFICATE_ID_PATTERN, CERTIFICATE_SCHEMA_VERSION, UNANCHORED } from '../../domain/certificate.ts';
 import { EVIDENCE_KINDS } from '../../domain/evidence.ts';
@@ -25,23 +26,23 @@ const certificateId = () =>
 
 export const CertificatePath = z.object({ cert_id: certificateId() });
 
-/** Loose, since every request has other headers too. */
+/** A loose object, because every request has other headers too. */
 export const CertificateConditions = z.looseObject({
   'if-none-match': z
     .string()
     .optional()
-    .meta({ description: 'Answers 304 when it names the ETag of the certificate.' }),
+    .meta({ description: 'If it contains the ETag of the certificate, the answer is 304.' }),
 });
 
 export const CertificateVerifyQuery = z.strictObject({
-  settlement_id: settlementId().meta({ description: 'The settlement that the certificate is said to be of.' }),
+  settlement_id: settlementId().meta({ description: 'The settlement that the certificate is claimed to belong to.' }),
 });
 
 const anchor = () => z.object({ status: z.literal(UNANCHORED.status) });
 const amount = () => z.string().meta({ example: '250.00' });
 const money = () => z.object({ amount: amount(), currency: currency() });
 
-/** The bytes are canonical JSON (RFC 8785) of this. */
+/** The stored bytes are the canonical JSON (RFC 8785) of this object. */
 export const EvidenceCertificate = z
   .object({
     schema_version: z.literal(CERTIFICATE_SCHEMA_VERSION),
@@ -76,17 +77,15 @@ export const CertificateVerification = z
   .object({
     cert_id: certificateId(),
     settlement_id: settlementId(),
-    valid: z.boolean().meta({ description: 'True when every check is.' }),
+    valid: z.boolean().meta({ description: 'True if every check passed.' }),
     checks: z.object({
       exists: z.boolean(),
-      digest_matches_id: z.boolean().meta({ description: 'The digest of the stored bytes gives the id.' }),
-      settlement_matches: z
-        .boolean()
-        .meta({ description: 'The certificate is of the settlement that was asked about.' }),
+      digest_matches_id: z.boolean().meta({ description: 'The digest of the stored bytes matches the id.' }),
+      settlement_matches: z.boolean().meta({ description: 'The certificate belongs to the settlement in the query.' }),
       signature_valid: z.boolean().meta({ description: 'A published key signed exactly these bytes.' }),
       ledger_balanced: z
         .boolean()
-        .meta({ description: 'The journal sums to zero per currency and still says what was certified.' }),
+        .meta({ description: 'The journal sums to zero per currency and matches the certified postings.' }),
     }),
     anchor: anchor(),
     environment: environment(),

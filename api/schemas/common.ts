@@ -1,4 +1,4 @@
-/** The shared bounds of every request and answer (contract §1, §2). */
+/** Forms and bounds that requests and answers share (contract §1, §2). */
 import countries from 'i18n-iso-countries';
 import { isPossiblePhoneNumber } from 'libphonenumber-js/min';
 import { z } from 'zod';
@@ -10,11 +10,11 @@ import { ENVIRONMENT_NAMES } from '../../domain/runtime.ts';
 
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** The one string rule: NUL and lone surrogates pass zod and break PostgreSQL. */
+/** The rule for every string. Without it NUL and lone surrogates would pass zod, and PostgreSQL would fail. */
 const isClean = (value: string): boolean =>
   value.isWellFormed() && !CONTROL_CHARACTER.test(value) && value === value.normalize('NFC') && value === value.trim();
 
-/** One fault is enough for one value, as in FastAPI: what follows a failed check is not checked. */
+/** After the first fault of a value its other checks are skipped, as in FastAPI. */
 const abort = true;
 
 /** Text of `min` to `max` characters: well-formed, NFC, trimmed, without control characters. */
@@ -25,7 +25,7 @@ export const text = (min: number, max: number) =>
     .max(max, { abort })
     .refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters', abort });
 
-/** As `text`, for a value that a pattern describes completely. */
+/** As `text`, for a value that a regular expression describes completely. */
 export const pattern = (expression: RegExp, min: number, max: number) =>
   z.string().min(min, { abort }).max(max, { abort }).regex(expression, { abort });
 
@@ -37,10 +37,10 @@ const SETTLEMENT_ID_LENGTH_MAX = 64;
 export const id = () => text(1, ID_LENGTH_MAX).meta({ example: EXAMPLE_ID });
 export const settlementId = () => text(1, SETTLEMENT_ID_LENGTH_MAX).meta({ example: EXAMPLE_SETTLEMENT_ID });
 
-/** Of an answer: what the service itself made, so that only its look is told. */
+/** An id in an answer. The service made it, so that the document shows only its form. */
 export const objectId = () => z.string().meta({ example: EXAMPLE_ID });
 
-/** A decimal string in major units; which amounts are allowed depends on the currency and is checked with it. */
+/** A decimal string in major units. The allowed amounts depend on the currency and are checked together with it. */
 export const money = () => pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({ example: '250.00' });
 
 export const corridor = () => z.enum(CORRIDOR_IDS).meta({ example: 'US-JM' });
@@ -63,7 +63,7 @@ export const email = () =>
 
 const PHONE_LENGTH_MIN = 8;
 const PHONE_LENGTH_MAX = 16;
-/** A country that exists and a length that it has. Which ranges are assigned changes too often to refuse money by. */
+/** Checks the country code and the length. Assigned number ranges change too often to be checked. */
 export const phone = () =>
   pattern(/^\+[1-9][0-9]{6,14}$/, PHONE_LENGTH_MIN, PHONE_LENGTH_MAX)
     .refine((value) => isPossiblePhoneNumber(value), { error: 'must be an E.164 phone number' })
@@ -88,7 +88,7 @@ export const metadata = () =>
 export const environment = () => z.enum(ENVIRONMENT_NAMES).meta({ example: 'local sandbox' });
 export const timestamp = () => z.iso.datetime().meta({ example: '2026-11-21T08:00:00.000Z' });
 
-/** A whole number in a query string; `int_parsing` where it is none, or more than one. */
+/** An integer in a query string; `int_parsing` if it is not an integer, or given more than once. */
 const queryInteger = (min: number, max: number, fallback: number) =>
   z
     .unknown()
@@ -113,7 +113,7 @@ export const PageQuery = z.strictObject({
   offset: queryInteger(0, PAGE.offsetMax, 0),
 });
 
-/** FastAPI's shape, exactly (contract §2). */
+/** FastAPI's shape, without any difference (contract §2). */
 export const ValidationErrorItem = z
   .object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })
   .meta({ id: 'ValidationError', example: { loc: ['body', 'amount'], msg: 'Field required', type: 'missing' } });
@@ -121,7 +121,7 @@ export const HTTPValidationError = z
   .object({ detail: z.array(ValidationErrorItem) })
   .meta({ id: 'HTTPValidationError' });
 
-/** RFC 9457; further members by code (contract §2). */
+/** RFC 9457. Some codes have further members (contract §2). */
 export const Problem = z
   .looseObject({
     type: z.string().meta({ example: '/problems/not_found' }),

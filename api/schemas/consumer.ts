@@ -1,7 +1,7 @@
-/** The consumer's own objects (contract §12): the partner's forms, less what a consumer has no use for. */
+/** The consumer's own objects (contract §12): the partners' forms without the fields that consumers do not have. */
 import { z } from 'zod';
-import { corridor, EXAMPLE_ID, money, nullAsAbsent, objectId, rail, timestamp } from './common.ts';
-import { EstimateResponseV2, paymentMethod, priced } from './estimate.ts';
+import { EXAMPLE_ID, objectId, timestamp } from './common.ts';
+import { EstimateResponseV2, pricedForm } from './estimate.ts';
 import { CreateRecipientRequest, EXAMPLE_PERSON, RecipientResponse } from './recipient.ts';
 
 export const MeResponse = z
@@ -26,25 +26,14 @@ export const ConsumerRecipientResponse = RecipientResponse.omit(NOT_A_CONSUMERS)
   id: 'ConsumerRecipientResponse',
 });
 
-const QuoteForm = z
-  .strictObject({
-    corridor: corridor(),
-    amount: money(),
-    payment_method: paymentMethod(),
-    payout_rail: nullAsAbsent(rail()),
-  })
-  .meta({ id: 'QuoteBody' });
-
-export const QuoteBody = QuoteForm.transform(({ payment_method, payout_rail, ...command }, context) =>
-  priced({ ...command, paymentMethod: payment_method, payoutRail: payout_rail }, context),
-);
+export const QuoteBody = pricedForm('QuoteBody');
 
 export const QuoteResponse = EstimateResponseV2.omit({ estimate_id: true })
   .extend({
     quote_id: z.string().meta({
-      description: 'A transfer that names it copies its inputs; rate and fees are those of acceptance.',
+      description: 'A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance.',
       example: EXAMPLE_ID,
     }),
-    expires_at: timestamp().meta({ description: 'Until then its figures may be shown.' }),
+    expires_at: timestamp().meta({ description: 'Until this time the figures may be shown.' }),
   })
   .meta({ id: 'QuoteResponse' });

@@ -1,4 +1,4 @@
-/** The modeled corridors (contract §5): synthetic fixtures; nothing here asserts readiness. */
+/** The modeled corridors (contract §5). They are synthetic fixtures and assert no readiness. */
 import { z } from 'zod';
 import { CORRIDOR_SCHEMA_VERSION } from '../../domain/corridor.ts';
 import { PAYMENT_METHODS } from '../../domain/payment-method.ts';

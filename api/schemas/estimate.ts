@@ -1,4 +1,7 @@
-/** Estimates (contract §5). The rules across fields are part of the form, so that a closed gate never hides them (contract §2). */
+/**
+ * Estimates (contract §5). Rules across fields are part of the schema: a request that breaks one is 422 even if a gate
+ * is closed (contract §2).
+ */
 import { z } from 'zod';
 import { INPUT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
 import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/pricing.ts';
@@ -6,7 +9,7 @@ import { corridor, currency, environment, id, money, nullAsAbsent, rail, timesta
 
 export const paymentMethod = () => z.enum(INPUT_METHODS).meta({ example: 'card' });
 
-/** Prices what passed the form; what the pricing refuses is a fault of the request like any other. */
+/** Prices a valid form. A fault of the pricing becomes a validation fault of the request. */
 export function priced<Method extends PaymentMethod>(
   input: PricingInput<Method>,
   context: z.core.$RefinementCtx,
@@ -18,29 +21,34 @@ export function priced<Method extends PaymentMethod>(
   return z.NEVER;
 }
 
-const EstimateForm = z
-  .strictObject({
-    corridor: corridor(),
-    amount: money(),
-    payment_method: paymentMethod(),
-    payout_rail: nullAsAbsent(rail()),
-  })
-  .meta({ id: 'EstimateRequestV2' });
+const estimateForm = {
+  corridor: corridor(),
+  amount: money(),
+  payment_method: paymentMethod(),
+  payout_rail: nullAsAbsent(rail()),
+};
 
-export const EstimateRequestV2 = EstimateForm.transform(({ payment_method, payout_rail, ...command }, context) =>
-  priced({ ...command, paymentMethod: payment_method, payoutRail: payout_rail }, context),
-);
+/** The form of an estimate or of a quote, priced. @param name its name in the OpenAPI document */
+export const pricedForm = (name: string) =>
+  z
+    .strictObject(estimateForm)
+    .meta({ id: name })
+    .transform(({ payment_method, payout_rail, ...command }, context) =>
+      priced({ ...command, paymentMethod: payment_method, payoutRail: payout_rail }, context),
+    );
+
+export const EstimateRequestV2 = pricedForm('EstimateRequestV2');
 
 const OfframpEstimateForm = z
   .strictObject({ corridor: corridor(), amount: money(), payout_rail: nullAsAbsent(rail()) })
   .meta({ id: 'OfframpEstimateRequest' });
 
-/** The off-ramp is funded internally: no input, no input fee. */
+/** The off-ramp is funded internally, without an input fee. */
 export const OfframpEstimateRequest = OfframpEstimateForm.transform(({ payout_rail, ...command }, context) =>
   priced({ ...command, paymentMethod: 'internal', payoutRail: payout_rail }, context),
 );
 
-/** What `estimateResource` gives. */
+/** The fields that `estimateResource` returns. */
 const estimateFields = {
   corridor: corridor(),
   amount: money(),
@@ -60,7 +68,7 @@ const estimateFields = {
   display_only: z.literal(true),
 };
 
-const estimateId = () => id().meta({ description: 'Names this answer in your logs. Nothing accepts it.' });
+const estimateId = () => id().meta({ description: 'For your logs. No operation accepts it.' });
 
 export const EstimateResponseV2 = z
   .object({ estimate_id: estimateId(), payment_method: paymentMethod(), ...estimateFields, environment: environment() })

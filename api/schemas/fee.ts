@@ -1,4 +1,4 @@
-/** The fee schedule and what it comes to (contract §5). Fees are in the source currency. */
+/** The fee schedule and fee estimates (contract §5). Fees are in the source currency. */
 import { z } from 'zod';
 import { PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { corridor, currency, environment, money } from './common.ts';
@@ -6,7 +6,7 @@ import { paymentMethod, priced } from './estimate.ts';
 
 const feeType = () => z.enum(['input_fee', 'platform_fee']);
 
-/** One rule of the schedule; `null` where the rule has no such bound, or concerns every method. */
+/** One rule of the schedule. `null` means no such bound, or every payment method. */
 export const FeeRuleEntry = z
   .object({
     type: feeType(),

@@ -1,3 +1,4 @@
+/** Liveness and readiness (contract §15). */
 import { z } from 'zod';
 
 export const Liveness = z.object({ status: z.literal('live') }).meta({ id: 'Liveness' });

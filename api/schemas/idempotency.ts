@@ -1,10 +1,14 @@
-/** The `Idempotency-Key` header: 16-128 characters; the v1 and consumer routes want it to start alphanumeric (specification, Limits). */
+/**
+ * The `Idempotency-Key` header: 16-128 characters. On v1 and consumer routes the first one must be a letter or a digit
+ * (specification, Limits).
+ */
 import { z } from 'zod';
 import { pattern } from './common.ts';
 
 const LENGTH_MIN = 16;
 const LENGTH_MAX = 128;
-const DESCRIPTION = 'One high-entropy key per command, for ever; repeat it only with the same bytes.';
+const DESCRIPTION =
+  'One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only.';
 const EXAMPLE = '0191d1b0-7c1e-7f65-9d5c-2f6f6f1c3a10';
 
 const key = (expression: RegExp) =>

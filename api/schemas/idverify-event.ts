@@ -1,4 +1,6 @@
-/** The identity provider's events (contract §9), Sumsub-shaped. Providers add fields at will, so these objects are open. */
+/**
+ * Events of the identity provider (contract §9), as Sumsub sends them. Providers add fields, so these objects are open.
+ */
 import { z } from 'zod';
 import { EXAMPLE_ID, text } from './common.ts';
 
@@ -11,7 +13,7 @@ export const IdverifyEvent = z
     type: text(1, WORD_LENGTH_MAX).meta({ example: 'applicantReviewed' }),
     applicantId: providerId().nullish(),
     externalUserId: providerId().nullish().meta({ description: 'The `verification_id`.' }),
-    correlationId: providerId().meta({ description: "The event's id." }),
+    correlationId: providerId().meta({ description: 'The id of the event.' }),
     sandboxMode: z.boolean().nullish(),
     reviewResult: z
       .looseObject({

@@ -7,8 +7,11 @@ const LaunchGate = z
   .object({
     gate: z.enum(GATES),
     open: z.boolean(),
-    reason: z.enum(GATE_REASONS).nullable().meta({ description: 'Why it is closed.', example: 'no_evidence' }),
-    evidence: z.string().nullable().meta({ description: 'The digest of the evidence that decides.', example: null }),
+    reason: z.enum(GATE_REASONS).nullable().meta({ description: 'Why the gate is closed.', example: 'no_evidence' }),
+    evidence: z
+      .string()
+      .nullable()
+      .meta({ description: 'The digest of the evidence that decides whether the gate is open.', example: null }),
     expires_at: timestamp().nullable().meta({ example: null }),
   })
   .meta({ id: 'LaunchGate' });

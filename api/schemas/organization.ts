@@ -1,3 +1,4 @@
+/** Organizations (contract §3). */
 import { z } from 'zod';
 import { country, email, environment, id, objectId, text, timestamp } from './common.ts';
 
@@ -23,13 +24,13 @@ const organization = {
 
 export const OrganizationResponse = z.object(organization).meta({ id: 'OrganizationResponse' });
 
-/** The only answer that carries the organization's first key. */
+/** The only answer with the organization's first key. */
 export const OrganizationCreatedResponse = z
   .object({
     ...organization,
     key_id: objectId(),
     api_key: z.string().meta({
-      description: 'The raw key, scope `full`. It is shown this once; keep it server-side.',
+      description: 'The raw key, scope `full`. It is shown only once; keep it on a server.',
       example: '<API_KEY>',
     }),
   })

@@ -1,4 +1,4 @@
-/** What each way to pay in can do, told apart from whether value may move (contract §5). */
+/** Payment methods (contract §5). Whether a method is implemented and whether value may move are separate fields. */
 import { z } from 'zod';
 import { CAPABILITY_STATES, IMPLEMENTATION_STATES } from '../../domain/capability-state.ts';
 import { currency, environment, money } from './common.ts';

@@ -1,4 +1,4 @@
-/** Bodies of inbound provider events (contract §9). Providers add fields at will, so these objects are open. */
+/** Bodies of provider events (contract §9). Providers add fields, so these objects are open. */
 import { z } from 'zod';
 import { EXAMPLE_SETTLEMENT_ID, nullAsAbsent, objectId, text } from './common.ts';
 
@@ -8,7 +8,7 @@ const SETTLEMENT_ID_LENGTH_MAX = 64;
 const eventId = () => text(1, EVENT_ID_LENGTH_MAX);
 const minorUnits = () => z.int().min(0);
 
-/** Stripe-shaped. */
+/** The card processor's event, as Stripe sends them. */
 export const CardprocEvent = z
   .looseObject({
     id: eventId(),
@@ -43,7 +43,10 @@ export const CardprocEvent = z
   });
 export type CardprocEvent = z.infer<typeof CardprocEvent>;
 
-/** Modern-Treasury-shaped. An event's `amount_reconciled` is what this event adds, in minor units; partial ones add up. */
+/**
+ * The bank ledger's event, as Modern Treasury sends them. `amount_reconciled` is the amount that this event adds, in
+ * minor units. The amounts of several events add up.
+ */
 export const BankledgerEvent = z
   .looseObject({
     id: eventId(),

@@ -1,3 +1,4 @@
+/** Recipients of payouts (contract §4), and how their forms become a draft or a change. */
 import countries from 'i18n-iso-countries';
 import { z } from 'zod';
 import {
@@ -28,7 +29,7 @@ const BIC_COUNTRY = [4, 6] as const;
 
 const name = () => text(1, NAME_LENGTH_MAX).meta({ example: 'Marcia Campbell' });
 
-/** ISO 9362: party, country, place, and optionally branch. */
+/** ISO 9362: party, country, location, and optionally branch. */
 const bic = () =>
   pattern(BIC, 8, 11)
     .refine((value) => countries.isValid(value.slice(...BIC_COUNTRY)), {
@@ -40,13 +41,13 @@ export const BankDetailsRequest = z
   .strictObject({
     bank_name: text(1, 100).meta({ example: 'National Commercial Bank' }),
     account_number: pattern(/^[A-Z0-9]+$/, 4, 34).meta({
-      description: 'Encrypted at rest; answers show its last four characters.',
+      description: 'Encrypted at rest. Answers show only the last four characters.',
       example: '404123456',
     }),
     account_type: nullAsAbsent(z.enum(ACCOUNT_TYPES)).meta({ example: 'savings' }),
     branch_code: nullAsAbsent(text(2, 11)).meta({ example: '00404' }),
     routing_number: nullAsAbsent(pattern(/^[A-Za-z0-9-]+$/, 2, 34)).meta({
-      description: "Where the recipient's country is US: an ABA routing number.",
+      description: "An ABA routing number if the recipient's country is US.",
       example: '021000021',
     }),
     swift_bic: nullAsAbsent(bic()),
@@ -75,7 +76,7 @@ const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.
 
 export const CreateRecipientRequest = z
   .strictObject({
-    org_id: nullAsAbsent(id()).meta({ description: "Redundant: the key's organization, or nothing." }),
+    org_id: nullAsAbsent(id()).meta({ description: 'Redundant: the organization of the key, or absent.' }),
     kind: z.enum(RECIPIENT_KINDS).meta({ example: 'contractor' }),
     entity_type: z.enum(ENTITY_TYPES).meta({ example: 'individual' }),
     name: name(),
@@ -118,10 +119,10 @@ export const UpdateRecipientRequest = z
   .meta({
     id: 'UpdateRecipientRequest',
     example: { phone: '+18765550123', metadata: { contract: 'C-8' } },
-    description: `Fields that are present replace, \`null\` clears. ${NEEDS_DETAILS}`,
+    description: `A field that is present replaces the old value; \`null\` clears it. ${NEEDS_DETAILS}`,
   });
 
-/** The fields that the body has; null clears. */
+/** The fields that are present; null clears. */
 export function recipientChange(body: z.output<typeof UpdateRecipientRequest>): RecipientChange {
   return {
     ...(body.name === undefined ? {} : { name: body.name }),

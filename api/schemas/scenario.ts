@@ -1,3 +1,4 @@
+/** The sandbox inputs and what they lead to (contract §6). */
 import { z } from 'zod';
 import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
 import { INPUT_METHODS } from '../../domain/payment-method.ts';
@@ -22,10 +23,11 @@ const ScenarioStep = z
   ])
   .meta({
     id: 'ScenarioStep',
-    description: 'What to do once the settlement has this status, and has received this much where it says so.',
+    description:
+      'What to do when the settlement has the status `when` and, if `received` is given, has received this amount.',
   });
 
-/** One input of the sandbox and the path of states that it leads to. */
+/** One sandbox input and the statuses that it leads to. */
 export const Scenario = z
   .object({
     name: z.string().meta({ example: 'card' }),

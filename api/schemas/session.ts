@@ -6,7 +6,7 @@ import { email, id, nullAsAbsent, objectId, pattern, phone, timestamp } from './
 /** Specification, Limits. */
 export const AUTHORIZATION_LENGTH_MAX = 256;
 
-/** Optional in its form, as the specification has it; without it the answer is 401. */
+/** Optional in the schema, as in the specification: a request without it is answered by 401, not by 422. */
 export const SessionHeader = z.object({
   authorization: z.string().max(AUTHORIZATION_LENGTH_MAX).nullish().meta({
     description: '`Bearer <access_token>`, from /consumer/auth/verify-otp.',
@@ -26,7 +26,7 @@ export const RequestOTPBody = z
     example: { email: 'marcia@campbell.example' },
   });
 
-/** The contact that a valid body names. */
+/** The contact of a valid body. */
 export const requestedContact = (body: z.output<typeof RequestOTPBody>) =>
   body.email === undefined ? contactOf('phone', body.phone ?? '') : contactOf('email', body.email);
 
@@ -37,7 +37,7 @@ export const OTPChallengeResponse = z
     sandbox_code: z
       .string()
       .optional()
-      .meta({ description: 'The code itself; in the local sandbox alone.', example: '042917' }),
+      .meta({ description: 'The code itself, only in the local sandbox.', example: '042917' }),
   })
   .meta({ id: 'OTPChallengeResponse' });
 
@@ -52,7 +52,7 @@ export const VerifyOTPBody = z
 
 export const SessionResponse = z
   .object({
-    access_token: z.string().meta({ description: 'Opaque; shown this once.', example: '<access_token>' }),
+    access_token: z.string().meta({ description: 'Opaque. It is shown only once.', example: '<access_token>' }),
     token_type: z.literal('Bearer'),
     expires_at: timestamp(),
     consumer_id: objectId(),

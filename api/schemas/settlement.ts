@@ -1,3 +1,4 @@
+/** Settlements (contract §6): the commands, the accepted settlement and the settlement as read. */
 import { z } from 'zod';
 import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
 import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
@@ -22,7 +23,7 @@ import { priced } from './estimate.ts';
 const TOKEN_LENGTH_MAX = 1024;
 export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
 
-/** What the settlement routes accept alike. */
+/** The fields that both settlement routes accept. */
 const command = {
   corridor: corridor(),
   amount: money(),
@@ -33,7 +34,7 @@ const command = {
   metadata: metadata().optional(),
 };
 
-/** Which token goes with which method: present exactly for its own. */
+/** The payment method of each token. A token is required with its method and refused with others. */
 const TOKENS = { card_token: 'card', banklink_account_token: 'ach' } as const;
 
 export function checkPaymentTokens(
@@ -55,10 +56,10 @@ export const SettleRequestV2 = z
     payment_method: z.enum(INPUT_METHODS).meta({ example: 'card' }),
     card_token: paymentToken()
       .optional()
-      .meta({ example: 'tok_visa', description: 'Exactly when payment_method is card.' }),
+      .meta({ example: 'tok_visa', description: 'Required with payment_method card, refused otherwise.' }),
     banklink_account_token: paymentToken()
       .optional()
-      .meta({ description: 'Exactly when payment_method is ach; from /v2/banklink/exchange.' }),
+      .meta({ description: 'Required with payment_method ach, refused otherwise. From /v2/banklink/exchange.' }),
   })
   .superRefine((body, context) => {
     checkPaymentTokens(body, context);
@@ -133,7 +134,7 @@ const answer = {
 export const SettleResponseV2 = z.object(answer).meta({ id: 'SettleResponseV2' });
 export const CaribbeanOfframpResponse = z.object(answer).meta({ id: 'CaribbeanOfframpResponse' });
 
-/** A settlement as read: what happened, what is waited for, and what came of it. */
+/** A settlement as read: its timeline, what it waits for, and its outcome. */
 export const SettlementResponse = z
   .object({
     ...answer,
@@ -162,17 +163,17 @@ export const SettlementResponse = z
         simulation: z.literal(true),
       })
       .nullable()
-      .meta({ description: 'With payment_method wire, while the money is waited for.', example: null }),
+      .meta({ description: 'With payment_method wire, until the money has arrived.', example: null }),
     certificate_id: z.string().nullable().meta({ example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015' }),
     workflow_id: z.string().meta({ example: `settlement:${EXAMPLE_SETTLEMENT_ID}` }),
     expires_at: timestamp().nullable(),
   })
   .meta({ id: 'SettlementResponse' });
 
-/** Loose, since every request has other headers too. What asks for no valid wait is ignored (RFC 7240). */
+/** A loose object, because every request has other headers too. An invalid preference is ignored (RFC 7240). */
 export const SettlementPreferences = z.looseObject({
   prefer: z.string().optional().meta({
-    description: '`wait=N`: hold the answer until the status changes, for N seconds at most, up to 30.',
+    description: '`wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30.',
     example: 'wait=10',
   }),
 });

@@ -1,3 +1,4 @@
+/** The test helpers of the local sandbox (contract §6). */
 import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration } from '../../domain/duration.ts';
 import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
@@ -22,7 +23,8 @@ export const SandboxEventRequest = z
     event: z.enum(SANDBOX_EVENTS).meta({ example: 'collection_succeeded' }),
     amount: nullAsAbsent(money()).meta({
       description:
-        "With collection_succeeded and collection_partial, in the settlement's source currency; by default what is missing, or half of it.",
+        'With collection_succeeded and collection_partial only, in the source currency. By default the missing ' +
+        'amount, or half of it with collection_partial.',
     }),
   })
   .meta({ id: 'SandboxEventRequest' });
@@ -50,10 +52,10 @@ const duration = () =>
     )
     .meta({
       example: 'P5D',
-      description: 'ISO 8601 in weeks, days, hours, minutes and seconds; by default to the end of the current wait.',
+      description: 'ISO 8601 in weeks, days, hours, minutes and seconds. By default to the end of the current wait.',
     });
 
-/** A body may be left out. */
+/** The body is optional. */
 export const AdvanceRequest = nullAsAbsent(
   z.strictObject({ by: nullAsAbsent(duration()) }).meta({ id: 'AdvanceRequest' }),
 );
@@ -61,9 +63,9 @@ export const AdvanceRequest = nullAsAbsent(
 export const AdvanceResponse = z
   .object({
     settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
-    status: z
-      .enum(SETTLEMENT_STATUSES)
-      .meta({ description: 'As it stood; the settlement acts on its new time at once.' }),
+    status: z.enum(SETTLEMENT_STATUSES).meta({
+      description: 'The status before the move. The settlement reacts to its new time immediately afterwards.',
+    }),
     now: timestamp().meta({ description: "The time on the settlement's own clock." }),
     expires_at: timestamp().nullable(),
     environment: environment(),

@@ -15,7 +15,7 @@ const NEEDED_FIELDS = ['corridor', 'amount', 'payment_method'] as const;
 export const TransferBody = z
   .strictObject({
     quote_id: nullAsAbsent(id()).meta({
-      description: 'Copies the inputs of a quote, also of one whose figures are out of date.',
+      description: 'Copies the inputs of a quote, even of an expired one.',
     }),
     corridor: nullAsAbsent(corridor()),
     amount: nullAsAbsent(money()),
@@ -24,10 +24,10 @@ export const TransferBody = z
     recipient_id: id(),
     card_token: nullAsAbsent(paymentToken()).meta({
       example: 'tok_visa',
-      description: 'Exactly when the payment method is card.',
+      description: 'Required with payment method card, refused otherwise.',
     }),
     banklink_account_token: nullAsAbsent(paymentToken()).meta({
-      description: 'Exactly when the payment method is ach.',
+      description: 'Required with payment method ach, refused otherwise.',
     }),
     reference: nullAsAbsent(text(1, REFERENCE_LENGTH_MAX)).meta({ example: 'For school' }),
   })
@@ -52,7 +52,7 @@ export const TransferBody = z
     example: { quote_id: EXAMPLE_ID, recipient_id: EXAMPLE_ID, card_token: 'tok_visa', reference: 'For school' },
   });
 
-/** The payer's token for the method that a quote turned out to have. */
+/** Checks the payer's token against the payment method of the quote. */
 export const QuotedPayment = z
   .object({
     payment_method: z.string(),

@@ -1,3 +1,4 @@
+/** Verifications of recipients (contract §8). */
 import { z } from 'zod';
 import { RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
 import {
@@ -19,7 +20,7 @@ export const StartVerificationRequest = z
   .strictObject({
     ...subject,
     verification_type: nullAsAbsent(z.enum(VERIFICATION_TYPES)).meta({
-      description: "By default the recipient's own: `kyc` for an individual, `kyb` for a business.",
+      description: 'By default `kyc` for an individual and `kyb` for a business.',
     }),
     document_type: nullAsAbsent(z.enum(DOCUMENT_TYPES)),
     document_country: nullAsAbsent(country()),
@@ -30,11 +31,11 @@ export const CompleteVerificationRequest = z
   .strictObject({
     status: z.enum(VERIFICATION_DECISIONS).meta({ example: 'verified' }),
     verified_name: nullAsAbsent(text(1, NAME_LENGTH_MAX)).meta({
-      description: 'Only with `verified`.',
+      description: 'Allowed only with `verified`.',
       example: 'Marcia Campbell',
     }),
     rejection_reason: nullAsAbsent(text(1, REASON_LENGTH_MAX)).meta({
-      description: 'Exactly with `rejected`.',
+      description: 'Required with `rejected`, refused with `verified`.',
       example: 'The document has expired.',
     }),
   })
@@ -50,13 +51,13 @@ export const CompleteVerificationRequest = z
   })
   .meta({ id: 'CompleteVerificationRequest', example: { status: 'verified', verified_name: 'Marcia Campbell' } });
 
-const COMPATIBILITY = 'Kept for compatibility and never used: contact data is that of the recipient.';
+const COMPATIBILITY = 'Kept for compatibility and never used. The contact data of the recipient is used.';
 
 export const CreateIdverifyApplicantRequest = z
   .strictObject({
     ...subject,
     level_name: nullAsAbsent(text(1, LEVEL_LENGTH_MAX)).meta({
-      description: "The provider's name for what it is to check.",
+      description: "The provider's name for the set of checks.",
       example: 'basic-kyc-level',
     }),
     email: nullAsAbsent(email()).meta({ description: COMPATIBILITY }),
@@ -99,7 +100,7 @@ export const IdverifyApplicantResponse = z
     verification_id: objectId(),
     applicant_id: z.string().meta({ example: '65c1f0a7d2b94e1f3c8a7b60' }),
     sdk_access_token: z.string().meta({
-      description: "For the provider's widget; stored nowhere. Ask again for a new one.",
+      description: "For the provider's widget. It is not stored; repeat the request for a new one.",
       example: '<sdk_access_token>',
     }),
     sdk_access_token_expires_at: timestamp(),

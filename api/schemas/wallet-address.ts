@@ -1,31 +1,32 @@
-/** Ethereum addresses (EIP-55): the checksum in the case of the letters, and the address that a wallet's definition determines. */
+/** Ethereum addresses (EIP-55): the checksum in the case of the letters, and the address that a wallet gets. */
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import type { Wallet } from '../../domain/wallet.ts';
 
 const ADDRESS_BYTES = 20;
-/** A digit of the hash from which on the letter at its place is a capital. */
+/** A letter is a capital if the hash digit at its position is at least this. */
 const CAPITAL_FROM = 8;
 
 export const ADDRESS_PATTERN = /^0x[0-9a-fA-F]{40}$/;
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** The address with its checksum; takes any case. */
+/** The address with its checksum. @param address in any case */
 export function checksumAddress(address: string): string {
   const digits = address.slice(2).toLowerCase();
   const hash = hexOf(keccak_256(Buffer.from(digits)));
-  return `0x${[...digits].map((digit, place) => (Number.parseInt(hash.charAt(place), 16) >= CAPITAL_FROM ? digit.toUpperCase() : digit)).join('')}`;
+  const isCapital = (place: number): boolean => Number.parseInt(hash.charAt(place), 16) >= CAPITAL_FROM;
+  return `0x${[...digits].map((digit, place) => (isCapital(place) ? digit.toUpperCase() : digit)).join('')}`;
 }
 
-/** One case alone carries no checksum; both do, and it must be right. */
-export function hasRightChecksum(address: string): boolean {
+/** An address in one case has no checksum. In mixed case the checksum must be right. */
+export function hasValidChecksum(address: string): boolean {
   const digits = address.slice(2);
   return digits === digits.toLowerCase() || digits === digits.toUpperCase() || address === checksumAddress(address);
 }
 
 export const isZeroAddress = (address: string): boolean => /^0x0{40}$/.test(address);
 
-/** Neither the signers' order nor the spelling of their addresses nor their labels matter. */
+/** The address of a wallet. The order, the case and the labels of the signers do not change it. */
 export function walletAddressOf({
   orgId,
   network,

@@ -1,7 +1,8 @@
+/** Simulated wallets (contract §13). */
 import { z } from 'zod';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
 import { id, nullAsAbsent, objectId, pattern, text, timestamp } from './common.ts';
-import { ADDRESS_PATTERN, hasRightChecksum, isZeroAddress } from './wallet-address.ts';
+import { ADDRESS_PATTERN, hasValidChecksum, isZeroAddress } from './wallet-address.ts';
 
 const ADDRESS_LENGTH = 42;
 const EXAMPLE = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
@@ -9,7 +10,7 @@ const EXAMPLE = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const address = () =>
   pattern(ADDRESS_PATTERN, ADDRESS_LENGTH, ADDRESS_LENGTH)
     .refine((value) => !isZeroAddress(value), { error: 'must not be the zero address', abort: true })
-    .refine(hasRightChecksum, { error: 'must have a right EIP-55 checksum, or be in one case' })
+    .refine(hasValidChecksum, { error: 'must have a valid EIP-55 checksum, or letters of one case only' })
     .meta({ example: EXAMPLE });
 
 const Signer = z.strictObject({
@@ -29,20 +30,20 @@ export const CreateWalletRequest = z
       .int()
       .min(1)
       .max(WALLET_LIMITS.signersMax)
-      .meta({ description: 'How many signers have to agree; at most all of them.', example: 1 }),
-    network: nullAsAbsent(z.enum(WALLET_NETWORKS)).meta({ description: '`ethereum` when not given.' }),
+      .meta({ description: 'How many signers must agree; at most their number.', example: 1 }),
+    network: nullAsAbsent(z.enum(WALLET_NETWORKS)).meta({ description: 'By default `ethereum`.' }),
   })
   .superRefine(({ signers, threshold }, context) => {
-    const places = new Map<string, number>();
+    const seen = new Set<string>();
     for (const [place, signer] of signers.entries()) {
       const key = signer.address.toLowerCase();
-      if (places.has(key))
+      if (seen.has(key))
         context.addIssue({
           code: 'custom',
           path: ['signers', place, 'address'],
-          message: 'must be no other signer of this wallet',
+          message: 'must differ from the other signers of this wallet',
         });
-      places.set(key, place);
+      seen.add(key);
     }
     if (threshold > signers.length)
       context.addIssue({ code: 'custom', path: ['threshold'], message: 'must be at most the number of signers' });

@@ -1,3 +1,4 @@
+/** Webhook subscriptions and their deliveries (contract §11). */
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../domain/event.ts';
 import {
@@ -16,7 +17,7 @@ const EXAMPLE_URL = 'https://hooks.partner.example/settlements';
 const EXAMPLE_DESCRIPTION = 'Ledger of the payouts team';
 const FILTERS = [ALL_EVENTS, ...EVENT_TYPES] as const;
 
-/** What is wrong with a URL in every environment; what only the local sandbox admits is refused by the route. */
+/** Checks what every environment refuses. The route refuses what only the local sandbox allows. */
 const url = () =>
   text(1, TARGET_LENGTH_MAX)
     .superRefine((value, context) => {
@@ -25,7 +26,8 @@ const url = () =>
     })
     .meta({
       description:
-        'HTTPS, port 443 or at least 1024, a public host by name, without credentials or fragment. Checked again at each connection.',
+        'HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each ' +
+        'connection.',
       example: EXAMPLE_URL,
     });
 
@@ -36,7 +38,7 @@ const eventTypes = () =>
     .max(FILTERS.length)
     .transform((types) => [...new Set(types)])
     .meta({
-      description: '`*` stands for every type, those of the future included.',
+      description: '`*` means every type, including future ones.',
       example: ['settlement.settled', 'settlement.failed'],
     });
 
@@ -54,9 +56,12 @@ export const UpdateWebhookRequest = z
     status: z
       .enum(WEBHOOK_STATUSES)
       .optional()
-      .meta({ description: '`disabled` skips what is pending; `enabled` starts again with a clean record.' }),
+      .meta({ description: '`disabled` skips pending deliveries. `enabled` forgets earlier failures.' }),
   })
-  .meta({ id: 'UpdateWebhookRequest', description: 'Fields that are present replace, `null` clears the description.' });
+  .meta({
+    id: 'UpdateWebhookRequest',
+    description: 'A field that is present replaces the old value; `null` clears the description.',
+  });
 
 const webhook = {
   webhook_id: objectId(),
@@ -66,7 +71,7 @@ const webhook = {
   description: z.string().nullable().meta({ example: EXAMPLE_DESCRIPTION }),
   status: z.enum(WEBHOOK_STATUSES),
   disabled_reason: z.enum(DISABLED_REASONS).nullable().meta({
-    description: '`requested` by you, `gone`: the endpoint answered 410, `failing`: nothing but failure for 5 days.',
+    description: '`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days.',
   }),
   created_at: timestamp(),
   updated_at: timestamp(),
@@ -74,7 +79,7 @@ const webhook = {
 
 const secret = () =>
   z.string().meta({
-    description: 'Signs the deliveries. It is shown this once; keep it server-side.',
+    description: 'Signs the deliveries. It is shown only once; keep it on a server.',
     example: 'whsec_<base64 of 32 bytes>',
   });
 
@@ -84,7 +89,7 @@ export const WebhookRotatedResponse = z
   .object({
     ...webhook,
     secret: secret(),
-    previous_secret_expires_at: timestamp().meta({ description: 'Until then the previous secret signs as well.' }),
+    previous_secret_expires_at: timestamp().meta({ description: 'Until this time the previous secret signs as well.' }),
   })
   .meta({ id: 'WebhookRotatedResponse' });
 
@@ -93,7 +98,7 @@ export const WebhookDeliveryResponse = z
     delivery_id: objectId(),
     webhook_id: objectId(),
     event_id: z.string().meta({
-      description: 'What the subscriber sees as `webhook-id`; the same at every attempt.',
+      description: 'The `webhook-id` that the subscriber receives; the same at every attempt.',
       example: EXAMPLE_ID,
     }),
     event_type: z.enum(EVENT_TYPES),
@@ -108,7 +113,7 @@ export const WebhookDeliveryResponse = z
         error: z
           .enum(ATTEMPT_ERRORS)
           .nullable()
-          .meta({ description: 'Why it failed, as a word; of the answer itself nothing is kept.' }),
+          .meta({ description: 'Why the attempt failed, as one word. Nothing of the response is stored.' }),
       }),
     ),
     next_attempt_at: timestamp().nullable(),

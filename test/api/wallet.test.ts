@@ -1,6 +1,6 @@
 /** Simulated multisig wallets (contract §13). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checksumAddress, hasRightChecksum } from '../../api/schemas/wallet-address.ts';
+import { checksumAddress, hasValidChecksum } from '../../api/schemas/wallet-address.ts';
 import { newId } from '../../db/id.ts';
 import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
@@ -57,14 +57,14 @@ describe('EIP-55', () => {
       address,
       address,
     ]);
-    expect(hasRightChecksum(address)).toBe(true);
+    expect(hasValidChecksum(address)).toBe(true);
   });
 
   test.each([A, B, C, D])('%s with any one letter in the other case is wrong', (address) => {
     const letters = address.slice(2).match(/[a-fA-F]/g)?.length ?? 0;
     const altered = Array.from({ length: letters }, (_, place) => withWrongCase(address, place + 1));
     expect(new Set(altered).size).toBe(letters);
-    expect(altered.filter(hasRightChecksum)).toEqual([]);
+    expect(altered.filter(hasValidChecksum)).toEqual([]);
   });
 });
 
