@@ -88,7 +88,7 @@ function report(contenders: readonly Contender[], found: ReadonlyMap<string, rea
       contender === ours ? '' : figure(ratios(rate(ours), rate(contender))),
     ]);
   });
-  printTable(['connections', 'what', '/s', 'p50 ms', 'p99 ms', 'settle to it'], rows);
+  printTable(['connections', 'what', '/s', 'p50 ms', 'p99 ms', 'ratio'], rows);
 }
 
 async function acceptance(stack: BenchStack): Promise<Contender> {

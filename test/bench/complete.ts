@@ -113,7 +113,7 @@ function report(found: ReadonlyMap<Contender, readonly Measured[]>): void {
     ]);
     return [name, ...columns];
   });
-  printTable(['what', 'whole life /s', 'settlement to it', 'from the event to the end /s', 'settlement to it'], rows);
+  printTable(['what', 'whole life /s', 'ratio', 'from the event to the end /s', 'ratio'], rows);
   const names = Object.keys(ours[0]?.cpuMsEach ?? {});
   const cpuRows = [...found].map(([{ name }, turns]) => [
     name,
