@@ -1,11 +1,10 @@
 /** A process of a stack, usually one of the product's: starts it with a log file of its own and waits until it is ready. */
-import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { repositoryRoot } from '../../process/place.ts';
-import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
-import { stopProcess } from './process.ts';
+import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { startProcess, stopProcess } from './process.ts';
 import type { Member, Stage } from './supervisor.ts';
 
 export type ServiceOptions = {
@@ -52,23 +51,10 @@ export function freshLog(file: string): string {
   return file;
 }
 
-function launch({ name, run, env, logFile }: ServiceOptions): ProcessRecord {
+function launch({ run, env, logFile }: ServiceOptions): ProcessRecord {
   const [program, ...args] =
     typeof run === 'string' ? [process.execPath, '--import', 'tsx', path.resolve(repositoryRoot, run)] : run;
-  const log = openSync(freshLog(logFile), 'a', 0o600);
-  // Detached, so that Ctrl-C reaches only the supervisor, which stops everything in order.
-  const child = spawn(program, args, {
-    cwd: repositoryRoot,
-    env,
-    stdio: ['ignore', log, log],
-    detached: true,
-  });
-  closeSync(log);
-  child.once('error', () => undefined);
-  child.unref();
-  const record = child.pid === undefined ? undefined : findProcess(child.pid);
-  if (!record) throw new Error(`${name} could not be started with ${program}.`);
-  return record;
+  return startProcess({ program, args, env, logFile: freshLog(logFile) });
 }
 
 const tail = (file: string): string =>

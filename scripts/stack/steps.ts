@@ -7,6 +7,7 @@ import { migrate } from '../../db/migrate.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { logDirectory, startEmbeddedPostgres, startEmbeddedTemporal } from './embedded.ts';
 import { freePort } from './port.ts';
+import type { Cluster } from './postgres.ts';
 import { apiService, workerService } from './product.ts';
 import { type ServiceOptions, startService } from './service.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -22,7 +23,8 @@ type Findings = {
   apiPort: number;
 };
 
-type Start = {
+/** What the steps of a stack are given. */
+export type Start = {
   readonly env: NodeJS.ProcessEnv;
   readonly config: Config;
   readonly supervisor: Supervisor;
@@ -47,19 +49,23 @@ export async function startAll(start: Start): Promise<Findings> {
   const steps: ListrTask<Findings>[] = [
     {
       title: 'Servers',
-      task: (_, task) => task.newListr([postgresStep(start), temporalStep(start), bundleStep()], SIDE_BY_SIDE),
+      task: (_, task) => task.newListr([postgresStep(start), temporalStep(start), bundleStep], SIDE_BY_SIDE),
     },
     { title: 'Migrations', task: ({ databaseUrl }) => migrate(databaseUrl) },
     serviceStep(start),
   ];
+  return await runSteps(steps, findings);
+}
+
+/** Runs the steps one after the other, and prints each with its time. */
+export async function runSteps<Found>(steps: ListrTask<Found>[], findings: Found): Promise<Found> {
   const rendererOptions = { ...TIMED, collapseSubtasks: false, showErrorMessage: false };
-  await new Listr(steps, {
+  return await new Listr(steps, {
     ctx: findings,
     registerSignalListeners: false,
     rendererOptions,
     fallbackRendererOptions: TIMED,
   }).run();
-  return findings;
 }
 
 function postgresStep({ env, supervisor }: Start): ListrTask<Findings> {
@@ -73,12 +79,16 @@ function postgresStep({ env, supervisor }: Start): ListrTask<Findings> {
         return;
       }
       const { cluster, databaseUrl, directory } = await startEmbeddedPostgres(supervisor);
-      task.title = `PostgreSQL 18 on port ${cluster.port}${cluster.reused ? ', taken over from an earlier start' : ''}`;
+      task.title = describePostgres(cluster);
       findings.databaseUrl = databaseUrl;
       findings.dataDirectory = directory;
     },
   };
 }
+
+/** The title of the step that has started PostgreSQL. */
+export const describePostgres = ({ port, reused }: Cluster): string =>
+  `PostgreSQL 18 on port ${port}${reused ? ', taken over from an earlier start' : ''}`;
 
 function temporalStep({ env, supervisor, signal }: Start): ListrTask<Findings> {
   return {
@@ -102,14 +112,7 @@ function temporalStep({ env, supervisor, signal }: Start): ListrTask<Findings> {
 }
 
 /** Built here, so that the worker does not have to build it. */
-function bundleStep(): ListrTask<Findings> {
-  return {
-    title: 'Workflow bundle',
-    task: async () => {
-      await workflowBundle();
-    },
-  };
-}
+export const bundleStep = { title: 'Workflow bundle', task: async () => void (await workflowBundle()) };
 
 /** Both at the same time. Both need the API's port: the sandbox's providers run in the worker and send their events to it. */
 function serviceStep(start: Start): ListrTask<Findings> {

@@ -2,14 +2,13 @@
  * A Temporal development server on 127.0.0.1, with settings that make it answer in milliseconds: with the default ones it
  * waits up to 50 ms at each dispatch of a task. With a database file, its data survives a restart.
  */
-import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
-import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { freePort, isListening } from './port.ts';
-import { stopProcess } from './process.ts';
+import { startProcess, stopProcess } from './process.ts';
 
 export type TemporalServer = {
   readonly address: string;
@@ -70,23 +69,14 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
 }
 
 function launch(options: TemporalOptions, port: number, uiPort: number | undefined): TemporalServer {
-  const log = openSync(options.logFile, 'a', 0o600);
-  // Detached, so that Ctrl-C does not stop the server before the processes that use it.
-  const child = spawn(options.program, serverArguments(options, port, uiPort), {
-    stdio: ['ignore', log, log],
-    detached: true,
-  });
-  closeSync(log);
-  child.once('error', () => undefined);
-  child.unref();
-  const process = child.pid === undefined ? undefined : findProcess(child.pid);
-  if (!process) throw new Error(`${options.program} ended right after its start (${options.logFile}).`);
+  const args = serverArguments(options, port, uiPort);
+  const record = startProcess({ program: options.program, args, env: process.env, logFile: options.logFile });
   return {
     address: `127.0.0.1:${port}`,
     port,
     uiUrl: uiPort === undefined ? undefined : `http://127.0.0.1:${uiPort}`,
-    process,
-    stop: () => stopProcess(process, STOP_TIMEOUT_MS),
+    process: record,
+    stop: () => stopProcess(record, STOP_TIMEOUT_MS),
   };
 }
 

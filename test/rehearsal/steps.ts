@@ -1,15 +1,13 @@
 /** The steps of `npm run cluster`, in the order of their dependencies. Prints the time of each step. */
 import path from 'node:path';
-import { Listr, type ListrTask, PRESET_TIMER } from 'listr2';
-import type { Config } from '../../config.ts';
+import type { ListrTask } from 'listr2';
 import { migrate } from '../../db/migrate.ts';
 import { localDirectory } from '../../process/place.ts';
 import { connectTemporal, ensureSearchAttributes } from '../../process/temporal.ts';
 import { acquireClusterServer } from '../../scripts/stack/binary.ts';
 import { startEmbeddedPostgres } from '../../scripts/stack/embedded.ts';
 import { freePorts } from '../../scripts/stack/port.ts';
-import type { Supervisor } from '../../scripts/stack/supervisor.ts';
-import { workflowBundle } from '../../worker/bundle.ts';
+import { bundleStep, describePostgres, runSteps, type Start } from '../../scripts/stack/steps.ts';
 import { createMembers, type Members, PRODUCT_MEMBERS } from './member.ts';
 import { DATABASE_CONNECTIONS_MAX, frontendAddress } from './server-config.ts';
 import { NAMESPACE, prepareDatabases, serverService } from './temporal-server.ts';
@@ -26,13 +24,6 @@ export type Cluster = {
   readonly members: Members;
 };
 
-type Start = {
-  readonly env: NodeJS.ProcessEnv;
-  readonly config: Config;
-  readonly supervisor: Supervisor;
-  readonly signal: AbortSignal;
-};
-
 type Programs = { readonly server: string; readonly sqlTool: string };
 type Findings = {
   programs?: Programs;
@@ -43,14 +34,13 @@ type Findings = {
 /** Each of the server's four services listens on two ports. */
 const TEMPORAL_PORTS = 8;
 const TEMPORAL_PORT = 17_233;
-const TIMED = { timer: PRESET_TIMER };
 
 /** Starts everything. The supervisor knows each process, so it can stop them all when a step fails. */
 export async function startCluster(start: Start): Promise<Cluster> {
   const steps: ListrTask<Findings>[] = [
     {
       title: 'Programs',
-      task: (_, task) => task.newListr([programStep(start), postgresStep(start), bundleStep()], { concurrent: true }),
+      task: (_, task) => task.newListr([programStep(start), postgresStep(start), bundleStep], { concurrent: true }),
     },
     { title: 'Schemas', task: schemaStep },
     {
@@ -59,14 +49,7 @@ export async function startCluster(start: Start): Promise<Cluster> {
     },
     { title: 'Two APIs and two workers', task: ({ cluster }) => startProduct(need(cluster)) },
   ];
-  const rendererOptions = { ...TIMED, collapseSubtasks: false, showErrorMessage: false };
-  const findings: Findings = {};
-  await new Listr(steps, {
-    ctx: findings,
-    registerSignalListeners: false,
-    rendererOptions,
-    fallbackRendererOptions: TIMED,
-  }).run();
+  const findings = await runSteps<Findings>(steps, {});
   return need(findings.cluster);
 }
 
@@ -93,17 +76,8 @@ function postgresStep({ supervisor }: Start): ListrTask<Findings> {
     task: async (findings, task) => {
       const settings = { max_connections: String(DATABASE_CONNECTIONS_MAX) };
       const { cluster, databaseUrl } = await startEmbeddedPostgres(supervisor, { folder: FOLDER, settings });
-      task.title = `PostgreSQL 18 on port ${cluster.port}${cluster.reused ? ', taken over from an earlier start' : ''}`;
+      task.title = describePostgres(cluster);
       findings.databases = { serverUrl: cluster.serverUrl, databaseUrl };
-    },
-  };
-}
-
-function bundleStep(): ListrTask<Findings> {
-  return {
-    title: 'Workflow bundle',
-    task: async () => {
-      await workflowBundle();
     },
   };
 }

@@ -1,19 +1,15 @@
 import path from 'node:path';
 import { execa } from 'execa';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startStack, type TestStack } from '../support/stack.ts';
+import { expect } from 'vitest';
+import { withStack } from '../support/fixture.ts';
 
 const DEMO = path.resolve(import.meta.dirname, '../../scripts/demo.ts');
 
-let stack: TestStack;
-beforeAll(async () => {
-  stack = await startStack();
-});
-afterAll(() => stack.close());
+const test = withStack();
 
 const demo = (url: string) => execa('node', ['--import', 'tsx', DEMO, '--url', url], { reject: false, all: true });
 
-test('the demo finds every answer as documented, and prints no key', async () => {
+test('the demo finds every answer as documented, and prints no key', async ({ stack }) => {
   const { exitCode, all } = await demo(stack.baseUrl);
   expect(exitCode, all).toBe(0);
   expect(all).toContain('Every answer is as documented.');

@@ -2,11 +2,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import net, { type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../activities/webhook-signature.ts';
+import { freePort } from '../../scripts/stack/port.ts';
 import { until } from '../support/webhook.ts';
 
 const PAGE = path.join(import.meta.dirname, '..', '..', 'docs', 'webhooks.md');
@@ -22,14 +22,6 @@ const codeOf = async (language: string): Promise<string> => {
   expect(blocks).toHaveLength(1);
   return blocks[0]?.[2] ?? '';
 };
-
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe.each([
   ['js', process.execPath, 'receiver.mjs'],
