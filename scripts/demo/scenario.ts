@@ -6,7 +6,7 @@ import type { Partner } from '../partner/partner.ts';
 import type { Narrator } from './narrator.ts';
 
 export type ScenarioDeps = {
-  readonly narrator: Narrator;
+  readonly narrator: Pick<Narrator, 'say' | 'call' | 'check'>;
   readonly partner: Partner;
   /** Decides a review, as an operator does. */
   readonly resolveReview: (settlementId: string, outcome: 'paid' | 'refused') => Promise<void>;
