@@ -3,8 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { workerMetricsPort } from '../../process/metrics.ts';
@@ -72,18 +71,14 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => end());
 
-/** The page of a process once it tells of `sample`. */
+/** The metrics of a process, once they contain `sample`. */
 async function scrape(port: number, sample: string): Promise<string> {
-  const deadline = Date.now() + PAGE_WAIT_MS;
-  for (;;) {
-    const text = await fetch(`http://127.0.0.1:${port}/metrics`).then(
-      (answer) => answer.text(),
-      () => '',
-    );
-    if (text.includes(sample)) return text;
-    if (Date.now() > deadline) throw new Error(`port ${port} tells nothing of ${sample}`);
-    await delay(100);
-  }
+  const read = async (): Promise<string> => {
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(text).toContain(sample);
+    return text;
+  };
+  return await vi.waitFor(read, { timeout: PAGE_WAIT_MS, interval: 100 });
 }
 
 /** The metrics of an expression: names that are no function, keyword or label. */

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   sandboxVerificationWorkflowId,
@@ -21,6 +20,8 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
+const WAIT = { timeout: 20_000, interval: 25 };
+
 const settle = async (recipientId: string): Promise<string> => {
   const body = settleBody(recipientId, { amount: '1000.00' });
   const answer = await stack.api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
@@ -38,11 +39,8 @@ const applicant = async (recipientId: string) => {
 };
 
 async function untilDecided(recipientId: string, status: string): Promise<void> {
-  const end = Date.now() + 20_000;
-  while ((await statusOf(stack.api, caller, recipientId)).verification_status !== status) {
-    if (Date.now() > end) throw new Error(`the recipient did not become ${status}`);
-    await delay(25);
-  }
+  const read = async () => (await statusOf(stack.api, caller, recipientId)).verification_status;
+  await expect.poll(read, WAIT).toBe(status);
 }
 
 const statusesOf = ({ timeline }: { timeline: { status: string }[] }) => timeline.map(({ status }) => status);
@@ -99,11 +97,7 @@ describe('what operators see', () => {
     const { verification_id: verificationId } = await openVerification(stack.api, caller, recipientId);
     const handle = stack.temporal.workflow.getHandle(verificationWorkflowId(verificationId));
     const waitingFor = async () => (await handle.describe()).typedSearchAttributes.get(SEARCH_ATTRIBUTES.WaitingFor);
-    const end = Date.now() + 20_000;
-    while ((await waitingFor().catch(() => undefined)) !== 'verification decision') {
-      if (Date.now() > end) throw new Error('the workflow does not wait');
-      await delay(25);
-    }
+    await expect.poll(waitingFor, WAIT).toBe('verification decision');
     const described = await handle.describe();
     expect(described.typedSearchAttributes.get(SEARCH_ATTRIBUTES.OrgId)).toBe(caller.orgId);
     expect(await described.staticSummary()).toBe('kyc verification by manual_mock');

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { recipientBody, settleBody } from '../support/partner.ts';
+import { type Client, createClient } from '../../scripts/partner/client.ts';
+import { cardSettlementBody, type Partner, signUp } from '../../scripts/partner/partner.ts';
 import { PARTS, type ProcessStack, startProcessStack } from '../support/process-stack.ts';
 
 const SETTLEMENTS = 100;
@@ -12,47 +13,29 @@ const ACCEPT_TIMEOUT_MS = 60_000;
 const SETTLE_TIMEOUT_MS = 120_000;
 
 let stack: ProcessStack;
-let apiKey: string;
+let client: Client;
+let partner: Partner;
 
 beforeAll(async () => {
   stack = await startProcessStack();
-  const organization = await send('/v1/orgs', { name: 'Faults', country: 'JM', contact_email: 'dev@acme.example' });
-  apiKey = String(organization['api_key']);
+  client = createClient({ baseUrl: () => stack.baseUrl, downtimeMaxMs: ACCEPT_TIMEOUT_MS });
+  partner = await signUp(client.call);
 }, 120_000);
-afterAll(() => stack.close());
+afterAll(async () => {
+  await client.close();
+  await stack.close();
+});
 
-/** What a careful client does: on anything but an answer, the same request with the same key again. */
-async function send(path: string, body: Record<string, unknown>, key?: string): Promise<Record<string, unknown>> {
-  const end = Date.now() + ACCEPT_TIMEOUT_MS;
-  const headers = {
-    'content-type': 'application/json',
-    ...(apiKey ? { 'x-api-key': apiKey } : {}),
-    ...(key === undefined ? {} : { 'idempotency-key': key }),
-  };
-  for (;;) {
-    const answer = await fetch(`${stack.baseUrl}${path}`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(10_000),
-    }).catch(() => undefined);
-    if (answer && answer.status < 300) return (await answer.json()) as Record<string, unknown>;
-    if (answer && answer.status < 500) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
-    if (Date.now() > end) throw new Error(`${path} was not accepted in time`);
-    await delay(100);
-  }
-}
-
-/** Settles a hundred times, and does something in the middle. */
+/** Settles a hundred times, and does something in the middle. A request without an answer is repeated with its key. */
 async function settleAll(inTheMiddle: () => Promise<void>): Promise<string[]> {
-  const { recipient_id: recipientId } = await send('/v1/recipients', recipientBody());
-  const keys = Array.from({ length: SETTLEMENTS }, () => crypto.randomUUID());
+  const body = cardSettlementBody(await partner.createRecipient());
   const accepted: string[] = [];
+  let begun = 0;
   let disturbance: Promise<void> | undefined;
   const work = async (): Promise<void> => {
-    for (let key = keys.pop(); key !== undefined; key = keys.pop()) {
-      const { settlement_id: id } = await send('/v2/settle', settleBody(String(recipientId)), key);
-      accepted.push(String(id));
+    while (begun < SETTLEMENTS) {
+      begun += 1;
+      accepted.push((await partner.settle(body)).settlement_id);
       if (accepted.length === KILL_AFTER) disturbance = inTheMiddle();
     }
   };
