@@ -127,7 +127,7 @@ const PARTIES: readonly Capability[] = [
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/kyc/status/{recipient_id}',
     evidenceLevel: 'locally tested',
     evidence: [
-      'test/e2e/settlement.test.ts › a sanctioned name is rejected before anything is collected',
+      'test/e2e/settlement.test.ts › a sanctioned name is rejected, and nothing is collected',
       'test/e2e/verification.test.ts › settles once its recipient is verified by hand',
     ],
     nextGate: 'compliance_program',
@@ -181,7 +181,7 @@ const SETTLEMENT: readonly Capability[] = [
     surface: 'POST /v2/settle, POST /v2/webhooks/cardproc, POST /v2/webhooks/bankledger',
     evidenceLevel: 'locally tested',
     evidence: [
-      "test/e2e/settlement.test.ts › events signed by the stripe package's own generator are accepted, applied once, and known again",
+      'test/e2e/settlement.test.ts › events signed by the stripe package are accepted, and applied only once',
       'test/api/bankledger-event.test.ts › in parts adds up, whatever the order; the amount of each event is its own',
       'test/api/bankledger-event.test.ts › returned before it funded: failed, with the code of the return',
       'test/api/remote.test.ts › with every gate opened by hand in every corridor, value operations and disputes still answer 503',
@@ -200,8 +200,8 @@ const SETTLEMENT: readonly Capability[] = [
     surface: 'POST /v2/settle, POST /v1/caribbean/settle',
     evidenceLevel: 'locally tested',
     evidence: [
-      'test/e2e/settlement.test.ts › tok_visa: accepted to settled, certified, every account where it belongs',
-      'test/e2e/settlement.test.ts › 40 identical concurrent requests: 40 byte-identical 202s, one settlement, one workflow, one set of postings',
+      'test/e2e/settlement.test.ts › tok_visa: accepted to settled, with a certificate and correct balances',
+      'test/e2e/settlement.test.ts › 40 identical requests at once: 40 identical 202s, one settlement, one workflow',
     ],
     nextGate: 'rail_admission',
     reviewedAt: REVIEWED_AT,
@@ -216,7 +216,7 @@ const SETTLEMENT: readonly Capability[] = [
     audience: 'authenticated partner',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/caribbean/settlements',
     evidenceLevel: 'locally tested',
-    evidence: ['test/e2e/settlement.test.ts › Prefer: wait answers when the status changes, and says that it waited'],
+    evidence: ['test/e2e/settlement.test.ts › Prefer: wait answers when the status changes, with Preference-Applied'],
     nextGate: 'ledger_reconciliation',
     reviewedAt: REVIEWED_AT,
   },
