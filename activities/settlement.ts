@@ -18,8 +18,8 @@ import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
 import { foldPayout } from '../domain/evidence.ts';
 import { sandboxCollectionMessage } from '../domain/outbox.ts';
-import { isScreeningHit } from '../domain/recipient.ts';
 import type { Resolution } from '../domain/review.ts';
+import { isScreeningHit } from '../domain/sandbox/input.ts';
 import {
   type Failure,
   type Settlement,

@@ -6,7 +6,7 @@ import { expireVerification } from '../db/commands/verification.ts';
 import { getRecipient } from '../db/queries/recipient.ts';
 import { findVerification } from '../db/queries/verification.ts';
 import { DomainError } from '../domain/error.ts';
-import { sandboxReview } from '../domain/idverify.ts';
+import { sandboxReview } from '../domain/sandbox/input.ts';
 import { isOpen, type Verification, type VerificationStatus } from '../domain/verification.ts';
 import type { VerificationInput } from '../workflows/contract.ts';
 import type { ActivityDeps } from './deps.ts';

@@ -6,9 +6,6 @@ export const LINK_TOKEN_LIFETIME_MS = 30 * 60_000;
 export const PUBLIC_TOKEN_PREFIX = 'public-sandbox-';
 export const PUBLIC_TOKEN_PATTERN = /^public-sandbox-[A-Za-z0-9-]{1,64}$/;
 
-/** Public tokens of the accounts that behave in a way of their own (contract §6); every other account pays. */
-export const SANDBOX_ACCOUNTS = { returned: 'public-sandbox-return', manual: 'public-sandbox-manual' } as const;
-
 export type LinkedAccount = { readonly mask: string; readonly type: 'checking'; readonly name: string };
 
 const MASK_FACTOR = 31;

@@ -32,13 +32,6 @@ export const DEFAULT_LEVEL: Record<VerificationType, string> = { kyc: 'basic-kyc
 export const REVIEW_ANSWERS = ['GREEN', 'RED'] as const;
 export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 
-/** The local sandbox: recipients whose names contain these words are decided by themselves; others wait. */
-export const SANDBOX_REVIEWS: Readonly<Record<string, ReviewAnswer>> = { 'KYC REJECT': 'RED', 'KYC APPROVE': 'GREEN' };
-
-/** What the simulated provider decides about a recipient of this name; undefined for those that wait. */
-export const sandboxReview = (name: string): ReviewAnswer | undefined =>
-  Object.entries(SANDBOX_REVIEWS).find(([word]) => name.includes(word))?.[1];
-
 const LABEL = /^[A-Z][A-Z0-9_]{0,63}$/;
 const LABELS_MAX = 10;
 

@@ -119,12 +119,3 @@ export function payoutFaults(recipient: Recipient, corridor: Corridor, rail: Rai
     faults.push({ field: 'payout_rail', rule: 'mobile_money needs a recipient with mobile_details' });
   return faults;
 }
-
-/** The local sandbox's screening: names that act as a hit or steer the simulated payout (contract §6). */
-export const SANDBOX_NAMES = {
-  screeningHit: 'SANCTIONED',
-  payoutRefused: 'PAYOUT REFUSED',
-  payoutPending: 'PAYOUT PENDING',
-} as const;
-
-export const isScreeningHit = (name: string): boolean => name.includes(SANDBOX_NAMES.screeningHit);

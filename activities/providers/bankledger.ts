@@ -1,8 +1,8 @@
 /** The simulated bank ledger, for ACH and wires: its provider events, its signature, and the post to our webhook. */
 import { createHmac } from 'node:crypto';
-import { SANDBOX_ACCOUNTS } from '../../domain/banklink.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { CollectionEvent, CollectionReport } from '../../domain/sandbox/event.ts';
+import { SANDBOX_ACCOUNTS } from '../../domain/sandbox/input.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';

@@ -8,8 +8,8 @@ import { getRecipient } from '../../db/queries/recipient.ts';
 import { findSettlement } from '../../db/queries/settlement.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EvidenceKind } from '../../domain/evidence.ts';
-import { SANDBOX_NAMES } from '../../domain/recipient.ts';
 import { isRemote } from '../../domain/runtime.ts';
+import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 export type PayoutRail = {

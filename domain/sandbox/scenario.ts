@@ -5,10 +5,10 @@
 import type { CorridorId, Rail } from '../corridor.ts';
 import type { ExceptionType } from '../evidence.ts';
 import type { InputMethod } from '../payment-method.ts';
-import { SANDBOX_NAMES } from '../recipient.ts';
 import type { RESOLUTION_OUTCOMES } from '../review.ts';
 import type { SettlementStatus } from '../settlement.ts';
 import type { SandboxEvent } from './event.ts';
+import { SANDBOX_NAMES } from './input.ts';
 
 /** What to do, once the settlement has this status (and has received this much). */
 export type ScenarioStep = { readonly when: SettlementStatus; readonly received?: string } & (

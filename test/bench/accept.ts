@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
-import { SANDBOX_NAMES } from '../../domain/recipient.ts';
+import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import type { Bench } from './bench.ts';
 import { figure, printTable, ratios } from './figure.ts';
 import { type Load, load } from './load.ts';

@@ -5,7 +5,6 @@ import {
   changeFaults,
   detailsFaults,
   isAbaRoutingNumber,
-  isScreeningHit,
   lastFour,
   payoutFaults,
   type Recipient,
@@ -121,10 +120,6 @@ describe('a payout', () => {
     expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'cash_pickup')).toEqual([]);
     expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'bank_transfer')).toEqual([]);
   });
-});
-
-test('a name that contains SANCTIONED is a screening hit', () => {
-  expect([isScreeningHit('Marcia SANCTIONED Brown'), isScreeningHit('Marcia Brown')]).toEqual([true, false]);
 });
 
 describe('the resource', () => {

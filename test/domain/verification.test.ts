@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { rejectionReasonOf, sandboxReview } from '../../domain/idverify.ts';
 import type { Recipient } from '../../domain/recipient.ts';
 import { verificationDetail, verificationResource } from '../../domain/resource/verification.ts';
 import {
@@ -154,22 +153,4 @@ test('no name is in what events carry; the answer has the verified one', () => {
       'workflow_id',
     ]),
   );
-});
-
-describe("a provider's labels", () => {
-  test('carry nothing but labels', () => {
-    expect(
-      rejectionReasonOf(['<script>', 'Mr. Brown', 'FORGERY', 'FORGERY', 'x'.repeat(200), 'DOCUMENT_TEMPLATE']),
-    ).toBe('FORGERY, DOCUMENT_TEMPLATE');
-    expect(rejectionReasonOf([])).toBe('REJECTED_BY_PROVIDER');
-    expect(
-      rejectionReasonOf(Array.from({ length: 50 }, (_, index) => `L${'X'.repeat(40)}${index}`)).length,
-    ).toBeLessThan(500);
-  });
-});
-
-test('the sandbox decides by name, and only where the name says so', () => {
-  expect(sandboxReview('Marcia Brown')).toBeUndefined();
-  expect(sandboxReview('KYC REJECT Ltd')).toBe('RED');
-  expect(sandboxReview('KYC APPROVE Ltd')).toBe('GREEN');
 });
