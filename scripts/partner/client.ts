@@ -41,7 +41,7 @@ export type RetryReason = (typeof RETRY_REASONS)[number];
 export class Fault extends Error {}
 
 export type ClientOptions = {
-  /** Asked before each attempt: where there are several APIs, each attempt may go to another one. */
+  /** Called before each attempt. With several APIs, each attempt may go to another one. */
   readonly baseUrl: () => string;
   readonly connectionsMax?: number;
   /** How long connections may be refused or reset before that is a fault. */
@@ -68,7 +68,7 @@ type Attempt =
   | { readonly fault: string };
 
 const ANSWER_TIMEOUT_MS = 45_000;
-/** All attempts of one request together, where the API asks for patience. */
+/** The limit for all attempts of one request while the API answers with Retry-After. */
 const RETRY_AFTER_MAX_MS = 120_000;
 const DOWNTIME_MAX_MS = 2_000;
 const RECONNECT_MS = 50;

@@ -80,7 +80,7 @@ export async function signUp(call: Client['call'], name = 'Acme Remittances'): P
       while (!isWanted(answer.json)) {
         if (performance.now() > endMs)
           throw new Error(`Settlement ${settlementId} was not ${wanted} in time: ${answer.text}`);
-        // Not every change ends a waiting read: an event that changes nothing a partner waits for does not.
+        // A waiting read ends early only at a new status, an exception or received money. Other changes need a new read.
         await delay(READ_PAUSE_MS);
         answer = await readSettlement(settlementId, READ_WAIT_SECONDS);
       }

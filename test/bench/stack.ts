@@ -1,6 +1,6 @@
 /**
  * API and worker for one benchmark, on the PostgreSQL and Temporal of a running stack. The benchmark gets a database
- * and a namespace of its own, which are deleted afterwards. So no rate limit and no earlier data is in the figures.
+ * and a namespace of its own, which are deleted afterwards. So neither rate limits nor earlier data affect the figures.
  */
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';

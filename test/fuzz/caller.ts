@@ -1,4 +1,4 @@
-/** Credentials for tools that test the interface, created over HTTP in the local sandbox. */
+/** Credentials for tools that test the API, created over HTTP in the local sandbox. */
 import { z } from 'zod';
 import { type Client, createClient } from '../../scripts/partner/client.ts';
 import { signUp } from '../../scripts/partner/partner.ts';

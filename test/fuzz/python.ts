@@ -1,6 +1,6 @@
 /**
- * Installs Schemathesis, in the versions of `requirements.txt`, in a folder under `.local/fuzz`. The machine's Python is
- * not changed. It needs Python 3 with `pip` or `venv`; one of the two is enough.
+ * Installs Schemathesis, in the versions of `requirements.txt`, in a folder under `.local/fuzz`. It needs Python 3 with
+ * `pip` or `venv`; one of the two is enough. The machine's Python is not changed.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export type PythonProgram = {
 /**
  * @param directory holds one installation for each version of the requirements
  * @param say prints a line before something that takes minutes
- * @throws Error in one sentence when there is no Python, or it can install nothing
+ * @throws Error in one sentence when there is no Python, or it has neither pip nor venv
  */
 export async function acquireSchemathesis(directory: string, say: (line: string) => void): Promise<PythonProgram> {
   const python = await findPython();

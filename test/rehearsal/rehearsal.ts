@@ -58,7 +58,7 @@ export async function rehearse({ members, apiUrls, ...cluster }: Cluster, option
 
 type Phase = Context & { readonly partner: CarefulPartner; readonly accepted: string[] };
 
-/** Each phase has a partner of its own. What that partner was promised is compared with what the databases hold. */
+/** Each phase has a partner of its own. The settlements accepted from it are compared with the databases. */
 async function runPhase(context: Context, title: string, run: (phase: Phase) => Promise<void>): Promise<boolean> {
   const { evidence, print, signal, apiUrls } = context;
   print(title);

@@ -86,7 +86,7 @@ describe.each([
     );
   });
 
-  test('is short', async () => {
+  test(`has at most ${LINES_MAX} lines`, async () => {
     expect((await codeOf(language)).trim().split('\n').length).toBeLessThanOrEqual(LINES_MAX);
   });
 });
