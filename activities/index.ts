@@ -2,7 +2,7 @@
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
 import { withFailures } from './failure.ts';
-import { inLocalSandboxOnly } from './gate.ts';
+import { inLocalSandboxOnly } from './local-sandbox.ts';
 import { otpActivities } from './otp.ts';
 import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';

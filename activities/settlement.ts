@@ -13,6 +13,7 @@ import {
   receiveLeftovers,
   recordEvidence,
 } from '../db/queries/evidence.ts';
+import { listForbiddingGates } from '../db/queries/gate.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
@@ -29,7 +30,6 @@ import {
 } from '../domain/settlement.ts';
 import { issueCertificate } from './certificate.ts';
 import type { ActivityDeps } from './deps.ts';
-import { closedGates } from './gate.ts';
 import { internalFunding } from './providers/internal.ts';
 import { payoutRail } from './providers/payout-rail.ts';
 
@@ -117,6 +117,10 @@ const stateOf = (settlement: Settlement, at: Date): SettlementState => ({
 const isOver = (settlement: Settlement, at: Date): boolean =>
   settlement.expiresAt !== null && settlement.expiresAt <= at;
 
+/** Whether a launch gate forbids the settlement's next step that moves value (contract §14). */
+const isForbidden = async ({ runtime, now }: ActivityDeps, tx: Tx, settlement: Settlement): Promise<boolean> =>
+  (await listForbiddingGates(tx, settlement, { runtime, now: now() })).length > 0;
+
 async function admit(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
   if (settlement.status !== 'accepted') return settlement;
   const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
@@ -148,7 +152,7 @@ async function admit(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Dat
 
 /** Enters awaiting_funds and applies what is already known, so that evidence which came early is not waited for. */
 async function beginCollection(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
-  if ((await closedGates(deps, tx, settlement)).length > 0) {
+  if (await isForbidden(deps, tx, settlement)) {
     return await moveSettlement(tx, settlement, {
       to: 'rejected',
       at,
@@ -222,7 +226,7 @@ async function beginPayout(deps: ActivityDeps, tx: Tx, settlement: Settlement, a
   const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
   const refusal = !recipient.isActive
     ? FAILURES.recipientInactive
-    : (await closedGates(deps, tx, settlement)).length > 0
+    : (await isForbidden(deps, tx, settlement))
       ? FAILURES.gateClosed
       : undefined;
   if (refusal)

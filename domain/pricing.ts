@@ -35,14 +35,13 @@ export type PricingInput<Method extends PaymentMethod = PaymentMethod> = {
   readonly payoutRail?: Rail | undefined;
 };
 
-/**
- * Prices a command.
- *
- * @returns the pricing, or every rule that the command breaks as faults on the request's fields
- */
-export function price<Method extends PaymentMethod>(
-  input: PricingInput<Method>,
-): { readonly pricing: Pricing<Method> } | { readonly faults: readonly FieldFault[] } {
+/** The pricing, or every rule that the request breaks, as faults of its fields. */
+export type Priced<Method extends PaymentMethod = PaymentMethod> =
+  | { readonly pricing: Pricing<Method> }
+  | { readonly faults: readonly FieldFault[] };
+
+/** Prices a request. */
+export function price<Method extends PaymentMethod>(input: PricingInput<Method>): Priced<Method> {
   const corridor = CORRIDORS[input.corridor];
   const payoutRail = input.payoutRail ?? corridor.rails[0];
   const rule = METHOD_RULES[input.paymentMethod];

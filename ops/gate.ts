@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { approveGateEvidence, listGateEvidence, recordGateEvidence, revokeGateEvidence } from '../db/queries/gate.ts';
+import { approveGateEvidence, recordGateEvidence, revokeGateEvidence } from '../db/commands/gate.ts';
+import { listGateEvidence } from '../db/queries/gate.ts';
 import { CORRIDOR_IDS } from '../domain/corridor.ts';
 import { APPROVALS_REQUIRED, evaluateGates, GATES, type GateEvidence } from '../domain/gate.ts';
 import { environmentName } from '../domain/runtime.ts';
@@ -93,9 +94,7 @@ async function record(deps: OpsDeps, given: Given): Promise<void> {
     operator: readOperator(given.operator),
   });
   const environment = environmentName(deps.runtime);
-  const evidenceId = await deps.db.transaction((tx) =>
-    recordGateEvidence(tx, { gate, environment, corridor, ...document, expiresAt, operator, at: now }),
-  );
+  const evidenceId = await recordGateEvidence(deps, { gate, corridor, ...document, expiresAt, operator });
   deps.print(
     `${evidenceId} recorded for ${gate} on ${corridor} in ${environment}. The gate is closed until ${APPROVALS_REQUIRED} operators approve.`,
   );
@@ -103,17 +102,13 @@ async function record(deps: OpsDeps, given: Given): Promise<void> {
 
 async function approve(deps: OpsDeps, given: Given): Promise<void> {
   const { objectId: evidenceId, operator, note } = readAct('evidence', given);
-  await deps.db.transaction((tx) =>
-    approveGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }),
-  );
+  await approveGateEvidence(deps, evidenceId, { operator, note });
   deps.print(`${evidenceId} approved by ${operator}.`);
 }
 
 async function revoke(deps: OpsDeps, given: Given): Promise<void> {
   const { objectId: evidenceId, operator, note } = readAct('evidence', given);
-  await deps.db.transaction((tx) =>
-    revokeGateEvidence(tx, environmentName(deps.runtime), evidenceId, { operator, note, at: deps.now() }),
-  );
+  await revokeGateEvidence(deps, evidenceId, { operator, note });
   deps.print(`${evidenceId} revoked by ${operator}; its gate is closed.`);
 }
 

@@ -8,13 +8,17 @@ import { type Answer, fingerprintOf } from '../../db/queries/idempotency-key.ts'
 /** The headers that `sendAccepted` sends, as a route declares them. */
 export const ACCEPTED_HEADERS = ['Location', 'Idempotency-Replayed'] as const;
 
-/** What the request's idempotency key is bound to: method, route and exact bytes. */
-export const commandFingerprint = (request: FastifyRequest) =>
+/**
+ * What the request's idempotency key is bound to: method, route and exact bytes.
+ *
+ * @param fields the fields of the body, by which a refusal names the differences
+ */
+export const commandFingerprint = (request: FastifyRequest, fields: Readonly<Record<string, unknown>>) =>
   fingerprintOf({
     method: request.method,
     route: request.routeOptions.url ?? '',
     bytes: request.rawBody,
-    fields: Object(request.body),
+    fields,
   });
 
 /** Sends the stored bytes, so that every answer to one key is the same. */

@@ -1,11 +1,11 @@
 /** Bank linking (contract §10): a simulation whose access tokens serve ACH settlements of their organization alone. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { sealAccessToken } from '../../db/banklink-token.ts';
 import { exchangeBanklinkToken, insertBanklinkToken } from '../../db/queries/banklink.ts';
 import { LINK_TOKEN_LIFETIME_MS, linkedAccount, PUBLIC_TOKEN_PREFIX } from '../../domain/banklink.ts';
 import { ValidationError } from '../../domain/error.ts';
 import { environmentName } from '../../domain/runtime.ts';
-import { sealAccessToken } from '../banklink-token.ts';
 import type { ApiDeps } from '../deps.ts';
 import { principalOf } from '../route-config.ts';
 import { ExchangeRequest, ExchangeResponse, LinkTokenRequest, LinkTokenResponse } from '../schemas/banklink.ts';

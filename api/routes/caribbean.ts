@@ -1,9 +1,9 @@
 /** The legacy Caribbean off-ramp (contract §6): the same settlements, funded internally, and the reads of all of them. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { acceptSettlement } from '../../db/commands/settlement.ts';
 import { detailSettlement, detailSettlements, getSettlement, listSettlements } from '../../db/queries/settlement.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
-import { acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
@@ -45,29 +45,27 @@ export const caribbeanRoutes =
         },
       },
       async (request, reply) => {
-        const { body } = request;
+        const { pricing, ...body } = request.body;
         const { orgId } = principalOf(request);
         const accepted = await acceptSettlement(
           deps,
           {
             orgId,
             idempotencyKey: request.headers['idempotency-key'] ?? randomUUID(),
-            fingerprint: commandFingerprint(request),
+            fingerprint: commandFingerprint(request, body),
             requestId: request.id,
             origin: 'caribbean',
-            corridor: body.corridor,
-            amount: body.amount,
-            paymentMethod: 'internal',
-            payoutRail: body.payout_rail,
+            priced: { pricing },
             recipientId: body.recipient_id,
             purpose: body.purpose ?? null,
             reference: body.reference ?? null,
             metadata: body.metadata ?? {},
-            paymentToken: null,
+            cardToken: null,
+            banklinkToken: null,
           },
           { status: 201, present: settlementResource },
         );
-        return sendAccepted(reply, accepted, `/v1/caribbean/settlements/${accepted.settlementId}`);
+        return sendAccepted(reply, accepted, `/v1/caribbean/settlements/${accepted.resourceId}`);
       },
     );
 

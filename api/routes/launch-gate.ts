@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { judgeGates } from '../gate.ts';
+import { readGates } from '../gate.ts';
 import { LaunchGatesResponse } from '../schemas/launch-gate.ts';
 
 /** How the launch gates stand (contract §14). A gate is shown as open when it is open in every corridor. */
@@ -22,6 +22,6 @@ export const launchGateRoutes =
           response: { 200: LaunchGatesResponse },
         },
       },
-      async (request) => gatesResource(environmentName(deps.runtime), await judgeGates(deps, request.log)),
+      async (request) => gatesResource(environmentName(deps.runtime), await readGates(deps, request.log)),
     );
   };

@@ -5,7 +5,7 @@ import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { judgeGates } from '../gate.ts';
+import { readGates } from '../gate.ts';
 import { REFERENCE_POLICY, sendAsset, sendPage } from '../pages/answer.ts';
 import { ASSETS_PATH, loadAssets } from '../pages/asset.ts';
 import { homePage } from '../pages/home.ts';
@@ -39,7 +39,7 @@ export const pageRoutes =
     );
 
     app.get('/status', PAGE, async (request, reply) => {
-      const gates = gatesResource(environmentName(runtime), await judgeGates(deps, request.log));
+      const gates = gatesResource(environmentName(runtime), await readGates(deps, request.log));
       return sendPage(reply, statusPage(frame, catalogResource(CAPABILITY_CATALOG, false), gates));
     });
 

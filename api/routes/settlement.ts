@@ -1,10 +1,9 @@
 /** The v2 settlement routes (contract §6). */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { cancelSettlement } from '../../db/commands/settlement.ts';
+import { acceptSettlement, cancelSettlement } from '../../db/commands/settlement.ts';
 import { detailSettlement, getSettlement } from '../../db/queries/settlement.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement.ts';
-import { acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
@@ -48,29 +47,27 @@ export const settlementRoutes =
         },
       },
       async (request, reply) => {
-        const { body } = request;
+        const { pricing, ...body } = request.body;
         const { orgId } = principalOf(request);
         const accepted = await acceptSettlement(
           deps,
           {
             orgId,
             idempotencyKey: request.headers['idempotency-key'],
-            fingerprint: commandFingerprint(request),
+            fingerprint: commandFingerprint(request, body),
             requestId: request.id,
             origin: 'v2',
-            corridor: body.corridor,
-            amount: body.amount,
-            paymentMethod: body.payment_method,
-            payoutRail: body.payout_rail,
+            priced: { pricing },
             recipientId: body.recipient_id,
             purpose: body.purpose ?? null,
             reference: body.reference ?? null,
             metadata: body.metadata ?? {},
-            paymentToken: body.card_token ?? body.banklink_account_token ?? null,
+            cardToken: body.card_token ?? null,
+            banklinkToken: body.banklink_account_token ?? null,
           },
           { status: 202, present: settlementResource },
         );
-        return sendAccepted(reply, accepted, `/v2/settle/${accepted.settlementId}`);
+        return sendAccepted(reply, accepted, `/v2/settle/${accepted.resourceId}`);
       },
     );
 

@@ -1,17 +1,17 @@
 /** A consumer's transfers (contract §12): settlements of the consumer's own organization, under ids of their own. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
+import { acceptSettlement } from '../../db/commands/settlement.ts';
 import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { detailSettlement, detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
-import type { PricingInput } from '../../domain/pricing.ts';
+import { type PricingInput, price } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
 import { settlementDetail } from '../../domain/resource/settlement.ts';
 import type { Settlement } from '../../domain/settlement.ts';
-import { acceptSettlement } from '../acceptance.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerList, listOf } from '../http/consumer-list.ts';
 import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
@@ -54,23 +54,24 @@ export const transferRoutes =
         const keyed = {
           orgId,
           idempotencyKey: request.headers['idempotency-key'],
-          fingerprint: commandFingerprint(request),
+          fingerprint: commandFingerprint(request, body),
         };
-        // A key that was used answers before anything that the command names is looked for.
+        // A bound key is answered before the quote is looked up.
         const answer =
           (await findAnswer(deps.db, keyed)) ??
           (await acceptSettlement(
             deps,
             {
               ...keyed,
-              ...(await inputsOf(deps, orgId, body)),
+              priced: price(await inputsOf(deps, orgId, body)),
               requestId: request.id,
               origin: 'consumer',
               recipientId: body.recipient_id,
               purpose: null,
               reference: body.reference ?? null,
               metadata: {},
-              paymentToken: body.card_token ?? body.banklink_account_token ?? null,
+              cardToken: body.card_token ?? null,
+              banklinkToken: body.banklink_account_token ?? null,
             },
             { status: 201, present: acceptedTransfer },
           ));

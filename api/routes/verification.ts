@@ -71,7 +71,7 @@ export const verificationRoutes =
           keyed:
             idempotencyKey === undefined
               ? undefined
-              : { orgId, idempotencyKey, fingerprint: commandFingerprint(request) },
+              : { orgId, idempotencyKey, fingerprint: commandFingerprint(request, body) },
         });
         return sendAccepted(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
       },

@@ -1,7 +1,9 @@
 /** Settlements (contract §6): the commands, the accepted settlement and the settlement as read. */
 import { z } from 'zod';
+import type { CorridorId, Rail } from '../../domain/corridor.ts';
 import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
-import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
+import { INPUT_METHODS, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+import type { PricingInput } from '../../domain/pricing.ts';
 import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import {
   corridor,
@@ -50,7 +52,24 @@ export function checkPaymentTokens(
   }
 }
 
-export const SettleRequestV2 = z
+type Priceable = { corridor: CorridorId; amount: string; payout_rail?: Rail | undefined };
+
+const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMethod: Method): PricingInput<Method> => ({
+  corridor: body.corridor,
+  amount: body.amount,
+  paymentMethod,
+  payoutRail: body.payout_rail,
+});
+
+/**
+ * A transformation adds `pricing` to the body. It does not run when the form has other faults. Then this refinement lists
+ * the faults of pricing beside them.
+ */
+function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
+  if (context.issues.length > 0) priced(input, context);
+}
+
+const SettleForm = z
   .strictObject({
     ...command,
     payment_method: z.enum(INPUT_METHODS).meta({ example: 'card' }),
@@ -63,15 +82,7 @@ export const SettleRequestV2 = z
   })
   .superRefine((body, context) => {
     checkPaymentTokens(body, context);
-    priced(
-      {
-        corridor: body.corridor,
-        amount: body.amount,
-        paymentMethod: body.payment_method,
-        payoutRail: body.payout_rail,
-      },
-      context,
-    );
+    refinePricing(pricingInput(body, body.payment_method), context);
   })
   .meta({
     id: 'SettleRequestV2',
@@ -87,14 +98,14 @@ export const SettleRequestV2 = z
     },
   });
 
-export const CaribbeanOfframpRequest = z
+export const SettleRequestV2 = SettleForm.transform((body, context) => ({
+  ...body,
+  pricing: priced(pricingInput(body, body.payment_method), context),
+}));
+
+const CaribbeanForm = z
   .strictObject(command)
-  .superRefine((body, context) => {
-    priced(
-      { corridor: body.corridor, amount: body.amount, paymentMethod: 'internal', payoutRail: body.payout_rail },
-      context,
-    );
-  })
+  .superRefine((body, context) => refinePricing(pricingInput(body, 'internal'), context))
   .meta({
     id: 'CaribbeanOfframpRequest',
     example: {
@@ -105,6 +116,11 @@ export const CaribbeanOfframpRequest = z
       reference: 'Invoice INV-1042',
     },
   });
+
+export const CaribbeanOfframpRequest = CaribbeanForm.transform((body, context) => ({
+  ...body,
+  pricing: priced(pricingInput(body, 'internal'), context),
+}));
 
 const answer = {
   settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),

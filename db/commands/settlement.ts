@@ -1,17 +1,140 @@
 /**
- * What is done to a settlement outside of its workflow (contract §6). Each command locks the settlement's row first, so
- * that it and evidence that arrives at the same moment are ordered: the one that commits first decides.
+ * What is done to a settlement outside of its workflow (contract §6). Accepting one is a single transaction: the
+ * idempotency key, the record, its event, and the outbox row that starts its workflow. Every other command locks the
+ * settlement's row first. That orders it with evidence that arrives at the same moment: the first commit decides.
  */
-import { DomainError } from '../../domain/error.ts';
+import { CORRIDORS } from '../../domain/corridor.ts';
+import { DomainError, type FieldFault, requireNoFaults, ValidationError } from '../../domain/error.ts';
 import { foldFunding } from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
-import { CANCELABLE_STATUSES, isTerminal, type Settlement, settlementTime } from '../../domain/settlement.ts';
+import type { Priced, Pricing } from '../../domain/pricing.ts';
+import { payoutFaults, type Recipient } from '../../domain/recipient.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import {
+  acceptedSettlement,
+  CANCELABLE_STATUSES,
+  isTerminal,
+  type Origin,
+  type Purpose,
+  type Settlement,
+  settlementTime,
+} from '../../domain/settlement.ts';
+import { openAccessToken } from '../banklink-token.ts';
 import type { Tx } from '../client.ts';
+import { settlementIdOf } from '../id.ts';
 import { insertAuditEntry } from '../queries/audit.ts';
 import { foldCollections, listPendingEvidence, receiveLeftovers } from '../queries/evidence.ts';
+import { requireOpenGates } from '../queries/gate.ts';
+import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
-import { getSettlementOwner, lockSettlement, moveSettlement } from '../queries/settlement.ts';
+import { getRecipientForShare } from '../queries/recipient.ts';
+import {
+  getSettlementOwner,
+  insertSettlement,
+  lockSettlement,
+  moveSettlement,
+  paymentTokenBinding,
+} from '../queries/settlement.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+/** A settlement as a route asks for it. */
+export type SettlementRequest = KeyedRequest & {
+  readonly requestId: string;
+  readonly origin: Origin;
+  readonly priced: Priced;
+  readonly recipientId: string;
+  readonly purpose: Purpose | null;
+  readonly reference: string | null;
+  readonly metadata: Record<string, string>;
+  /** The payer's card; null unless it is paid by card. */
+  readonly cardToken: string | null;
+  /** The access token of bank linking; null unless it is paid by ACH. */
+  readonly banklinkToken: string | null;
+};
+
+/** How the accepting route answers. The answer is made once; every replay is the same bytes. */
+export type AcceptanceAnswer = {
+  readonly status: number;
+  present(settlement: Settlement): Readonly<Record<string, unknown>>;
+};
+
+/**
+ * Accepts a settlement, or answers as the key's first use was answered.
+ *
+ * @returns the answer; `resourceId` is the settlement's id
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `launch_gates_closed`; ValidationError.
+ *   None of them binds the key.
+ */
+export async function acceptSettlement(
+  deps: CommandDeps,
+  request: SettlementRequest,
+  answer: AcceptanceAnswer,
+): Promise<Answer> {
+  const { priced } = request;
+  const payer = payerOf(deps, request);
+  if ('faults' in priced || 'faults' in payer) {
+    // A bound key is answered as it was, even if the same request would be refused now.
+    const answered = await findAnswer(deps.db, request);
+    if (answered) return answered;
+    throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
+  }
+  return await commit(deps, async (tx) => {
+    const settlement = newSettlement(deps, request, priced.pricing);
+    const { settlementId, createdAt } = settlement;
+    const body = Buffer.from(JSON.stringify(answer.present(settlement)));
+    const first = { resourceId: settlementId, status: answer.status, body };
+    const bound = await bindAnswer(tx, request, first, createdAt);
+    if (bound.replayed) return bound;
+    // Checked once the key is bound: a replay stays a replay whatever the recipient is now, and a refusal unbinds it.
+    refuseUnpayable(await getRecipientForShare(tx, request.orgId, request.recipientId), priced.pricing);
+    await requireOpenGates(tx, { runtime: deps.runtime, corridor: settlement.corridor, now: createdAt });
+    await insertSettlement(tx, settlement, sealedToken(deps, settlementId, payer.token));
+    await enqueue(tx, settlementMessage(settlement, null, request.requestId));
+    return bound;
+  });
+}
+
+type Payer = { readonly token: string | null } | { readonly faults: readonly FieldFault[] };
+
+/** The card, or the account behind a bank-link token. Only the organization that linked it can use it (contract §10). */
+function payerOf({ sealer }: Pick<CommandDeps, 'sealer'>, request: SettlementRequest): Payer {
+  const { orgId, cardToken, banklinkToken } = request;
+  if (banklinkToken === null) return { token: cardToken };
+  const account = openAccessToken(sealer, orgId, banklinkToken);
+  const rule = "must be an access token that bank linking gave to the caller's organization";
+  return account === undefined ? { faults: [{ field: 'banklink_account_token', rule }] } : { token: account };
+}
+
+const sealedToken = (
+  { sealer }: Pick<CommandDeps, 'sealer'>,
+  settlementId: string,
+  token: string | null,
+): string | null => (token === null ? null : sealer.seal(token, paymentTokenBinding(settlementId)));
+
+function refuseUnpayable(recipient: Recipient, pricing: Pricing): void {
+  if (!recipient.isActive)
+    throw new DomainError(
+      'state_conflict',
+      { current_state: 'inactive' },
+      'The recipient is inactive and takes no new settlement.',
+    );
+  requireNoFaults(payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail));
+}
+
+const newSettlement = (deps: CommandDeps, request: SettlementRequest, pricing: Pricing): Settlement =>
+  acceptedSettlement({
+    ...pricing,
+    settlementId: settlementIdOf(request.orgId, request.idempotencyKey),
+    orgId: request.orgId,
+    origin: request.origin,
+    recipientId: request.recipientId,
+    purpose: request.purpose,
+    reference: request.reference,
+    metadata: request.metadata,
+    environment: environmentName(deps.runtime),
+    requestId: request.requestId,
+    createdAt: deps.now(),
+  });
 
 /** What an operator does, for the audit entry: who, why, and the request id that events show. */
 export type OperatorAct = { readonly operator: string; readonly note: string; readonly requestId: string };

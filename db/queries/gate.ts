@@ -1,21 +1,28 @@
 /**
- * Evidence for the launch gates (contract §14). It is added to and revoked, never changed, each time with the audit
- * entry that says who did it.
+ * The launch gates (contract §14): their evidence, and whether they are open by it. Evidence is added and revoked, never
+ * changed.
  */
-import { and, asc, eq, isNull, type SQL, sql } from 'drizzle-orm';
-import type { CorridorId } from '../../domain/corridor.ts';
+import { and, asc, eq, type SQL, sql } from 'drizzle-orm';
+import { CORRIDOR_IDS, type CorridorId } from '../../domain/corridor.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { Gate, GateEvidence } from '../../domain/gate.ts';
-import type { EnvironmentName } from '../../domain/runtime.ts';
+import {
+  allClosed,
+  type ClosedGate,
+  evaluateGates,
+  forbiddingGates,
+  type GateEvidence,
+  type GateVerdict,
+} from '../../domain/gate.ts';
+import { type EnvironmentName, environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import type { Settlement } from '../../domain/settlement.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
-import { type AuditAction, auditEntries } from '../schema/audit.ts';
 import { launchGateApprovals, launchGateEvidence } from '../schema/gate.ts';
 
 /**
- * Everything recorded for an environment, or for one corridor of it, oldest first; one statement.
+ * All evidence of an environment, or of one corridor of it, oldest first; one statement.
  *
- * @throws whatever the database throws: who asks decides that unreadable means closed
+ * @throws whatever the database throws: the caller decides that unreadable means closed
  */
 export async function listGateEvidence(
   db: Queryable,
@@ -48,108 +55,89 @@ export async function listGateEvidence(
   return [...found.values()];
 }
 
+/** Which gates are asked for: those of the process's runtime; `corridor` undefined means all corridors. */
+type GateQuestion = {
+  readonly runtime: RuntimeEnvironment;
+  readonly corridor: CorridorId | undefined;
+  readonly now: Date;
+};
+
 /**
- * Keeps what the gates of a corridor say as it is until the transaction ends: who would close one waits. Steps do not wait
- * for each other. To be taken before the evidence is read.
+ * Whether each gate is open. Where no corridor is given, a gate is open only if it is open in all of them.
+ *
+ * @throws whatever the database throws: the caller decides that unreadable means closed
  */
-export async function holdGates(tx: Tx, environment: EnvironmentName, corridor: CorridorId): Promise<void> {
+export async function judgeGates(db: Queryable, question: GateQuestion): Promise<readonly GateVerdict[]> {
+  const { runtime, corridor, now } = question;
+  const environment = environmentName(runtime);
+  const evidence = await listGateEvidence(db, environment, corridor);
+  return evaluateGates(evidence, { environment, corridors: corridor === undefined ? CORRIDOR_IDS : [corridor] }, now);
+}
+
+/**
+ * Refuses a command that moves value, in the transaction that would accept it.
+ *
+ * @throws DomainError `launch_gates_closed`; whatever the database throws, and then nothing is accepted either
+ */
+export async function requireOpenGates(tx: Tx, question: GateQuestion): Promise<void> {
+  const gates = forbiddingGates(await judgeGates(tx, question), question.runtime);
+  if (gates.length > 0) throw new DomainError('launch_gates_closed', { gates });
+}
+
+/**
+ * The gates that forbid a settlement's next step that moves value; empty when the step may be taken. They stay as they
+ * are until the transaction ends: a revocation waits for it.
+ *
+ * @param at `now` is real time. A settlement's own clock may be ahead, and a repeated step carries the time of its first
+ *   attempt.
+ * @throws whatever the database throws; then the step's transaction is rolled back, and Temporal repeats the step
+ */
+export async function listForbiddingGates(
+  tx: Tx,
+  settlement: Pick<Settlement, 'environment' | 'corridor'>,
+  at: Pick<GateQuestion, 'runtime' | 'now'>,
+): Promise<readonly ClosedGate[]> {
+  const { environment, corridor } = settlement;
+  if (environment !== environmentName(at.runtime)) return forbiddingGates(allClosed('other_environment'), at.runtime);
+  await shareGates(tx, environment, corridor);
+  return forbiddingGates(await judgeGates(tx, { ...at, corridor }), at.runtime);
+}
+
+/** Keeps the gates of a corridor as they are until the transaction ends. Several steps may share them. */
+async function shareGates(tx: Tx, environment: EnvironmentName, corridor: CorridorId): Promise<void> {
   await tx.execute(sql`SELECT pg_advisory_xact_lock_shared(${lockOf(environment, corridor)})`);
 }
 
-/** Waits for the steps that have read the gates, and lets no other read them until the transaction ends. */
-async function lockGates(tx: Tx, environment: string, corridor: string): Promise<void> {
+/** Waits until no step shares the gates of a corridor, and lets no step read them until the transaction ends. */
+export async function lockGates(tx: Tx, environment: string, corridor: string): Promise<void> {
   await tx.execute(sql`SELECT pg_advisory_xact_lock(${lockOf(environment, corridor)})`);
 }
 
 const lockOf = (environment: string, corridor: string): SQL =>
   sql`hashtextextended(${`launch_gate ${environment} ${corridor}`}, 0)`;
 
-export type NewGateEvidence = {
-  readonly gate: Gate;
-  readonly environment: EnvironmentName;
-  readonly corridor: CorridorId;
-  readonly reference: string;
-  readonly sha256: Buffer;
-  readonly operator: string;
-  readonly at: Date;
-  readonly expiresAt: Date;
-};
+type GateEvidenceRow = typeof launchGateEvidence.$inferSelect;
 
-/** Records evidence, which opens nothing until it is approved and takes the place of older evidence at once. */
-export async function recordGateEvidence(tx: Tx, given: NewGateEvidence): Promise<string> {
+/** @returns the id of the evidence */
+export async function insertGateEvidence(
+  tx: Tx,
+  evidence: Omit<GateEvidenceRow, 'evidenceId' | 'revokedBy' | 'revokedAt'>,
+): Promise<string> {
   const evidenceId = newId();
-  const { gate, environment, corridor, reference, sha256, operator, at, expiresAt } = given;
-  await lockGates(tx, environment, corridor);
-  await tx.insert(launchGateEvidence).values({
-    evidenceId,
-    gate,
-    environment,
-    corridor,
-    reference,
-    sha256,
-    recordedBy: operator,
-    recordedAt: at,
-    expiresAt,
-  });
-  await audit(tx, 'gate_record', evidenceId, {
-    operator,
-    at,
-    note: `${gate} ${corridor} in ${environment} until ${expiresAt.toISOString()}: ${reference}`,
-  });
+  await tx.insert(launchGateEvidence).values({ evidenceId, ...evidence });
   return evidenceId;
 }
 
-/** Who does something to evidence, when, and what is to be remembered of it. */
-export type GateAct = { readonly operator: string; readonly at: Date; readonly note: string };
-
 /**
- * Approves evidence in the name of one operator, once.
+ * Locks the row, so that an approval and a revocation at the same moment are ordered.
  *
- * @throws DomainError `not_found`; `state_conflict` with `current_state` `approved`, `revoked` or `expired`
+ * @throws DomainError `not_found`
  */
-export async function approveGateEvidence(
+export async function lockGateEvidence(
   tx: Tx,
   environment: EnvironmentName,
   evidenceId: string,
-  act: GateAct,
-): Promise<void> {
-  const evidence = await lockGateEvidence(tx, environment, evidenceId);
-  if (evidence.revokedAt !== null) throw refusal('revoked', 'The evidence was revoked.');
-  if (evidence.expiresAt <= act.at) throw refusal('expired', 'The evidence has expired.');
-  const approved = await tx
-    .insert(launchGateApprovals)
-    .values({ evidenceId, operator: act.operator, approvedAt: act.at })
-    .onConflictDoNothing()
-    .returning({ operator: launchGateApprovals.operator });
-  if (approved.length === 0) throw refusal('approved', 'This operator has approved it before; another one must.');
-  await audit(tx, 'gate_approve', evidenceId, act);
-}
-
-/**
- * Revokes evidence for ever; its gate stays closed until newer evidence is approved. Once it is committed, no step that
- * read the evidence before is still to come.
- *
- * @throws DomainError `not_found`; `state_conflict` with `current_state` `revoked`
- */
-export async function revokeGateEvidence(
-  tx: Tx,
-  environment: EnvironmentName,
-  evidenceId: string,
-  act: GateAct,
-): Promise<void> {
-  const { corridor } = await lockGateEvidence(tx, environment, evidenceId);
-  await lockGates(tx, environment, corridor);
-  const revoked = await tx
-    .update(launchGateEvidence)
-    .set({ revokedBy: act.operator, revokedAt: act.at })
-    .where(and(eq(launchGateEvidence.evidenceId, evidenceId), isNull(launchGateEvidence.revokedAt)))
-    .returning({ evidenceId: launchGateEvidence.evidenceId });
-  if (revoked.length === 0) throw refusal('revoked', 'The evidence was revoked before.');
-  await audit(tx, 'gate_revoke', evidenceId, act);
-}
-
-/** Locks the row, so that an approval and a revocation at the same moment decide one after the other. */
-async function lockGateEvidence(tx: Tx, environment: EnvironmentName, evidenceId: string) {
+): Promise<GateEvidenceRow> {
   const [row] = await tx
     .select()
     .from(launchGateEvidence)
@@ -159,10 +147,20 @@ async function lockGateEvidence(tx: Tx, environment: EnvironmentName, evidenceId
   return row;
 }
 
-const refusal = (state: string, detail: string) => new DomainError('state_conflict', { current_state: state }, detail);
+/** Approves evidence in the name of one operator; false when the operator has approved it before. */
+export async function insertGateApproval(tx: Tx, evidenceId: string, operator: string, at: Date): Promise<boolean> {
+  const inserted = await tx
+    .insert(launchGateApprovals)
+    .values({ evidenceId, operator, approvedAt: at })
+    .onConflictDoNothing()
+    .returning({ operator: launchGateApprovals.operator });
+  return inserted.length === 1;
+}
 
-async function audit(tx: Tx, action: AuditAction, evidenceId: string, { operator, at, note }: GateAct): Promise<void> {
+/** Marks locked evidence as revoked. */
+export async function setGateEvidenceRevoked(tx: Tx, evidenceId: string, operator: string, at: Date): Promise<void> {
   await tx
-    .insert(auditEntries)
-    .values({ auditId: newId(), orgId: null, objectId: evidenceId, action, operator, note, at });
+    .update(launchGateEvidence)
+    .set({ revokedBy: operator, revokedAt: at })
+    .where(eq(launchGateEvidence.evidenceId, evidenceId));
 }

@@ -3,9 +3,8 @@ import { ApplicationFailure } from '@temporalio/common';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Activities, createActivities } from '../../activities/index.ts';
-import type { Tx } from '../../db/client.ts';
+import { recordGateEvidence, revokeGateEvidence } from '../../db/commands/gate.ts';
 import { lockEvidenceTarget, recordEvidence } from '../../db/queries/evidence.ts';
-import { recordGateEvidence, revokeGateEvidence } from '../../db/queries/gate.ts';
 import { outbox, postings, settlements } from '../../db/schema/index.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
 import { GATES } from '../../domain/gate.ts';
@@ -183,8 +182,19 @@ describe('a gate that is closed before the payout', () => {
 
 describe('closing a gate in the same instant as a step', () => {
   const act = { operator: 'ana', note: 'it does not hold any more' };
-  const revoke = (tx: Tx, evidenceId: string) =>
-    revokeGateEvidence(tx, 'local sandbox', evidenceId, { ...act, at: new Date() });
+  const revoke = (evidenceId: string) => revokeGateEvidence(api.deps, evidenceId, act);
+  const replace = () =>
+    recordGateEvidence(
+      { ...api.deps, now: () => new Date(Date.now() - 1_000) },
+      {
+        gate: 'operator_approval',
+        corridor: 'US-JM',
+        reference: 'newer.pdf',
+        sha256: Buffer.alloc(32),
+        operator: act.operator,
+        expiresAt: new Date(Date.now() + 86_400_000),
+      },
+    );
 
   async function openGate(corridor: CorridorId): Promise<string> {
     const earlier = { recordedAt: new Date(Date.now() - 2 * 86_400_000) };
@@ -210,32 +220,26 @@ describe('closing a gate in the same instant as a step', () => {
 
   test.each([
     ['a revocation', 'US-LC', revoke],
-    [
-      'newer evidence that nobody has approved',
-      'US-JM',
-      (tx: Tx) =>
-        recordGateEvidence(tx, {
-          ...act,
-          gate: 'operator_approval',
-          environment: 'local sandbox',
-          corridor: 'US-JM',
-          reference: 'newer.pdf',
-          sha256: Buffer.alloc(32),
-          at: new Date(Date.now() - 1_000),
-          expiresAt: new Date(Date.now() + 86_400_000),
-        }),
-    ],
+    ['newer evidence that nobody has approved', 'US-JM', replace],
   ] as const)('%s that is under way is waited for by a step, and refuses it', async (_what, corridor, close) => {
     const evidenceId = await openGate(corridor);
     const settlementId = await accept(corridor, corridor.slice(3));
     await fund(settlementId);
-    const sent = await api.connection.db.transaction(async (tx) => {
-      await close(tx, evidenceId);
-      const running = worker().sendPayout(step(settlementId));
+    const holder = await api.connection.pool.connect();
+    try {
+      // The gate is closed and not yet committed: its audit entry waits for this lock.
+      await holder.query('BEGIN');
+      await holder.query('LOCK TABLE audit_entries IN SHARE MODE');
+      const closed = close(evidenceId);
       await untilBlocked(api.connection.pool, 1);
-      return { running };
-    });
-    expect(await sent.running).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
+      const sent = worker().sendPayout(step(settlementId));
+      await untilBlocked(api.connection.pool, 2);
+      await holder.query('COMMIT');
+      await closed;
+      expect(await sent).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
+    } finally {
+      holder.release();
+    }
   });
 
   test('a revocation waits for the step that has read the gate, and closes it to the next', async () => {
@@ -253,7 +257,7 @@ describe('closing a gate in the same instant as a step', () => {
         .sendPayout(step(settlementId))
         .then(({ status }) => order.push(status));
       await untilBlocked(api.connection.pool, 1);
-      const revoked = api.connection.db.transaction((tx) => revoke(tx, evidenceId)).then(() => order.push('revoked'));
+      const revoked = revoke(evidenceId).then(() => order.push('revoked'));
       await untilBlocked(api.connection.pool, 2);
       await holder.query('COMMIT');
       await Promise.all([sent, revoked]);

@@ -1,13 +1,15 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Connection, connect } from '../../db/client.ts';
-import { newId } from '../../db/id.ts';
+import { NO_DISPATCHER } from '../../db/commands/commit.ts';
 import {
   approveGateEvidence,
-  listGateEvidence,
+  type NewGateEvidence,
   recordGateEvidence,
   revokeGateEvidence,
-} from '../../db/queries/gate.ts';
+} from '../../db/commands/gate.ts';
+import { newId } from '../../db/id.ts';
+import { listGateEvidence } from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import { digestTables, raceBehind } from '../support/database.ts';
@@ -31,25 +33,28 @@ afterAll(async () => {
   await drop();
 });
 
-const record = (changes: Partial<Parameters<typeof recordGateEvidence>[1]> = {}) =>
-  connection.db.transaction((tx) =>
-    recordGateEvidence(tx, {
-      gate: 'compliance_program',
-      environment: HERE,
-      corridor: 'US-JM',
-      reference: 'review.pdf',
-      sha256: Buffer.alloc(32, 1),
-      operator: 'ana',
-      at: AT,
-      expiresAt: later(60),
-      ...changes,
-    }),
-  );
-const act = (operator: string, minutes = 1) => ({ operator, at: later(minutes), note: `by ${operator}` });
-const approve = (evidenceId: string, operator: string, minutes = 1, environment: typeof HERE | 'production' = HERE) =>
-  connection.db.transaction((tx) => approveGateEvidence(tx, environment, evidenceId, act(operator, minutes)));
-const revoke = (evidenceId: string, operator: string, environment: typeof HERE | 'production' = HERE) =>
-  connection.db.transaction((tx) => revokeGateEvidence(tx, environment, evidenceId, act(operator, 2)));
+type Runtime = 'remote-sandbox' | 'production';
+const deps = (at: Date, runtime: Runtime = 'remote-sandbox') => ({
+  db: connection.db,
+  dispatcher: NO_DISPATCHER,
+  runtime,
+  now: () => at,
+});
+const record = ({ at = AT, ...changes }: Partial<NewGateEvidence> & { readonly at?: Date } = {}) =>
+  recordGateEvidence(deps(at), {
+    gate: 'compliance_program',
+    corridor: 'US-JM',
+    reference: 'review.pdf',
+    sha256: Buffer.alloc(32, 1),
+    operator: 'ana',
+    expiresAt: later(60),
+    ...changes,
+  });
+const act = (operator: string) => ({ operator, note: `by ${operator}` });
+const approve = (evidenceId: string, operator: string, minutes = 1, runtime?: Runtime) =>
+  approveGateEvidence(deps(later(minutes), runtime), evidenceId, act(operator));
+const revoke = (evidenceId: string, operator: string, runtime?: Runtime) =>
+  revokeGateEvidence(deps(later(2), runtime), evidenceId, act(operator));
 const auditOf = async (evidenceId: string) =>
   (await connection.db.select().from(auditEntries).where(sql`object_id = ${evidenceId}`)).map(
     ({ auditId: _id, ...entry }) => entry,

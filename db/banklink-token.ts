@@ -1,8 +1,8 @@
 /**
- * Access tokens of bank linking (contract §10): the account behind one is encrypted and authenticated for one
- * organization, so that nobody can read, change or borrow it, and nothing about it is stored.
+ * Access tokens of bank linking (contract §10). A token is the linked account, sealed for one organization. So nobody can
+ * read or change it, no other organization can use it, and nothing about it is stored.
  */
-import type { Sealer } from '../db/seal.ts';
+import type { Sealer } from './seal.ts';
 
 const PREFIX = 'access-sandbox-';
 const binding = (orgId: string): string => `banklink.access_token:${orgId}`;
