@@ -1,16 +1,24 @@
-/** How pages and their files are sent: each with the policy that lets the browser do what the page needs, and no more. */
+/** Sends pages and their files. Each page has a Content-Security-Policy that allows only what the page needs. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Asset } from './asset.ts';
 
-const NOTHING_ELSE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** Denies everything that a page's own policy does not allow. */
+export const DENY_OTHERS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Our stylesheet and images; no script at all. */
-export const PAGE_POLICY = `${NOTHING_ELSE}; style-src 'self'; img-src 'self' data:`;
+/** Allows our stylesheet and images, and no script. */
+export const PAGE_POLICY = `${DENY_OTHERS}; style-src 'self'; img-src 'self' data:`;
 
-/** The reference draws itself: its one script from here, styles that it sets on elements, and the document that it shows. */
-export const REFERENCE_POLICY = `${NOTHING_ELSE}; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data: blob:; font-src 'self' data:`;
+/** Allows the script of the API reference, the styles that the script sets, and the document that it loads. */
+export const REFERENCE_POLICY = [
+  DENY_OTHERS,
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "connect-src 'self'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+].join('; ');
 
-/** A name that is a digest never gets other bytes. */
+/** The name of an asset contains the digest of its bytes, so that its bytes never change. */
 const ASSET_CACHE_CONTROL = 'public, max-age=31536000, immutable';
 
 export const sendPage = (reply: FastifyReply, html: string, policy: string = PAGE_POLICY): FastifyReply =>

@@ -1,6 +1,6 @@
 /**
- * The files that pages load, all from here. Each is addressed by a digest of its bytes, so that whoever has it need
- * not ask again and an upgrade is seen at once.
+ * The files that pages load; all of them are served by this service. The address of a file contains a digest of its
+ * bytes: a browser may cache it for ever, and sees a new version at once.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -10,23 +10,25 @@ import { gzip } from 'node:zlib';
 export const ASSETS_PATH = '/assets';
 
 export type Asset = {
-  /** Ends in the name of its type: `style-9f86d081884c7d65.css`. */
+  /** For example `style-9f86d081884c7d65.css`. */
   readonly name: string;
   readonly type: string;
   readonly bytes: Buffer;
-  /** Compressed at the first request for it, once. */
+  /** Compressed once, at the first call. */
   readonly compressed: () => Promise<Buffer>;
 };
 
 export type Assets = { readonly style: Asset; readonly icon: Asset; readonly reference: Asset };
 
-/** A circle closed by a line: settled. Readable at 16 pixels, on dark and on light. */
+/** A check mark, readable at 16 pixels on dark and on light backgrounds. */
 const ICON =
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0b5d66"/><path d="M8 17l6 6 10-13" fill="none" stroke="#fff" stroke-width="4" stroke-linecap="round" stroke-linejoin="round"/></svg>';
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0b5d66"/>' +
+  '<path d="M8 17l6 6 10-13" fill="none" stroke="#fff" stroke-width="4" stroke-linecap="round" ' +
+  'stroke-linejoin="round"/></svg>';
 
 export const readStyle = (): Promise<Buffer> => readFile(new URL('./style.css', import.meta.url));
 
-/** Reads every file that pages load; the reference's own program comes from its package. */
+/** Reads every file that pages load. The script of the API reference comes from its package. */
 export async function loadAssets(): Promise<Assets> {
   const referencePackage = import.meta.resolve('@scalar/fastify-api-reference');
   const [style, reference] = await Promise.all([
@@ -40,7 +42,7 @@ export async function loadAssets(): Promise<Assets> {
   };
 }
 
-/** Where a page finds it. */
+/** The address of a file. */
 export const addressOf = (file: Asset): string => `${ASSETS_PATH}/${file.name}`;
 
 function asset(noun: string, extension: string, type: string, bytes: Buffer): Asset {

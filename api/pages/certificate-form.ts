@@ -1,15 +1,15 @@
-/** The forms of a certificate (contract §7): its signed bytes, and what is made of them for people. */
+/** The forms of a certificate (contract §7): the signed JSON, and the HTML and PDF that are made from it. */
 import { createHash } from 'node:crypto';
 import type { CertificateRow } from '../../db/queries/certificate.ts';
 import { certificateView } from './certificate.ts';
 import { certificateHtml, certificatePolicy } from './certificate-html.ts';
 import { certificatePdf } from './certificate-pdf.ts';
 
-/** JSON first: it is what was signed, and what comes where nothing else is asked for. */
+/** JSON is the first and therefore the default: it is the form that was signed. */
 export const CERTIFICATE_TYPES = ['application/json', 'text/html', 'application/pdf'] as const;
 export type CertificateType = (typeof CERTIFICATE_TYPES)[number];
 
-/** `etag` names exactly these bytes. */
+/** `etag` is the digest of `bytes`. */
 export type CertificateForm = {
   readonly bytes: Buffer;
   readonly etag: string;
@@ -18,7 +18,7 @@ export type CertificateForm = {
 
 type Make = (certificate: CertificateRow) => Promise<CertificateForm>;
 
-/** @param style the stylesheet that the HTML carries within it */
+/** @param style the stylesheet that the HTML contains */
 export function certificateForms(style: string): Readonly<Record<CertificateType, Make>> {
   const policy = certificatePolicy(style);
   return {
@@ -28,7 +28,7 @@ export function certificateForms(style: string): Readonly<Record<CertificateType
       headers: {
         'Content-Type': 'application/json',
         'Content-Disposition': `attachment; filename="${certificate.certId}.json"`,
-        // Signs these bytes and no rendering of them.
+        // The signature covers the JSON bytes, not the HTML or the PDF.
         'X-Certificate-Signature': certificate.signature,
       },
     }),

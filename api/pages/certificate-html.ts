@@ -1,10 +1,11 @@
-/** A certificate as one self-contained page: it is saved and opened far from here, so that its styles are within it. */
+/** A certificate as one self-contained page with its styles, because it is saved and opened elsewhere. */
 import { createHash } from 'node:crypto';
 import { html } from 'ghtml';
-import type { CertificateTable, CertificateView } from './certificate.ts';
+import { DENY_OTHERS } from './answer.ts';
+import { allFacts, type CertificateTable, type CertificateView } from './certificate.ts';
 import { type QrCode, QUIET_ZONE, qrCode } from './qr-code.ts';
 
-/** @param style the common stylesheet */
+/** @param style the stylesheet of all pages */
 export const certificateHtml = (view: CertificateView, style: string): string =>
   html`<!doctype html>
 <html lang="en">
@@ -20,7 +21,7 @@ export const certificateHtml = (view: CertificateView, style: string): string =>
 <h1>Evidence certificate</h1>
 !${view.warnings.map(([word, meaning]) => html`<p class="posture" role="note">${word}: ${meaning}</p>`)}
 <dl class="facts">
-!${[['Certificate', view.certId] as const, ['SHA-256', view.sha256Hex] as const, ...view.facts].map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
+!${allFacts(view).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
 </dl>
 !${view.tables.map(table)}
 <h2>Verification</h2>
@@ -34,9 +35,11 @@ export const certificateHtml = (view: CertificateView, style: string): string =>
 </html>
 `;
 
-/** What lets a browser use exactly this style and nothing else. */
-export const certificatePolicy = (style: string): string =>
-  `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`;
+/** A Content-Security-Policy that allows exactly this style and nothing else. */
+export function certificatePolicy(style: string): string {
+  const digest = createHash('sha256').update(style).digest('base64');
+  return `${DENY_OTHERS}; style-src 'sha256-${digest}'`;
+}
 
 const table = ({ title, columns, rows }: CertificateTable): string =>
   html`<table>
@@ -47,9 +50,11 @@ const table = ({ title, columns, rows }: CertificateTable): string =>
 </tbody>
 </table>`;
 
-/** On white whatever the colours of the page are, so that it can be read from a dark screen too. */
+/** The code is always black on white, so that it can be scanned from a dark page too. */
 function svg({ size, dark }: QrCode, label: string): string {
   const side = size + 2 * QUIET_ZONE;
   const squares = dark.map(([column, row]) => `M${column + QUIET_ZONE} ${row + QUIET_ZONE}h1v1h-1z`).join('');
-  return html`<svg role="img" aria-label="${label}" width="180" height="180" viewBox="0 0 ${side} ${side}" shape-rendering="crispEdges"><rect width="${side}" height="${side}" fill="#fff"/><path d="${squares}" fill="#000"/></svg>`;
+  const image = html`role="img" aria-label="${label}" width="180" height="180" viewBox="0 0 ${side} ${side}"`;
+  const background = html`<rect width="${side}" height="${side}" fill="#fff"/>`;
+  return html`<svg !${image} shape-rendering="crispEdges">!${background}<path d="${squares}" fill="#000"/></svg>`;
 }

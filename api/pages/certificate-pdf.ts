@@ -1,10 +1,10 @@
 /**
- * A certificate for print. The same certificate gives the same bytes wherever and whenever it is made: the standard
- * fonts, no compression, no clock.
+ * A certificate for print. The same certificate always gives the same bytes: the standard fonts, no compression, and no
+ * time but that of the certificate.
  */
 import { once } from 'node:events';
 import PDFDocument from 'pdfkit';
-import type { CertificateTable, CertificateView } from './certificate.ts';
+import { allFacts, type CertificateTable, type CertificateView } from './certificate.ts';
 import { QUIET_ZONE, qrCode } from './qr-code.ts';
 
 type Pdf = InstanceType<typeof PDFDocument>;
@@ -49,12 +49,7 @@ function draw(pdf: Pdf, view: CertificateView): void {
   pdf.font('Helvetica-Bold').fontSize(20).fillColor(INK).text('Evidence certificate').moveDown(0.5);
   for (const [word, meaning] of view.warnings) warning(pdf, word, meaning);
   pdf.moveDown(0.5);
-  for (const [name, value] of [
-    ['Certificate', view.certId] as const,
-    ['SHA-256', view.sha256Hex] as const,
-    ...view.facts,
-  ])
-    fact(pdf, name, value);
+  for (const [name, value] of allFacts(view)) fact(pdf, name, value);
   for (const shown of view.tables) table(pdf, shown);
   verification(pdf, view);
   footers(pdf, view);
@@ -128,13 +123,13 @@ function squares(pdf: Pdf, text: string, left: number, top: number): void {
   pdf.fill('#000000').fillColor(INK);
 }
 
-/** On every page, since pages get separated. */
+/** The warnings stand on every page, because printed pages get separated. */
 function footers(pdf: Pdf, view: CertificateView): void {
   const { start, count } = pdf.bufferedPageRange();
   const words = view.warnings.map(([word]) => word).join(' · ');
   for (let page = start; page < start + count; page += 1) {
     pdf.switchToPage(page);
-    // Below the margin, where text would otherwise begin a page of its own.
+    // Without this, text below the bottom margin would begin a new page.
     pdf.page.margins.bottom = 0;
     pdf
       .font('Helvetica')

@@ -1,6 +1,6 @@
 /**
- * What the printable forms of a certificate say (contract §7), laid out by `certificate-html.ts` and `certificate-pdf.ts`.
- * Everything comes from the certificate's own bytes, so that the same certificate always gives the same forms.
+ * What the printable forms of a certificate show (contract §7); `certificate-html.ts` and `certificate-pdf.ts` lay it
+ * out. Everything comes from the bytes of the certificate, so that the same certificate always gives the same forms.
  */
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
@@ -17,27 +17,26 @@ export type CertificateTable = {
 export type CertificateView = {
   readonly certId: string;
   readonly sha256Hex: string;
-  /** When the settlement settled; the one moment that a form bears. */
+  /** When the settlement settled: the date of the PDF. */
   readonly settledAt: Date;
-  /** What must not be overlooked, each a word and its meaning. */
+  /** Each a word and its meaning. */
   readonly warnings: readonly (readonly [string, string])[];
   readonly facts: readonly (readonly [string, string])[];
   readonly tables: readonly CertificateTable[];
-  /** The id and the digest, and no address: there is no public verification. */
+  /** The id and the digest. No address, because there is no public verification. */
   readonly qrText: string;
   readonly howToVerify: string;
 };
 
-/** The digest as a page shows it, and whether the bytes still have the id that they are stored under. */
 type StoredCertificate = { readonly certId: string; readonly content: Buffer };
 
-/** @throws when the bytes are not those that the id was made of: nothing is printed that was not certified */
+/** @throws Error if the id does not match the bytes: only what was certified is printed */
 export function certificateView({ certId, content }: StoredCertificate): CertificateView {
   const sha256Hex = createHash('sha256').update(content).digest('hex');
   if (certificateId(sha256Hex) !== certId) throw new Error(`the bytes of certificate ${certId} have another digest`);
   const certificate = EvidenceCertificate.parse(JSON.parse(content.toString()));
   const last = certificate.timeline.at(-1);
-  if (!last) throw new Error(`certificate ${certId} tells no history`);
+  if (!last) throw new Error(`certificate ${certId} has an empty timeline`);
   return {
     certId,
     sha256Hex,
@@ -49,9 +48,20 @@ export function certificateView({ certId, content }: StoredCertificate): Certifi
     facts: facts(certificate),
     tables: tables(certificate),
     qrText: `${certId} sha256:${sha256Hex}`,
-    howToVerify: `The certificate is the JSON form of this document; this form is for reading. With a key of the organization, GET /v1/caribbean/certificate/${certId}/verify checks it; offline, its SHA-256 gives the id above, and its detached signature verifies with the keys of /.well-known/jwks.json.`,
+    howToVerify: [
+      'The certificate is the JSON form of this document; this form is for reading. With a key of the organization,',
+      `GET /v1/caribbean/certificate/${certId}/verify checks it; offline, its SHA-256 gives the id above, and its`,
+      'detached signature verifies with the keys of /.well-known/jwks.json.',
+    ].join(' '),
   };
 }
+
+/** The facts with the id and the digest before them. */
+export const allFacts = ({ certId, sha256Hex, facts: others }: CertificateView): CertificateView['facts'] => [
+  ['Certificate', certId],
+  ['SHA-256', sha256Hex],
+  ...others,
+];
 
 type Certificate = z.infer<typeof EvidenceCertificate>;
 

@@ -1,11 +1,11 @@
-/** The first page: the posture, where everything is, and the same first request that the terminal shows. */
+/** The first page: the posture, the first request that the terminal shows too, and links to everything else. */
 import { html } from 'ghtml';
 import { firstRequest } from './first-request.ts';
 import { document, type Frame, SERVICE_NAME } from './layout.ts';
 
 const PLACES = [
-  { path: '/docs', text: 'API reference', what: 'every operation, field and refusal, each with a curl to copy' },
-  { path: '/status', text: 'Status', what: 'what works and how far, and the gates that stand before real value' },
+  { path: '/docs', text: 'API reference', what: 'every operation, field and error, each with a curl command to copy' },
+  { path: '/status', text: 'Status', what: 'what works in which environment, and the launch gates' },
   { path: '/openapi.json', text: 'OpenAPI document', what: 'version 3.1, for generated clients' },
   { path: '/v2/capabilities', text: 'Capability catalog', what: 'the status page as JSON' },
   {
@@ -16,16 +16,19 @@ const PLACES = [
   { path: '/health/ready', text: 'Readiness', what: 'whether the service takes requests' },
 ] as const;
 
-/** @param publicBaseUrl without a slash at its end */
+/** @param publicBaseUrl without a trailing slash */
 export const homePage = (frame: Frame, publicBaseUrl: string): string =>
   document(frame, {
     title: SERVICE_NAME,
     path: '/',
     main: html`<h1>${SERVICE_NAME}</h1>
-<p class="lead">Settlement and payout API for Caribbean corridors: a partner starts a settlement, the service carries it through collection, payout and an evidence certificate.</p>
-<p>No corridor is live. Settlements are simulations that exist in the local sandbox only; elsewhere every value operation answers 503 before anything is collected. No estimate is an executable quote, and no certificate is anchored.</p>
+<p class="lead">Settlement and payout API for Caribbean corridors. A partner starts a settlement; the service collects
+the money, pays it out and issues an evidence certificate.</p>
+<p>No corridor is live. Settlements are simulations and exist only in the local sandbox. Elsewhere every value operation
+answers 503 before anything is collected. No estimate is an executable quote, and no certificate is anchored.</p>
 <h2>First request</h2>
-<p>It needs no key: it makes an organization and shows its first key, once. Send that key as <code>X-API-Key</code> from your server.</p>
+<p>It needs no key. It creates an organization and shows its first key, only once. Send that key as
+<code>X-API-Key</code> from your server.</p>
 <pre><code>${firstRequest(publicBaseUrl)}</code></pre>
 <h2>Where things are</h2>
 <dl class="places">

@@ -1,18 +1,18 @@
 /**
- * What every page has: one heading, landmarks, the posture in words before anything else, and nothing inline.
- * `html` escapes whatever is not marked with `!`; what is marked is made by `html` itself.
+ * What every page has: one heading, landmarks, the posture in words at the top, and no inline style or script. `html`
+ * escapes every value without a `!` before it. A value with `!` is itself made by `html`.
  */
 import { html } from 'ghtml';
 import { POSTURE } from '../../domain/posture.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import { type Assets, addressOf } from './asset.ts';
 
-/** What a page is shown in. */
+/** What all pages are rendered with. */
 export type Frame = { readonly runtime: RuntimeEnvironment; readonly assets: Assets };
 
 export type Page = {
   readonly title: string;
-  /** Its address, which the navigation marks. */
+  /** The address of the page, which the navigation marks. */
   readonly path: string;
   /** HTML, made by `html`. */
   readonly main: string;
@@ -26,7 +26,7 @@ const LINKS = [
 
 export const SERVICE_NAME = 'Settlement service';
 
-/** The whole document around a page's own part. */
+/** The document around the main part of a page. */
 export const document = (frame: Frame, page: Page): string =>
   html`<!doctype html>
 <html lang="en">
@@ -39,7 +39,7 @@ export const document = (frame: Frame, page: Page): string =>
 <header>
 <p class="name"><a href="/">${SERVICE_NAME}</a></p>
 <nav aria-label="Pages">
-<ul>!${LINKS.map(({ path, text }) => html`<li><a href="${path}"!${path === page.path ? ' aria-current="page"' : ''}>${text}</a></li>`)}</ul>
+<ul>!${LINKS.map(({ path, text }) => html`<li><a href="${path}"!${current(path === page.path)}>${text}</a></li>`)}</ul>
 </nav>
 </header>
 <p class="posture" role="note">${POSTURE[frame.runtime]}</p>
@@ -47,13 +47,16 @@ export const document = (frame: Frame, page: Page): string =>
 !${page.main}
 </main>
 <footer>
-<p>Controlled infrastructure under hardening. No corridor is live. Keys belong on a server: no page here asks for one.</p>
+<p>Controlled infrastructure under hardening. No corridor is live. Keep keys on a server: no page asks for one.</p>
 </footer>
 </body>
 </html>
 `;
 
-/** What a page's `head` holds beside its styles. */
+/** The attribute that marks a link to the page itself. */
+export const current = (isCurrent: boolean): string => (isCurrent ? ' aria-current="page"' : '');
+
+/** The `head` of a page without its styles. */
 export const head = (assets: Assets, title: string): string =>
   html`<meta charset="utf-8">
 <title>${title === SERVICE_NAME ? title : `${title} · ${SERVICE_NAME}`}</title>

@@ -1,13 +1,13 @@
-/** Which form of an answer a caller wants (RFC 9110 §12.5.1). */
+/** The media type that a caller prefers (RFC 9110 §12.5.1). */
 
 type Range = { readonly type: string; readonly quality: number };
 
 /**
- * The offered media type that the caller likes best; at equal liking the one offered first, and that one too where the
- * caller likes none: an answer in another form is more use than a refusal.
+ * The offered media type with the highest quality; of equal ones the first. If the caller accepts none of them, it gets
+ * the first: an answer in another form helps more than a refusal.
  *
- * @param accept the header, undefined where there is none
- * @param offered media types, the usual one first
+ * @param accept the Accept header, if there is one
+ * @param offered media types, the default first
  */
 export function preferredType<Type extends string>(
   accept: string | undefined,
@@ -23,7 +23,7 @@ export function preferredType<Type extends string>(
   return best;
 }
 
-/** The most exact range that covers the type decides. */
+/** The quality of the most specific range that covers the type. */
 function qualityOf(type: string, ranges: readonly Range[]): number {
   for (const pattern of [type, `${type.split('/')[0]}/*`, '*/*']) {
     const range = ranges.find((candidate) => candidate.type === pattern);
@@ -32,7 +32,7 @@ function qualityOf(type: string, ranges: readonly Range[]): number {
   return 0;
 }
 
-/** A quality that is none counts as no liking. */
+/** An invalid quality counts as 0. */
 function parseRange(text: string): Range {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
   const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';

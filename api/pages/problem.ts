@@ -1,43 +1,50 @@
-/** What a problem's `type` leads to (contract §2): what the code means, and what its reader does next. */
+/** The page that a problem's `type` links to (contract §2): what the code means, and what to do next. */
 import { html } from 'ghtml';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
-import { document, type Frame } from './layout.ts';
+import { current, document, type Frame } from './layout.ts';
 
 const NEXT_STEP: Record<ErrorCode, string> = {
   credential_missing:
-    'Send your API key in one X-API-Key header; consumer operations take a session as a bearer token. POST /v1/orgs gives a first key.',
+    'Send your API key in one X-API-Key header. Consumer operations need a session as a bearer token instead. POST ' +
+    '/v1/orgs creates an organization with its first key.',
   credential_ambiguous:
-    'Send one header with one key. Look for a proxy or client that adds a second one or joins two with a comma.',
+    'Send one header with one key. Check whether a proxy or a client adds a second key or joins two with a comma.',
   credential_invalid:
-    'Compare the key with the one that was shown once, and its environment with the address that you call. If it is lost, create another one.',
-  scope_insufficient: 'Repeat the request with a key of the scope that required_scope names.',
-  organization_mismatch: 'Leave org_id out of the body: the key already says which organization acts.',
-  not_found: 'Check the id and that it was made by your organization, in this environment.',
-  method_not_allowed: 'Use one of the methods in the Allow header.',
+    'Check that the key is the one that was shown when it was created, and that it belongs to the environment that ' +
+    'you call. If the key is lost, create another one.',
+  scope_insufficient: 'Repeat the request with a key that has the scope in required_scope.',
+  organization_mismatch: 'Remove org_id from the body: the key already identifies the organization.',
+  not_found: 'Check the id, and that your organization created the object in this environment.',
+  method_not_allowed: 'Use a method that the Allow header lists.',
   idempotency_key_reused:
-    'To repeat the first command, send exactly its bytes again; mismatch names what differs. For another command make a new key.',
+    'To repeat the first command, send exactly the same bytes; mismatch names the fields that differ. For another ' +
+    'command use a new key.',
   state_conflict:
-    'Read the object, whose state current_state names, and decide anew. The same request will be refused again.',
-  last_full_key: 'Create another key with scope full, change your systems to it, then revoke this one.',
+    'Read the object; current_state is its state. The same request will be refused again while that state lasts.',
+  last_full_key: 'Create another key with scope full, move your systems to it, then revoke this one.',
   provider_event_conflict:
-    'Compare the event with the one that was received first. A provider gives each event an id of its own.',
-  request_timeout: 'Repeat the request over a faster connection; a command with the same Idempotency-Key.',
-  payload_too_large: 'Send a smaller body; 64 KiB is the most.',
+    'Compare the event with the one that was received first. A provider must give each event its own id.',
+  request_timeout: 'Repeat the request over a faster connection. Repeat a command with the same Idempotency-Key.',
+  payload_too_large: 'Send a smaller body. The limit is 64 KiB.',
   unsupported_media_type: 'Send Content-Type: application/json, in UTF-8 and without content encoding.',
-  rate_limited: 'Wait for the seconds that Retry-After tells, then go on more slowly; RateLimit tells what is left.',
-  remote_environment: 'Use bank linking in the local sandbox. Repeating the request here changes nothing.',
+  rate_limited:
+    'Wait as many seconds as Retry-After says, then send fewer requests. RateLimit shows how many are left.',
+  remote_environment: 'Use bank linking in the local sandbox. Repeating the request here does not help.',
   launch_gates_closed:
-    'Nothing on your side opens it: gates names those that are closed, and the status page tells how they stand. Use the local sandbox meanwhile.',
-  local_sandbox_only: 'Call it in the local sandbox. Repeating the request here changes nothing.',
-  provider_not_configured: 'Nothing on your side opens it. Use the local sandbox, whose provider is a simulation.',
+    'You cannot open a gate: gates lists the closed ones, and the status page shows them all. Use the local sandbox ' +
+    'until they are open.',
+  local_sandbox_only: 'Call it in the local sandbox. Repeating the request here does not help.',
+  provider_not_configured: 'You cannot change this. Use the local sandbox, where the provider is simulated.',
   temporarily_unavailable:
-    'Wait for the seconds that Retry-After tells and repeat the request with the same Idempotency-Key: it happens once, whatever became of the first.',
-  signature_invalid: 'Sign the exact bytes that are sent, with the secret of this environment, and a timestamp of now.',
-  internal_error: 'Repeat a command with the same Idempotency-Key. If it fails again, report the request_id.',
+    'Wait as many seconds as Retry-After says, and repeat the request with the same Idempotency-Key. The command is ' +
+    'carried out at most once, even if the first request succeeded.',
+  signature_invalid: 'Sign the exact bytes that you send, with the secret of this environment and the current time.',
+  internal_error:
+    'Repeat the request, a command with the same Idempotency-Key. If it fails again, report the request_id.',
 };
 
-/** The code's page; undefined where it is none. */
+/** The page of a code; undefined for an unknown code. */
 export function problemPage(frame: Frame, code: string): string | undefined {
   const known = ERROR_CODES.find((candidate) => candidate === code);
   if (known === undefined) return undefined;
@@ -54,15 +61,20 @@ export function problemPage(frame: Frame, code: string): string | undefined {
 <h2>What to do next</h2>
 <p>${NEXT_STEP[known]}</p>
 <h2>In an answer</h2>
-<p>It comes as <code>application/problem+json</code>. Branch on <code>code</code>: it is the contract, the texts are not.</p>
+<p>The content type is <code>application/problem+json</code>. Programs must use <code>code</code> only: the texts may
+change.</p>
 <pre><code>${JSON.stringify(sample(known), null, 2)}</code></pre>
-<h2>Every problem</h2>
+<h2>All problems</h2>
 <ul class="codes">
-!${byStatus.map((other) => html`<li>${STATUS_OF[other]} <a href="/problems/${other}"!${other === known ? ' aria-current="page"' : ''}><code>${other}</code></a></li>`)}
+!${byStatus.map((other) => link(other, other === known))}
 </ul>
-<p>A request that is malformed in itself is answered by 422 in another form: <code>{"detail": [{"loc", "msg", "type"}]}</code> lists every fault at once.</p>`,
+<p>An invalid request is answered by 422 in another form: <code>{"detail": [{"loc", "msg", "type"}]}</code> lists all
+faults at once.</p>`,
   });
 }
+
+const link = (code: ErrorCode, isCurrent: boolean): string =>
+  html`<li>${STATUS_OF[code]} <a href="/problems/${code}"!${current(isCurrent)}><code>${code}</code></a></li>`;
 
 const byStatus: readonly ErrorCode[] = ERROR_CODES.toSorted((a, b) => STATUS_OF[a] - STATUS_OF[b]);
 

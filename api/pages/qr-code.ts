@@ -1,11 +1,11 @@
-/** A QR code as rows of modules, to be drawn by whoever knows how: as a path on a page, as squares in print. */
+/** A QR code as a list of its dark modules. The HTML draws them as a path, the PDF as squares. */
 import { create } from 'qrcode';
 
-/** Light modules that must surround the code, so that a reader finds it. */
+/** The width of the light border that scanners need, in modules. */
 export const QUIET_ZONE = 4;
 
 export type QrCode = {
-  /** Modules along each side. */
+  /** The number of modules on each side. */
   readonly size: number;
   /** Column and row of each dark module. */
   readonly dark: readonly (readonly [number, number])[];

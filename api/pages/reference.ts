@@ -1,13 +1,13 @@
 /**
- * The API reference (contract §15): drawn in the browser from `/openapi.json` by one script that we serve. It asks
- * no key and sends no request, since keys never enter a browser; where scripts are off it is a list.
+ * The API reference (contract §15). One script, which this service serves, renders `/openapi.json` in the browser. The
+ * page never asks for a key and calls no operation. Without scripts it is a list of the operations.
  */
 import { html } from 'ghtml';
 import type { Operation } from '../plugins/operation-list.ts';
 import { addressOf } from './asset.ts';
 import { type Frame, head, SERVICE_NAME, stylesheet } from './layout.ts';
 
-/** What the reference's script is told; everything that would call out, try out or remember is off. */
+/** The settings of the script: no telemetry, no test requests, no other hosts, and nothing stored. */
 const CONFIGURATION = {
   theme: 'default',
   withDefaultFonts: false,
@@ -20,11 +20,11 @@ const CONFIGURATION = {
   showDeveloperTools: 'never',
   defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
   documentDownloadType: 'none',
-  // The one field that would take a key.
+  // Hides the only field for a key.
   customCss: '.scalar-reference-intro-auth { display: none !important }',
 } as const;
 
-/** @param operations as registered; what the document hides is left out */
+/** @param operations as registered; those that the OpenAPI document hides are left out */
 export const referencePage = (frame: Frame, operations: readonly Operation[]): string =>
   html`<!doctype html>
 <html lang="en">
@@ -36,7 +36,8 @@ export const referencePage = (frame: Frame, operations: readonly Operation[]): s
 <noscript>
 <main>
 <h1>${SERVICE_NAME}: API reference</h1>
-<p>The full reference needs a script, which is served from here; its document is <a href="/openapi.json">/openapi.json</a>. These are the operations:</p>
+<p>The full reference needs a script, which this service serves. The document is
+<a href="/openapi.json">/openapi.json</a>. These are the operations:</p>
 <dl class="places">
 !${operations
     .filter(({ schema }) => !schema.hide)
