@@ -1,32 +1,17 @@
 /**
- * Versions of the workers by hand: which serve, which poll, and which is to serve next. Temporal would promote a version
- * that nobody runs, and everything would stand still; so who is there is asked first.
+ * The versions of the workers: which serves, which workers poll, and which serves next. Temporal would promote a version
+ * that no worker runs, and all work would stop. So these commands first ask Temporal who polls.
  */
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { tsToDate, tsToMs } from '@temporalio/common/lib/time.js';
 import { type AuditAction, insertAuditEntry } from '../db/queries/audit.ts';
 import { DomainError } from '../domain/error.ts';
+import { CommandError, command, EXIT, type ExitCode, group } from '../process/command-line.ts';
+import { required, text, wholeNumber } from '../process/command-parameter.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
-import {
-  type Given,
-  type OpsDeps,
-  type Reading,
-  read,
-  readAct,
-  readArgs,
-  readOperator,
-  readText,
-  UsageError,
-} from './command.ts';
+import { ACT, type OpsCommand, type OpsDeps } from './command.ts';
 
-export const DEPLOYMENT_USAGE = [
-  'deployment show',
-  'deployment promote <build id> --operator <name> --note <why>',
-  'deployment ramp <build id> <percent> --operator <name> --note <why>',
-  'deployment unset --operator <name> --note <why>',
-] as const;
-
-/** A worker asks for work at least this often; one that is killed is taken for alive for as long. */
+/** A worker polls at least this often. A killed worker counts as alive for this long. */
 const POLLED_WITHIN_MS = 90_000;
 const CALL_TIMEOUT_MS = 20_000;
 
@@ -35,11 +20,11 @@ const TASK_TYPES = [1, 2] as const;
 const QUEUES = [TASK_QUEUE, DELIVERY_TASK_QUEUE].flatMap((name) =>
   TASK_TYPES.map((taskQueueType) => ({ name, taskQueueType })),
 );
-/** gRPC's codes for what is not there, and for what cannot be done as things stand. */
+/** Codes of gRPC. */
 const NOT_FOUND = 5;
 const FAILED_PRECONDITION = 9;
 
-/** Workers without a version, as Temporal writes them. */
+/** The build id of workers without a version, as Temporal writes it. */
 const UNVERSIONED = '';
 
 type Deployment = {
@@ -48,28 +33,42 @@ type Deployment = {
   readonly deploymentName: string;
   readonly now: () => Date;
 };
-type Act = { readonly buildId: string; readonly action: AuditAction; readonly operator: string; readonly note: string };
-type Verb = {
-  readonly takes: Parameters<typeof readArgs>[1];
-  readonly words: number;
-  readonly run: (deps: OpsDeps, given: Given) => Promise<void>;
-};
+type Act = { readonly buildId: string; readonly operator: string; readonly note: string };
 
-const VERBS = new Map<string, Verb>([
-  ['show', { takes: [], words: 0, run: show }],
-  ['promote', { takes: ['operator', 'note'], words: 1, run: promote }],
-  ['ramp', { takes: ['operator', 'note'], words: 2, run: ramp }],
-  ['unset', { takes: ['operator', 'note'], words: 0, run: unset }],
+const buildId = required('<build-id>', 'the version of the workers', text);
+
+export const deploymentCommands: OpsCommand = group('deployment', 'Worker versions: which serves, and which is next.', [
+  command({
+    name: 'show',
+    description: 'Shows which version serves and which versions have workers.',
+    takes: {},
+    run: show,
+  }),
+  command({
+    name: 'promote',
+    description: 'Makes a version serve from now on. Running settlements move to it with their next step.',
+    takes: { buildId, ...ACT },
+    run: promote,
+  }),
+  command({
+    name: 'ramp',
+    description: 'Moves a part of all runs to a version. The others stay with the current version.',
+    takes: {
+      buildId,
+      percentage: required('<percent>', 'the part of all runs, 0 to 100', wholeNumber(0, 100)),
+      ...ACT,
+    },
+    run: ramp,
+  }),
+  command({
+    name: 'unset',
+    description: 'Goes back to workers without a version.',
+    takes: ACT,
+    run: unset,
+  }),
 ]);
 
-/** @throws UsageError; DomainError `not_found` or `state_conflict` when there is nothing to promote */
-export async function deploymentCommand(deps: OpsDeps, [name = '', ...args]: readonly string[]): Promise<void> {
-  const verb = VERBS.get(name);
-  if (!verb) throw new UsageError([`There is no command deployment ${JSON.stringify(name)}.`]);
-  await verb.run(deps, readArgs(args, verb.takes, verb.words));
-}
-
-async function show(deps: OpsDeps): Promise<void> {
+async function show(deps: OpsDeps): Promise<ExitCode> {
   const deployment = deploymentOf(deps);
   const { client, namespace, deploymentName } = deployment;
   const [{ workerDeploymentInfo: info }, polls] = await calling(deployment, () =>
@@ -83,86 +82,92 @@ async function show(deps: OpsDeps): Promise<void> {
     rampingDeploymentVersion: ramping,
     rampingVersionPercentage: percent,
   } = info?.routingConfig ?? {};
+  const versions = (info?.versionSummaries ?? []).map(({ deploymentVersion, createTime }) => ({
+    buildId: deploymentVersion?.buildId ?? '',
+    knownSince: createTime ? tsToDate(createTime) : null,
+  }));
   deps.print(
     `${deploymentName}: ${current?.buildId ?? 'workers without a version'} serves${ramping ? `, ${ramping.buildId} ${percent ?? 0} % of it` : ''}.`,
   );
-  for (const { deploymentVersion, createTime } of info?.versionSummaries ?? []) {
-    const buildId = deploymentVersion?.buildId ?? '';
-    const known = createTime ? `, known since ${tsToDate(createTime).toISOString()}` : '';
-    deps.print(`  ${buildId}: ${saysWhoPolls(polls, buildId)}${known}`);
-  }
-  deps.print(`  without a version: ${saysWhoPolls(polls, UNVERSIONED)}`);
-}
-
-/** `promote`: this version serves from now on, running settlements included, each from its next step. */
-async function promote(deps: OpsDeps, given: Given): Promise<void> {
-  const { objectId: buildId, operator, note } = readAct('build', given);
-  await setCurrent(deps, { buildId, operator, note });
-  deps.print(`${buildId} serves. Workers of other versions get no work any more and can be stopped.`);
-}
-
-/** `unset`: the way back to workers without a version. */
-async function unset(deps: OpsDeps, given: Given): Promise<void> {
-  const { operator, note } = read({ operator: readOperator(given.operator), note: readText('--note', given.note) });
-  await setCurrent(deps, { buildId: UNVERSIONED, operator, note });
-  deps.print('Workers without a version serve. Those of versions get no work any more and can be stopped.');
-}
-
-/** `ramp`: a part of all runs moves to this version, and the rest stays with the current one. */
-async function ramp(deps: OpsDeps, given: Given): Promise<void> {
-  const { buildId, percentage, operator, note } = read({
-    buildId: readText('The build id', given.subject),
-    percentage: readPercent(given.word),
-    operator: readOperator(given.operator),
-    note: readText('--note', given.note),
+  for (const { buildId: id, knownSince } of versions)
+    deps.print(`  ${id}: ${pollersText(polls, id)}${knownSince ? `, known since ${knownSince.toISOString()}` : ''}`);
+  deps.print(`  without a version: ${pollersText(polls, UNVERSIONED)}`);
+  deps.printData({
+    deployment: deploymentName,
+    current_build_id: current?.buildId ?? null,
+    ramping: ramping ? { build_id: ramping.buildId, percent: percent ?? 0 } : null,
+    versions: [...versions, { buildId: UNVERSIONED, knownSince: null }].map(({ buildId: id, knownSince }) => ({
+      build_id: id === UNVERSIONED ? null : id,
+      known_since: knownSince,
+      unpolled: missingOf(polls, id),
+    })),
   });
-  const deployment = deploymentOf(deps);
-  const { client, namespace, deploymentName } = deployment;
-  await audited(
-    deps,
-    deployment,
-    { buildId, action: 'deployment_ramp', operator, note: `${percentage} %: ${note}` },
-    () =>
-      client.connection.workflowService.setWorkerDeploymentRampingVersion({
-        namespace,
-        deploymentName,
-        buildId,
-        percentage,
-        identity: operator,
-      }),
-  );
-  deps.print(`${buildId} serves ${percentage} % of all runs.`);
+  return EXIT.done;
 }
 
-async function setCurrent(deps: OpsDeps, act: Omit<Act, 'action'>): Promise<void> {
+async function promote(deps: OpsDeps, act: Act): Promise<ExitCode> {
+  await setCurrent(deps, act);
+  deps.print(`${act.buildId} serves. Workers of other versions get no more work and can be stopped.`);
+  deps.printData({ current_build_id: act.buildId });
+  return EXIT.done;
+}
+
+async function unset(deps: OpsDeps, act: Omit<Act, 'buildId'>): Promise<ExitCode> {
+  await setCurrent(deps, { ...act, buildId: UNVERSIONED });
+  deps.print('Workers without a version serve. Workers with a version get no more work and can be stopped.');
+  deps.printData({ current_build_id: null });
+  return EXIT.done;
+}
+
+async function ramp(
+  deps: OpsDeps,
+  { percentage, note, ...act }: Act & { readonly percentage: number },
+): Promise<ExitCode> {
   const deployment = deploymentOf(deps);
   const { client, namespace, deploymentName } = deployment;
-  const { buildId, operator: identity } = act;
-  await audited(deps, deployment, { ...act, action: 'deployment_promote' }, () =>
+  await audited(deps, deployment, 'deployment_ramp', { ...act, note: `${percentage} %: ${note}` }, () =>
+    client.connection.workflowService.setWorkerDeploymentRampingVersion({
+      namespace,
+      deploymentName,
+      buildId: act.buildId,
+      percentage,
+      identity: act.operator,
+    }),
+  );
+  deps.print(`${act.buildId} serves ${percentage} % of all runs.`);
+  deps.printData({ ramping: { build_id: act.buildId, percent: percentage } });
+  return EXIT.done;
+}
+
+async function setCurrent(deps: OpsDeps, act: Act): Promise<void> {
+  const deployment = deploymentOf(deps);
+  const { client, namespace, deploymentName } = deployment;
+  await audited(deps, deployment, 'deployment_promote', act, () =>
     client.connection.workflowService.setWorkerDeploymentCurrentVersion({
       namespace,
       deploymentName,
-      buildId,
-      identity,
+      buildId: act.buildId,
+      identity: act.operator,
     }),
   );
 }
 
-/** The entry stands when Temporal has agreed; were it lost then, promoting again writes it and changes nothing else. */
+/** The audit entry is committed after Temporal has agreed. If the commit fails, repeat the command: it writes the entry. */
 async function audited(
   deps: OpsDeps,
   deployment: Deployment,
-  { buildId, ...entry }: Act,
+  action: AuditAction,
+  { buildId: id, ...entry }: Act,
   change: () => Promise<unknown>,
 ): Promise<void> {
   await calling(deployment, async () => {
-    const missing = missingOf(await listPolls(deployment), buildId);
-    const who = buildId === UNVERSIONED ? 'without a version' : `of ${buildId}`;
+    const missing = missingOf(await listPolls(deployment), id);
+    const workers = id === UNVERSIONED ? 'without a version' : `of ${id}`;
     if (missing.length > 0)
-      throw new DomainError('state_conflict', {}, `No worker ${who} asks for ${missing.join(', ')}.`);
+      throw new DomainError('state_conflict', {}, `No worker ${workers} polls ${missing.join(', ')}.`);
     await deps.db.transaction(async (tx) => {
-      const objectId = `${deployment.deploymentName}:${buildId === UNVERSIONED ? 'unversioned' : buildId}`;
-      await insertAuditEntry(tx, null, { ...entry, objectId, at: deps.now() });
+      const objectId = `${deployment.deploymentName}:${id === UNVERSIONED ? 'unversioned' : id}`;
+      await insertAuditEntry(tx, null, { ...entry, action, objectId, at: deps.now() });
       await change();
     });
   });
@@ -170,7 +175,10 @@ async function audited(
 
 function deploymentOf({ workerDeployment, client, now }: OpsDeps): Deployment {
   if (!workerDeployment)
-    throw new UsageError(['WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID are not set: workers have no version.']);
+    throw new CommandError(
+      EXIT.configuration,
+      'WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID are not set: the workers have no version.',
+    );
   const connected = client();
   return {
     client: connected,
@@ -189,14 +197,14 @@ async function calling<Value>({ client, deploymentName }: Deployment, call: () =
       throw new DomainError(
         'not_found',
         {},
-        `Temporal does not know it: no worker of it has run in ${deploymentName} yet.`,
+        `Temporal does not know this version: no worker of it has run in ${deploymentName} yet.`,
       );
     if (error.code === FAILED_PRECONDITION) throw new DomainError('state_conflict', {}, error.details);
     throw error;
   }
 }
 
-/** Which work a version's workers ask for. */
+/** What the workers of a version poll. */
 type Poll = { readonly buildId: string; readonly work: string };
 
 async function listPolls({ client, namespace, deploymentName, now }: Deployment): Promise<Poll[]> {
@@ -225,19 +233,12 @@ const workOf = (name: string, type: (typeof TASK_TYPES)[number]): string =>
   `${type === 1 ? 'workflows' : 'activities'} of ${name}`;
 
 function missingOf(polls: readonly Poll[], buildId: string): string[] {
-  const asked = new Set(polls.filter((poll) => poll.buildId === buildId).map(({ work }) => work));
-  return QUEUES.map(({ name, taskQueueType }) => workOf(name, taskQueueType)).filter((work) => !asked.has(work));
+  const polled = new Set(polls.filter((poll) => poll.buildId === buildId).map(({ work }) => work));
+  return QUEUES.map(({ name, taskQueueType }) => workOf(name, taskQueueType)).filter((work) => !polled.has(work));
 }
 
-function saysWhoPolls(polls: readonly Poll[], buildId: string): string {
+function pollersText(polls: readonly Poll[], buildId: string): string {
   const missing = missingOf(polls, buildId);
   if (missing.length === QUEUES.length) return 'no worker';
   return missing.length === 0 ? 'has workers' : `has workers, but none for ${missing.join(', ')}`;
-}
-
-function readPercent(text: string | undefined): Reading<number> {
-  const value = Number(text?.trim() || Number.NaN);
-  return Number.isInteger(value) && value >= 0 && value <= 100
-    ? { value }
-    : { fault: 'The percentage must be a whole number from 0 to 100.' };
 }

@@ -1,68 +1,85 @@
 /**
- * Launch gates by hand (contract §14): record evidence, approve it as two different operators, revoke it. Evidence is
- * bound to the configured environment and to one corridor.
+ * Launch gates (contract §14): record evidence, have two different operators approve it, revoke it. Evidence belongs to the
+ * configured environment and to one corridor.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+
 import { approveGateEvidence, recordGateEvidence, revokeGateEvidence } from '../db/commands/gate.ts';
 import { listGateEvidence } from '../db/queries/gate.ts';
-import { CORRIDOR_IDS } from '../domain/corridor.ts';
-import { APPROVALS_REQUIRED, evaluateGates, GATES, type GateEvidence } from '../domain/gate.ts';
+import { CORRIDOR_IDS, type CorridorId } from '../domain/corridor.ts';
+import { APPROVALS_REQUIRED, evaluateGates, GATES, type Gate, type GateEvidence } from '../domain/gate.ts';
+
 import { environmentName } from '../domain/runtime.ts';
-import {
-  type Given,
-  type OpsDeps,
-  oneOf,
-  type Reading,
-  read,
-  readAct,
-  readArgs,
-  readOperator,
-  UsageError,
-} from './command.ts';
 
-export const GATE_USAGE = [
-  'gate list [--corridor US-JM]',
-  'gate record <gate> --corridor US-JM --evidence <file> --expires 2027-01-31 --operator <name>',
-  'gate approve <evidence id> --operator <name> --note <what was examined>',
-  'gate revoke <evidence id> --operator <name> --note <why>',
-] as const;
+import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
+import { oneOf, optional, type Reader, required, text } from '../process/command-parameter.ts';
+import { ACT, type OpsCommand, type OpsDeps, operator } from './command.ts';
 
-type Verb = {
-  readonly takes: Parameters<typeof readArgs>[1];
-  readonly run: (deps: OpsDeps, given: Given) => Promise<void>;
+type Document = { readonly reference: string; readonly sha256: Buffer };
+type Recording = {
+  readonly gate: Gate;
+  readonly corridor: CorridorId;
+  readonly document: Document;
+  readonly expiresAt: Date;
+  readonly operator: string;
 };
+type Act = { readonly evidenceId: string; readonly operator: string; readonly note: string };
 
-const VERBS = new Map<string, Verb>([
-  ['list', { takes: ['corridor'], run: list }],
-  ['record', { takes: ['corridor', 'evidence', 'expires', 'operator'], run: record }],
-  ['approve', { takes: ['operator', 'note'], run: approve }],
-  ['revoke', { takes: ['operator', 'note'], run: revoke }],
-]);
+const corridor = oneOf(CORRIDOR_IDS);
+const evidenceId = required('<evidence-id>', 'the evidence', text);
 
-/** @throws UsageError; DomainError as the act itself */
-export async function gateCommand(deps: OpsDeps, [name = '', ...args]: readonly string[]): Promise<void> {
-  const verb = VERBS.get(name);
-  if (!verb) throw new UsageError([`There is no command gate ${JSON.stringify(name)}.`]);
-  await verb.run(deps, readArgs(args, verb.takes, 1));
-}
+/** @param now an expiry must be later than this */
+export const gateCommands = (now: () => Date): OpsCommand =>
+  group('gate', 'Launch gates: the evidence that opens them, in the configured environment.', [
+    command({
+      name: 'list',
+      description: 'Lists the gates, open or closed, and their evidence.',
+      takes: { corridor: optional('--corridor <corridor>', 'this corridor only', corridor) },
+      run: (deps: OpsDeps, given) => list(deps, given.corridor),
+    }),
+    command({
+      name: 'record',
+      description: `Records evidence for a gate. The gate stays closed until ${APPROVALS_REQUIRED} operators approve.`,
+      takes: {
+        gate: required('<gate>', 'the gate', oneOf(GATES)),
+        corridor: required('--corridor <corridor>', 'the corridor', corridor),
+        document: required('--evidence <file>', 'the document; its name and SHA-256 are stored', document),
+        expiresAt: required('--expires <date>', 'the end of its validity, such as 2027-01-31', expiry(now)),
+        operator,
+      },
+      run: record,
+    }),
+    command({
+      name: 'approve',
+      description: 'Approves evidence. The note says what was examined.',
+      takes: { evidenceId, ...ACT },
+      run: approve,
+    }),
+    command({
+      name: 'revoke',
+      description: 'Revokes evidence, which closes its gate.',
+      takes: { evidenceId, ...ACT },
+      run: revoke,
+    }),
+  ]);
 
-async function list(deps: OpsDeps, given: Given): Promise<void> {
-  const corridor =
-    given.corridor === undefined
-      ? undefined
-      : read({ corridor: oneOf('corridor', CORRIDOR_IDS, given.corridor) }).corridor;
+async function list(deps: OpsDeps, given: CorridorId | undefined): Promise<ExitCode> {
   const environment = environmentName(deps.runtime);
-  const evidence = await listGateEvidence(deps.db, environment, corridor);
-  const verdicts = evaluateGates(
-    evidence,
-    { environment, corridors: corridor === undefined ? CORRIDOR_IDS : [corridor] },
-    deps.now(),
-  );
-  deps.print(`${environment}, ${corridor ?? 'every corridor'}:`);
+  const evidence = await listGateEvidence(deps.db, environment, given);
+  const corridors = given === undefined ? CORRIDOR_IDS : [given];
+  const verdicts = evaluateGates(evidence, { environment, corridors }, deps.now());
+  deps.print(`${environment}, ${given ?? 'every corridor'}:`);
   for (const { gate, reason } of verdicts) deps.print(`  ${gate}: ${reason === null ? 'open' : `closed, ${reason}`}`);
   for (const item of evidence) deps.print(lineOf(item));
+  deps.printData({
+    environment,
+    corridor: given ?? null,
+    gates: verdicts.map(({ gate, reason }) => ({ gate, is_open: reason === null, reason })),
+    evidence: evidence.map(evidenceData),
+  });
+  return EXIT.done;
 }
 
 const lineOf = ({
@@ -84,50 +101,62 @@ const lineOf = ({
     ...(revokedAt === null ? [] : [`revoked ${revokedAt.toISOString()}`]),
   ].join('; ');
 
-async function record(deps: OpsDeps, given: Given): Promise<void> {
-  const now = deps.now();
-  const { gate, corridor, document, expiresAt, operator } = read({
-    gate: oneOf('gate', GATES, given.subject),
-    corridor: oneOf('corridor', CORRIDOR_IDS, given.corridor),
-    document: readDocument(given.evidence),
-    expiresAt: readExpiry(given.expires, now),
-    operator: readOperator(given.operator),
-  });
-  const environment = environmentName(deps.runtime);
-  const evidenceId = await recordGateEvidence(deps, { gate, corridor, ...document, expiresAt, operator });
+const evidenceData = ({ evidenceId: id, approvals, ...evidence }: GateEvidence) => ({
+  evidence_id: id,
+  gate: evidence.gate,
+  corridor: evidence.corridor,
+  sha256: evidence.sha256,
+  reference: evidence.reference,
+  recorded_by: evidence.recordedBy,
+  approved_by: approvals.map((approval) => approval.operator),
+  expires_at: evidence.expiresAt,
+  revoked_at: evidence.revokedAt,
+});
+
+async function record(deps: OpsDeps, { document: { reference, sha256 }, ...recording }: Recording): Promise<ExitCode> {
+  const id = await recordGateEvidence(deps, { ...recording, reference, sha256 });
   deps.print(
-    `${evidenceId} recorded for ${gate} on ${corridor} in ${environment}. The gate is closed until ${APPROVALS_REQUIRED} operators approve.`,
+    `${id} recorded for ${recording.gate} on ${recording.corridor} in ${environmentName(deps.runtime)}. The gate is closed until ${APPROVALS_REQUIRED} operators approve.`,
   );
+  deps.printData({ evidence_id: id });
+  return EXIT.done;
 }
 
-async function approve(deps: OpsDeps, given: Given): Promise<void> {
-  const { objectId: evidenceId, operator, note } = readAct('evidence', given);
-  await approveGateEvidence(deps, evidenceId, { operator, note });
-  deps.print(`${evidenceId} approved by ${operator}.`);
+async function approve(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<ExitCode> {
+  await approveGateEvidence(deps, id, act);
+  deps.print(`${id} approved by ${act.operator}.`);
+  deps.printData({ evidence_id: id });
+  return EXIT.done;
 }
 
-async function revoke(deps: OpsDeps, given: Given): Promise<void> {
-  const { objectId: evidenceId, operator, note } = readAct('evidence', given);
-  await revokeGateEvidence(deps, evidenceId, { operator, note });
-  deps.print(`${evidenceId} revoked by ${operator}; its gate is closed.`);
+async function revoke(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<ExitCode> {
+  await revokeGateEvidence(deps, id, act);
+  deps.print(`${id} revoked by ${act.operator}; its gate is closed.`);
+  deps.printData({ evidence_id: id });
+  return EXIT.done;
 }
 
-function readExpiry(text: string | undefined, now: Date): Reading<Date> {
-  const value = new Date(
-    /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(text ?? '') ? (text ?? '') : Number.NaN,
-  );
-  return value > now
-    ? { value }
-    : { fault: '--expires must be a date in the future, such as 2027-01-31 or 2027-01-31T12:00:00Z.' };
+function expiry(now: () => Date): Reader<Date> {
+  return {
+    read: (given) => {
+      const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(given);
+      const value = new Date(isDate ? given : Number.NaN);
+      return value > now()
+        ? { value }
+        : { fault: 'must be a date in the future, such as 2027-01-31 or 2027-01-31T12:00:00Z.' };
+    },
+  };
 }
 
-function readDocument(file: string | undefined): Reading<{ reference: string; sha256: Buffer }> {
-  try {
-    const bytes = readFileSync(file ?? '');
-    if (bytes.length > 0)
-      return { value: { reference: path.basename(file ?? ''), sha256: createHash('sha256').update(bytes).digest() } };
-  } catch {
-    // Said below.
-  }
-  return { fault: '--evidence must be a file that can be read and is not empty.' };
-}
+const document: Reader<Document> = {
+  read: (file) => {
+    const fault = 'must be a file that can be read and is not empty.';
+    try {
+      const bytes = readFileSync(file);
+      if (bytes.length === 0) return { fault };
+      return { value: { reference: path.basename(file), sha256: createHash('sha256').update(bytes).digest() } };
+    } catch {
+      return { fault };
+    }
+  },
+};

@@ -1,29 +1,47 @@
 /**
- * Keys by hand. The configuration is what rotates a key: these say which keys are configured and what still hangs on
- * each, note for ever who changed them and why, and seal anew what an old one sealed. No key is ever printed.
+ * The keys. A key is rotated in the configuration. These commands show which keys are configured and what still needs
+ * each of them, record in the audit who changed them and why, and seal stored texts again. No key is ever printed.
  */
 import type { Config } from '../config.ts';
-import type { Database, Queryable, Tx } from '../db/client.ts';
+import type { Queryable, Tx } from '../db/client.ts';
 import { countKeysByPepper } from '../db/queries/api-key.ts';
 import { findLatestAuditEntry, insertAuditEntry } from '../db/queries/audit.ts';
 import { countCertificatesByHeader } from '../db/queries/certificate.ts';
 import { allowLongStatements } from '../db/queries/operator.ts';
 import { countSealed, SEALED_COLUMNS } from '../db/queries/sealed.ts';
-import { type Given, type OpsDeps, read, readArgs, readOperator, readText, UsageError } from './command.ts';
+import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
+import { ACT, type OpsCommand, type OpsDeps } from './command.ts';
 import { reseal } from './reseal.ts';
 
-export const KEYS_USAGE = [
-  'keys list',
-  'keys record --operator <name> --note <why>',
-  'keys reseal --operator <name> --note <why>',
-] as const;
-
 export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys' | 'payloadKeys'>;
+export type KeysAct = { readonly operator: string; readonly note: string };
+/** The ids of a list's keys, joined by commas, before and after. */
+type KeyChange = { readonly list: ListName; readonly from: string | undefined; readonly to: string };
 
-const VERBS = ['list', 'record', 'reseal'] as const;
 const UNKNOWN = 'unknown';
 
-/** What operators call each list, by its variable. */
+export const keysCommands: OpsCommand = group('keys', 'Keys: what is configured, and what still needs each key.', [
+  command({
+    name: 'list',
+    description: 'Lists the configured keys, how much needs each of them, and whether the list is recorded.',
+    takes: {},
+    run: list,
+  }),
+  command({
+    name: 'record',
+    description: 'Writes an audit entry for each list of keys that has changed.',
+    takes: ACT,
+    run: record,
+  }),
+  command({
+    name: 'reseal',
+    description: 'Seals again, with the active key, every text that an older key has sealed.',
+    takes: ACT,
+    run: (deps: OpsDeps, act) => reseal(deps, act, async (tx) => (await recordChanges(deps, tx, act)).map(sentenceOf)),
+  }),
+]);
+
+/** Each list is named by its variable. */
 const LISTS = [
   ['ENCRYPTION_KEYS', ({ encryptionKeys }: KeyRing) => encryptionKeys],
   ['API_KEY_PEPPER', ({ apiKeyPeppers }: KeyRing) => apiKeyPeppers],
@@ -33,128 +51,144 @@ const LISTS = [
 type ListName = (typeof LISTS)[number][0];
 type CountedName = Exclude<ListName, 'TEMPORAL_PAYLOAD_KEYS'>;
 
-/** @returns false when something is still sealed by a key that is not the active one */
-export async function keysCommand(deps: OpsDeps, [name = '', ...args]: readonly string[]): Promise<boolean> {
-  const verb = VERBS.find((candidate) => candidate === name);
-  if (!verb) throw new UsageError([`There is no command keys ${JSON.stringify(name)}.`]);
-  if (verb === 'list') {
-    readArgs(args, [], 0);
-    await list(deps);
-    return true;
-  }
-  const act = readKeysAct(readArgs(args, ['operator', 'note'], 0));
-  if (verb === 'reseal') return await reseal(deps, act, recordChanges);
+async function record(deps: OpsDeps, act: KeysAct): Promise<ExitCode> {
   const changes = await deps.db.transaction((tx) => recordChanges(deps, tx, act));
-  for (const change of changes) deps.print(change);
-  if (changes.length === 0) deps.print('The keys are recorded as they are configured.');
-  return true;
+  for (const change of changes) deps.print(sentenceOf(change));
+  if (changes.length === 0) deps.print('Nothing has changed since the last record.');
+  deps.printData({
+    changes: changes.map(({ list: name, from, to }) => ({ list: name, from: listIds(from), to: listIds(to) })),
+  });
+  return EXIT.done;
 }
 
-export type KeysAct = { readonly operator: string; readonly note: string };
-
-const readKeysAct = (given: Given): KeysAct =>
-  read({ operator: readOperator(given.operator), note: readText('--note', given.note) });
-
-/**
- * Writes an audit entry for each list that is configured otherwise than it was last recorded.
- *
- * @returns a sentence each
- */
-async function recordChanges(deps: OpsDeps, tx: Tx, { operator, note }: KeysAct): Promise<string[]> {
-  const changes: string[] = [];
+/** Writes an audit entry for each list that differs from its last record. */
+async function recordChanges(deps: OpsDeps, tx: Tx, { operator, note }: KeysAct): Promise<KeyChange[]> {
+  const changes: KeyChange[] = [];
   for (const [name, keysOf] of LISTS) {
-    const [now, before] = [idsOf(keysOf(deps.keys)), await recordedIds(tx, name)];
+    const now = idsOf(keysOf(deps.keys));
+    const before = await findRecord(tx, name);
     if (now === (before?.ids ?? '')) continue;
-    const change = `${name} from ${before?.ids ?? 'nothing recorded'} to ${now || 'none'}`;
+    const change = { list: name, from: before?.ids, to: now };
     await insertAuditEntry(tx, null, {
       objectId: `${name}:${now}`,
       action: 'keys_record',
       operator,
-      note: `${change}: ${note}`,
+      note: `${textOf(change)}: ${note}`,
       at: deps.now(),
     });
-    changes.push(`Recorded: ${change}.`);
+    changes.push(change);
   }
   return changes;
 }
 
+const textOf = ({ list: name, from, to }: KeyChange): string =>
+  `${name} from ${from ?? 'nothing recorded'} to ${to || 'none'}`;
+const sentenceOf = (change: KeyChange): string => `Recorded: ${textOf(change)}.`;
+const listIds = (ids: string | undefined): string[] | null =>
+  ids === undefined ? null : ids.split(',').filter((id) => id !== '');
+
 const idsOf = (keys: readonly { readonly id: string }[]): string => keys.map(({ id }) => id).join(',');
 
-async function recordedIds(db: Queryable, name: ListName) {
+type KeyRecord = { readonly ids: string; readonly operator: string; readonly at: Date };
+
+async function findRecord(db: Queryable, name: ListName): Promise<KeyRecord | undefined> {
   const entry = await findLatestAuditEntry(db, 'keys_record', `${name}:`);
   return entry && { ids: entry.objectId.slice(name.length + 1), operator: entry.operator, at: entry.at };
 }
 
-async function list(deps: OpsDeps): Promise<void> {
-  const uses = await deps.db.transaction(
+/** How a key is used. `unrecorded` counts the API keys that have not been used since their pepper is stored with them. */
+type KeyState = 'active' | 'old' | 'missing' | 'unrecorded';
+/** `count` is null for the keys of Temporal's histories: the service cannot count them. */
+type KeyUse = { readonly id: string | null; readonly state: KeyState; readonly count: number | null };
+
+async function list(deps: OpsDeps): Promise<ExitCode> {
+  const lists = await deps.db.transaction(
     async (tx) => {
       await allowLongStatements(tx);
-      return {
+      const counts = {
         ENCRYPTION_KEYS: await sealedByKey(tx),
         API_KEY_PEPPER: await keysByPepper(tx, deps.now()),
         CERTIFICATE_SIGNING_KEY: await certificatesByKey(tx),
+        TEMPORAL_PAYLOAD_KEYS: undefined,
       };
+      const found = [];
+      for (const [name, keysOf] of LISTS) {
+        const keys = keysOf(deps.keys);
+        if (keys.length === 0) continue;
+        const recorded = await findRecord(tx, name);
+        found.push({ name, ids: idsOf(keys), recorded, uses: listUses(keys, counts[name]) });
+      }
+      return found;
     },
     { accessMode: 'read only' },
   );
-  for (const [name, keysOf] of LISTS) {
-    if (keysOf(deps.keys).length === 0) continue;
-    deps.print(`${name}: ${await recordOf(deps.db, name, idsOf(keysOf(deps.keys)))}`);
-    for (const line of name === 'TEMPORAL_PAYLOAD_KEYS'
-      ? rolesOf(keysOf(deps.keys))
-      : linesOf(name, keysOf(deps.keys), uses[name]))
-      deps.print(`  ${line}`);
+  for (const { name, ids, recorded, uses } of lists) {
+    deps.print(`${name}: ${recordText(ids, recorded)}`);
+    for (const use of uses) deps.print(`  ${useText(name, use)}`);
   }
+  deps.printData({
+    lists: lists.map(({ name, ids, recorded, uses }) => ({
+      list: name,
+      is_recorded: recorded?.ids === ids,
+      recorded: recorded ? { ids: listIds(recorded.ids), operator: recorded.operator, at: recorded.at } : null,
+      keys: uses.map(({ id, state, count }) => ({ id, state, count })),
+    })),
+  });
+  return EXIT.done;
 }
 
-async function recordOf(db: Database, name: ListName, now: string): Promise<string> {
-  const recorded = await recordedIds(db, name);
-  if (recorded?.ids === now) return `recorded by ${recorded.operator} at ${recorded.at.toISOString()}`;
+function recordText(ids: string, recorded: KeyRecord | undefined): string {
+  if (recorded?.ids === ids) return `recorded by ${recorded.operator} at ${recorded.at.toISOString()}`;
   return `NOT RECORDED${recorded ? `, was ${recorded.ids}` : ''}: npm run ops -- keys record`;
 }
 
-/** What hangs on a key, and what that means for one that is old or gone. */
-const WORDS: Record<CountedName, { readonly things: string; readonly old: string; readonly gone: string }> = {
+/** The configured keys in their order, then the keys that are in use but not configured. */
+function listUses(
+  keys: readonly { readonly id: string }[],
+  counts: ReadonlyMap<string, number> | undefined,
+): readonly KeyUse[] {
+  const configured = keys.map(({ id }, place) => ({
+    id,
+    state: place === 0 ? ('active' as const) : ('old' as const),
+    count: counts === undefined ? null : (counts.get(id) ?? 0),
+  }));
+  const others = [...(counts ?? [])].filter(([id]) => !keys.some((key) => key.id === id));
+  return [
+    ...configured,
+    ...others.map(([id, count]) =>
+      id === UNKNOWN ? { id: null, state: 'unrecorded' as const, count } : { id, state: 'missing' as const, count },
+    ),
+  ];
+}
+
+type UseTexts = { readonly things: string; readonly old: string; readonly missing: string };
+
+/** What needs a key, what an old key still does, and what happens without it. */
+const USE_TEXTS: Record<CountedName, UseTexts> = {
   ENCRYPTION_KEYS: {
     things: 'sealed texts',
-    old: 'still opens them; keys reseal',
-    gone: 'NOT CONFIGURED, nothing can open them',
+    old: 'still opens them; run keys reseal',
+    missing: 'NOT CONFIGURED, nothing can open them',
   },
   API_KEY_PEPPER: {
     things: 'API keys',
-    old: 'still verifies them; they move as they are used',
-    gone: 'NOT CONFIGURED, they are refused',
+    old: 'still verifies them; each moves to the active pepper when it is used',
+    missing: 'NOT CONFIGURED, they are refused',
   },
   CERTIFICATE_SIGNING_KEY: {
     things: 'certificates',
-    old: 'still published, for ever',
-    gone: 'NOT CONFIGURED, they do not verify',
+    old: 'its public key stays published for ever',
+    missing: 'NOT CONFIGURED, they do not verify',
   },
 };
 
-/** What Temporal keeps is not ours to count. */
-const rolesOf = (keys: readonly { readonly id: string }[]): string[] =>
-  keys.map(
-    ({ id }, place) => `${id}: ${place === 0 ? 'active' : 'still opens what histories hold; as long as they are kept'}`,
-  );
-
-function linesOf(
-  name: CountedName,
-  keys: readonly { readonly id: string }[],
-  uses: ReadonlyMap<string, number>,
-): string[] {
-  const { things, old, gone } = WORDS[name];
-  const configured = keys.map(({ id }, place) => {
-    const count = uses.get(id) ?? 0;
-    return `${id}: ${count} ${things}, ${place === 0 ? 'active' : count === 0 ? 'no longer needed by them' : old}`;
-  });
-  const strangers = [...uses].filter(([id]) => !keys.some((key) => key.id === id));
-  return [
-    ...configured,
-    ...strangers.map(([id, count]) =>
-      id === UNKNOWN ? `${count} ${things} not used since their pepper is noted` : `${id}: ${count} ${things}, ${gone}`,
-    ),
-  ];
+function useText(name: ListName, { id, state, count }: KeyUse): string {
+  if (name === 'TEMPORAL_PAYLOAD_KEYS')
+    return `${id}: ${state === 'active' ? 'active' : 'still opens histories, for as long as Temporal keeps them'}`;
+  const { things, old, missing } = USE_TEXTS[name];
+  if (state === 'unrecorded') return `${count} ${things} with an unknown pepper: not used since peppers are recorded`;
+  const states = { active: 'active', old: count === 0 ? 'no longer needed by them' : old, missing };
+  return `${id}: ${count} ${things}, ${states[state]}`;
 }
 
 async function sealedByKey(tx: Tx): Promise<Map<string, number>> {

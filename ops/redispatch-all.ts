@@ -1,6 +1,6 @@
 /**
- * `redispatch --all`: has whatever is open started again where it does not run, and rung where it does. For an empty
- * Temporal namespace: after a restore, or when Temporal's own data is lost.
+ * `redispatch --all`: starts the workflow of everything that is open, or signals it if it runs. For an empty Temporal
+ * namespace: after a restore, or when Temporal has lost its own data.
  */
 import type { Tx } from '../db/client.ts';
 import { type AuditAction, insertAuditEntries } from '../db/queries/audit.ts';
@@ -11,9 +11,9 @@ import {
   type OpenObject,
 } from '../db/queries/operator.ts';
 import { enqueue } from '../db/queries/outbox.ts';
-import { newRequestId, type OpsDeps, read, readArgs, readOperator, readText } from './command.ts';
+import { EXIT, type ExitCode } from '../process/command-line.ts';
+import { newRequestId, type OpsDeps } from './command.ts';
 
-export const ALL = '--all';
 const BATCH_SIZE = 100;
 
 type Listing = (tx: Tx, after: string, limit: number, requestId: string) => Promise<OpenObject[]>;
@@ -24,12 +24,14 @@ const KINDS: readonly (readonly [string, AuditAction, Listing])[] = [
   ['deliveries', 'delivery_redispatch', listOpenDeliveries],
 ];
 
-/** A batch is a transaction with its audit entries: stopped anywhere, it is run again, and what was rung twice is as it was. */
-export async function redispatchAll(deps: OpsDeps, args: readonly string[]): Promise<void> {
-  const given = readArgs(args, ['operator', 'note'], 0);
-  const act = read({ operator: readOperator(given.operator), note: readText('--note', given.note) });
+/** Each batch and its audit entries are one transaction. After an interruption, run it again: a second signal is harmless. */
+export async function redispatchAll(
+  deps: OpsDeps,
+  act: { readonly operator: string; readonly note: string },
+): Promise<ExitCode> {
   const requestId = newRequestId();
-  for (const [what, action, listOpen] of KINDS) {
+  const totals = new Map<string, number>();
+  for (const [kind, action, listOpen] of KINDS) {
     let total = 0;
     for (let after: string | undefined = ''; after !== undefined; ) {
       const from: string = after;
@@ -46,6 +48,9 @@ export async function redispatchAll(deps: OpsDeps, args: readonly string[]): Pro
       total += batch.length;
       after = batch.length < BATCH_SIZE ? undefined : batch.at(-1)?.message.objectId;
     }
-    deps.print(`${what}: ${total} will be started or rung again.`);
+    totals.set(kind, total);
+    deps.print(`${kind}: ${total} will be started or signalled.`);
   }
+  deps.printData(Object.fromEntries(totals));
+  return EXIT.done;
 }

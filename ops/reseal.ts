@@ -1,28 +1,32 @@
 /**
- * `keys reseal`: seals anew, by the active key, whatever another configured key has sealed. A page at a time, each a
- * statement of its own: it can be stopped anywhere, run again and run beside the service, and changes nothing twice.
+ * `keys reseal`: seals again, with the active key, every text that another configured key has sealed. Each page is a
+ * statement of its own, so the command can be interrupted and repeated, and it can run beside the service.
  */
 import type { Tx } from '../db/client.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import { listSealed, replaceSealed, SEALED_COLUMNS, type SealedColumn } from '../db/queries/sealed.ts';
 import { createSealer, type Sealer } from '../db/seal.ts';
+import { EXIT, type ExitCode } from '../process/command-line.ts';
 import type { OpsDeps } from './command.ts';
 import type { KeysAct } from './keys.ts';
 
 const PAGE_SIZE = 200;
-/** A row that is in use is left for the next pass. */
+/** A row that another transaction uses is left for the next pass. */
 const PASSES_MAX = 5;
 
 type Tally = { readonly resealed: number; readonly busy: number; readonly unreadable: number };
 
-/** @returns whether everything is sealed by the active key now */
+/**
+ * @param recordChanges writes the audit entries of changed key lists and returns a sentence for each
+ * @returns `refused` when a row is still sealed by another key, because it is in use or cannot be opened
+ */
 export async function reseal(
   deps: OpsDeps,
   act: KeysAct,
-  recordChanges: (deps: OpsDeps, tx: Tx, act: KeysAct) => Promise<string[]>,
-): Promise<boolean> {
+  recordChanges: (tx: Tx) => Promise<readonly string[]>,
+): Promise<ExitCode> {
   const [active] = deps.keys.encryptionKeys;
-  // The deed takes many transactions: what is kept of it for ever is written before the first.
+  // Resealing takes many transactions, so the audit entry is written before the first one.
   const changes = await deps.db.transaction(async (tx) => {
     await insertAuditEntry(tx, null, {
       objectId: `ENCRYPTION_KEYS:${active.id}`,
@@ -30,24 +34,28 @@ export async function reseal(
       ...act,
       at: deps.now(),
     });
-    return await recordChanges(deps, tx, act);
+    return await recordChanges(tx);
   });
   for (const change of changes) deps.print(change);
   const sealer = createSealer(deps.keys.encryptionKeys);
-  const tallies = [];
+  const tallies = new Map<string, Tally>();
   for (const sealed of SEALED_COLUMNS) {
     const tally = await resealColumn(deps, sealer, sealed);
-    deps.print(
-      `${nameOf(sealed)}: ${tally.resealed} sealed by ${active.id}${tally.busy > 0 ? `, ${tally.busy} in use: run it again` : ''}${unreadable(tally)}`,
-    );
-    tallies.push(tally);
+    deps.print(`${sealed.column.name}: ${tally.resealed} sealed by ${active.id}${restOf(tally)}`);
+    tallies.set(sealed.column.name, tally);
   }
-  return tallies.every((tally) => tally.busy === 0 && tally.unreadable === 0);
+  deps.printData({
+    key: active.id,
+    columns: [...tallies].map(([column, { resealed, busy, unreadable }]) => ({ column, resealed, busy, unreadable })),
+  });
+  return [...tallies.values()].every(({ busy, unreadable }) => busy + unreadable === 0) ? EXIT.done : EXIT.refused;
 }
 
-const nameOf = ({ column }: SealedColumn): string => column.name;
-const unreadable = (tally: Tally): string =>
-  tally.unreadable > 0 ? `, ${tally.unreadable} UNREADABLE by the configured keys` : '';
+const restOf = ({ busy, unreadable }: Tally): string =>
+  [
+    ...(busy > 0 ? [`, ${busy} in use: run it again`] : []),
+    ...(unreadable > 0 ? [`, ${unreadable} UNREADABLE by the configured keys`] : []),
+  ].join('');
 
 async function resealColumn(deps: OpsDeps, sealer: Sealer, sealed: SealedColumn): Promise<Tally> {
   let tally = await pass(deps, sealer, sealed);
@@ -59,7 +67,7 @@ async function resealColumn(deps: OpsDeps, sealer: Sealer, sealed: SealedColumn)
   return { ...tally, resealed };
 }
 
-/** Goes through the column once. */
+/** Reads the column once, from its first page to its last. */
 async function pass({ db, keys }: OpsDeps, sealer: Sealer, sealed: SealedColumn): Promise<Tally> {
   const current = `${keys.encryptionKeys[0].id}.`;
   let [asked, resealed, unreadableCount] = [0, 0, 0];

@@ -1,34 +1,38 @@
 /**
- * Resolves the review of a settlement (contract §6): sends the workflow the same Temporal Update that Temporal UI offers.
- * If somebody decided before, it reports that decision.
+ * Resolves the review of a settlement (contract §6) with the Temporal Update that Temporal UI offers too. If somebody has
+ * decided before, it reports that decision.
  */
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { Resolution } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
+import { EXIT, type ExitCode, type Printer } from '../process/command-line.ts';
 import { resolveReview } from '../workflows/contract.ts';
 
 const CALL_TIMEOUT_MS = 30_000;
 const STATUS_OF: Record<Resolution['outcome'], SettlementStatus> = { paid: 'settled', refused: 'failed' };
 
-/** @returns 0 when the settlement is now as the operator says, 1 when it was refused or decided otherwise before */
+/** @returns `done` when the settlement now has the operator's outcome; `refused` when it has another one, or is not in review */
 export async function runResolve(
-  { client, print }: { readonly client: Client; readonly print: (line: string) => void },
+  { client, print, printData, warn }: Printer & { readonly client: Client },
   settlementId: string,
   resolution: Resolution,
-): Promise<number> {
-  const outcome = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+): Promise<ExitCode> {
+  const result = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
     update(client, settlementId, resolution),
   );
-  if ('refusal' in outcome) {
-    print(`Not resolved: ${outcome.refusal}`);
-    return 1;
+  if ('refusal' in result) {
+    warn(`Not resolved: ${result.refusal}`);
+    return EXIT.refused;
   }
-  const agrees = outcome.status === STATUS_OF[resolution.outcome];
-  print(
-    agrees ? `${settlementId} is ${outcome.status}.` : `Not resolved: ${settlementId} is ${outcome.status} already.`,
-  );
-  return agrees ? 0 : 1;
+  const { status } = result;
+  printData({ settlement_id: settlementId, status });
+  if (status !== STATUS_OF[resolution.outcome]) {
+    warn(`Not resolved: ${settlementId} is ${status} already.`);
+    return EXIT.refused;
+  }
+  print(`${settlementId} is ${status}.`);
+  return EXIT.done;
 }
 
 async function update(

@@ -1,53 +1,50 @@
-/** Settlements by hand. What is changed is changed as the API and the workflows would, with who did it and why. */
+/** Settlements: an operator changes them under the rules of the API and the workflows, with an audit entry. */
 import { cancelSettlementAsOperator, redispatchSettlement } from '../db/commands/settlement.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
-import { newRequestId, type OpsDeps, oneOf, read, readAct, readArgs, readOperator, readText } from './command.ts';
-import { ALL, redispatchAll } from './redispatch-all.ts';
+import { command, EXIT } from '../process/command-line.ts';
+import { flag, oneOf, optional, required, text } from '../process/command-parameter.ts';
+import { ACT, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import { redispatchAll } from './redispatch-all.ts';
 import { runResolve } from './resolve.ts';
 
-const ACT = ['operator', 'note'] as const;
+const settlementId = required('<settlement-id>', 'the settlement', text);
+const outcome = required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES));
 
-/**
- * `redispatch`: has the settlement's workflow started where it does not run, and signalled where it does. Both are
- * harmless: it reads the database and continues from there. A running dispatcher does it within a second.
- *
- * @throws DomainError `not_found`; `state_conflict` for a settlement that has ended
- */
-export async function redispatch(deps: OpsDeps, args: readonly string[]): Promise<void> {
-  if (args.includes(ALL))
-    return await redispatchAll(
-      deps,
-      args.filter((arg) => arg !== ALL),
-    );
-  const { objectId: settlementId, operator, note } = readAct('settlement', readArgs(args, ACT, 1));
-  await redispatchSettlement(deps, settlementId, { operator, note, requestId: newRequestId() });
-  deps.print(`${settlementId} will be started or rung again.`);
-}
-
-/**
- * `cancel`: as the partner could, under the same rules.
- *
- * @throws DomainError `not_found`; `state_conflict` past awaiting_funds
- */
-export async function cancel(deps: OpsDeps, args: readonly string[]): Promise<void> {
-  const { objectId: settlementId, operator, note } = readAct('settlement', readArgs(args, ACT, 1));
-  await cancelSettlementAsOperator(deps, settlementId, { operator, note, requestId: newRequestId() });
-  deps.print(`${settlementId} is canceled.`);
-}
-
-/**
- * `resolve`: what became of a payout of unknown outcome, by the workflow's Update; the step that moves the settlement
- * writes the audit entry.
- *
- * @returns whether the settlement is now as the operator says
- */
-export async function resolve(deps: OpsDeps, args: readonly string[]): Promise<boolean> {
-  const given = readArgs(args, ACT, 2);
-  const { settlementId, ...resolution } = read({
-    settlementId: readText('The settlement id', given.subject),
-    outcome: oneOf('outcome', RESOLUTION_OUTCOMES, given.word),
-    operator: readOperator(given.operator),
-    note: readText('--note', given.note),
-  });
-  return (await runResolve({ client: deps.client(), print: deps.print }, settlementId, resolution)) === 0;
-}
+export const settlementCommands: readonly OpsCommand[] = [
+  command({
+    name: 'redispatch',
+    description: 'Starts the workflow of an open settlement, or signals it if it runs. Both may happen twice.',
+    takes: {
+      settlementId: optional('<settlement-id>', 'the settlement', text),
+      all: flag('--all', 'everything that is open: settlements, verifications and deliveries'),
+      ...ACT,
+    },
+    check: ({ settlementId: id, all }) =>
+      (id === undefined) === (all === true) ? [] : ['Give either <settlement-id> or --all.'],
+    run: async (deps: OpsDeps, { settlementId: id, ...act }) => {
+      if (id === undefined) return await redispatchAll(deps, act);
+      await redispatchSettlement(deps, id, { ...act, requestId: newRequestId() });
+      deps.print(`${id} will be started or signalled.`);
+      deps.printData({ settlements: 1, verifications: 0, deliveries: 0 });
+      return EXIT.done;
+    },
+  }),
+  command({
+    name: 'cancel',
+    description: 'Cancels a settlement under the same rules as the partner.',
+    takes: { settlementId, ...ACT },
+    run: async (deps: OpsDeps, { settlementId: id, ...act }) => {
+      await cancelSettlementAsOperator(deps, id, { ...act, requestId: newRequestId() });
+      deps.print(`${id} is canceled.`);
+      deps.printData({ settlement_id: id, status: 'canceled' });
+      return EXIT.done;
+    },
+  }),
+  command({
+    name: 'resolve',
+    description: 'Decides a payout with an unknown outcome. The workflow then moves the settlement.',
+    takes: { settlementId, outcome, ...ACT },
+    run: async (deps: OpsDeps, { settlementId: id, ...resolution }) =>
+      await runResolve({ ...deps, client: deps.client() }, id, resolution),
+  }),
+];

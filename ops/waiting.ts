@@ -1,36 +1,58 @@
-/** What waits and what has stopped, from PostgreSQL alone: these answer while Temporal is down. */
+/** What waits and what is stuck, from PostgreSQL alone: these commands work while Temporal is down. */
 import {
+  type LateDelivery,
   listLateDeliveries,
   listStuckOutbox,
   listStuckSettlements,
   listWaitingSettlements,
   listWaitingVerifications,
+  type StuckOutboxRow,
   type WaitingSettlement,
+  type WaitingVerification,
 } from '../db/queries/operator.ts';
-import { type OpsDeps, readArgs } from './command.ts';
+import { command, EXIT, type ExitCode } from '../process/command-line.ts';
+import type { OpsCommand, OpsDeps } from './command.ts';
 
+/** Of each list. */
 const LINES_MAX = 200;
 
-/** `waiting`: every settlement and verification that is not at an end; the longest-standing first. */
-export async function waiting(deps: OpsDeps, args: readonly string[]): Promise<void> {
-  readArgs(args, [], 0);
+export const waitingCommands: readonly OpsCommand[] = [
+  command({
+    name: 'waiting',
+    description: 'Lists the open settlements and verifications, and what each waits for; the longest wait comes first.',
+    takes: {},
+    run: waiting,
+  }),
+  command({
+    name: 'stuck',
+    description: 'Lists what should have moved and has not. Nothing to list is the good answer.',
+    takes: {},
+    run: stuck,
+  }),
+];
+
+async function waiting(deps: OpsDeps): Promise<ExitCode> {
   const [settlements, verifications] = await Promise.all([
     listWaitingSettlements(deps.db, LINES_MAX),
     listWaitingVerifications(deps.db, LINES_MAX),
   ]);
   printList(deps, 'Settlements', settlements.map(settlementLine));
-  printList(
-    deps,
-    'Verifications',
-    verifications.map(({ verificationId, orgId, recipientId, since, expiresAt }) =>
-      lineOf(verificationId, `the decision about recipient ${recipientId}`, { orgId, since, expiresAt }),
-    ),
-  );
+  printList(deps, 'Verifications', verifications.map(verificationLine));
+  deps.printData({
+    settlements: settlements.map(settlementData),
+    verifications: verifications.map(({ verificationId, orgId, recipientId, since, expiresAt }) => ({
+      verification_id: verificationId,
+      org_id: orgId,
+      recipient_id: recipientId,
+      since,
+      expires_at: expiresAt,
+    })),
+    limit: LINES_MAX,
+  });
+  return EXIT.done;
 }
 
-/** `stuck`: what no process works on although it should; an empty answer is the good one. */
-export async function stuck(deps: OpsDeps, args: readonly string[]): Promise<void> {
-  readArgs(args, [], 0);
+async function stuck(deps: OpsDeps): Promise<ExitCode> {
   const now = deps.now();
   const [outbox, settlements, deliveries] = await Promise.all([
     listStuckOutbox(deps.db, LINES_MAX),
@@ -39,28 +61,36 @@ export async function stuck(deps: OpsDeps, args: readonly string[]): Promise<voi
   ]);
   printList(
     deps,
-    'Outbox rows older than a minute: is Temporal up, and a dispatcher running?',
-    outbox.map(
-      ({ kind, objectId, attempts, lastError, since }) =>
-        `${kind} ${objectId}: since ${since.toISOString()}, ${attempts} attempts, last ${lastError ?? 'none'}`,
-    ),
+    'Outbox rows older than a minute (is Temporal up, and does a dispatcher run?)',
+    outbox.map(outboxLine),
   );
   printList(
     deps,
-    'Settlements that nobody moves: is a worker running? Otherwise redispatch',
+    'Settlements that no worker moves (does a worker run? Then redispatch)',
     settlements.map(settlementLine),
   );
-  printList(
-    deps,
-    'Deliveries past their time: is a worker running? Otherwise retry-delivery',
-    deliveries.map(
-      ({ deliveryId, webhookId, orgId, dueAt }) =>
-        `${deliveryId} to webhook ${webhookId} of ${orgId}: due since ${dueAt.toISOString()}`,
-    ),
-  );
+  printList(deps, 'Late deliveries (does a worker run? Then retry-delivery)', deliveries.map(deliveryLine));
+  deps.printData({
+    outbox: outbox.map(({ kind, objectId, attempts, lastError, since }) => ({
+      kind,
+      object_id: objectId,
+      attempts,
+      last_error: lastError,
+      since,
+    })),
+    settlements: settlements.map(settlementData),
+    deliveries: deliveries.map(({ deliveryId, webhookId, orgId, dueAt }) => ({
+      delivery_id: deliveryId,
+      webhook_id: webhookId,
+      org_id: orgId,
+      due_at: dueAt,
+    })),
+    limit: LINES_MAX,
+  });
+  return EXIT.done;
 }
 
-/** What has to happen before the settlement goes on. */
+/** What has to happen before the settlement continues. */
 function waitsFor({ status, paymentMethod, recipientId }: WaitingSettlement): string {
   switch (status) {
     case 'compliance_hold':
@@ -76,8 +106,23 @@ function waitsFor({ status, paymentMethod, recipientId }: WaitingSettlement): st
   }
 }
 
+const settlementData = (settlement: WaitingSettlement) => ({
+  settlement_id: settlement.settlementId,
+  org_id: settlement.orgId,
+  status: settlement.status,
+  waits_for: waitsFor(settlement),
+  since: settlement.since,
+  expires_at: settlement.expiresAt,
+});
+
 const settlementLine = (settlement: WaitingSettlement): string =>
   lineOf(`${settlement.settlementId} ${settlement.status}`, waitsFor(settlement), settlement);
+const verificationLine = (verification: WaitingVerification): string =>
+  lineOf(verification.verificationId, `the decision about recipient ${verification.recipientId}`, verification);
+const outboxLine = ({ kind, objectId, attempts, lastError, since }: StuckOutboxRow): string =>
+  `${kind} ${objectId}: since ${since.toISOString()}, ${attempts} attempts, last error ${lastError ?? 'none'}`;
+const deliveryLine = ({ deliveryId, webhookId, orgId, dueAt }: LateDelivery): string =>
+  `${deliveryId} to webhook ${webhookId} of ${orgId}: due since ${dueAt.toISOString()}`;
 
 function lineOf(
   what: string,
@@ -87,9 +132,8 @@ function lineOf(
   return `${what}: waits for ${cause}; since ${since.toISOString()}${expiresAt === null ? '' : `, until ${expiresAt.toISOString()}`}; organization ${orgId}`;
 }
 
-function printList(deps: OpsDeps, title: string, lines: readonly string[]): void {
-  deps.print(
-    `${title}: ${lines.length === 0 ? 'none' : lines.length === LINES_MAX ? `the first ${LINES_MAX}` : lines.length}`,
-  );
-  for (const line of lines) deps.print(`  ${line}`);
+function printList({ print }: OpsDeps, title: string, lines: readonly string[]): void {
+  const count = lines.length === LINES_MAX ? `the first ${LINES_MAX}` : lines.length || 'none';
+  print(`${title}: ${count}`);
+  for (const line of lines) print(`  ${line}`);
 }

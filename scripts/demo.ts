@@ -12,7 +12,7 @@ import { findRunningStack } from '../process/running-stack.ts';
 import { introduce, playFirstSettlement } from './demo/first-settlement.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { playScenario, type ScenarioDeps } from './demo/scenario.ts';
-import { resolve } from './sandbox/resolve.ts';
+import { resolvePayout } from './sandbox/resolve.ts';
 
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
   const wanted = SCENARIOS.filter((scenario) => name === 'all' || scenario.name === name);
@@ -31,8 +31,9 @@ function bankledgerSecret(): string {
 }
 
 const resolveReview: ScenarioDeps['resolveReview'] = async (settlementId, outcome) => {
-  const decision = ['--operator', 'demo', '--note', 'The rail confirmed it by phone.'];
-  const code = await resolve.run([settlementId, outcome, ...decision]);
+  const deps = { env: process.env, print: console.log, warn: console.error, printData: () => undefined };
+  const resolution = { outcome, operator: 'demo', note: 'The rail confirmed it by phone.' };
+  const code = await resolvePayout(deps, settlementId, resolution);
   if (code !== 0) throw new Error('The review was not resolved.');
 };
 

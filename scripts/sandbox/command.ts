@@ -1,7 +1,17 @@
-/** One command of `npm run sandbox`. */
-export type SandboxCommand = {
-  /** After `npm run sandbox --`. */
-  readonly usage: string;
-  /** @returns the exit code: 0 when it was done */
-  run(args: readonly string[]): Promise<number>;
+/** What the commands of `npm run sandbox` share. */
+import type { CommandTree, Printer } from '../../process/command-line.ts';
+import { optional, type Reader } from '../../process/command-parameter.ts';
+
+export type SandboxDeps = Printer & { readonly env: NodeJS.ProcessEnv };
+export type SandboxCommand = CommandTree<SandboxDeps>;
+
+const httpUrl: Reader<string> = {
+  read: (given) =>
+    URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
+      ? { value: given.replace(/\/+$/, '') }
+      : { fault: 'must be an http or https URL.' },
 };
+
+export const API_URL = optional('--url <url>', 'the API; by default that of the stack in this clone', httpUrl);
+
+export const NO_STACK = 'No stack is running in this clone: run `npm start` in another terminal';

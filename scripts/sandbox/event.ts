@@ -1,33 +1,29 @@
-/** `event`: has a settlement's simulated provider send an event, by the test helper (contract §6). */
-import { parseArgs } from 'node:util';
+/** `event`: makes a settlement's simulated provider send an event, through the test helper (contract §6). */
+import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
+import { CommandError, command, EXIT } from '../../process/command-line.ts';
+import { oneOf, optional, required, text } from '../../process/command-parameter.ts';
 import { nameRunningStack } from '../../process/running-stack.ts';
-import type { SandboxCommand } from './command.ts';
+import { callApi } from './api.ts';
+import { API_URL, NO_STACK, type SandboxCommand, type SandboxDeps } from './command.ts';
 
-export const event: SandboxCommand = {
-  usage: 'event <settlement_id> <event> [--amount AMOUNT] [--url API]   with API_KEY in the environment',
-  run: async (args) => {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { amount: { type: 'string' }, url: { type: 'string' } },
-    });
-    const [settlementId = '', name = ''] = positionals;
-    const url = values.url ?? nameRunningStack()?.apiUrl;
-    const apiKey = process.env['API_KEY'];
-    if (!url || !apiKey) {
-      console.error(
-        url
-          ? 'Set API_KEY to a key with scope settle.'
-          : 'No stack is running in this clone: run `npm start` in another terminal, or name one with --url.',
-      );
-      return 1;
-    }
-    const response = await fetch(`${url}/v2/test-helpers/settlements/${encodeURIComponent(settlementId)}/events`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-api-key': apiKey },
-      body: JSON.stringify({ event: name, ...(values.amount === undefined ? {} : { amount: values.amount }) }),
-    });
-    console.log(JSON.stringify(await response.json(), null, 2));
-    return response.ok ? 0 : 1;
+export const event: SandboxCommand = command({
+  name: 'event',
+  description: 'Makes the simulated provider send an event. Set API_KEY to a key with scope settle.',
+  takes: {
+    settlementId: required('<settlement-id>', 'the settlement', text),
+    event: required('<event>', 'the event', oneOf(SANDBOX_EVENTS)),
+    amount: optional('--amount <amount>', 'the amount that arrives, such as 250.00', text),
+    url: API_URL,
   },
-};
+  run: async ({ env, print, printData }: SandboxDeps, { settlementId, event: name, amount, url: given }) => {
+    const url = given ?? nameRunningStack()?.apiUrl;
+    if (url === undefined) throw new CommandError(EXIT.unavailable, `${NO_STACK}, or give --url.`);
+    const apiKey = env['API_KEY'];
+    if (!apiKey) throw new CommandError(EXIT.configuration, 'Set API_KEY to a key with scope settle.');
+    const path = `/v2/test-helpers/settlements/${encodeURIComponent(settlementId)}/events`;
+    const accepted = await callApi({ url, apiKey }, 'POST', path, { event: name, amount });
+    print(JSON.stringify(accepted, null, 2));
+    printData(accepted);
+    return EXIT.done;
+  },
+});

@@ -1,65 +1,63 @@
 /**
- * `listen`: a subscriber on this machine. Verifies and prints each delivery, and says what is wrong when one does not
- * verify. With an API key it subscribes by itself, and unsubscribes when it ends.
+ * `listen`: a webhook subscriber on this machine. It verifies and prints each delivery, and explains why one does not
+ * verify. With an API key it subscribes when it starts and unsubscribes when it ends.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { parseArgs, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import { z } from 'zod';
+import { CommandError, command, EXIT, type Printer } from '../../process/command-line.ts';
+import { optional, text, wholeNumber, withDefault } from '../../process/command-parameter.ts';
 import { nameRunningStack } from '../../process/running-stack.ts';
-import type { SandboxCommand } from './command.ts';
+import { type Api, callApi } from './api.ts';
+import { API_URL, type SandboxCommand, type SandboxDeps } from './command.ts';
 import { ADVICE, diagnose } from './webhook-diagnosis.ts';
 
 const DEFAULT_PORT = '4400';
 const BODY_BYTES_MAX = 1_048_576;
 const UNVERIFIED = 400;
 
-export const listen: SandboxCommand = {
-  usage:
-    'listen [--port PORT] [--secret whsec_…] [--url API]   subscribes by itself with API_KEY (scope full) in the environment',
-  run: async (args) => {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { port: { type: 'string', default: DEFAULT_PORT }, secret: { type: 'string' }, url: { type: 'string' } },
-    });
-    const given = values.secret ?? process.env['WEBHOOK_SECRET'];
-    const apiKey = process.env['API_KEY'];
-    const apiUrl = values.url ?? nameRunningStack()?.apiUrl;
-    if (given === undefined && (apiKey === undefined || apiUrl === undefined)) {
-      console.error(
-        "Give the subscription's secret with --secret, or set API_KEY while a stack is running, to subscribe from here.",
+export const listen: SandboxCommand = command({
+  name: 'listen',
+  description: 'Receives webhooks on this machine and verifies them. Subscribes by itself if API_KEY has scope full.',
+  takes: {
+    port: withDefault('--port <port>', 'the port to listen on', wholeNumber(1, 65_535), DEFAULT_PORT),
+    secret: optional('--secret <whsec_…>', 'the secret of a subscription; by default WEBHOOK_SECRET', text),
+    url: API_URL,
+  },
+  run: async ({ env, ...printer }: SandboxDeps, { port, secret: givenSecret, url: givenUrl }) => {
+    const given = givenSecret ?? (env['WEBHOOK_SECRET'] || undefined);
+    const [url, apiKey] = [givenUrl ?? nameRunningStack()?.apiUrl, env['API_KEY']];
+    const api = url && apiKey ? { url, apiKey } : undefined;
+    if (given === undefined && api === undefined)
+      throw new CommandError(
+        EXIT.configuration,
+        "Give the subscription's secret with --secret. To subscribe from here, set API_KEY while a stack is running.",
       );
-      return 1;
-    }
     let secret = given;
-    const server = createListener({ secret: () => secret, print: console.log, now: () => new Date() });
-    server.listen(Number(values.port), '127.0.0.1');
+    const server = createListener({ ...printer, secret: () => secret, now: () => new Date() });
+    server.listen(port, '127.0.0.1');
     await once(server, 'listening');
-    const hookUrl = `http://127.0.0.1:${values.port}/`;
-    const subscription =
-      secret === undefined && apiUrl !== undefined && apiKey !== undefined
-        ? await subscribe(apiUrl, apiKey, hookUrl)
-        : undefined;
+    const hookUrl = `http://127.0.0.1:${port}/`;
+    const subscription = secret === undefined && api ? await subscribe(api, hookUrl) : undefined;
     secret ??= subscription?.secret;
-    console.log(
-      `Listening at ${hookUrl}${subscription ? `, subscribed to every event as ${subscription.id}` : ''}. Ctrl-C ends it.`,
-    );
-    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+    const subscribed = subscription ? `, subscribed to every event as ${subscription.id}` : '';
+    printer.warn(`Listening at ${hookUrl}${subscribed}. Ctrl-C ends it.`);
+    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), once(process.stdout, 'close')]);
     await subscription?.end();
     server.close();
     server.closeAllConnections();
-    return 0;
+    return EXIT.done;
   },
-};
+});
 
-export type ListenerDeps = {
+export type ListenerDeps = Omit<Printer, 'warn'> & {
   readonly secret: () => string | undefined;
-  readonly print: (line: string) => void;
   readonly now: () => Date;
 };
 
-/** Answers 204 to what verifies and 400 to what does not, so that the service's history shows the same. */
-export function createListener({ secret, print, now }: ListenerDeps): Server {
+/** Answers 204 if the delivery verifies and 400 if not, so that the service's list of attempts shows the same. */
+export function createListener({ secret, print, printData, now }: ListenerDeps): Server {
   let secretIsGood = false;
   return createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -74,13 +72,11 @@ export function createListener({ secret, print, now }: ListenerDeps): Server {
       const diagnosis = diagnose({ headers: request.headers, body }, secret() ?? '', { now: now(), secretIsGood });
       const verified = diagnosis === 'verified';
       secretIsGood ||= verified || diagnosis === 'clock';
-      print(
-        styleText(
-          verified ? 'green' : 'red',
-          `${verified ? '✓' : '✗'} ${String(request.headers['webhook-id'] ?? 'no id')}  ${diagnosis}: ${ADVICE[diagnosis]}`,
-        ),
-      );
+      const id = request.headers['webhook-id'];
+      const line = `${verified ? '✓' : '✗'} ${String(id ?? 'no id')}  ${diagnosis}: ${ADVICE[diagnosis]}`;
+      print(styleText(verified ? 'green' : 'red', line));
       print(readable(body));
+      printData({ webhook_id: id ?? null, diagnosis, advice: ADVICE[diagnosis], body: body.toString() });
       response.writeHead(verified ? 204 : UNVERIFIED).end();
     });
   });
@@ -96,20 +92,8 @@ function readable(body: Buffer): string {
 
 const Created = z.object({ webhook_id: z.string(), secret: z.string() });
 
-async function subscribe(apiUrl: string, apiKey: string, url: string) {
-  const headers = { 'x-api-key': apiKey };
-  const response = await fetch(`${apiUrl}/v1/webhooks`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify({ url, event_types: ['*'], description: 'npm run sandbox -- listen' }),
-  });
-  if (!response.ok) throw new Error(`The subscription was refused: ${await response.text()}`);
-  const { webhook_id: id, secret } = Created.parse(await response.json());
-  return {
-    id,
-    secret,
-    end: async () => {
-      await fetch(`${apiUrl}/v1/webhooks/${id}`, { method: 'DELETE', headers });
-    },
-  };
+async function subscribe(api: Api, url: string) {
+  const subscription = { url, event_types: ['*'], description: 'npm run sandbox -- listen' };
+  const { webhook_id: id, secret } = Created.parse(await callApi(api, 'POST', '/v1/webhooks', subscription));
+  return { id, secret, end: () => callApi(api, 'DELETE', `/v1/webhooks/${id}`) };
 }

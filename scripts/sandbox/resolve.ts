@@ -1,45 +1,48 @@
 /**
- * `resolve`: an operator says what became of a payout that nobody answered for (contract §6), by the same Temporal
- * Update that Temporal UI offers. Said twice, or after somebody else, it tells what was decided.
+ * `resolve`: an operator decides a payout with an unknown outcome (contract §6), with the Temporal Update that Temporal UI
+ * offers too. If it was decided before, the command reports that decision.
  */
-import { parseArgs } from 'node:util';
 import { loadTemporalConfig } from '../../config.ts';
-import { RESOLUTION_OUTCOMES, resolutionFault } from '../../domain/review.ts';
+import { RESOLUTION_OUTCOMES, type Resolution, resolutionFault } from '../../domain/review.ts';
+import { withCommandErrors } from '../../ops/failure.ts';
 import { runResolve } from '../../ops/resolve.ts';
+import { CommandError, command, EXIT, type ExitCode } from '../../process/command-line.ts';
+import { oneOf, required, text } from '../../process/command-parameter.ts';
 import { nameRunningStack } from '../../process/running-stack.ts';
 import { connectTemporal } from '../../process/temporal.ts';
-import type { SandboxCommand } from './command.ts';
+import { NO_STACK, type SandboxCommand, type SandboxDeps } from './command.ts';
 
-export const resolve: SandboxCommand = {
-  usage: 'resolve <settlement_id> paid|refused --operator NAME --note TEXT',
-  run: async (args) => {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { operator: { type: 'string' }, note: { type: 'string' } },
-    });
-    const [settlementId = '', word] = positionals;
-    const { operator = '', note = '' } = values;
-    const outcome = RESOLUTION_OUTCOMES.find((candidate) => candidate === word);
+export const resolve: SandboxCommand = command({
+  name: 'resolve',
+  description: 'Decides a payout with an unknown outcome, as an operator does.',
+  takes: {
+    settlementId: required('<settlement-id>', 'the settlement', text),
+    outcome: required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES)),
+    operator: required('--operator <name>', 'who decides', text),
+    note: required('--note <why>', 'how the outcome is known', text),
+  },
+  check: ({ outcome, operator, note }) => {
+    if (outcome === undefined || operator === undefined || note === undefined) return [];
     const fault = resolutionFault({ outcome, operator, note });
-    if (outcome === undefined || fault !== undefined) {
-      console.error(`Not resolved: ${fault}.`);
-      return 1;
-    }
-    const TEMPORAL_ADDRESS = process.env['TEMPORAL_ADDRESS'] || nameRunningStack()?.temporalAddress;
-    if (!TEMPORAL_ADDRESS) {
-      console.error('No stack is running in this clone: run `npm start` in another terminal, or set TEMPORAL_ADDRESS.');
-      return 1;
-    }
-    const temporal = connectTemporal(loadTemporalConfig({ ...process.env, TEMPORAL_ADDRESS }));
+    return fault === undefined ? [] : [`${fault}.`];
+  },
+  run: (deps: SandboxDeps, { settlementId, ...resolution }) => resolvePayout(deps, settlementId, resolution),
+});
+
+/** @returns `refused` when the payout is not in review, or was decided otherwise before */
+export async function resolvePayout(
+  { env, ...printer }: SandboxDeps,
+  settlementId: string,
+  resolution: Resolution,
+): Promise<ExitCode> {
+  const TEMPORAL_ADDRESS = env['TEMPORAL_ADDRESS'] || nameRunningStack()?.temporalAddress;
+  if (!TEMPORAL_ADDRESS) throw new CommandError(EXIT.unavailable, `${NO_STACK}, or set TEMPORAL_ADDRESS.`);
+  return await withCommandErrors(async () => {
+    const temporal = connectTemporal(loadTemporalConfig({ ...env, TEMPORAL_ADDRESS }));
     try {
-      return await runResolve({ client: temporal.client, print: console.log }, settlementId, {
-        outcome,
-        operator,
-        note,
-      });
+      return await runResolve({ ...printer, client: temporal.client }, settlementId, resolution);
     } finally {
       await temporal.close();
     }
-  },
-};
+  });
+}

@@ -1,7 +1,7 @@
 /**
- * Says of a delivery whether it verifies and, when it does not, which of the three usual reasons it is. A signature that
- * matches under another time is a clock; bytes that are not as we make them were changed on the way; bytes that are, but
- * do not match, were signed with another secret, unless this secret has matched before.
+ * Why a webhook delivery does not verify. If the signature is valid and only its time is wrong, a clock is wrong. If the
+ * bytes are not as the service makes them, something changed the body. If they are, another secret signed them; but if
+ * this secret has verified a delivery before, the body was changed.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isSignedBy } from '../../activities/webhook-signature.ts';
@@ -13,7 +13,7 @@ export type ReceivedDelivery = { readonly headers: IncomingHttpHeaders; readonly
 const TOLERANCE_SECONDS = 300;
 
 /**
- * @param secret as it was shown: `whsec_` and base64
+ * @param secret as the service showed it: `whsec_` and base64
  * @param secretIsGood whether it has verified a delivery before
  */
 export function diagnose(
@@ -35,11 +35,11 @@ export function diagnose(
   if (isSignedBy(key, signature, { id, timestamp: Number(timestamp), body })) {
     return Math.abs(at.now.getTime() / 1_000 - Number(timestamp)) <= TOLERANCE_SECONDS ? 'verified' : 'clock';
   }
-  return at.secretIsGood || !isAsWeSendIt(body, id) ? 'changed_body' : 'wrong_secret';
+  return at.secretIsGood || !isUnchanged(body, id) ? 'changed_body' : 'wrong_secret';
 }
 
-/** One line of compact JSON whose id is that of the header: what the service makes, once, for every attempt. */
-function isAsWeSendIt(body: Buffer, id: string): boolean {
+/** The service makes the body once, for all attempts: compact JSON on one line, with the id of the header. */
+function isUnchanged(body: Buffer, id: string): boolean {
   try {
     const event: unknown = JSON.parse(body.toString());
     return (
@@ -55,12 +55,12 @@ function isAsWeSendIt(body: Buffer, id: string): boolean {
 }
 
 export const ADVICE: Record<Diagnosis, string> = {
-  verified: 'The signature is right.',
+  verified: 'The signature is valid.',
   headers_missing:
-    'The headers webhook-id, webhook-timestamp and webhook-signature did not arrive. This is no delivery of ours, or something in between dropped them.',
-  clock: `The signature is right, but its time is more than ${TOLERANCE_SECONDS / 60} minutes from this machine's. Set the clock; if the request was kept somewhere, it is too old.`,
+    'The headers webhook-id, webhook-timestamp and webhook-signature are missing. The service did not send this, or a proxy removed them.',
+  clock: `The signature is valid, but its time differs from this machine's clock by more than ${TOLERANCE_SECONDS / 60} minutes. Set the clock. If the request was stored and sent again, it is too old.`,
   changed_body:
-    'The body is not what was signed. Verify the raw bytes before anything parses them; look for a proxy or a framework that rewrites JSON.',
+    'The body is not the one that was signed. Verify the raw bytes before anything parses them. Look for a proxy or a framework that rewrites JSON.',
   wrong_secret:
-    'The body is as it was sent, but this secret did not sign it. Take the secret of this very subscription, with its whsec_, and the latest one after a rotation.',
+    'The body is unchanged, but another secret signed it. Use the secret of this subscription, with its whsec_ prefix; after a rotation, use the new one.',
 };

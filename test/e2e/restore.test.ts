@@ -141,6 +141,7 @@ test('after a restore beside an empty Temporal, every settlement goes on from it
         client: () => stack.temporal,
         now: () => new Date(),
         print: (line) => printed.push(line),
+        warn: (line) => printed.push(line),
       },
       args,
     );
@@ -150,8 +151,8 @@ test('after a restore beside an empty Temporal, every settlement goes on from it
   expect(await ops('waiting')).toBe(0);
   for (const { settlementId } of open) expect(printed.filter((line) => line.includes(settlementId))).toHaveLength(1);
   expect(await ops('redispatch', '--all', '--operator', 'ana', '--note', 'restored from the backup of eight')).toBe(0);
-  expect(printed).toContain(`settlements: ${open.length} will be started or rung again.`);
-  expect(printed).toContain('verifications: 1 will be started or rung again.');
+  expect(printed).toContain(`settlements: ${open.length} will be started or signalled.`);
+  expect(printed).toContain('verifications: 1 will be started or signalled.');
 
   await untilStatus(stack, caller, unpaid.settlementId, 'awaiting_funds');
   await event(stack, unpaid, 'collection_succeeded');
@@ -210,5 +211,5 @@ test('after a restore beside an empty Temporal, every settlement goes on from it
     expect(await statusOf(webhookDeliveryWorkflowId(delivery_id, 1))).toBe('RUNNING');
   printed.length = 0;
   expect(await ops('redispatch', '--all', '--operator', 'ana', '--note', 'once more')).toBe(0);
-  expect(printed[0]).toBe('settlements: 0 will be started or rung again.');
+  expect(printed[0]).toBe('settlements: 0 will be started or signalled.');
 });

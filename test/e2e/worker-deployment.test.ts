@@ -82,6 +82,7 @@ const ops = (...args: string[]) =>
       client: () => stack.temporal,
       now: () => new Date(Date.now() + aheadMs),
       print: (line) => printed.push(line),
+      warn: (line) => printed.push(line),
     },
     ['deployment', ...args],
   );
@@ -128,7 +129,7 @@ test('of versions, the promoted one serves: waiting settlements go on in the new
   const old = await startBuild(current, 'a');
   const early = await accept();
   expect(await ops('promote', 'b', ...ACT)).toBe(1);
-  expect(printed.join('\n')).toContain('No worker of b asks for workflows of settlement');
+  expect(printed.join('\n')).toContain('No worker of b polls workflows of settlement');
   await untilDone('promote', 'a', ...ACT);
   await untilStatus(stack, caller, early, 'awaiting_funds');
   const [second, third] = [await acceptUntilItWaits(), await acceptUntilItWaits()];
@@ -162,7 +163,7 @@ test('of versions, the promoted one serves: waiting settlements go on in the new
     expect((await readSettlement(stack, caller, id)).exceptions).toEqual([]);
   }
   expect(await ops('unset', ...ACT)).toBe(1);
-  expect(printed.at(-1)).toContain('No worker without a version asks for workflows of settlement');
+  expect(printed.at(-1)).toContain('No worker without a version polls workflows of settlement');
   const entries = await stack.api.connection.db.select().from(auditEntries);
   expect(
     entries.map(({ orgId, objectId, action, operator, note }) => [orgId, objectId, action, operator, note]),

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { ApplicationFailure, type Payload } from '@temporalio/common';
 import { payloadToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { describe, expect, test } from 'vitest';
-import { buildCodec, type CodecOptions, readSettings } from '../../ops/codec.ts';
+import { type Address, buildCodec, type CodecOptions, codecProgram } from '../../ops/codec.ts';
+import { runProgram } from '../../process/command-line.ts';
 import { createPayloadCodec } from '../../process/payload-codec.ts';
 
 const newKey = (id: string) => ({ id, key: randomBytes(32) });
@@ -215,40 +216,43 @@ describe('the codec server', () => {
   });
 });
 
-describe('the codec server does not start', () => {
+describe('the codec command', () => {
   const keys = { TEMPORAL_PAYLOAD_KEYS: `key-1:${OLD.key.toString('base64')}` };
-  test.each([
-    ['without keys', [], {}, 'TEMPORAL_PAYLOAD_KEYS is not set: there is nothing to open.'],
-    ['for whatever page', ['--origin', '*'], keys, '--origin must be <scheme>://<host>[:<port>], without a path.'],
+  /** Runs the command with a server that only notes how it was started. */
+  const run = async (args: readonly string[], env: NodeJS.ProcessEnv) => {
+    const warned: string[] = [];
+    const started: (CodecOptions & Address)[] = [];
+    const program = codecProgram(env, async (options, address) => {
+      started.push({ ...options, ...address });
+      return 'http://127.0.0.1:8082';
+    });
+    const output = { print: () => undefined, warn: (line: string) => warned.push(line) };
+    const exitCode = await runProgram(program, args, output, (act, printer) => act(printer));
+    return { exitCode, warned, started };
+  };
+
+  test.for<[string, string[], NodeJS.ProcessEnv, number, string]>([
+    ['no key', [], {}, 78, 'TEMPORAL_PAYLOAD_KEYS is not set: there is nothing to open.'],
+    ['any origin', ['--origin', '*'], keys, 2, '--origin must be <scheme>://<host>[:<port>], without a path.'],
     [
-      'for a page with a path',
+      'an origin with a path',
       ['--origin', `${UI}/`],
       keys,
-      '--origin must be <scheme>://<host>[:<port>], without a path.',
+      2,
+      '--origin must be <scheme>://<host>[:<port>], without a',
     ],
-    [
-      'beyond this machine without a token',
-      ['--host', '0.0.0.0'],
-      keys,
-      'Beyond the loopback a CODEC_TOKEN is needed.',
-    ],
-    [
-      'with a token that can be guessed',
-      [],
-      { ...keys, CODEC_TOKEN: 'short' },
-      'CODEC_TOKEN must have at least 32 characters.',
-    ],
-    ['on no port', ['--port', 'http'], keys, '--port must be a port number.'],
-  ])('%s', (_how, args, env, fault) => {
-    expect(readSettings(args, env)).toEqual({ faults: [fault] });
+    ['another address and no token', ['--host', '0.0.0.0'], keys, 78, 'CODEC_TOKEN is required when --host is not'],
+    ['a short token', [], { ...keys, CODEC_TOKEN: 'short' }, 78, 'CODEC_TOKEN must have at least 32 characters.'],
+    ['an invalid port', ['--port', 'http'], keys, 2, '--port must be a whole number from 0 to 65535.'],
+  ])('does not start with %s', async ([, args, env, exitCode, fault]) => {
+    const refused = await run(args, env);
+    expect(refused).toMatchObject({ exitCode, started: [] });
+    expect(refused.warned[0]).toContain(fault);
   });
 
-  test('otherwise: on the loopback, for the namespace that the service uses', () => {
-    expect(readSettings(['--origin', UI], { ...keys, TEMPORAL_NAMESPACE: 'settlement' })).toMatchObject({
-      host: '127.0.0.1',
-      port: 8082,
-      namespace: 'settlement',
-      origins: [UI],
-    });
+  test('starts on the loopback address, for the namespace of the service', async () => {
+    const { exitCode, started } = await run(['--origin', UI], { ...keys, TEMPORAL_NAMESPACE: 'settlement' });
+    expect(exitCode).toBe(0);
+    expect(started).toMatchObject([{ host: '127.0.0.1', port: 8082, namespace: 'settlement', origins: [UI] }]);
   });
 });

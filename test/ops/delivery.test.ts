@@ -1,94 +1,83 @@
-/** Deliveries by an operator's hand. */
+/** `retry-delivery`, and late deliveries in `stuck`. */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { auditEntries, webhookDeliveries } from '../../db/schema/index.ts';
-import { runOps } from '../../ops/main.ts';
-import { type Caller, createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
+import { expect } from 'vitest';
+import { webhookDeliveries } from '../../db/schema/index.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { createOps, listAudit } from '../support/ops.ts';
 
 const ACT = ['--operator', 'ana', '--note', 'their endpoint is back'];
-let api: TestApi;
-let caller: Caller;
-let webhookId: string;
-let printed: string[] = [];
-let now = new Date();
 
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
-  const answer = await api.call(caller, 'POST', '/v1/webhooks', { url: 'http://127.0.0.1:9999/', event_types: ['*'] });
-  webhookId = answer.json().webhook_id;
-});
-afterAll(() => api.close());
+const test = withApi()
+  .extend('ops', FILE, ({ api, clock }) => createOps(api.connection.db, { now: clock.now }))
+  .extend('createDelivery', FILE, async ({ api, partner }) => {
+    const subscription = { url: 'http://127.0.0.1:9999/', event_types: ['*'] };
+    const { webhook_id: webhookId } = (await api.call(partner, 'POST', '/v1/webhooks', subscription)).json();
+    return async (): Promise<string> =>
+      (await api.call(partner, 'POST', `/v1/webhooks/${webhookId}/test`)).json().delivery_id;
+  })
+  .extend('signalsOf', FILE, ({ api }) => async (deliveryId: string) => {
+    const { rows } = await api.connection.pool.query(
+      `SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`,
+      [deliveryId],
+    );
+    return rows.map(({ signal, generation }) => [signal, generation]);
+  });
 
-const ops = (...args: string[]) => {
-  printed = [];
-  const client = () => {
-    throw new Error('deliveries need no Temporal');
-  };
-  return runOps(
-    {
-      runtime: 'local-sandbox',
-      db: api.connection.db,
-      keys: TEST_KEYS,
-      client,
-      now: () => now,
-      print: (line) => printed.push(line),
-    },
-    args,
-  );
-};
-const ping = async (): Promise<string> =>
-  (await api.call(caller, 'POST', `/v1/webhooks/${webhookId}/test`)).json().delivery_id;
-const signalsOf = async (deliveryId: string) => {
-  const { rows } = await api.connection.pool.query(
-    `SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`,
-    [deliveryId],
-  );
-  return rows.map(({ signal, generation }) => [signal, generation]);
-};
-
-test.each([
-  ['nothing', []],
-  ['what is not there', ['no-such-delivery', ...ACT]],
-  ['something by nobody', ['no-such-delivery', '--note', 'why']],
-] as const)('retrying %s is refused with 1, and nothing is written', async (_what, args) => {
+test.for<[string, string[], number]>([
+  ['2 without a delivery', [], 2],
+  ['1 for an unknown delivery', ['no-such-delivery', ...ACT], 1],
+  ['2 without an operator', ['no-such-delivery', '--note', 'why'], 2],
+])('exits with %s, and writes nothing', async ([, args, exitCode], { api, ops }) => {
   const before = await digestTables(api.connection.pool);
-  expect(await ops('retry-delivery', ...args)).toBe(1);
+  expect(await ops('retry-delivery', ...args)).toMatchObject({ exitCode, printed: [] });
   expect(await digestTables(api.connection.pool)).toEqual(before);
 });
 
-test('a pending delivery is asked for its next attempt, with an audit entry', async () => {
-  const deliveryId = await ping();
-  expect(await ops('retry-delivery', deliveryId, ...ACT)).toBe(0);
+test('a pending delivery is signalled to make its next attempt, with an audit entry', async ({
+  api,
+  partner,
+  ops,
+  createDelivery,
+  signalsOf,
+}) => {
+  const deliveryId = await createDelivery();
+  expect((await ops('retry-delivery', deliveryId, ...ACT)).exitCode).toBe(0);
   expect(await signalsOf(deliveryId)).toEqual([
     [null, '1'],
     ['retryRequested', '1'],
   ]);
-  const audit = await api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, deliveryId));
-  expect(audit).toMatchObject([{ orgId: caller.orgId, action: 'delivery_retry', operator: 'ana', note: ACT[3] }]);
+  expect(await listAudit(api.connection.db, deliveryId)).toEqual([
+    { orgId: partner.orgId, action: 'delivery_retry', operator: 'ana', note: ACT[3] },
+  ]);
 });
 
-test('a delivery that was given up begins a new generation', async () => {
-  const deliveryId = await ping();
+test('an exhausted delivery begins a new generation', async ({ api, ops, createDelivery, signalsOf }) => {
+  const deliveryId = await createDelivery();
   await api.connection.db
     .update(webhookDeliveries)
     .set({ status: 'exhausted', nextAttemptAt: null })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
-  expect(await ops('retry-delivery', deliveryId, ...ACT)).toBe(0);
+  expect((await ops('retry-delivery', deliveryId, ...ACT)).exitCode).toBe(0);
   expect(await signalsOf(deliveryId)).toEqual([
     [null, '1'],
     [null, '2'],
   ]);
 });
 
-test('stuck names a delivery past its time, and none whose subscriber keeps all its places', async () => {
-  const [late, waiting] = [await ping(), await ping()];
+test('stuck lists a late delivery, and none that waits because its endpoint is busy', async ({
+  api,
+  ops,
+  clock,
+  createDelivery,
+}) => {
+  const [late, waiting] = [await createDelivery(), await createDelivery()];
   await api.connection.db
     .update(webhookDeliveries)
     .set({ waitingSince: new Date() })
     .where(eq(webhookDeliveries.deliveryId, waiting));
-  now = new Date(Date.now() + 600_000);
-  expect(await ops('stuck')).toBe(0);
+  clock.advance(600_000);
+  const { exitCode, printed } = await ops('stuck');
+  expect(exitCode).toBe(0);
   expect([late, waiting].map((id) => printed.filter((line) => line.includes(id)).length)).toEqual([1, 0]);
 });

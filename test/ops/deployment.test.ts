@@ -1,46 +1,34 @@
-/** What of `ops deployment` is refused before anybody is asked; the deeds are in test/e2e/worker-deployment.test.ts. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runOps } from '../../ops/main.ts';
-import { createTestApi, TEST_KEYS, type TestApi } from '../support/api.ts';
+/** What `deployment` refuses before it asks Temporal. test/e2e/worker-deployment.test.ts runs it against Temporal. */
+import { expect } from 'vitest';
+import { withDatabase } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await createTestApi();
-});
-afterAll(() => api.close());
+const test = withDatabase();
 
 const CONFIGURED = { deploymentName: 'settlement', buildId: 'a' };
 const ACT = ['--operator', 'ana', '--note', 'why'];
+const PERCENT = '<percent> must be a whole number from 0 to 100.';
 
-test.each([
-  ['nothing', [], CONFIGURED, 'There is no command deployment "".'],
-  ['what is not there', ['demote', 'a', ...ACT], CONFIGURED, 'There is no command deployment "demote".'],
-  ['promote of nothing', ['promote', ...ACT], CONFIGURED, 'The build id is required.'],
-  ['promote by nobody', ['promote', 'a', '--note', 'why'], CONFIGURED, '--operator must be'],
-  ['promote without a reason', ['promote', 'a', '--operator', 'ana'], CONFIGURED, '--note is required.'],
-  ['unset by nobody', ['unset', '--note', 'why'], CONFIGURED, '--operator must be'],
-  ['ramp by how much', ['ramp', 'a', ...ACT], CONFIGURED, 'The percentage must be a whole number from 0 to 100.'],
-  [
-    'ramp by more than all',
-    ['ramp', 'a', '101', ...ACT],
-    CONFIGURED,
-    'The percentage must be a whole number from 0 to 100.',
-  ],
-  ['show with an argument', ['show', 'a'], CONFIGURED, 'Too many arguments.'],
-  ['show without a deployment', ['show'], undefined, 'WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID are not set'],
-])('%s is refused with 1, and Temporal is not asked', async (_what, args, workerDeployment, fault) => {
-  const printed: string[] = [];
-  const client = () => {
-    throw new Error('Temporal was asked');
-  };
-  const deps = {
-    db: api.connection.db,
-    keys: TEST_KEYS,
-    workerDeployment,
-    client,
-    now: () => new Date(),
-    print: (line: string) => printed.push(line),
-  };
-  expect(await runOps({ ...deps, runtime: 'local-sandbox' }, ['deployment', ...args])).toBe(1);
-  expect(printed[0]).toContain(fault);
+test.for<[string, string[], string]>([
+  ['no command', [], 'Usage: npm run ops -- deployment'],
+  ['an unknown command', ['demote', 'a', ...ACT], "Unknown command 'demote'."],
+  ['promote without a build id', ['promote', ...ACT], '<build-id> is required.'],
+  ['promote without an operator', ['promote', 'a', '--note', 'why'], '--operator is required.'],
+  ['promote without a note', ['promote', 'a', '--operator', 'ana'], '--note is required.'],
+  ['unset without an operator', ['unset', '--note', 'why'], '--operator is required.'],
+  ['ramp without a percentage', ['ramp', 'a', ...ACT], '<percent> is required.'],
+  ['ramp by 101 %', ['ramp', 'a', '101', ...ACT], PERCENT],
+  ['ramp by half a percent', ['ramp', 'a', '0.5', ...ACT], PERCENT],
+  ['show with an argument', ['show', 'a'], "Too many arguments for 'show'."],
+])('exits with 2 for %s, and does not ask Temporal', async ([, args, fault], { connection }) => {
+  const ops = createOps(connection.db, { workerDeployment: CONFIGURED });
+  const { exitCode, warned } = await ops('deployment', ...args);
+  expect(exitCode).toBe(2);
+  expect(warned[0]).toContain(fault);
+});
+
+test('exits with 78 when no deployment is configured, and does not ask Temporal', async ({ connection }) => {
+  const { exitCode, warned } = await createOps(connection.db)('deployment', 'show');
+  expect(exitCode).toBe(78);
+  expect(warned).toEqual(['WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID are not set: the workers have no version.']);
 });

@@ -1,179 +1,177 @@
+/** `gate`: evidence is recorded, approved and revoked, each with its audit entry. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Connection, connect } from '../../db/client.ts';
+import { eq } from 'drizzle-orm';
+import { expect } from 'vitest';
 import { listGateEvidence } from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
 import { evaluateGates } from '../../domain/gate.ts';
-import { runOps } from '../../ops/main.ts';
-import { TEST_KEYS } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { FILE, withDatabase } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 const DOCUMENT = 'what was reviewed';
 
-let connection: Connection;
-let drop: () => Promise<void>;
-let directory: string;
-let file: string;
-let printed: string[];
+const test = withDatabase()
+  .extend('ops', FILE, ({ connection }) => createOps(connection.db, { runtime: 'remote-sandbox', now: () => NOW }))
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('directory', FILE, ({}, { onCleanup }) => {
+    const directory = mkdtempSync(path.join(os.tmpdir(), 'ops-'));
+    onCleanup(() => rmSync(directory, { recursive: true }));
+    writeFileSync(path.join(directory, 'review.txt'), DOCUMENT);
+    writeFileSync(path.join(directory, 'empty.txt'), '');
+    return directory;
+  })
+  .extend('record', FILE, ({ ops, directory }) => async (changes: Record<string, string> = {}): Promise<string> => {
+    const { exitCode, printed } = await ops(...recordArgs(directory, changes), '--json');
+    expect(exitCode).toBe(0);
+    return JSON.parse(printed[0] ?? '').evidence_id;
+  });
 
-beforeAll(async () => {
-  const database = await createTestDatabase();
-  drop = database.drop;
-  connection = connect(database.databaseUrl, { poolSizeMax: 2, name: 'test', onIdleError: () => undefined });
-  directory = mkdtempSync(path.join(os.tmpdir(), 'ops-'));
-  file = path.join(directory, 'review.txt');
-  writeFileSync(file, DOCUMENT);
-  writeFileSync(path.join(directory, 'empty.txt'), '');
-});
-afterAll(async () => {
-  rmSync(directory, { recursive: true });
-  await connection.close();
-  await drop();
-});
-beforeEach(() => {
-  printed = [];
-});
-
-const noTemporal = () => {
-  throw new Error('gates need no Temporal');
-};
-const ops = (...args: string[]) =>
-  runOps(
-    {
-      runtime: 'remote-sandbox',
-      db: connection.db,
-      keys: TEST_KEYS,
-      client: noTemporal,
-      now: () => NOW,
-      print: (...line: string[]) => printed.push(line.join('\n')),
-    },
-    args,
-  );
-const recordArgs = (changes: Record<string, string> = {}) => {
-  const { gate = 'compliance_program', ...options } = {
+/** @param changes the value '' leaves an option out */
+const recordArgs = (directory: string, changes: Record<string, string> = {}): string[] => {
+  const {
+    gate = 'compliance_program',
+    evidence,
+    ...options
+  } = {
     corridor: 'US-JM',
-    evidence: file,
+    evidence: 'review.txt',
     expires: '2027-01-31',
     operator: 'ana',
     ...changes,
   };
+  const given = { ...options, evidence: evidence === '' ? '' : path.join(directory, evidence) };
   return [
     'gate',
     'record',
     gate,
-    ...Object.entries(options).flatMap(([name, value]) => (value === '' ? [] : [`--${name}`, value])),
+    ...Object.entries(given).flatMap(([name, value]) => (value === '' ? [] : [`--${name}`, value])),
   ];
 };
 
-/** @returns the id of the new evidence */
-async function record(changes: Record<string, string> = {}): Promise<string> {
-  expect(await ops(...recordArgs(changes))).toBe(0);
-  return printed.at(-1)?.split(' ')[0] ?? '';
-}
+type ArgsOf = (directory: string) => string[];
+const recording =
+  (changes: Record<string, string>): ArgsOf =>
+  (directory) =>
+    recordArgs(directory, changes);
 
-describe('is refused with 1, and nothing is written:', () => {
-  test.each([
-    ['no command', []],
-    ['an unknown noun', ['gates']],
-    ['an unknown verb', ['gate', 'open', 'compliance_program']],
-    ['an unknown gate', () => recordArgs({ gate: 'compliance_programme' })],
-    ['an unknown corridor', () => recordArgs({ corridor: 'us-jm' })],
-    ['no corridor', () => recordArgs({ corridor: '' })],
-    ['no evidence', () => recordArgs({ evidence: '' })],
-    ['evidence that is not there', () => recordArgs({ evidence: path.join(directory, 'none.txt') })],
-    ['empty evidence', () => recordArgs({ evidence: path.join(directory, 'empty.txt') })],
-    ['no expiry', () => recordArgs({ expires: '' })],
-    ['an expiry that is now', () => recordArgs({ expires: '2026-11-21T08:00:00Z' })],
-    ['an expiry that is no date', () => recordArgs({ expires: '2027-13-41' })],
-    ['no operator', () => recordArgs({ operator: '' })],
-    ['an operator that is no name', () => recordArgs({ operator: 'ana and bo' })],
-    ['an environment, which is the configured one alone', () => [...recordArgs(), '--environment', 'production']],
-    ['two gates at once', () => [...recordArgs(), 'rail_admission']],
-    ['approving nothing', ['gate', 'approve', '--operator', 'bo', '--note', 'read']],
-    ['approving what is not there', ['gate', 'approve', 'no-such-id', '--operator', 'bo', '--note', 'read']],
-    ['approving without a note', ['gate', 'approve', 'no-such-id', '--operator', 'bo']],
-    ['revoking without a reason', ['gate', 'revoke', 'no-such-id', '--operator', 'bo', '--note', ' ']],
-    ['a list of an unknown corridor', ['gate', 'list', '--corridor', 'XX-YY']],
-  ] as const)('%s', async (_what, args: readonly string[] | (() => string[])) => {
-    const before = await digestTables(connection.pool);
-    expect(await ops(...(typeof args === 'function' ? args() : args))).toBe(1);
-    expect(printed).not.toEqual([]);
-    expect(await digestTables(connection.pool)).toEqual(before);
-  });
-
-  test('every fault is told at once, with how it is done', async () => {
-    expect(await ops('gate', 'record', 'nonsense')).toBe(1);
-    expect(printed.slice(0, 5).map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
-      'The gate',
-      'The corridor',
-      '--evidence must',
-      '--expires must',
-      '--operator must',
-    ]);
-    expect(printed.join('\n')).toContain('npm run ops -- gate record <gate> --corridor');
-  });
-
-  test('an operator who approves a second time, under another spelling', async () => {
-    const evidenceId = await record();
-    expect(await ops('gate', 'approve', evidenceId, '--operator', 'bo', '--note', 'read')).toBe(0);
-    const before = await digestTables(connection.pool);
-    expect(await ops('gate', 'approve', evidenceId, '--operator', ' BO ', '--note', 'read again')).toBe(1);
-    expect(printed.at(-1)).toContain('state_conflict');
-    expect(await digestTables(connection.pool)).toEqual(before);
-  });
+test.for<[string, number, ArgsOf]>([
+  ['no command', 2, () => []],
+  ['an unknown command', 2, () => ['gates']],
+  ['an unknown command of gate', 2, () => ['gate', 'open', 'compliance_program']],
+  ['an unknown gate', 2, recording({ gate: 'compliance_programme' })],
+  ['an unknown corridor', 2, recording({ corridor: 'us-jm' })],
+  ['no corridor', 2, recording({ corridor: '' })],
+  ['no evidence', 2, recording({ evidence: '' })],
+  ['evidence that does not exist', 2, recording({ evidence: 'none.txt' })],
+  ['empty evidence', 2, recording({ evidence: 'empty.txt' })],
+  ['no expiry', 2, recording({ expires: '' })],
+  ['an expiry that is now', 2, recording({ expires: '2026-11-21T08:00:00Z' })],
+  ['an expiry that is not a date', 2, recording({ expires: '2027-13-41' })],
+  ['no operator', 2, recording({ operator: '' })],
+  ['an invalid operator', 2, recording({ operator: 'ana and bo' })],
+  ['an environment', 2, (directory) => [...recordArgs(directory), '--environment', 'production']],
+  ['two gates', 2, (directory) => [...recordArgs(directory), 'rail_admission']],
+  ['approve without evidence', 2, () => ['gate', 'approve', '--operator', 'bo', '--note', 'read']],
+  ['approve with unknown evidence', 1, () => ['gate', 'approve', 'no-such-id', '--operator', 'bo', '--note', 'read']],
+  ['approve without a note', 2, () => ['gate', 'approve', 'no-such-id', '--operator', 'bo']],
+  ['revoke with an empty note', 2, () => ['gate', 'revoke', 'no-such-id', '--operator', 'bo', '--note', ' ']],
+  ['list with an unknown corridor', 2, () => ['gate', 'list', '--corridor', 'XX-YY']],
+])('%s exits with %i, and writes nothing', async ([, exitCode, argsOf], { connection, ops, directory }) => {
+  const before = await digestTables(connection.pool);
+  const result = await ops(...argsOf(directory));
+  expect(result).toMatchObject({ exitCode, printed: [] });
+  expect(result.warned).not.toEqual([]);
+  expect(await digestTables(connection.pool)).toEqual(before);
 });
 
-test('recorded, approved by two, listed as open, revoked: each act with its audit entry', async () => {
+test('all faults of a command line are reported at once, with a pointer to the help', async ({ ops }) => {
+  const { exitCode, warned } = await ops('gate', 'record', 'nonsense');
+  expect(exitCode).toBe(2);
+  expect(warned).toEqual([
+    expect.stringContaining('<gate> must be one of compliance_program, '),
+    '--corridor is required.',
+    '--evidence is required.',
+    '--expires is required.',
+    '--operator is required.',
+    'See npm run ops -- gate record --help',
+  ]);
+});
+
+test('a second approval by the same operator in another spelling is refused', async ({ connection, ops, record }) => {
+  const evidenceId = await record();
+  expect((await ops('gate', 'approve', evidenceId, '--operator', 'bo', '--note', 'read')).exitCode).toBe(0);
+  const before = await digestTables(connection.pool);
+  const { exitCode, warned } = await ops('gate', 'approve', evidenceId, '--operator', ' BO ', '--note', 'read again');
+  expect([exitCode, warned.join('')]).toEqual([1, expect.stringContaining('state_conflict')]);
+  expect(await digestTables(connection.pool)).toEqual(before);
+});
+
+test('evidence is recorded, approved twice, listed as open and revoked, each with its audit entry', async ({
+  connection,
+  ops,
+  record,
+}) => {
   const environment = 'remote sandbox';
   const reasonOf = async () => {
-    const verdicts = evaluateGates(
-      await listGateEvidence(connection.db, environment, 'CA-TT'),
-      { environment, corridors: ['CA-TT'] },
-      NOW,
-    );
+    const evidence = await listGateEvidence(connection.db, environment, 'CA-TT');
+    const verdicts = evaluateGates(evidence, { environment, corridors: ['CA-TT'] }, NOW);
     return verdicts.find(({ gate }) => gate === 'dispute_accounting')?.reason;
   };
   const evidenceId = await record({ gate: 'dispute_accounting', corridor: 'CA-TT' });
   const reasons = [await reasonOf()];
   for (const operator of ['ana', 'bo']) {
-    expect(await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', `read by ${operator}`)).toBe(0);
+    const approved = await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', `read by ${operator}`);
+    expect(approved.exitCode).toBe(0);
     reasons.push(await reasonOf());
   }
-  printed = [];
-  expect(await ops('gate', 'list', '--corridor', 'CA-TT')).toBe(0);
+  const { exitCode, printed } = await ops('gate', 'list', '--corridor', 'CA-TT');
+  expect(exitCode).toBe(0);
   expect(printed).toContain('  dispute_accounting: open');
   expect(printed).toContain('  compliance_program: closed, no_evidence');
-  const digest = createHash('sha256').update(DOCUMENT).digest('hex');
+  const sha256 = createHash('sha256').update(DOCUMENT).digest('hex');
   expect(printed.at(-1)).toBe(
-    `${evidenceId} dispute_accounting CA-TT; sha256:${digest} review.txt; recorded by ana, approved by ana and bo; expires 2027-01-31T00:00:00.000Z`,
+    `${evidenceId} dispute_accounting CA-TT; sha256:${sha256} review.txt; recorded by ana, approved by ana and bo; expires 2027-01-31T00:00:00.000Z`,
   );
-  expect(await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', 'the review was of another year')).toBe(
-    0,
-  );
+  const listed = JSON.parse((await ops('gate', 'list', '--corridor', 'CA-TT', '--json')).printed[0] ?? '');
+  expect(listed.gates).toContainEqual({ gate: 'dispute_accounting', is_open: true, reason: null });
+  expect(listed.evidence).toEqual([
+    {
+      evidence_id: evidenceId,
+      gate: 'dispute_accounting',
+      corridor: 'CA-TT',
+      sha256,
+      reference: 'review.txt',
+      recorded_by: 'ana',
+      approved_by: ['ana', 'bo'],
+      expires_at: '2027-01-31T00:00:00.000Z',
+      revoked_at: null,
+    },
+  ]);
+  const note = 'the review was of another year';
+  expect((await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', note)).exitCode).toBe(0);
   reasons.push(await reasonOf());
   expect(reasons).toEqual(['not_approved', 'not_approved', null, 'revoked']);
-  const audit = (await connection.db.select().from(auditEntries)).filter(({ objectId }) => objectId === evidenceId);
-  expect(audit.map(({ action, operator, note }) => [action, operator, note])).toEqual([
+  const audit = await connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, evidenceId));
+  expect(audit.map((entry) => [entry.action, entry.operator, entry.note])).toEqual([
     ['gate_record', 'ana', `dispute_accounting CA-TT in remote sandbox until 2027-01-31T00:00:00.000Z: review.txt`],
     ['gate_approve', 'ana', 'read by ana'],
     ['gate_approve', 'bo', 'read by bo'],
-    ['gate_revoke', 'cy', 'the review was of another year'],
+    ['gate_revoke', 'cy', note],
   ]);
 });
 
-test('the list of every corridor shows a gate as closed that is open in one alone', async () => {
+test('the list of every corridor shows a gate as closed that is open in one corridor only', async ({ ops, record }) => {
   expect(CORRIDOR_IDS.length).toBeGreaterThan(1);
   const evidenceId = await record({ gate: 'ledger_reconciliation', corridor: 'US-KY' });
   for (const operator of ['ana', 'bo'])
     await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', 'read');
-  printed = [];
-  await ops('gate', 'list');
+  const { printed } = await ops('gate', 'list');
   expect(printed).toContain('  ledger_reconciliation: closed, no_evidence');
   expect(printed.some((line) => line.startsWith(evidenceId))).toBe(true);
 });

@@ -17,7 +17,12 @@ let url: string;
 beforeEach(async () => {
   server?.close();
   printed = [];
-  server = createListener({ secret: () => SECRET, print: (line) => printed.push(line), now: () => NOW });
+  server = createListener({
+    secret: () => SECRET,
+    print: (line) => printed.push(line),
+    printData: () => undefined,
+    now: () => NOW,
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 });

@@ -66,7 +66,9 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
     /** The command's exit code and what it prints. */
     resolve: async (id: string, resolution: Parameters<typeof runResolve>[2]) => {
       const lines: string[] = [];
-      const code = await runResolve({ client: time.client, print: (line) => lines.push(line) }, id, resolution);
+      const print = (line: string) => lines.push(line);
+      const printer = { print, warn: print, printData: () => undefined };
+      const code = await runResolve({ ...printer, client: time.client }, id, resolution);
       return [code, lines.join('\n')];
     },
     auditOf: (id: string) => api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id)),

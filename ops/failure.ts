@@ -1,0 +1,32 @@
+/** Which errors of a command are expected, and the sentence and exit code of each. */
+import { isGrpcServiceError } from '@temporalio/client';
+import { ConfigError } from '../config.ts';
+import { causeOf, isUnavailable } from '../db/client.ts';
+import { DomainError } from '../domain/error.ts';
+import { CommandError, EXIT, type ExitCode } from '../process/command-line.ts';
+
+/** Of gRPC: DEADLINE_EXCEEDED and UNAVAILABLE. */
+const TEMPORAL_UNAVAILABLE: readonly number[] = [4, 14];
+
+/** @throws CommandError instead of an error that a person can understand from its message */
+export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<ExitCode> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof DomainError) throw new CommandError(EXIT.refused, `Refused, ${error.code}: ${error.detail}`);
+    if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
+    if (isUnavailable(error))
+      throw new CommandError(EXIT.unavailable, `PostgreSQL does not answer: ${reasonOf(error)}`);
+    if (isGrpcServiceError(error) && TEMPORAL_UNAVAILABLE.includes(error.code))
+      throw new CommandError(EXIT.unavailable, `Temporal does not answer: ${error.details}`);
+    // The error of a failed query quotes its parameters; the driver's error does not.
+    throw causeOf(error);
+  }
+}
+
+/** The error of a connection to several addresses has no message of its own. */
+const reasonOf = (error: unknown): string => {
+  const cause = causeOf(error);
+  const [first] = cause instanceof AggregateError ? cause.errors : [cause];
+  return first instanceof Error ? first.message : String(first);
+};

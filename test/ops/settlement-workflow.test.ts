@@ -1,0 +1,57 @@
+/** `resolve` and `redispatch` of settlements whose workflow runs. */
+import { expect } from 'vitest';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { FILE, withStack } from '../support/fixture.ts';
+import { createOps, listAudit } from '../support/ops.ts';
+import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+
+const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone'];
+
+const test = withStack()
+  .extend('ops', FILE, ({ stack }) => createOps(stack.api.connection.db, { client: () => stack.temporal }))
+  .extend(
+    'accept',
+    FILE,
+    ({ stack, partner }) =>
+      async (recipient: object, overrides: object = {}): Promise<string> => {
+        const body = settleBody(await createRecipient(stack, partner, { ...recipient }), { ...overrides });
+        const key = { 'idempotency-key': crypto.randomUUID() };
+        return jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
+      },
+  );
+
+test('resolve decides a payout in review once; a second decision is refused, and one audit entry says who', async ({
+  stack,
+  partner,
+  ops,
+  accept,
+}) => {
+  const settlementId = await accept({ name: 'PAYOUT PENDING' });
+  await untilStatus(stack, partner, settlementId, 'paying_out');
+  expect(await ops('resolve', settlementId, 'paid', ...ACT)).toEqual({
+    exitCode: 1,
+    printed: [],
+    warned: ['Not resolved: The settlement is not in review.'],
+  });
+  await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
+  await untilStatus(stack, partner, settlementId, 'needs_review');
+  const resolved = await ops('resolve', settlementId, 'paid', ...ACT, '--json');
+  expect(resolved.exitCode).toBe(0);
+  expect(JSON.parse(resolved.printed.join(''))).toEqual({ settlement_id: settlementId, status: 'settled' });
+  expect((await untilStatus(stack, partner, settlementId, 'settled')).certificate_id).not.toBeNull();
+  expect((await ops('resolve', settlementId, 'refused', ...ACT)).exitCode).toBe(1);
+  expect(await listAudit(stack.api.connection.db, settlementId)).toEqual([
+    { orgId: partner.orgId, action: 'resolve_review_paid', operator: 'ana', note: ACT[3] },
+  ]);
+});
+
+test('redispatch signals a workflow that runs, and changes nothing', async ({ stack, partner, ops, accept }) => {
+  const settlementId = await accept({}, { card_token: 'tok_manual' });
+  const before = await untilStatus(stack, partner, settlementId, 'awaiting_funds');
+  expect((await ops('redispatch', settlementId, ...ACT)).exitCode).toBe(0);
+  const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
+  const countSignals = async () =>
+    (await handle.fetchHistory()).events?.filter((event) => event.workflowExecutionSignaledEventAttributes).length;
+  await expect.poll(countSignals, { timeout: 10_000 }).toBe(1);
+  expect(await readSettlement(stack, partner, settlementId)).toEqual(before);
+});

@@ -1,0 +1,47 @@
+/** The operators' commands, run in the test's process. */
+import { eq } from 'drizzle-orm';
+import type { Database } from '../../db/client.ts';
+import { auditEntries } from '../../db/schema/index.ts';
+import type { OpsDeps } from '../../ops/command.ts';
+import { runOps } from '../../ops/main.ts';
+import type { ExitCode } from '../../process/command-line.ts';
+import { TEST_KEYS } from './api.ts';
+
+export type OpsResult = {
+  readonly exitCode: ExitCode;
+  /** The lines on stdout. */
+  readonly printed: readonly string[];
+  /** The lines on stderr. */
+  readonly warned: readonly string[];
+};
+
+/** @param deps without `client`, a command that needs Temporal fails */
+export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
+  return async (...args: string[]): Promise<OpsResult> => {
+    const printed: string[] = [];
+    const warned: string[] = [];
+    const exitCode = await runOps(
+      {
+        runtime: 'local-sandbox',
+        db,
+        keys: TEST_KEYS,
+        client: () => {
+          throw new Error('the command needs Temporal');
+        },
+        now: () => new Date(),
+        ...deps,
+        print: (line) => printed.push(line),
+        warn: (line) => warned.push(line),
+      },
+      args,
+    );
+    return { exitCode, printed, warned };
+  };
+}
+
+
+/** The audit entries of an object. */
+export async function listAudit(db: Database, objectId: string) {
+  const rows = await db.select().from(auditEntries).where(eq(auditEntries.objectId, objectId));
+  return rows.map(({ orgId, action, operator, note }) => ({ orgId, action, operator, note }));
+}
