@@ -109,7 +109,7 @@ const PARTIES: readonly Capability[] = [
     surface: 'POST /v1/kyc/verify, POST /v1/kyc/idverify/applicant, POST /v2/webhooks/idverify',
     evidenceLevel: 'locally tested',
     evidence: [
-      "test/e2e/verification.test.ts › settles when the simulated provider's signed event says GREEN, and is rejected when it says RED",
+      'test/e2e/verification.test.ts › settles when the simulated provider answers GREEN, and is rejected on RED',
       'test/api/idverify-event.test.ts › 401 for every wrong one, before anything is parsed or written',
     ],
     nextGate: 'compliance_program',
@@ -128,7 +128,7 @@ const PARTIES: readonly Capability[] = [
     evidenceLevel: 'locally tested',
     evidence: [
       'test/e2e/settlement.test.ts › a sanctioned name is rejected, and nothing is collected',
-      'test/e2e/verification.test.ts › settles once its recipient is verified by hand',
+      'test/e2e/verification.test.ts › settles when its recipient is verified manually',
     ],
     nextGate: 'compliance_program',
     reviewedAt: REVIEWED_AT,
@@ -342,7 +342,7 @@ const RECORDS: readonly Capability[] = [
     surface: 'POST /v1/webhooks',
     evidenceLevel: 'locally tested',
     evidence: [
-      'test/e2e/webhook.test.ts › each event of a settlement in its turn, signed as the public libraries verify it',
+      'test/e2e/webhook.test.ts › each event of a settlement, with signatures that the public libraries verify',
       'test/api/webhook.test.ts › 201 with the secret this once; no read, list or table shows it again',
     ],
     nextGate: 'operator_approval',
@@ -360,7 +360,7 @@ const RECORDS: readonly Capability[] = [
     evidenceLevel: 'locally tested',
     evidence: [
       'test/api/webhook.test.ts › pages and filters by status, newest first',
-      'test/e2e/webhook.test.ts › leaves a failed attempt with a class word, and nothing of its answer or of the query',
+      'test/e2e/webhook.test.ts › is recorded as a failed attempt with its kind, without its answer or the query',
     ],
     nextGate: 'operator_approval',
     reviewedAt: REVIEWED_AT,
