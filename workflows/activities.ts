@@ -17,8 +17,19 @@ const RETRY = { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 30
 const proxyRemote = (options: ActivityOptions) => proxyActivities<Activities>({ ...options, ...WAIT });
 const proxyLocal = (options: LocalActivityOptions) => proxyLocalActivities<Activities>({ ...options, ...WAIT });
 
+/**
+ * A local activity that fails keeps one of the worker's slots for workflow tasks while it waits for its next retry. A
+ * longer wait than this is a timer of the workflow instead, and the slot is free. The SDK's default is a minute: forty
+ * failing workflows then stop a worker.
+ */
+const LOCAL_RETRY_THRESHOLD_MS = 2_000;
+
 /** For one short transaction on PostgreSQL. It is retried until PostgreSQL answers. */
-export const local = proxyLocal({ startToCloseTimeout: 10_000, retry: RETRY });
+export const local = proxyLocal({
+  startToCloseTimeout: 10_000,
+  retry: RETRY,
+  localRetryThreshold: LOCAL_RETRY_THRESHOLD_MS,
+});
 
 /** For work that calls other systems, or that operators should see as a row of its own under this summary. */
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
