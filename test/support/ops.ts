@@ -39,7 +39,6 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
   };
 }
 
-
 /** The audit entries of an object. */
 export async function listAudit(db: Database, objectId: string) {
   const rows = await db.select().from(auditEntries).where(eq(auditEntries.objectId, objectId));
