@@ -146,9 +146,7 @@ const SETTLEMENT: readonly Capability[] = [
     audience: 'public',
     surface: 'POST /v2/estimate, POST /v1/fees/estimate, POST /v1/caribbean/estimate',
     evidenceLevel: 'locally tested',
-    evidence: [
-      'test/api/estimate.test.ts › 200 with the price, the rate for thirty seconds, and nothing that could be executed',
-    ],
+    evidence: ['test/api/estimate.test.ts › 200 with the price and the rate for thirty seconds, not executable'],
     nextGate: 'provider_evidence',
     reviewedAt: REVIEWED_AT,
   },
@@ -163,8 +161,8 @@ const SETTLEMENT: readonly Capability[] = [
     surface: 'GET /v2/payment-methods',
     evidenceLevel: 'locally tested',
     evidence: [
-      'test/api/payment-method.test.ts › gates every method in a remote runtime, and claims no other implementation than locally',
-      'test/api/payment-method.test.ts › admits to the local sandbox what is implemented, and attests nothing',
+      'test/api/payment-method.test.ts › 200 with every method gated in a remote runtime',
+      'test/api/payment-method.test.ts › 200 with the implemented methods admitted to the local sandbox',
     ],
     nextGate: 'provider_evidence',
     reviewedAt: REVIEWED_AT,
@@ -231,8 +229,8 @@ const SETTLEMENT: readonly Capability[] = [
     surface: 'GET /v1/caribbean/corridors',
     evidenceLevel: 'locally tested',
     evidence: [
-      'test/api/corridor.test.ts › calls no corridor live and no rail implemented',
-      'test/api/corridor.test.ts › tells of each what it costs, how it pays out and what it takes',
+      'test/api/corridor.test.ts › 200 with no corridor live and no rail implemented',
+      'test/api/corridor.test.ts › 200 with the fees, rails and limits of each corridor',
     ],
     nextGate: 'rail_admission',
     reviewedAt: REVIEWED_AT,

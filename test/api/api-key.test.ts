@@ -1,28 +1,26 @@
 /** Keys and their management (contract §3). */
 import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { SCOPES } from '../../domain/scope.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 
 const HOUR_MS = 3_600_000;
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await createTestApi();
-});
-afterAll(() => api.close());
+const test = withApi();
 
 const inAnHour = () => new Date(Date.now() + HOUR_MS).toISOString();
-const create = (caller: Caller, body: unknown, orgId = caller.orgId) =>
+const create = (api: TestApi, caller: Caller, body: unknown, orgId = caller.orgId) =>
   api.call(caller, 'POST', `/v1/orgs/${orgId}/keys`, body);
-const list = async (caller: Caller): Promise<Json[]> =>
+const list = async (api: TestApi, caller: Caller): Promise<Json[]> =>
   jsonOf(await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`));
-const rotate = (caller: Caller, keyId: string) => api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`);
-const revoke = (caller: Caller, keyId: string) => api.call(caller, 'DELETE', `/v1/orgs/keys/${keyId}`);
-const find = async (caller: Caller, keyId: string): Promise<Json> =>
-  (await list(caller)).find((key) => key.key_id === keyId);
+const rotate = (api: TestApi, caller: Caller, keyId: string) =>
+  api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`);
+const revoke = (api: TestApi, caller: Caller, keyId: string) => api.call(caller, 'DELETE', `/v1/orgs/keys/${keyId}`);
+const find = async (api: TestApi, caller: Caller, keyId: string): Promise<Json> =>
+  (await list(api, caller)).find((key) => key.key_id === keyId);
 /** Makes changes of keys wait. */
 const holdingKeysOf = ({ orgId }: Caller) => ({
   hold: (holder: pg.PoolClient) => holder.query('SELECT 1 FROM organizations WHERE org_id = $1 FOR UPDATE', [orgId]),
@@ -35,12 +33,12 @@ const revoking = (caller: Caller) => ({
 });
 const statusesOf = (answers: readonly { statusCode: number }[]): number[] =>
   answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b);
-const works = async (caller: Caller): Promise<boolean> =>
+const works = async (api: TestApi, caller: Caller): Promise<boolean> =>
   (await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}`)).statusCode === 200;
 const withKey = (orgId: string, { key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 
 describe('POST /v1/orgs/{org_id}/keys', () => {
-  test.each([
+  test.for([
     [
       'no fields',
       {},
@@ -68,67 +66,73 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
       [['body.expires_at', 'value_error']],
     ],
     ['a status of its own', { name: 'a', scope: 'read', status: 'active' }, [['body.status', 'extra_forbidden']]],
-  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+  ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
     const caller = await api.createCaller('full');
     const before = await digestTables(api.connection.pool);
-    const answer = await create(caller, body);
+    const answer = await create(api, caller, body);
     expect(answer.statusCode).toBe(422);
     expect(jsonOf(answer).detail.map(({ loc, type }: Json) => [loc.join('.'), type])).toEqual(faults);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test("403 when the body names another organization, before the body's own faults", async () => {
+  test("403 when the body names another organization, before the body's own faults", async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
-    const answer = await create(caller, { org_id: other.orgId });
+    const answer = await create(api, caller, { org_id: other.orgId });
     expect([answer.statusCode, jsonOf(answer).code]).toEqual([403, 'organization_mismatch']);
   });
 
-  test('404 for another organization, after validation, and nothing is written', async () => {
+  test('404 for another organization, after validation, and nothing is written', async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
     const before = await digestTables(api.connection.pool);
-    expect((await create(caller, { name: 'a', scope: 'read' }, other.orgId)).statusCode).toBe(404);
+    expect((await create(api, caller, { name: 'a', scope: 'read' }, other.orgId)).statusCode).toBe(404);
     expect(
-      (await create(caller, { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, other.orgId)).statusCode,
+      (await create(api, caller, { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, other.orgId))
+        .statusCode,
     ).toBe(422);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(SCOPES)('201 with a key of scope %s that works at once, and its raw value this once', async (scope) => {
-    const caller = await api.createCaller('full');
-    const answer = await create(caller, { name: 'Payout service', scope });
-    expect(answer.statusCode).toBe(201);
-    const { api_key, ...key } = jsonOf(answer);
-    expect(key).toEqual({
-      key_id: expect.any(String),
-      org_id: caller.orgId,
-      name: 'Payout service',
-      scope,
-      status: 'active',
-      environment: 'local sandbox',
-      prefix: api_key.slice(0, 12),
-      created_at: expect.any(String),
-      last_used_at: null,
-      expires_at: null,
-      revoked_at: null,
-      rotated_to: null,
-    });
-    expect(await find(caller, key.key_id)).toEqual(key);
-    expect(await works(withKey(caller.orgId, { ...key, api_key }))).toBe(true);
-    expect(await dumpTables(api.connection.pool)).not.toContain(api_key.slice(12));
-  });
+  test.for(SCOPES)(
+    '201 with a key of scope %s that works at once, and its raw value this once',
+    async (scope, { api }) => {
+      const caller = await api.createCaller('full');
+      const answer = await create(api, caller, { name: 'Payout service', scope });
+      expect(answer.statusCode).toBe(201);
+      const { api_key, ...key } = jsonOf(answer);
+      expect(key).toEqual({
+        key_id: expect.any(String),
+        org_id: caller.orgId,
+        name: 'Payout service',
+        scope,
+        status: 'active',
+        environment: 'local sandbox',
+        prefix: api_key.slice(0, 12),
+        created_at: expect.any(String),
+        last_used_at: null,
+        expires_at: null,
+        revoked_at: null,
+        rotated_to: null,
+      });
+      expect(await find(api, caller, key.key_id)).toEqual(key);
+      expect(await works(api, withKey(caller.orgId, { ...key, api_key }))).toBe(true);
+      expect(await dumpTables(api.connection.pool)).not.toContain(api_key.slice(12));
+    },
+  );
 
-  test('an expiry may have any offset and is shown in UTC', async () => {
+  test('an expiry may have any offset and is shown in UTC', async ({ api }) => {
     const caller = await api.createCaller('full');
-    const answer = await create(caller, { name: 'a', scope: 'read', expires_at: '2999-01-01T00:00:00-05:00' });
+    const answer = await create(api, caller, { name: 'a', scope: 'read', expires_at: '2999-01-01T00:00:00-05:00' });
     expect([answer.statusCode, jsonOf(answer).expires_at]).toEqual([201, '2999-01-01T05:00:00.000Z']);
   });
 
-  test('a key that is revoked while its request waits leaves no key behind: 401', async () => {
+  test('a key that is revoked while its request waits leaves no key behind: 401', async ({ api }) => {
     const caller = await api.createCaller('full');
     const { pool } = api.connection;
-    const [answer] = await raceBehind(pool, revoking(caller), [() => create(caller, { name: 'a', scope: 'full' })]);
+    const [answer] = await raceBehind(pool, revoking(caller), [
+      () => create(api, caller, { name: 'a', scope: 'full' }),
+    ]);
     expect(answer?.statusCode).toBe(401);
     const { rows } = await pool.query(`SELECT status FROM api_keys WHERE org_id = $1`, [caller.orgId]);
     expect(rows).toEqual([{ status: 'revoked' }]);
@@ -136,17 +140,17 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
 });
 
 describe('GET /v1/orgs/{org_id}/keys', () => {
-  test('404 for another organization', async () => {
+  test('404 for another organization', async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
     expect((await api.call(caller, 'GET', `/v1/orgs/${other.orgId}/keys`)).statusCode).toBe(404);
   });
 
-  test('200 with every key, newest first, in pages, and never a raw key', async () => {
+  test('200 with every key, newest first, in pages, and never a raw key', async ({ api }) => {
     const caller = await api.createCaller('full');
     const keys: Json[] = [];
-    for (const name of ['one', 'two', 'three']) keys.push(jsonOf(await create(caller, { name, scope: 'read' })));
-    expect((await list(caller)).map((key) => key.key_id)).toEqual([
+    for (const name of ['one', 'two', 'three']) keys.push(jsonOf(await create(api, caller, { name, scope: 'read' })));
+    expect((await list(api, caller)).map((key) => key.key_id)).toEqual([
       ...keys.map((key) => key.key_id).reverse(),
       caller.keyId,
     ]);
@@ -159,43 +163,40 @@ describe('GET /v1/orgs/{org_id}/keys', () => {
     for (const { api_key } of keys) expect(page.body).not.toContain(api_key.slice(12));
   });
 
-  test('a key whose time is over is shown as expired without anything having run', async () => {
+  test('a key whose time is over is shown as expired without anything having run', async ({ api }) => {
     const caller = await api.createCaller('full');
     const past = new Date(Date.now() - HOUR_MS);
     const key = await api.createKey(caller.orgId, 'read', { expiresAt: past });
-    expect(await find(caller, key.keyId)).toMatchObject({ status: 'expired', expires_at: past.toISOString() });
+    expect(await find(api, caller, key.keyId)).toMatchObject({ status: 'expired', expires_at: past.toISOString() });
   });
 
-  test('shows when a key was last used, at most a minute behind', async () => {
-    let now = new Date('2026-11-21T08:00:00.000Z');
-    const timed = await createTestApi({ deps: { now: () => now } });
-    const caller = await timed.createCaller('full');
-    const lastUsed = async () =>
-      jsonOf(await timed.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`))[0].last_used_at;
+  test('shows when a key was last used, at most a minute behind', async ({ api, clock }) => {
+    clock.stop(new Date('2026-11-21T08:00:00.000Z'));
+    const caller = await api.createCaller('full');
+    const lastUsed = async () => jsonOf(await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`))[0].last_used_at;
     await lastUsed();
     await expect.poll(lastUsed).toBe('2026-11-21T08:00:00.000Z');
-    now = new Date('2026-11-21T08:01:00.001Z');
+    clock.stop(new Date('2026-11-21T08:01:00.001Z'));
     await expect.poll(lastUsed).toBe('2026-11-21T08:01:00.001Z');
-    await timed.close();
   });
 });
 
 describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
-  test.each(['read', 'recipients', 'compliance', 'settle'] as const)(
+  test.for(['read', 'recipients', 'compliance', 'settle'] as const)(
     '403 for a key of scope %s that rotates another one, known or not, and nothing is written',
-    async (scope) => {
+    async (scope, { api }) => {
       const owner = await api.createCaller('full');
       const caller = await api.createKey(owner.orgId, scope);
       const before = await digestTables(api.connection.pool);
       for (const keyId of [owner.keyId, 'nobody', 'x'.repeat(37)]) {
-        const answer = await rotate(caller, keyId);
+        const answer = await rotate(api, caller, keyId);
         expect([answer.statusCode, jsonOf(answer).required_scope]).toEqual([403, 'full']);
       }
       expect(await digestTables(api.connection.pool)).toEqual(before);
     },
   );
 
-  test("404 for another organization's key, with the body of an unknown one, and it still works", async () => {
+  test("404 for another organization's key, with the body of an unknown one, and it still works", async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
     const [foreign, unknown] = await Promise.all(
@@ -208,18 +209,18 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     );
     expect(foreign?.statusCode).toBe(404);
     expect(foreign).toEqual(unknown);
-    expect(await works(other)).toBe(true);
+    expect(await works(api, other)).toBe(true);
   });
 
-  test.each([
+  test.for([
     ['revoked', { status: 'revoked', revokedAt: new Date() }],
     ['rotated', { status: 'rotated', rotatedTo: 'a-successor' }],
     ['expired', { expiresAt: new Date(Date.now() - HOUR_MS) }],
-  ] as const)('409 for a key that is %s, and nothing is written', async (state, stored) => {
+  ] as const)('409 for a key that is %s, and nothing is written', async ([state, stored], { api }) => {
     const caller = await api.createCaller('full');
     const key = await api.createKey(caller.orgId, 'read', stored);
     const before = await digestTables(api.connection.pool);
-    const answer = await rotate(caller, key.keyId);
+    const answer = await rotate(api, caller, key.keyId);
     expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([
       409,
       'state_conflict',
@@ -228,13 +229,13 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(SCOPES)(
+  test.for(SCOPES)(
     '200 when a key of scope %s rotates itself: the old one is invalid at once, the new one is its like',
-    async (scope) => {
+    async (scope, { api }) => {
       const owner = await api.createCaller('full');
       const expiresAt = new Date(inAnHour());
       const old = await api.createKey(owner.orgId, scope, { name: 'Payout service', expiresAt });
-      const answer = await rotate(old, old.keyId);
+      const answer = await rotate(api, old, old.keyId);
       expect(answer.statusCode).toBe(200);
       const { api_key, rotated_from, ...successor } = jsonOf(answer);
       expect(rotated_from).toBe(old.keyId);
@@ -246,9 +247,9 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
         expires_at: expiresAt.toISOString(),
         rotated_to: null,
       });
-      expect(await works(old)).toBe(false);
-      expect(await works(withKey(owner.orgId, { ...successor, api_key }))).toBe(true);
-      expect(await find(owner, old.keyId)).toMatchObject({
+      expect(await works(api, old)).toBe(false);
+      expect(await works(api, withKey(owner.orgId, { ...successor, api_key }))).toBe(true);
+      expect(await find(api, owner, old.keyId)).toMatchObject({
         status: 'rotated',
         rotated_to: successor.key_id,
         revoked_at: null,
@@ -256,30 +257,32 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     },
   );
 
-  test('200 when a full key rotates another one, and an empty JSON body is no fault', async () => {
+  test('200 when a full key rotates another one, and an empty JSON body is no fault', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'settle');
     const answer = await api.call(owner, 'POST', `/v1/orgs/keys/${key.keyId}/rotate`, '', {
       'content-type': 'application/json',
     });
     expect([answer.statusCode, jsonOf(answer).scope]).toEqual([200, 'settle']);
-    expect(await works(key)).toBe(false);
+    expect(await works(api, key)).toBe(false);
   });
 
-  test('the last full key can be rotated: its successor is one', async () => {
+  test('the last full key can be rotated: its successor is one', async ({ api }) => {
     const caller = await api.createCaller('full');
-    const successor = withKey(caller.orgId, jsonOf(await rotate(caller, caller.keyId)));
-    expect((await create(successor, { name: 'a', scope: 'full' })).statusCode).toBe(201);
+    const successor = withKey(caller.orgId, jsonOf(await rotate(api, caller, caller.keyId)));
+    expect((await create(api, successor, { name: 'a', scope: 'full' })).statusCode).toBe(201);
   });
 
-  test('of rotations that race, one makes a successor and the others are told that the key is rotated', async () => {
+  test('of rotations that race, one makes a successor and the others are told that the key is rotated', async ({
+    api,
+  }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
     const tasks = [
-      () => rotate(key, key.keyId),
-      () => rotate(key, key.keyId),
-      () => rotate(owner, key.keyId),
-      () => rotate(owner, key.keyId),
+      () => rotate(api, key, key.keyId),
+      () => rotate(api, key, key.keyId),
+      () => rotate(api, owner, key.keyId),
+      () => rotate(api, owner, key.keyId),
     ];
     const answers = await raceBehind(api.connection.pool, holdingKeysOf(owner), tasks);
     expect(statusesOf(answers)).toEqual([200, 409, 409, 409]);
@@ -287,63 +290,63 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     expect(losers.map(({ code, current_state }) => [code, current_state])).toEqual(
       losers.map(() => ['state_conflict', 'rotated']),
     );
-    expect((await list(owner)).filter(({ scope }) => scope === 'read')).toHaveLength(2);
+    expect((await list(api, owner)).filter(({ scope }) => scope === 'read')).toHaveLength(2);
   });
 
-  test('a full key that is revoked while it rotates another one leaves no successor behind: 401', async () => {
+  test('a full key that is revoked while it rotates another one leaves no successor behind: 401', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
-    const [answer] = await raceBehind(api.connection.pool, revoking(owner), [() => rotate(owner, key.keyId)]);
+    const [answer] = await raceBehind(api.connection.pool, revoking(owner), [() => rotate(api, owner, key.keyId)]);
     expect(answer?.statusCode).toBe(401);
-    expect(await works(key)).toBe(true);
+    expect(await works(api, key)).toBe(true);
   });
 });
 
 describe('DELETE /v1/orgs/keys/{key_id}', () => {
-  test("404 for another organization's key and for an unknown one, and it still works", async () => {
+  test("404 for another organization's key and for an unknown one, and it still works", async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
-    expect((await revoke(caller, other.keyId)).statusCode).toBe(404);
-    expect((await revoke(caller, 'nobody')).statusCode).toBe(404);
-    expect(await works(other)).toBe(true);
+    expect((await revoke(api, caller, other.keyId)).statusCode).toBe(404);
+    expect((await revoke(api, caller, 'nobody')).statusCode).toBe(404);
+    expect(await works(api, other)).toBe(true);
   });
 
-  test('409 for a rotated key, naming its successor: who revokes it wants that one gone', async () => {
+  test('409 for a rotated key, naming its successor: who revokes it wants that one gone', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
-    const { key_id } = jsonOf(await rotate(owner, key.keyId));
-    const answer = await revoke(owner, key.keyId);
+    const { key_id } = jsonOf(await rotate(api, owner, key.keyId));
+    const answer = await revoke(api, owner, key.keyId);
     expect([answer.statusCode, jsonOf(answer)]).toEqual([
       409,
       expect.objectContaining({ code: 'state_conflict', current_state: 'rotated', rotated_to: key_id }),
     ]);
   });
 
-  test.each([
+  test.for<[string, (api: TestApi, orgId: string) => Promise<unknown>]>([
     ['the only key', async () => undefined],
-    ['the only full key', async (orgId: string) => void (await api.createKey(orgId, 'settle'))],
+    ['the only full key', (api, orgId) => api.createKey(orgId, 'settle')],
     [
       'the only full key that has not expired',
-      async (orgId: string) => void (await api.createKey(orgId, 'full', { expiresAt: new Date(Date.now() - HOUR_MS) })),
+      (api, orgId) => api.createKey(orgId, 'full', { expiresAt: new Date(Date.now() - HOUR_MS) }),
     ],
     [
       'the only full key that was not revoked',
-      async (orgId: string) => void (await api.createKey(orgId, 'full', { status: 'revoked', revokedAt: new Date() })),
+      (api, orgId) => api.createKey(orgId, 'full', { status: 'revoked', revokedAt: new Date() }),
     ],
-  ])('409 last_full_key for %s, and nothing is written', async (_case, prepare) => {
+  ])('409 last_full_key for %s, and nothing is written', async ([_case, prepare], { api }) => {
     const caller = await api.createCaller('full');
-    await prepare(caller.orgId);
+    await prepare(api, caller.orgId);
     const before = await digestTables(api.connection.pool);
-    const answer = await revoke(caller, caller.keyId);
+    const answer = await revoke(api, caller, caller.keyId);
     expect([answer.statusCode, jsonOf(answer).code]).toEqual([409, 'last_full_key']);
     expect(await digestTables(api.connection.pool)).toEqual(before);
-    expect(await works(caller)).toBe(true);
+    expect(await works(api, caller)).toBe(true);
   });
 
-  test('200 with the revoked key, invalid at once and for ever; again is 200 and changes nothing', async () => {
+  test('200 with the revoked key, invalid at once and for ever; again is 200 and changes nothing', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'settle');
-    const first = await revoke(owner, key.keyId);
+    const first = await revoke(api, owner, key.keyId);
     expect([first.statusCode, jsonOf(first)]).toEqual([
       200,
       expect.objectContaining({
@@ -353,41 +356,41 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
         rotated_to: null,
       }),
     ]);
-    expect(await works(key)).toBe(false);
+    expect(await works(api, key)).toBe(false);
     const before = await digestTables(api.connection.pool);
-    const again = await revoke(owner, key.keyId);
+    const again = await revoke(api, owner, key.keyId);
     expect([again.statusCode, jsonOf(again)]).toEqual([200, jsonOf(first)]);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('200 for a full key that revokes itself while there is another one', async () => {
+  test('200 for a full key that revokes itself while there is another one', async ({ api }) => {
     const owner = await api.createCaller('full');
     const second = await api.createKey(owner.orgId, 'full');
-    expect((await revoke(second, second.keyId)).statusCode).toBe(200);
-    expect([await works(second), await works(owner)]).toEqual([false, true]);
+    expect((await revoke(api, second, second.keyId)).statusCode).toBe(200);
+    expect([await works(api, second), await works(api, owner)]).toEqual([false, true]);
   });
 
-  test('200 for an expired full key even when it is the last but one', async () => {
+  test('200 for an expired full key even when it is the last but one', async ({ api }) => {
     const owner = await api.createCaller('full');
     const expired = await api.createKey(owner.orgId, 'full', { expiresAt: new Date(Date.now() - HOUR_MS) });
-    expect((await revoke(owner, expired.keyId)).statusCode).toBe(200);
+    expect((await revoke(api, owner, expired.keyId)).statusCode).toBe(200);
   });
 
-  test('of the last two full keys that revoke each other at once, one stays', async () => {
+  test('of the last two full keys that revoke each other at once, one stays', async ({ api }) => {
     const one = await api.createCaller('full');
     const two = await api.createKey(one.orgId, 'full');
-    const tasks = [() => revoke(one, two.keyId), () => revoke(two, one.keyId)];
+    const tasks = [() => revoke(api, one, two.keyId), () => revoke(api, two, one.keyId)];
     const answers = await raceBehind(api.connection.pool, holdingKeysOf(one), tasks);
     expect(statusesOf(answers)).toEqual([200, 401]);
-    expect([await works(one), await works(two)].sort()).toEqual([false, true]);
+    expect([await works(api, one), await works(api, two)].sort()).toEqual([false, true]);
   });
 
-  test('of the last two full keys that revoke themselves at once, one stays', async () => {
+  test('of the last two full keys that revoke themselves at once, one stays', async ({ api }) => {
     const one = await api.createCaller('full');
     const two = await api.createKey(one.orgId, 'full');
-    const tasks = [() => revoke(one, one.keyId), () => revoke(two, two.keyId)];
+    const tasks = [() => revoke(api, one, one.keyId), () => revoke(api, two, two.keyId)];
     const answers = await raceBehind(api.connection.pool, holdingKeysOf(one), tasks);
     expect(statusesOf(answers)).toEqual([200, 409]);
-    expect([await works(one), await works(two)].sort()).toEqual([false, true]);
+    expect([await works(api, one), await works(api, two)].sort()).toEqual([false, true]);
   });
 });

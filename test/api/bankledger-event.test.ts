@@ -1,34 +1,31 @@
 import { eq } from 'drizzle-orm';
 import ModernTreasury from 'modern-treasury';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { evidence, outbox, postings, providerEvents } from '../../db/schema/index.ts';
-import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { bankledgerBody, linkAccount, sendBankledger, signBankledger } from '../support/bankledger.ts';
 import { digestTables, dumpTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { BY_MANUAL_CARD, BY_WIRE, createSteps, type Steps } from '../support/settlement.ts';
+import { BY_MANUAL_CARD, BY_WIRE, type Steps } from '../support/settlement.ts';
 
-let api: TestApi;
-let caller: Caller;
-let steps: Steps;
-
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
-  steps = createSteps(api, caller);
-});
-afterAll(() => api.close());
-
-const byAch = async () => ({
+const test = withApi().extend('byAch', FILE, ({ api, partner }) => async () => ({
   payment_method: 'ach',
   card_token: undefined,
-  banklink_account_token: await linkAccount(api, caller),
-});
-const send = async (event: object): Promise<Json> => jsonOf(await sendBankledger(api, event));
-const exceptionsOf = async (id: string) => (await steps.read(id)).exceptions.map((exception: Json) => exception.type);
-const evidenceOf = (id: string) => api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
+  banklink_account_token: await linkAccount(api, partner),
+}));
 
-async function expectUnwritten(request: () => ReturnType<TestApi['call']>, status: number): Promise<Json> {
+const send = async (api: TestApi, event: object): Promise<Json> => jsonOf(await sendBankledger(api, event));
+const exceptionsOf = async (steps: Steps, id: string) =>
+  (await steps.read(id)).exceptions.map((exception: Json) => exception.type);
+const evidenceOf = (api: TestApi, id: string) =>
+  api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
+
+async function expectUnwritten(
+  api: TestApi,
+  request: () => ReturnType<TestApi['call']>,
+  status: number,
+): Promise<Json> {
   const before = await digestTables(api.connection.pool);
   const answer = await request();
   expect(answer.statusCode, answer.body).toBe(status);
@@ -37,7 +34,7 @@ async function expectUnwritten(request: () => ReturnType<TestApi['call']>, statu
 }
 
 describe('the signature', () => {
-  test('401 for every wrong one, with one body, before anything is parsed or written', async () => {
+  test('401 for every wrong one, with one body, before anything is parsed or written', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const bytes = Buffer.from(JSON.stringify(bankledgerBody(id)));
     const right = signBankledger(bytes);
@@ -57,24 +54,27 @@ describe('the signature', () => {
       signBankledger(Buffer.from(bytes.toString().replace('25000', '25001'))),
     ];
     for (const signature of wrong) {
-      const problem = await expectUnwritten(() => sendBankledger(api, bytes, { 'x-signature': signature }), 401);
+      const problem = await expectUnwritten(api, () => sendBankledger(api, bytes, { 'x-signature': signature }), 401);
       expect(problem.code).toBe('signature_invalid');
     }
-    await expectUnwritten(() => api.call(null, 'POST', '/v2/webhooks/bankledger', bytes), 401);
-    await expectUnwritten(() => sendBankledger(api, Buffer.from('no json'), { 'x-signature': right }), 401);
+    await expectUnwritten(api, () => api.call(null, 'POST', '/v2/webhooks/bankledger', bytes), 401);
+    await expectUnwritten(api, () => sendBankledger(api, Buffer.from('no json'), { 'x-signature': right }), 401);
   });
 
-  test('401 for one header too many', async () => {
+  test('401 for one header too many', async ({ api }) => {
     const bytes = Buffer.from(JSON.stringify(bankledgerBody('stl_none')));
     const right = signBankledger(bytes);
     const headers = { 'content-type': 'application/json', 'x-signature': [right, right] };
     await expectUnwritten(
+      api,
       () => api.app.inject({ method: 'POST', url: '/v2/webhooks/bankledger', headers, payload: bytes }),
       401,
     );
   });
 
-  test("is the ledger provider's own: what its package signs is accepted, and what we sign its package accepts", async () => {
+  test("is the ledger provider's own: what its package signs is accepted, and what we sign its package accepts", async ({
+    api,
+  }) => {
     const { webhooks } = new ModernTreasury({
       apiKey: 'none',
       organizationID: 'none',
@@ -86,8 +86,8 @@ describe('the signature', () => {
     expect(webhooks.validateSignature(payload, { 'X-Signature': signBankledger(Buffer.from(payload)) })).toBe(true);
   });
 
-  test('of each secret counts while one is being rotated', async () => {
-    const rotating = await createTestApi({
+  test('of each secret counts while one is being rotated', async ({ newApi }) => {
+    const rotating = await newApi({
       config: { bankledgerWebhookSecrets: [TEST_SECRETS.bankledger, TEST_SECRETS.cardproc] },
     });
     for (const secret of [TEST_SECRETS.bankledger, TEST_SECRETS.cardproc]) {
@@ -96,12 +96,11 @@ describe('the signature', () => {
         200,
       );
     }
-    await rotating.close();
   });
 });
 
 describe('what is signed and no event', () => {
-  test.each([
+  test.for([
     ['no JSON', Buffer.from('no json')],
     ['nothing', Buffer.alloc(0)],
     ['a list', []],
@@ -118,13 +117,16 @@ describe('what is signed and no event', () => {
         '{"id":"a","id":"b","event":"created","data":{"id":"c","object":"expected_payment","live_mode":false}}',
       ),
     ],
-  ])('422 for %s, and nothing is stored', async (_name, body) => {
-    await expectUnwritten(() => sendBankledger(api, body), 422);
+  ] as const)('422 for %s, and nothing is stored', async ([_name, body], { api }) => {
+    await expectUnwritten(api, () => sendBankledger(api, body), 422);
   });
 });
 
 describe('an event that says nothing to us', () => {
-  test('created, unknown, live, about something else, about nobody: 200, stored, applied to nothing', async () => {
+  test('created, unknown, live, about something else, about nobody: 200, stored, applied to nothing', async ({
+    api,
+    steps,
+  }) => {
     const id = await steps.waiting(BY_WIRE);
     const events = [
       bankledgerBody(id, {}, 'created'),
@@ -137,13 +139,17 @@ describe('an event that says nothing to us', () => {
       bankledgerBody(id, { type: 'rtp' }),
     ];
     for (const event of events) {
-      expect(await send(event)).toEqual({ received: true, event_id: event.id, duplicate: false, matched: false });
-      expect(await send(event)).toEqual({ received: true, event_id: event.id, duplicate: true, matched: false });
+      expect(await send(api, event)).toEqual({ received: true, event_id: event.id, duplicate: false, matched: false });
+      expect(await send(api, event)).toEqual({ received: true, event_id: event.id, duplicate: true, matched: false });
     }
-    expect(await evidenceOf(id)).toEqual([]);
+    expect(await evidenceOf(api, id)).toEqual([]);
   });
 
-  test("of a settlement that is paid in another way: it is none of this provider's, and the card processor's word is none of a wire's", async () => {
+  test("of a settlement that is paid in another way: it is none of this provider's, and the card processor's word is none of a wire's", async ({
+    api,
+    steps,
+    byAch,
+  }) => {
     const card = await steps.waiting(BY_MANUAL_CARD);
     const wire = await steps.waiting(BY_WIRE);
     const ach = await steps.waiting(await byAch());
@@ -152,57 +158,56 @@ describe('an event that says nothing to us', () => {
       bankledgerBody(wire, { type: 'ach' }),
       bankledgerBody(ach, { type: 'wire' }),
     ]) {
-      expect(await send(event)).toMatchObject({ matched: false });
+      expect(await send(api, event)).toMatchObject({ matched: false });
     }
-    for (const id of [card, wire, ach]) expect(await evidenceOf(id)).toEqual([]);
-    expect(await send(bankledgerBody(wire, { type: undefined }))).toMatchObject({ matched: true });
+    for (const id of [card, wire, ach]) expect(await evidenceOf(api, id)).toEqual([]);
+    expect(await send(api, bankledgerBody(wire, { type: undefined }))).toMatchObject({ matched: true });
   });
 
-  test('a live event in production is about something; a test event there is not', async () => {
-    const production = await createTestApi({ runtime: 'production' });
+  test('a live event in production is about something; a test event there is not', async ({ newApi }) => {
+    const production = await newApi({ runtime: 'production' });
     const [live, sandboxed] = [
       bankledgerBody('stl_1', { live_mode: true, currency: undefined }),
       bankledgerBody('stl_1', { live_mode: false, currency: undefined }),
     ];
     expect((await sendBankledger(production, live)).statusCode).toBe(422);
     expect(jsonOf(await sendBankledger(production, sandboxed))).toMatchObject({ received: true, matched: false });
-    await production.close();
   });
 });
 
 describe('an event', () => {
-  test('sent fifty times at once has one effect, and is known for ever', async () => {
+  test('sent fifty times at once has one effect, and is known for ever', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const event = bankledgerBody(id);
-    const answers = await Promise.all(Array.from({ length: 50 }, () => send(event)));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => send(api, event)));
     expect(answers.filter((answer) => !answer.duplicate)).toHaveLength(1);
     expect(answers.filter((answer) => answer.matched)).toHaveLength(50);
-    expect(await evidenceOf(id)).toHaveLength(1);
+    expect(await evidenceOf(api, id)).toHaveLength(1);
     expect(await steps.activities.reviewFunding(steps.step(id))).toMatchObject({ status: 'funded' });
-    expect(await send(event)).toMatchObject({ duplicate: true });
-    expect(await exceptionsOf(id)).toEqual([]);
+    expect(await send(api, event)).toMatchObject({ duplicate: true });
+    expect(await exceptionsOf(steps, id)).toEqual([]);
     expect(await api.connection.db.select().from(postings).where(eq(postings.settlementId, id))).toHaveLength(2);
   });
 
-  test('409 for a known id with other bytes, and nothing is written', async () => {
+  test('409 for a known id with other bytes, and nothing is written', async ({ api }) => {
     const event = bankledgerBody('stl_none');
-    await send(event);
-    const problem = await expectUnwritten(() => sendBankledger(api, { ...event, event: 'returned' }), 409);
+    await send(api, event);
+    const problem = await expectUnwritten(api, () => sendBankledger(api, { ...event, event: 'returned' }), 409);
     expect(problem.code).toBe('provider_event_conflict');
   });
 
-  test('rings the workflow from the transaction that stored it', async () => {
+  test('rings the workflow from the transaction that stored it', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const before = api.nudges();
-    await send(bankledgerBody(id));
+    await send(api, bankledgerBody(id));
     const rung = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
     expect(rung.filter((row) => row.signal === 'evidenceRecorded')).toHaveLength(1);
     expect(api.nudges()).toBe(before + 1);
   });
 
-  test('is kept sealed, under its id', async () => {
+  test('is kept sealed, under its id', async ({ api }) => {
     const event = bankledgerBody('stl_none', { statement_descriptor: 'PAYER ZEBEDEE UNIQUENAME' });
-    await send(event);
+    await send(api, event);
     expect(
       await api.connection.db.select().from(providerEvents).where(eq(providerEvents.eventId, event.id)),
     ).toHaveLength(1);
@@ -211,15 +216,15 @@ describe('an event', () => {
 });
 
 describe('evidence of a wire or a debit', () => {
-  const fund = (id: string, nowMs?: number) => steps.activities.reviewFunding(steps.step(id, nowMs));
+  const fund = (steps: Steps, id: string, nowMs?: number) => steps.activities.reviewFunding(steps.step(id, nowMs));
 
-  test('that came before its settlement waits for it is applied when it does', async () => {
+  test('that came before its settlement waits for it is applied when it does', async ({ api, steps }) => {
     const id = await steps.accept(BY_WIRE);
-    expect(await send(bankledgerBody(id))).toMatchObject({ matched: true });
+    expect(await send(api, bankledgerBody(id))).toMatchObject({ matched: true });
     expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
   });
 
-  test('in parts adds up, whatever the order; the amount of each event is its own', async () => {
+  test('in parts adds up, whatever the order; the amount of each event is its own', async ({ api, steps }) => {
     const parts = [10_000, 14_999, 1];
     for (const order of [
       [0, 1, 2],
@@ -229,63 +234,69 @@ describe('evidence of a wire or a debit', () => {
       const id = await steps.waiting(BY_WIRE);
       const seen: string[] = [];
       for (const index of order) {
-        await send(bankledgerBody(id, { amount_reconciled: parts[index] }, 'partially_reconciled'));
-        await fund(id);
+        await send(api, bankledgerBody(id, { amount_reconciled: parts[index] }, 'partially_reconciled'));
+        await fund(steps, id);
         const { status, amount_received } = await steps.read(id);
         seen.push(`${status} ${amount_received}`);
       }
       expect(seen.at(-1)).toBe('funded 250.00');
       expect(seen.slice(0, -1).every((entry) => entry.startsWith('awaiting_funds'))).toBe(true);
-      expect(await exceptionsOf(id)).toEqual([]);
+      expect(await exceptionsOf(steps, id)).toEqual([]);
     }
   });
 
-  test('of too much funds it, and the rest is due back', async () => {
+  test('of too much funds it, and the rest is due back', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
-    await send(bankledgerBody(id, { amount_reconciled: 25_001 }));
-    expect((await fund(id)).status).toBe('funded');
-    expect(await exceptionsOf(id)).toEqual(['overpaid']);
+    await send(api, bankledgerBody(id, { amount_reconciled: 25_001 }));
+    expect((await fund(steps, id)).status).toBe('funded');
+    expect(await exceptionsOf(steps, id)).toEqual(['overpaid']);
     const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, id));
     expect(booked.filter(({ account }) => account === 'refund_due').map(({ amountMinor }) => amountMinor)).toEqual([
       -1n,
     ]);
   });
 
-  test.each(['CAD', 'usdc', 'JMD'].slice(0, 1).concat('JMD'))('in %s is recorded and not applied', async (currency) => {
-    const id = await steps.waiting(BY_WIRE);
-    await send(bankledgerBody(id, { currency }));
-    expect((await fund(id)).status).toBe('awaiting_funds');
-    expect(await exceptionsOf(id)).toEqual(['currency_mismatch']);
-    expect((await steps.read(id)).amount_received).toBe('0.00');
-  });
-
-  test('returned before it funded: failed, with the code of the return', async () => {
-    const id = await steps.waiting(await byAch());
-    await send(bankledgerBody(id, { type: 'ach', return_code: 'R01' }, 'returned'));
-    expect(await fund(id)).toMatchObject({ status: 'failed', failureCode: 'R01' });
-    expect((await steps.read(id)).failure).toEqual({ code: 'R01', message: 'The bank returned the payment.' });
-  });
-
-  test.each([undefined, null, '', 'Insufficient funds of Zebedee', 'r01', 'R01;DROP'])(
-    'returned with %j for a code: nothing of it reaches the partner',
-    async (code) => {
+  test.for(['CAD', 'usdc', 'JMD'].slice(0, 1).concat('JMD'))(
+    'in %s is recorded and not applied',
+    async (currency, { api, steps }) => {
       const id = await steps.waiting(BY_WIRE);
-      await send(bankledgerBody(id, { return_code: code }, 'returned'));
-      expect(await fund(id)).toMatchObject({ status: 'failed', failureCode: 'payment_returned' });
+      await send(api, bankledgerBody(id, { currency }));
+      expect((await fund(steps, id)).status).toBe('awaiting_funds');
+      expect(await exceptionsOf(steps, id)).toEqual(['currency_mismatch']);
+      expect((await steps.read(id)).amount_received).toBe('0.00');
     },
   );
 
-  test('returned after it funded changes no state, in every state that follows, a failed payout included', async () => {
+  test('returned before it funded: failed, with the code of the return', async ({ api, steps, byAch }) => {
+    const id = await steps.waiting(await byAch());
+    await send(api, bankledgerBody(id, { type: 'ach', return_code: 'R01' }, 'returned'));
+    expect(await fund(steps, id)).toMatchObject({ status: 'failed', failureCode: 'R01' });
+    expect((await steps.read(id)).failure).toEqual({ code: 'R01', message: 'The bank returned the payment.' });
+  });
+
+  test.for([undefined, null, '', 'Insufficient funds of Zebedee', 'r01', 'R01;DROP'])(
+    'returned with %j for a code: nothing of it reaches the partner',
+    async (code, { api, steps }) => {
+      const id = await steps.waiting(BY_WIRE);
+      await send(api, bankledgerBody(id, { return_code: code }, 'returned'));
+      expect(await fund(steps, id)).toMatchObject({ status: 'failed', failureCode: 'payment_returned' });
+    },
+  );
+
+  test('returned after it funded changes no state, in every state that follows, a failed payout included', async ({
+    api,
+    steps,
+  }) => {
     const returned = async (id: string) => {
       const { status } = await steps.stored(id);
-      await send(bankledgerBody(id, { return_code: 'R10' }, 'returned'));
+      await send(api, bankledgerBody(id, { return_code: 'R10' }, 'returned'));
       expect((await steps.stored(id)).status).toBe(status);
-      return [status, await exceptionsOf(id)];
+      return [status, await exceptionsOf(steps, id)];
     };
     const funded = async (name: string) => {
       const id = await steps.waiting(BY_WIRE, { name });
-      await send(bankledgerBody(id));
-      await fund(id);
+      await send(api, bankledgerBody(id));
+      await fund(steps, id);
       return id;
     };
     expect(await returned(await funded('Marcia Brown'))).toEqual(['funded', ['returned']]);
@@ -300,11 +311,11 @@ describe('evidence of a wire or a debit', () => {
     }
   });
 
-  test('after its end comes late, and its money is due back', async () => {
+  test('after its end comes late, and its money is due back', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
-    await fund(id, (await steps.stored(id)).expiresAt?.getTime());
-    await send(bankledgerBody(id));
-    expect([(await steps.stored(id)).status, await exceptionsOf(id)]).toEqual(['expired', ['late_evidence']]);
+    await fund(steps, id, (await steps.stored(id)).expiresAt?.getTime());
+    await send(api, bankledgerBody(id));
+    expect([(await steps.stored(id)).status, await exceptionsOf(steps, id)]).toEqual(['expired', ['late_evidence']]);
     const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, id));
     expect(booked.map(({ account, amountMinor }) => `${account} ${amountMinor}`).sort()).toEqual([
       'bank_clearing 25000',
@@ -312,7 +323,7 @@ describe('evidence of a wire or a debit', () => {
     ]);
   });
 
-  test('the payer sees where to send a wire, and a card payer does not', async () => {
+  test('the payer sees where to send a wire, and a card payer does not', async ({ steps }) => {
     const wire = await steps.read(await steps.waiting(BY_WIRE));
     expect(wire.payment_instructions).toMatchObject({
       reference: wire.settlement_id,

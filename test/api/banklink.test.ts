@@ -1,27 +1,30 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { describe, expect } from 'vitest';
+import type { Caller, TestApi } from '../support/api.ts';
 import { linkAccount } from '../support/bankledger.ts';
 import { digestTables, dumpTables } from '../support/database.ts';
+import { FILE, openApis, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
 
 const MINUTE_MS = 60_000;
 
-let api: TestApi;
-let caller: Caller;
-/** How far the API's clock runs ahead. */
-let aheadMs = 0;
+const test = withApi({ scope: 'settle' })
+  .extend('apis', FILE, openApis())
+  .extend(
+    'link',
+    FILE,
+    ({ api, partner }) =>
+      async (by: Caller = partner, body?: unknown): Promise<Json> =>
+        jsonOf(await api.call(by, 'POST', '/v2/banklink/link-token', body)),
+  )
+  .extend(
+    'exchange',
+    FILE,
+    ({ api, partner }) =>
+      (publicToken: unknown, by: Caller = partner) =>
+        api.call(by, 'POST', '/v2/banklink/exchange', { public_token: publicToken }),
+  );
 
-beforeAll(async () => {
-  api = await createTestApi({ deps: { now: () => new Date(Date.now() + aheadMs) } });
-  caller = await api.createCaller('settle');
-});
-afterAll(() => api.close());
-
-const link = async (by: Caller = caller, body?: unknown): Promise<Json> =>
-  jsonOf(await api.call(by, 'POST', '/v2/banklink/link-token', body));
-const exchange = (publicToken: unknown, by: Caller = caller) =>
-  api.call(by, 'POST', '/v2/banklink/exchange', { public_token: publicToken });
-const refusal = async (answer: ReturnType<typeof exchange>) => {
+const refusal = async (answer: ReturnType<TestApi['call']>) => {
   const { statusCode, body } = await answer;
   return [
     statusCode,
@@ -31,10 +34,10 @@ const refusal = async (answer: ReturnType<typeof exchange>) => {
 };
 
 describe('in a remote runtime', () => {
-  test.each(['remote-sandbox', 'production'] as const)(
+  test.for(['remote-sandbox', 'production'] as const)(
     '502 remote_environment in %s, after the form was checked, and nothing is stored',
-    async (runtime) => {
-      const remote = await createTestApi({ runtime });
+    async (runtime, { apis }) => {
+      const remote = apis[runtime];
       const key = await remote.createCaller('settle');
       const before = await digestTables(remote.connection.pool);
       const answers = [
@@ -44,13 +47,12 @@ describe('in a remote runtime', () => {
       for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 502, code: 'remote_environment' });
       expect((await remote.call(key, 'POST', '/v2/banklink/exchange', {})).statusCode).toBe(422);
       expect(await digestTables(remote.connection.pool)).toEqual(before);
-      await remote.close();
     },
   );
 });
 
 describe('a public token', () => {
-  test.each([
+  test.for([
     undefined,
     null,
     7,
@@ -61,30 +63,35 @@ describe('a public token', () => {
     `public-sandbox-${'x'.repeat(65)}`,
     'public-sandbox-a b',
     'public-sandbox-é',
-  ])('422 for %j', async (publicToken) => {
+  ])('422 for %j', async (publicToken, { exchange }) => {
     expect((await exchange(publicToken)).statusCode).toBe(422);
   });
 
-  test('422 for an unknown field, and for a body that link-token does not know', async () => {
+  test('422 for an unknown field, and for a body that link-token does not know', async ({ api, partner }) => {
     expect(
-      (await api.call(caller, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-a', account: 'b' }))
+      (await api.call(partner, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-a', account: 'b' }))
         .statusCode,
     ).toBe(422);
-    expect((await api.call(caller, 'POST', '/v2/banklink/link-token', { user: 'b' })).statusCode).toBe(422);
+    expect((await api.call(partner, 'POST', '/v2/banklink/link-token', { user: 'b' })).statusCode).toBe(422);
     expect(
-      (await api.call(caller, 'POST', '/v2/banklink/link-token', { user_reference: 'x'.repeat(129) })).statusCode,
+      (await api.call(partner, 'POST', '/v2/banklink/link-token', { user_reference: 'x'.repeat(129) })).statusCode,
     ).toBe(422);
   });
 
-  test('that was issued: 422 on the second exchange, after 30 minutes, and for another organization', async () => {
+  test('that was issued: 422 on the second exchange, after 30 minutes, and for another organization', async ({
+    api,
+    clock,
+    link,
+    exchange,
+  }) => {
     const { sandbox_public_token: once } = await link();
     expect((await exchange(once)).statusCode).toBe(200);
     expect(await refusal(exchange(once))).toEqual([422, ['body.public_token value_error'], false]);
 
     const { sandbox_public_token: late } = await link();
-    aheadMs = 30 * MINUTE_MS;
+    clock.advance(30 * MINUTE_MS);
     expect((await refusal(exchange(late)))[0]).toBe(422);
-    aheadMs = 0;
+    clock.advance(-30 * MINUTE_MS);
 
     const { sandbox_public_token: own } = await link();
     const stranger = await api.createCaller('settle');
@@ -92,13 +99,15 @@ describe('a public token', () => {
     expect((await exchange(own)).statusCode).toBe(200);
   });
 
-  test('that was issued is exchanged by one of twenty who try at once', async () => {
+  test('that was issued is exchanged by one of twenty who try at once', async ({ link, exchange }) => {
     const { sandbox_public_token: publicToken } = await link();
     const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(publicToken)));
     expect(answers.map((answer) => answer.statusCode).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 422)]);
   });
 
-  test('that was not issued stands for a test account, again and again, and for the same account', async () => {
+  test('that was not issued stands for a test account, again and again, and for the same account', async ({
+    exchange,
+  }) => {
     const first = jsonOf(await exchange('public-sandbox-checking'));
     const second = jsonOf(await exchange('public-sandbox-checking'));
     expect(second.account).toEqual(first.account);
@@ -112,11 +121,11 @@ describe('a public token', () => {
 });
 
 describe('a link token', () => {
-  test.each([undefined, {}, { user_reference: null }, { user_reference: 'payer-7' }])(
+  test.for([undefined, {}, { user_reference: null }, { user_reference: 'payer-7' }])(
     '200 with the body %j',
-    async (body) => {
+    async (body, { partner, link }) => {
       const before = Date.now();
-      const answer = await link(caller, body);
+      const answer = await link(partner, body);
       expect(answer).toEqual({
         link_token: expect.stringMatching(/^link-sandbox-/),
         sandbox_public_token: expect.stringMatching(/^public-sandbox-/),
@@ -133,6 +142,8 @@ describe('a link token', () => {
 
 describe('an access token', () => {
   const settle = async (
+    api: TestApi,
+    caller: Caller,
     token: string,
     by: Caller = caller,
     overrides: Record<string, unknown> = {},
@@ -151,8 +162,8 @@ describe('an access token', () => {
   const faultsOf = (answer: Awaited<ReturnType<typeof settle>>) =>
     jsonOf(answer).detail.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`);
 
-  test('422 on the field for one of another organization, and nothing is stored', async () => {
-    const token = await linkAccount(api, caller);
+  test('422 on the field for one of another organization, and nothing is stored', async ({ api, partner }) => {
+    const token = await linkAccount(api, partner);
     const stranger = await api.createCaller();
     const recipientId = await createRecipient({ api }, stranger);
     const before = await digestTables(api.connection.pool);
@@ -167,9 +178,9 @@ describe('an access token', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 for every way to alter one, wherever it is altered', async () => {
-    const token = await linkAccount(api, caller);
-    const recipientId = await createRecipient({ api }, await api.createKey(caller.orgId, 'full'));
+  test('422 for every way to alter one, wherever it is altered', async ({ api, partner }) => {
+    const token = await linkAccount(api, partner);
+    const recipientId = await createRecipient({ api }, await api.createKey(partner.orgId, 'full'));
     const flipped = Array.from(
       token,
       (character, index) => `${token.slice(0, index)}${character === 'A' ? 'B' : 'A'}${token.slice(index + 1)}`,
@@ -187,38 +198,53 @@ describe('an access token', () => {
       'tok_visa',
     ];
     for (const altered of [...flipped, ...others]) {
-      const answer = await settle(altered, caller, { recipient_id: recipientId });
+      const answer = await settle(api, partner, altered, partner, { recipient_id: recipientId });
       expect([altered, answer.statusCode]).toEqual([altered, 422]);
     }
   });
 
-  test('422 comes before the 404 of an unknown recipient: first for the form, then for the token', async () => {
-    const form = await settle('access-sandbox-none', caller, { recipient_id: crypto.randomUUID(), amount: '0.01' });
+  test('422 comes before the 404 of an unknown recipient: first for the form, then for the token', async ({
+    api,
+    partner,
+  }) => {
+    const form = await settle(api, partner, 'access-sandbox-none', partner, {
+      recipient_id: crypto.randomUUID(),
+      amount: '0.01',
+    });
     expect([form.statusCode, faultsOf(form)]).toEqual([422, ['body.amount value_error']]);
-    const token = await settle('access-sandbox-none', caller, { recipient_id: crypto.randomUUID() });
+    const token = await settle(api, partner, 'access-sandbox-none', partner, { recipient_id: crypto.randomUUID() });
     expect([token.statusCode, faultsOf(token)]).toEqual([422, ['body.banklink_account_token value_error']]);
-    const alone = await settle(await linkAccount(api, caller), caller, { recipient_id: crypto.randomUUID() });
+    const alone = await settle(api, partner, await linkAccount(api, partner), partner, {
+      recipient_id: crypto.randomUUID(),
+    });
     expect(alone.statusCode).toBe(404);
   });
 
-  test('202 for its own organization; the same bytes and key answer the same although the keys have changed since', async () => {
-    const token = await linkAccount(api, caller);
-    const recipientId = await createRecipient({ api }, await api.createKey(caller.orgId, 'full'));
+  test('202 for its own organization; the same bytes and key answer the same although the keys have changed since', async ({
+    api,
+    partner,
+  }) => {
+    const token = await linkAccount(api, partner);
+    const recipientId = await createRecipient({ api }, await api.createKey(partner.orgId, 'full'));
     const key = crypto.randomUUID();
-    const first = await settle(token, caller, { recipient_id: recipientId }, key);
+    const first = await settle(api, partner, token, partner, { recipient_id: recipientId }, key);
     expect(first.statusCode, first.body).toBe(202);
     const open = api.deps.sealer.open;
     Object.assign(api.deps.sealer, { open: () => undefined });
-    const again = await settle(token, caller, { recipient_id: recipientId }, key);
+    const again = await settle(api, partner, token, partner, { recipient_id: recipientId }, key);
     Object.assign(api.deps.sealer, { open });
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
   });
 
-  test('neither it, nor the public token, nor the account behind it is readable in the database', async () => {
+  test('neither it, nor the public token, nor the account behind it is readable in the database', async ({
+    api,
+    partner,
+    link,
+  }) => {
     const publicToken = `public-sandbox-${crypto.randomUUID()}`;
-    const token = await linkAccount(api, caller, publicToken);
+    const token = await linkAccount(api, partner, publicToken);
     const { sandbox_public_token: issued } = await link();
-    expect((await settle(token)).statusCode).toBe(202);
+    expect((await settle(api, partner, token)).statusCode).toBe(202);
     const dump = await dumpTables(api.connection.pool);
     for (const secret of [publicToken, token, issued]) expect(dump).not.toContain(secret);
   });

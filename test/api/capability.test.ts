@@ -1,47 +1,44 @@
 import { fastify } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { capabilityRoutes } from '../../api/routes/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
+import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 
 const URL = '/v2/capabilities';
 
-let api: TestApi;
-let caller: Caller;
+const test = withApi({ scope: 'read' });
 
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller('read');
-});
-afterAll(() => api.close());
-
-const read = (who: Caller | null, headers: Record<string, string> = {}) =>
+const read = (api: TestApi, who: Caller | null, headers: Record<string, string> = {}) =>
   api.call(who, 'GET', URL, undefined, headers);
 
 describe('GET /v2/capabilities', () => {
-  test('401 for a key that is not valid: it is no request without a key', async () => {
-    for (const key of ['', 'sk_local_nonsense', `${caller.apiKey},${caller.apiKey}`]) {
-      const answer = await read(null, { 'x-api-key': key });
+  test('401 for a key that is not valid: it is no request without a key', async ({ api, partner }) => {
+    for (const key of ['', 'sk_local_nonsense', `${partner.apiKey},${partner.apiKey}`]) {
+      const answer = await read(api, null, { 'x-api-key': key });
       expect(answer.statusCode).toBe(401);
       expect(answer.body).not.toContain('settlement-simulation');
     }
   });
 
-  test('405 for a write', async () => {
-    expect((await api.call(caller, 'POST', URL, {})).statusCode).toBe(405);
+  test('405 for a write', async ({ api, partner }) => {
+    expect((await api.call(partner, 'POST', URL, {})).statusCode).toBe(405);
   });
 
-  test('200 without a key with the public entries alone', async () => {
-    const answer = await read(null);
+  test('200 without a key with the public entries alone', async ({ api }) => {
+    const answer = await read(api, null);
     expect(answer.statusCode).toBe(200);
     const { services } = jsonOf(answer);
     const expected = CAPABILITY_CATALOG.services.filter(({ audience }) => audience === 'public').map(({ id }) => id);
     expect(services.map(({ id }: { id: string }) => id)).toEqual(expected);
   });
 
-  test('200 with a key of the least scope with all 25, in the fields of the specification', async () => {
-    const answer = await read(caller);
+  test('200 with a key of the least scope with all 25, in the fields of the specification', async ({
+    api,
+    partner,
+  }) => {
+    const answer = await read(api, partner);
     expect(answer.statusCode).toBe(200);
     const catalog = jsonOf(answer);
     expect(new Set(Object.keys(catalog))).toEqual(new Set(['schema_version', 'services', 'states', 'updated_at']));
@@ -68,23 +65,26 @@ describe('GET /v2/capabilities', () => {
     }
   });
 
-  test('304 without a body for who has this answer, alone, weakly or in a list', async () => {
-    for (const who of [null, caller]) {
-      const { etag } = (await read(who)).headers;
+  test('304 without a body for who has this answer, alone, weakly or in a list', async ({ api, partner }) => {
+    for (const who of [null, partner]) {
+      const { etag } = (await read(api, who)).headers;
       for (const condition of [`${etag}`, `W/${etag}`, `"other", ${etag}`, '*']) {
-        const answer = await read(who, { 'if-none-match': condition });
+        const answer = await read(api, who, { 'if-none-match': condition });
         expect([answer.statusCode, answer.body, answer.headers.etag]).toEqual([304, '', etag]);
         expect(answer.headers.vary).toBe('X-API-Key');
       }
     }
   });
 
-  test('200 for who has the other answer: the two differ in their tags and say by which header', async () => {
-    const [everyone, partner] = [await read(null), await read(caller)];
-    expect(everyone.headers.etag).not.toBe(partner.headers.etag);
-    expect([everyone.headers.vary, partner.headers.vary]).toEqual(['X-API-Key', 'X-API-Key']);
-    expect((await read(caller, { 'if-none-match': `${everyone.headers.etag}` })).statusCode).toBe(200);
-    expect((await read(null, { 'if-none-match': `${partner.headers.etag}` })).statusCode).toBe(200);
+  test('200 for the tag of the other answer: the answers with and without a key have different tags', async ({
+    api,
+    partner,
+  }) => {
+    const [anonymous, known] = [await read(api, null), await read(api, partner)];
+    expect(anonymous.headers.etag).not.toBe(known.headers.etag);
+    expect([anonymous.headers.vary, known.headers.vary]).toEqual(['X-API-Key', 'X-API-Key']);
+    expect((await read(api, partner, { 'if-none-match': `${anonymous.headers.etag}` })).statusCode).toBe(200);
+    expect((await read(api, null, { 'if-none-match': `${known.headers.etag}` })).statusCode).toBe(200);
   });
 });
 

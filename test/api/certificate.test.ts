@@ -1,12 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createLocalJWKSet, flattenedVerify } from 'jose';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { checkCertificate } from '../../api/routes/certificate.ts';
 import { findCertificate, listPostings } from '../../db/queries/certificate.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { otherTexts } from '../support/certificate.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement, type SettledOptions } from '../support/settlement.ts';
 
 const OLD_KEY = { id: '2025', key: randomBytes(32) };
@@ -21,26 +22,31 @@ const CHECKS_PASSED = {
 };
 const SHA256_HEX = /^"[0-9a-f]{64}"$/;
 
-let api: TestApi;
-let caller: Caller;
-beforeAll(async () => {
-  api = await createTestApi({ deps: { certificateKeys: certificateKeys([NEW_KEY, OLD_KEY]) } });
-  caller = await api.createCaller('read');
-});
-afterAll(() => api.close());
+const test = withApi({ scope: 'read', deps: { certificateKeys: certificateKeys([NEW_KEY, OLD_KEY]) } })
+  .extend(
+    'download',
+    FILE,
+    ({ api, partner }) =>
+      (certId: string, headers: Record<string, string> = {}) =>
+        api.call(partner, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, headers),
+  )
+  .extend(
+    'verify',
+    FILE,
+    ({ api, partner }) =>
+      (certId: string, settlementId: string) =>
+        api.call(partner, 'GET', `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`),
+  );
 
 const certified = (
+  api: TestApi,
   owner: Caller,
   options: SettledOptions = {},
   keys: Parameters<typeof createCertifier>[0] = [NEW_KEY, OLD_KEY],
 ) => insertCertifiedSettlement(api.connection.db, createCertifier(keys), owner.orgId, options);
-const download = (certId: string, headers: Record<string, string> = {}) =>
-  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, headers);
-const verify = (certId: string, settlementId: string) =>
-  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}/verify?settlement_id=${settlementId}`);
 
 /** Changes what is permanent, as only someone with the database's own password can. */
-async function tamper(statement: string, parameters: unknown[]): Promise<void> {
+async function tamper(api: TestApi, statement: string, parameters: unknown[]): Promise<void> {
   const client = await api.connection.pool.connect();
   try {
     await client.query('BEGIN');
@@ -56,8 +62,8 @@ describe.each([
   ['download', (certId: string) => `/v1/caribbean/certificate/${certId}`],
   ['verify', (certId: string) => `/v1/caribbean/certificate/${certId}/verify?settlement_id=stl_x`],
 ])('%s is refused', (_name, url) => {
-  test('401 without a key, whether the certificate exists or not', async () => {
-    const { certId } = await certified(caller);
+  test('401 without a key, whether the certificate exists or not', async ({ api, partner }) => {
+    const { certId } = await certified(api, partner);
     for (const id of [certId, UNKNOWN]) {
       const response = await api.call(null, 'GET', url(id));
       expect(response.statusCode).toBe(401);
@@ -65,29 +71,29 @@ describe.each([
     }
   });
 
-  test('401 for a key that is not valid', async () => {
-    const response = await api.call({ ...caller, apiKey: 'sk_local_nonsense' }, 'GET', url(UNKNOWN));
+  test('401 for a key that is not valid', async ({ api, partner }) => {
+    const response = await api.call({ ...partner, apiKey: 'sk_local_nonsense' }, 'GET', url(UNKNOWN));
     expect(response.statusCode).toBe(401);
     expect(response.json()).toMatchObject({ code: 'credential_invalid' });
   });
 
-  test.each([
+  test.for([
     ['lower-case digits', `CERT-${'a'.repeat(32)}`, 'string_pattern_mismatch'],
     ['36 characters', `CERT-${'A'.repeat(31)}`, 'string_too_short'],
     ['38 characters', `CERT-${'A'.repeat(33)}`, 'string_too_long'],
     ['500 characters', 'A'.repeat(500), 'string_too_long'],
     ['a line break at the end', `CERT-${'A'.repeat(31)}%0A`, 'string_pattern_mismatch'],
     ['digits outside hex', `CERT-${'G'.repeat(32)}`, 'string_pattern_mismatch'],
-  ])('422 for an id of %s', async (_what, certId, type) => {
-    const response = await api.call(caller, 'GET', url(certId));
+  ] as const)('422 for an id of %s', async ([_what, certId, type], { api, partner }) => {
+    const response = await api.call(partner, 'GET', url(certId));
     expect(response.statusCode).toBe(422);
     expect(response.json().detail[0]).toMatchObject({ loc: ['path', 'cert_id'], type });
   });
 
-  test("404 for another organization's certificate, with the body of an unknown one", async () => {
-    const { certId } = await certified(await api.createCaller());
+  test("404 for another organization's certificate, with the body of an unknown one", async ({ api, partner }) => {
+    const { certId } = await certified(api, await api.createCaller());
     const [foreign, unknown] = await Promise.all(
-      [certId, UNKNOWN].map((id) => api.call(caller, 'GET', url(id), undefined, { 'x-request-id': 'same' })),
+      [certId, UNKNOWN].map((id) => api.call(partner, 'GET', url(id), undefined, { 'x-request-id': 'same' })),
     );
     expect(foreign?.statusCode).toBe(404);
     expect(unknown?.statusCode).toBe(404);
@@ -95,28 +101,28 @@ describe.each([
     expect(foreign?.headers['cache-control']).toBe('no-store');
   });
 
-  test('405 for a method that it does not offer', async () => {
-    const response = await api.call(caller, 'DELETE', url(UNKNOWN));
+  test('405 for a method that it does not offer', async ({ api, partner }) => {
+    const response = await api.call(partner, 'DELETE', url(UNKNOWN));
     expect(response.statusCode).toBe(405);
     expect(response.headers.allow).toBe('GET');
   });
 });
 
 describe('verify is refused', () => {
-  test.each([
+  test.for([
     ['no settlement_id', '', 'missing'],
     ['an empty one', '?settlement_id=', 'string_too_short'],
     ['one of 65 characters', `?settlement_id=${'s'.repeat(65)}`, 'string_too_long'],
     ['two', '?settlement_id=a&settlement_id=b', 'string_type'],
     ['one with NUL', '?settlement_id=a%00b', 'value_error'],
-  ])('422 for %s', async (_what, query, type) => {
-    const response = await api.call(caller, 'GET', `/v1/caribbean/certificate/${UNKNOWN}/verify${query}`);
+  ] as const)('422 for %s', async ([_what, query, type], { api, partner }) => {
+    const response = await api.call(partner, 'GET', `/v1/caribbean/certificate/${UNKNOWN}/verify${query}`);
     expect(response.statusCode).toBe(422);
     expect(response.json()).toEqual({ detail: [{ loc: ['query', 'settlement_id'], msg: expect.any(String), type }] });
   });
 
-  test('422 naming every fault of path and query at once', async () => {
-    const response = await api.call(caller, 'GET', '/v1/caribbean/certificate/CERT-1/verify?other=1');
+  test('422 naming every fault of path and query at once', async ({ api, partner }) => {
+    const response = await api.call(partner, 'GET', '/v1/caribbean/certificate/CERT-1/verify?other=1');
     expect(response.statusCode).toBe(422);
     const found = response.json().detail.map(({ loc }: { loc: string[] }) => loc.join('.'));
     expect(new Set(found)).toEqual(new Set(['path.cert_id', 'query.settlement_id', 'query.other']));
@@ -124,10 +130,14 @@ describe('verify is refused', () => {
 });
 
 describe('download', () => {
-  test('200 with the stored bytes, their digest, and a signature that jose verifies from the published keys', async () => {
-    const { settlement, certId } = await certified(caller);
+  test('200 with the stored bytes, their digest, and a signature that jose verifies from the published keys', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const { settlement, certId } = await certified(api, partner);
     const response = await download(certId);
-    const stored = await findCertificate(api.connection.db, caller.orgId, certId);
+    const stored = await findCertificate(api.connection.db, partner.orgId, certId);
     expect(response.statusCode).toBe(200);
     expect(response.rawPayload.equals(stored?.content ?? Buffer.alloc(0))).toBe(true);
     const sha256 = createHash('sha256').update(response.rawPayload).digest('hex');
@@ -147,14 +157,18 @@ describe('download', () => {
     });
     expect(response.json()).toMatchObject({
       settlement_id: settlement.settlementId,
-      org_id: caller.orgId,
+      org_id: partner.orgId,
       simulation: true,
       anchor: { status: 'unanchored' },
     });
   });
 
-  test('200 with the same bytes and headers however often and whatever Accept says', async () => {
-    const { certId } = await certified(caller);
+  test('200 with the same bytes and headers however often and whatever Accept says', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const { certId } = await certified(api, partner);
     const first = await download(certId);
     for (const accept of ['application/json', 'text/csv', '*/*']) {
       const again = await download(certId, { accept });
@@ -164,17 +178,21 @@ describe('download', () => {
     }
   });
 
-  test.each(['read', 'recipients', 'compliance', 'settle', 'full'] as const)(
+  test.for(['read', 'recipients', 'compliance', 'settle', 'full'] as const)(
     '200 for a key of scope %s',
-    async (scope) => {
+    async (scope, { api }) => {
       const owner = await api.createCaller(scope);
-      const { certId } = await certified(owner);
+      const { certId } = await certified(api, owner);
       expect((await api.call(owner, 'GET', `/v1/caribbean/certificate/${certId}`)).statusCode).toBe(200);
     },
   );
 
-  test('304 without a body when If-None-Match names the tag, alone, weakly, in a list or as any', async () => {
-    const { certId } = await certified(caller);
+  test('304 without a body when If-None-Match names the tag, alone, weakly, in a list or as any', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const { certId } = await certified(api, partner);
     const etag = String((await download(certId)).headers.etag);
     expect(etag).toMatch(SHA256_HEX);
     for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
@@ -185,14 +203,22 @@ describe('download', () => {
     }
   });
 
-  test('200 when If-None-Match names another tag; 404 for a foreign certificate even with *', async () => {
-    const { certId } = await certified(caller);
+  test('200 when If-None-Match names another tag; 404 for a foreign certificate even with *', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const { certId } = await certified(api, partner);
     for (const condition of ['"other"', 'nonsense', ''])
       expect((await download(certId, { 'if-none-match': condition })).statusCode).toBe(200);
     expect((await download(UNKNOWN, { 'if-none-match': '*' })).statusCode).toBe(404);
   });
 
-  test('shows no personal data: nothing of the recipient but its id, nothing that people wrote', async () => {
+  test('shows no personal data: nothing of the recipient but its id, nothing that people wrote', async ({
+    api,
+    partner,
+    download,
+  }) => {
     const personal = {
       recipient: {
         name: 'Marisol Quintero',
@@ -205,7 +231,7 @@ describe('download', () => {
       metadata: { passport: 'A1234567' },
       reason: 'resolved by Aunt May: she called',
     };
-    const { settlement, certId } = await certified(caller, personal);
+    const { settlement, certId } = await certified(api, partner, personal);
     const text = (await download(certId)).body;
     for (const secret of [
       'Marisol',
@@ -230,8 +256,8 @@ describe('download', () => {
 });
 
 describe('verify', () => {
-  test('200 and valid for the settlement it was issued for', async () => {
-    const { settlement, certId } = await certified(caller);
+  test('200 and valid for the settlement it was issued for', async ({ api, partner, verify }) => {
+    const { settlement, certId } = await certified(api, partner);
     const response = await verify(certId, settlement.settlementId);
     expect(response.statusCode).toBe(200);
     expect(response.headers['cache-control']).toBe('no-store');
@@ -245,13 +271,20 @@ describe('verify', () => {
     });
   });
 
-  test.each(['US-DO', 'GB-JM', 'CA-TT'] as const)('200 and valid for a settlement of %s', async (corridor) => {
-    const { settlement, certId } = await certified(caller, { corridor, amount: '1234.56', paymentMethod: 'wire' });
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
-  });
+  test.for(['US-DO', 'GB-JM', 'CA-TT'] as const)(
+    '200 and valid for a settlement of %s',
+    async (corridor, { api, partner, verify }) => {
+      const { settlement, certId } = await certified(api, partner, {
+        corridor,
+        amount: '1234.56',
+        paymentMethod: 'wire',
+      });
+      expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
+    },
+  );
 
-  test('200 and valid still, when money that came too late was booked after it', async () => {
-    const { settlement, certId } = await certified(caller);
+  test('200 and valid still, when money that came too late was booked after it', async ({ api, partner, verify }) => {
+    const { settlement, certId } = await certified(api, partner);
     await api.connection.pool.query(
       `INSERT INTO postings VALUES ($1, 'surplus:late', 0, 'card_clearing', 'USD', 500, now()), ($1, 'surplus:late', 1, 'refund_due', 'USD', -500, now())`,
       [settlement.settlementId],
@@ -262,11 +295,15 @@ describe('verify', () => {
     });
   });
 
-  test("200 and not valid for another settlement: the organization's own, another organization's, or none", async () => {
+  test("200 and not valid for another settlement: the organization's own, another organization's, or none", async ({
+    api,
+    partner,
+    verify,
+  }) => {
     const [one, other, foreign] = [
-      await certified(caller),
-      await certified(caller),
-      await certified(await api.createCaller()),
+      await certified(api, partner),
+      await certified(api, partner),
+      await certified(api, await api.createCaller()),
     ];
     for (const settlementId of [other.settlement.settlementId, foreign.settlement.settlementId, 'stl_none']) {
       const response = await verify(one.certId, settlementId);
@@ -281,8 +318,12 @@ describe('verify', () => {
 });
 
 describe('key rotation', () => {
-  test('keeps old certificates valid while their key is published, and serves both keys, the active one first', async () => {
-    const [old, recent] = [await certified(caller, {}, [OLD_KEY]), await certified(caller)];
+  test('keeps old certificates valid while their key is published, and serves both keys, the active one first', async ({
+    api,
+    partner,
+    verify,
+  }) => {
+    const [old, recent] = [await certified(api, partner, {}, [OLD_KEY]), await certified(api, partner)];
     for (const { certId, settlement } of [old, recent])
       expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
     const response = await api.call(null, 'GET', '/.well-known/jwks.json');
@@ -290,22 +331,22 @@ describe('key rotation', () => {
     expect(response.json().keys.map(({ kid }: { kid: string }) => kid)).toEqual(['2026', '2025']);
   });
 
-  test('the key set holds public halves alone', async () => {
+  test('the key set holds public halves alone', async ({ api }) => {
     const { keys } = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
     for (const key of keys)
       expect(new Set(Object.keys(key))).toEqual(new Set(['alg', 'crv', 'kid', 'kty', 'use', 'x']));
   });
 
-  test('a certificate of a key that is no longer published is not valid', async () => {
-    const { certId, settlement } = await certified(caller, {}, [{ id: 'forgotten', key: randomBytes(32) }]);
+  test('a certificate of a key that is no longer published is not valid', async ({ api, partner, verify }) => {
+    const { certId, settlement } = await certified(api, partner, {}, [{ id: 'forgotten', key: randomBytes(32) }]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
       valid: false,
       checks: { ...CHECKS_PASSED, signature_valid: false },
     });
   });
 
-  test('a stranger who signs under the name of our key is not believed', async () => {
-    const { certId, settlement } = await certified(caller, {}, [{ id: NEW_KEY.id, key: randomBytes(32) }]);
+  test('a stranger who signs under the name of our key is not believed', async ({ api, partner, verify }) => {
+    const { certId, settlement } = await certified(api, partner, {}, [{ id: NEW_KEY.id, key: randomBytes(32) }]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
       valid: false,
       checks: { ...CHECKS_PASSED, signature_valid: false },
@@ -314,9 +355,9 @@ describe('key rotation', () => {
 });
 
 describe('a tampered database', () => {
-  test('is noticed at every byte of a certificate', { timeout: 60_000 }, async () => {
-    const { certId, settlement } = await certified(caller);
-    const stored = await findCertificate(api.connection.db, caller.orgId, certId);
+  test('is noticed at every byte of a certificate', { timeout: 60_000 }, async ({ api, partner }) => {
+    const { certId, settlement } = await certified(api, partner);
+    const stored = await findCertificate(api.connection.db, partner.orgId, certId);
     if (!stored) throw new Error('the certificate is missing');
     const question = {
       settlementId: settlement.settlementId,
@@ -331,25 +372,30 @@ describe('a tampered database', () => {
     }
   });
 
-  test('is noticed through the API, at the first, last and any byte between', async () => {
-    const { certId, settlement } = await certified(caller);
+  test('is noticed through the API, at the first, last and any byte between', async ({
+    api,
+    partner,
+    download,
+    verify,
+  }) => {
+    const { certId, settlement } = await certified(api, partner);
     const { rawPayload: original } = await download(certId);
     for (let place = 0; place < original.length; place += Math.floor(original.length / 24)) {
       const flipped = Buffer.from(original);
       flipped.writeUInt8(flipped.readUInt8(place) ^ 1, place);
-      await tamper('UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, flipped]);
+      await tamper(api, 'UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, flipped]);
       expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
         valid: false,
         checks: { exists: true, digest_matches_id: false, signature_valid: false },
       });
     }
-    await tamper('UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, original]);
+    await tamper(api, 'UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, original]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
   });
 
-  test('is noticed at every character of the signature', async () => {
-    const { certId } = await certified(caller);
-    const stored = await findCertificate(api.connection.db, caller.orgId, certId);
+  test('is noticed at every character of the signature', async ({ api, partner }) => {
+    const { certId } = await certified(api, partner);
+    const stored = await findCertificate(api.connection.db, partner.orgId, certId);
     const { signature, content } = { signature: '', content: Buffer.alloc(0), ...stored };
     expect(await api.deps.certificateKeys.verifies(signature, content)).toBe(true);
     for (const other of otherTexts(signature))
@@ -366,10 +412,15 @@ describe('a tampered database', () => {
     }
   });
 
-  test('is noticed when certificates of two settlements are exchanged, whole or in part', async () => {
-    const [one, other] = [await certified(caller), await certified(caller, { amount: '9000.00' })];
+  test('is noticed when certificates of two settlements are exchanged, whole or in part', async ({
+    api,
+    partner,
+    verify,
+  }) => {
+    const [one, other] = [await certified(api, partner), await certified(api, partner, { amount: '9000.00' })];
     const exchange = (columns: string) =>
       tamper(
+        api,
         `UPDATE certificates AS mine SET ${columns
           .split(' ')
           .map((name) => `${name} = yours.${name}`)
@@ -401,16 +452,16 @@ describe('a tampered database', () => {
     await api.connection.pool.query('CREATE UNIQUE INDEX certificates_settlement ON certificates (settlement_id)');
   });
 
-  test('is noticed when a certificate is handed to another organization', async () => {
-    const { certId, settlement } = await certified(await api.createCaller());
-    await tamper('UPDATE certificates SET org_id = $2 WHERE cert_id = $1', [certId, caller.orgId]);
+  test('is noticed when a certificate is handed to another organization', async ({ api, partner, verify }) => {
+    const { certId, settlement } = await certified(api, await api.createCaller());
+    await tamper(api, 'UPDATE certificates SET org_id = $2 WHERE cert_id = $1', [certId, partner.orgId]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
       valid: false,
       checks: { ...CHECKS_PASSED, settlement_matches: false },
     });
   });
 
-  test.each([
+  test.for([
     [
       'an amount changed',
       "UPDATE postings SET amount_minor = amount_minor + 1 WHERE settlement_id = $1 AND step = 'settled' AND line = 0",
@@ -425,24 +476,27 @@ describe('a tampered database', () => {
       "UPDATE postings SET account = 'refund_due' WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'",
     ],
     ['an unbalanced line came', "INSERT INTO postings VALUES ($1, 'stray', 0, 'refund_due', 'USD', 1, now())"],
-  ])('is noticed in the journal when %s, though the certificate itself is whole', async (_what, statement) => {
-    const { certId, settlement } = await certified(caller);
-    await tamper(statement, [settlement.settlementId]);
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
-      valid: false,
-      checks: { ...CHECKS_PASSED, ledger_balanced: false },
-    });
-  });
+  ] as const)(
+    'is noticed in the journal when %s, though the certificate itself is whole',
+    async ([_what, statement], { api, partner, verify }) => {
+      const { certId, settlement } = await certified(api, partner);
+      await tamper(api, statement, [settlement.settlementId]);
+      expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+        valid: false,
+        checks: { ...CHECKS_PASSED, ledger_balanced: false },
+      });
+    },
+  );
 
-  test('is noticed when the bytes are no JSON at all, without a 500', async () => {
-    const { certId, settlement } = await certified(caller);
+  test('is noticed when the bytes are no JSON at all, without a 500', async ({ api, partner, verify }) => {
+    const { certId, settlement } = await certified(api, partner);
     for (const bytes of [
       Buffer.alloc(0),
       Buffer.from([0xff, 0xfe]),
       Buffer.from('null'),
       Buffer.from('{"postings":1}'),
     ]) {
-      await tamper('UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, bytes]);
+      await tamper(api, 'UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, bytes]);
       const response = await verify(certId, settlement.settlementId);
       expect(response.statusCode).toBe(200);
       expect(response.json()).toMatchObject({
@@ -459,7 +513,7 @@ describe('a tampered database', () => {
   });
 });
 
-test('the OpenAPI document describes the bytes, their headers and the 304', async () => {
+test('the OpenAPI document describes the bytes, their headers and the 304', async ({ api }) => {
   const { paths } = (await api.call(null, 'GET', '/openapi.json')).json();
   const { responses, parameters } = paths['/v1/caribbean/certificate/{cert_id}'].get;
   for (const name of ['ETag', 'Cache-Control', 'Content-Disposition', 'X-Certificate-Signature']) {

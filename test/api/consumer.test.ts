@@ -1,11 +1,10 @@
 /** What a consumer has and is shown (contract §12). */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { quotes, recipients } from '../../db/schema/index.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
 import {
-  type ConsumerCaller,
   callAs,
   consumerRecipientBody,
   createConsumerRecipient,
@@ -14,24 +13,19 @@ import {
   signIn,
 } from '../support/consumer.ts';
 import { digestTables, dumpTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 
 const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-let api: TestApi;
-let consumer: ConsumerCaller;
-beforeAll(async () => {
-  api = await createTestApi();
-  consumer = await signIn(api);
-});
-afterAll(() => api.close());
+const test = withApi().extend('consumer', FILE, ({ api }) => signIn(api));
 
 const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
   jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
 
 describe('GET /consumer/me', () => {
-  test('200 with the proved contact, in the spelling by which it is known', async () => {
+  test('200 with the verified contact in its normal spelling', async ({ api }) => {
     const email = newEmail();
     const caller = await signIn(api, { email: email.toUpperCase() });
     expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/me'))).toEqual({
@@ -43,7 +37,9 @@ describe('GET /consumer/me', () => {
     });
   });
 
-  test('200 with a phone for who proved a phone: another contact is another consumer', async () => {
+  test('200 with the phone of a consumer who verified a phone: another contact is another consumer', async ({
+    api,
+  }) => {
     const caller = await signIn(api, { phone: '+18765550199' });
     expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/me'))).toMatchObject({
       email: null,
@@ -53,7 +49,7 @@ describe('GET /consumer/me', () => {
 });
 
 describe('the recipients', () => {
-  test.each([
+  test.for([
     ['no body', undefined, [['body', 'missing']]],
     ['no details', { bank_details: undefined }, [['body', 'value_error']]],
     [
@@ -61,10 +57,10 @@ describe('the recipients', () => {
       { bank_details: { bank_name: 'NCB', account_number: '123 456', currency: 'JMD' } },
       [['body.bank_details.account_number', 'string_pattern_mismatch']],
     ],
-    ['a kind, which consumers are not asked', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
+    ['a kind, which consumers do not give', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
     ['metadata', { metadata: {} }, [['body.metadata', 'extra_forbidden']]],
-    ['an organization, even another one', { org_id: newId() }, [['body.org_id', 'extra_forbidden']]],
-  ])('422 for %s, and nothing is written', async (_case, overrides, faults) => {
+    ['an organization id', { org_id: newId() }, [['body.org_id', 'extra_forbidden']]],
+  ] as const)('422 for %s, and nothing is written', async ([_case, overrides, faults], { api, consumer }) => {
     const before = await digestTables(api.connection.pool);
     const answer = await callAs(
       api,
@@ -77,7 +73,10 @@ describe('the recipients', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test("201 with the partner's fields, less organization, kind and metadata; the account number is sealed", async () => {
+  test("201 with a partner's fields but organization, kind and metadata; the account number is sealed", async ({
+    api,
+    consumer,
+  }) => {
     const accountNumber = 'CONSUMER998877';
     const body = consumerRecipientBody({
       bank_details: { bank_name: 'NCB', account_number: accountNumber, currency: 'JMD' },
@@ -109,7 +108,7 @@ describe('the recipients', () => {
     expect(await dumpTables(api.connection.pool)).not.toContain(accountNumber);
   });
 
-  test("the list has the consumer's own, newest first, and nobody else's", async () => {
+  test("200 with the consumer's own recipients, newest first", async ({ api }) => {
     const [mine, other, partner] = [await signIn(api), await signIn(api), await api.createCaller()];
     const ids = [await createConsumerRecipient(api, mine), await createConsumerRecipient(api, mine)];
     await createConsumerRecipient(api, other);
@@ -126,7 +125,7 @@ describe('the recipients', () => {
     }
   });
 
-  test('the list has 200 at most, and says how many there are', async () => {
+  test('200 with at most 200 recipients, and their total number', async ({ api }) => {
     const caller = await signIn(api);
     const id = await createConsumerRecipient(api, caller);
     const [row] = await api.connection.db.select().from(recipients).where(eq(recipients.recipientId, id));
@@ -138,9 +137,9 @@ describe('the recipients', () => {
 });
 
 describe('POST /consumer/quote', () => {
-  test.each([
+  test.for([
     ['no body', undefined, [['body', 'missing']]],
-    ['a corridor that there is not', quoteBody({ corridor: 'US-XX' }), [['body.corridor', 'enum']]],
+    ['an unknown corridor', quoteBody({ corridor: 'US-XX' }), [['body.corridor', 'enum']]],
     ['a JSON number', quoteBody({ amount: 250 }), [['body.amount', 'string_type']]],
     ['an amount below the bounds', quoteBody({ amount: '0.99' }), [['body.amount', 'value_error']]],
     [
@@ -148,19 +147,15 @@ describe('POST /consumer/quote', () => {
       quoteBody({ corridor: 'US-TT', payout_rail: 'cash_pickup' }),
       [['body.payout_rail', 'value_error']],
     ],
-    [
-      'the method that no caller may name',
-      quoteBody({ payment_method: 'internal' }),
-      [['body.payment_method', 'enum']],
-    ],
-  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+    ['the internal method', quoteBody({ payment_method: 'internal' }), [['body.payment_method', 'enum']]],
+  ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api, consumer }) => {
     const before = await digestTables(api.connection.pool);
     const answer = await callAs(api, consumer, 'POST', '/consumer/quote', body);
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test("200 with the estimate's figures under an id, for thirty seconds, never executable", async () => {
+  test("200 with the estimate's figures and an id, for thirty seconds, not executable", async ({ api, consumer }) => {
     const answer = await callAs(api, consumer, 'POST', '/consumer/quote', quoteBody());
     expect(answer.statusCode).toBe(200);
     const quote = jsonOf(answer);
@@ -186,7 +181,7 @@ describe('POST /consumer/quote', () => {
     expect((row?.expiresAt.getTime() ?? 0) - (row?.createdAt.getTime() ?? 0)).toBe(30_000);
   });
 
-  test('a quote is never changed', async () => {
+  test('a quote is never changed', async ({ api, consumer }) => {
     await callAs(api, consumer, 'POST', '/consumer/quote', quoteBody());
     await expect(api.connection.pool.query('UPDATE quotes SET amount_minor = 1')).rejects.toThrow();
     await expect(api.connection.pool.query('DELETE FROM quotes')).rejects.toThrow();

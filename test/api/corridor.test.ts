@@ -1,46 +1,40 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 
 const PATH = '/v1/caribbean/corridors';
 
-let local: TestApi;
-let remote: TestApi;
-
-beforeAll(async () => {
-  [local, remote] = await Promise.all([createTestApi(), createTestApi({ runtime: 'production' })]);
-});
-
-afterAll(() => Promise.all([local.close(), remote.close()]));
+const test = withApi().extend('remote', FILE, openApi({ runtime: 'production' }));
 
 const read = async (api: TestApi) => jsonOf(await api.call(await api.createCaller('read'), 'GET', PATH));
 
 describe('GET /v1/caribbean/corridors', () => {
-  test('401 without a key', async () => {
-    expect((await local.call(null, 'GET', PATH)).statusCode).toBe(401);
+  test('401 without a key', async ({ api }) => {
+    expect((await api.call(null, 'GET', PATH)).statusCode).toBe(401);
   });
 
-  test('gates every corridor in a remote runtime', async () => {
+  test('200 with every corridor gated in a remote runtime', async ({ remote }) => {
     const answer = await read(remote);
     expect(answer).toMatchObject({ rate_source: 'static_fixture', readiness_asserted: false });
     expect(new Set(answer.corridors.map((corridor: Json) => corridor.state))).toEqual(new Set(['gated']));
   });
 
-  test('calls no corridor live and no rail implemented', async () => {
-    const { corridors } = await read(local);
+  test('200 with no corridor live and no rail implemented', async ({ api }) => {
+    const { corridors } = await read(api);
     expect(new Set(corridors.map((corridor: Json) => corridor.state))).toEqual(new Set(['local sandbox']));
     expect(
       new Set(corridors.flatMap((corridor: Json) => corridor.rails.map((rail: Json) => rail.implementation_state))),
     ).toEqual(new Set(['partial']));
   });
 
-  test('lists every corridor once, in the order of the contract', async () => {
-    expect((await read(local)).corridors.map((corridor: Json) => corridor.corridor)).toEqual(CORRIDOR_IDS);
+  test('200 with every corridor once, in the order of the contract', async ({ api }) => {
+    expect((await read(api)).corridors.map((corridor: Json) => corridor.corridor)).toEqual(CORRIDOR_IDS);
   });
 
-  test('tells of each what it costs, how it pays out and what it takes', async () => {
-    const { schema_version, corridors } = await read(local);
+  test('200 with the fees, rails and limits of each corridor', async ({ api }) => {
+    const { schema_version, corridors } = await read(api);
     expect(schema_version).toBe('1');
     expect(corridors[1]).toEqual({
       corridor: 'CA-JM',

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import { describe, expect } from 'vitest';
+import type { Caller } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
@@ -11,32 +12,26 @@ const bodyFor = (path: string) => ({
   ...(path === '/v2/estimate' ? { payment_method: 'card' } : {}),
 });
 
-let local: TestApi;
-let remote: TestApi;
-let caller: Caller;
-let remoteCaller: Caller;
-
-beforeAll(async () => {
-  [local, remote] = await Promise.all([
-    createTestApi({ deps: { now: () => NOW } }),
-    createTestApi({ runtime: 'production', deps: { now: () => NOW } }),
-  ]);
-  [caller, remoteCaller] = await Promise.all([local.createCaller('read'), remote.createCaller('read')]);
-});
-
-afterAll(() => Promise.all([local.close(), remote.close()]));
-
-const estimate = (path: string, body: unknown) => local.call(caller, 'POST', path, body);
+const test = withApi({ scope: 'read', deps: { now: () => NOW } })
+  .extend('remote', FILE, openApi({ runtime: 'production', deps: { now: () => NOW } }))
+  .extend('remotePartner', FILE, ({ remote }) => remote.createCaller('read'))
+  .extend(
+    'estimate',
+    FILE,
+    ({ api, partner }) =>
+      (path: string, body: unknown) =>
+        api.call(partner, 'POST', path, body),
+  );
 
 describe.each(PATHS)('POST %s', (path) => {
-  test('401 without a key, whatever the body', async () => {
-    expect((await local.call(null, 'POST', path, {})).json()).toMatchObject({
+  test('401 without a key, whatever the body', async ({ api }) => {
+    expect((await api.call(null, 'POST', path, {})).json()).toMatchObject({
       status: 401,
       code: 'credential_missing',
     });
   });
 
-  test('422 that lists every fault of the form at once', async () => {
+  test('422 that lists every fault of the form at once', async ({ estimate }) => {
     const answer = await estimate(path, { corridor: 'US-XX', amount: 250, payout_rail: 'pigeon', rate: '1.0' });
     expect(answer.statusCode).toBe(422);
     expect(answer.headers['content-type']).toMatch(/^application\/json/);
@@ -51,9 +46,9 @@ describe.each(PATHS)('POST %s', (path) => {
     );
   });
 
-  test.each(['-1.00', '+1', '1e3', '01', '1,000.00', '', '１２', 'NaN', '1.', '99999999999999999999999'])(
+  test.for(['-1.00', '+1', '1e3', '01', '1,000.00', '', '１２', 'NaN', '1.', '99999999999999999999999'])(
     '422 for the amount %j',
-    async (amount) => {
+    async (amount, { estimate }) => {
       const answer = await estimate(path, { ...bodyFor(path), amount });
       expect(answer.statusCode).toBe(422);
       expect(new Set(jsonOf(answer).detail.map((fault: { loc: string[] }) => fault.loc.join('.')))).toEqual(
@@ -62,7 +57,7 @@ describe.each(PATHS)('POST %s', (path) => {
     },
   );
 
-  test.each([
+  test.for([
     ['a rail that the corridor lacks', { corridor: 'GB-BB', payout_rail: 'cash_pickup' }, ['payout_rail']],
     ['an amount out of bounds', { amount: '50000.01' }, ['amount']],
     ['more decimals than the currency has', { amount: '1.005' }, ['amount']],
@@ -71,7 +66,7 @@ describe.each(PATHS)('POST %s', (path) => {
       { corridor: 'GB-BB', payout_rail: 'cash_pickup', amount: '0.99' },
       ['payout_rail', 'amount'],
     ],
-  ])('422 value_error for %s', async (_name, change, fields) => {
+  ] as const)('422 value_error for %s', async ([_name, change, fields], { estimate }) => {
     const answer = await estimate(path, { ...bodyFor(path), ...change });
     expect(answer.statusCode).toBe(422);
     expect(jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [type, ...loc])).toEqual(
@@ -79,26 +74,26 @@ describe.each(PATHS)('POST %s', (path) => {
     );
   });
 
-  test('422 without a body, as one missing body', async () => {
-    expect(jsonOf(await local.call(caller, 'POST', path)).detail).toEqual([
+  test('422 without a body, as one missing body', async ({ api, partner }) => {
+    expect(jsonOf(await api.call(partner, 'POST', path)).detail).toEqual([
       { loc: ['body'], msg: 'Field required', type: 'missing' },
     ]);
   });
 
-  test('writes nothing and rings nobody', async () => {
-    const before = await digestTables(local.connection.pool);
+  test('200 writes nothing and dispatches nothing', async ({ api, estimate }) => {
+    const before = await digestTables(api.connection.pool);
     expect((await estimate(path, bodyFor(path))).statusCode).toBe(200);
-    expect(await digestTables(local.connection.pool)).toEqual(before);
-    expect(local.nudges()).toBe(0);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+    expect(api.nudges()).toBe(0);
   });
 
-  test('null for a rail is as good as none', async () => {
+  test('200 with the default rail when payout_rail is null', async ({ estimate }) => {
     expect(jsonOf(await estimate(path, { ...bodyFor(path), payout_rail: null }))).toMatchObject({
       payout_rail: 'bank_transfer',
     });
   });
 
-  test('every answer has an id of its own', async () => {
+  test('200 with a new estimate_id each time', async ({ estimate }) => {
     const ids = await Promise.all([1, 2].map(async () => jsonOf(await estimate(path, bodyFor(path))).estimate_id));
     expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(ids[0]).not.toBe(ids[1]);
@@ -106,7 +101,7 @@ describe.each(PATHS)('POST %s', (path) => {
 });
 
 describe('POST /v2/estimate', () => {
-  test('422 for ach in a currency that it does not take', async () => {
+  test('422 for ach in a currency that it does not support', async ({ estimate }) => {
     const answer = await estimate('/v2/estimate', {
       ...bodyFor('/v2/estimate'),
       corridor: 'GB-JM',
@@ -115,12 +110,12 @@ describe('POST /v2/estimate', () => {
     expect(jsonOf(answer).detail).toMatchObject([{ loc: ['body', 'payment_method'], type: 'value_error' }]);
   });
 
-  test('422 for the internal method, which is not for partners', async () => {
+  test('422 for the internal method, which is not for partners', async ({ estimate }) => {
     const answer = await estimate('/v2/estimate', { ...bodyFor('/v2/estimate'), payment_method: 'internal' });
     expect(jsonOf(answer).detail).toMatchObject([{ loc: ['body', 'payment_method'], type: 'enum' }]);
   });
 
-  test('200 with the price, the rate for thirty seconds, and nothing that could be executed', async () => {
+  test('200 with the price and the rate for thirty seconds, not executable', async ({ estimate }) => {
     const answer = await estimate('/v2/estimate', { ...bodyFor('/v2/estimate'), payout_rail: 'mobile_money' });
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toEqual({
@@ -146,8 +141,8 @@ describe('POST /v2/estimate', () => {
     });
   });
 
-  test('200 in a remote runtime too, and still nothing that could be executed', async () => {
-    const answer = await remote.call(remoteCaller, 'POST', '/v2/estimate', bodyFor('/v2/estimate'));
+  test('200 in a remote runtime too, and still not executable', async ({ remote, remotePartner }) => {
+    const answer = await remote.call(remotePartner, 'POST', '/v2/estimate', bodyFor('/v2/estimate'));
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toMatchObject({
       rate_source: 'static_fixture',
@@ -159,7 +154,7 @@ describe('POST /v2/estimate', () => {
 });
 
 describe('POST /v1/caribbean/estimate', () => {
-  test('422 for a payment method: the off-ramp is funded internally', async () => {
+  test('422 for a payment method: the off-ramp is funded internally', async ({ estimate }) => {
     const answer = await estimate('/v1/caribbean/estimate', {
       ...bodyFor('/v1/caribbean/estimate'),
       payment_method: 'card',
@@ -169,19 +164,19 @@ describe('POST /v1/caribbean/estimate', () => {
     ]);
   });
 
-  test('503 in a remote runtime, after the credential and the rules were checked', async () => {
+  test('503 in a remote runtime, after credential and rules were checked', async ({ remote, remotePartner }) => {
     const path = '/v1/caribbean/estimate';
     const ask = async (who: Caller | null, change: object = {}) =>
       (await remote.call(who, 'POST', path, { ...bodyFor(path), ...change })).statusCode;
-    expect([await ask(null), await ask(remoteCaller, { amount: '0.01' }), await ask(remoteCaller)]).toEqual([
+    expect([await ask(null), await ask(remotePartner, { amount: '0.01' }), await ask(remotePartner)]).toEqual([
       401, 422, 503,
     ]);
-    expect(jsonOf(await remote.call(remoteCaller, 'POST', path, bodyFor(path)))).toMatchObject({
+    expect(jsonOf(await remote.call(remotePartner, 'POST', path, bodyFor(path)))).toMatchObject({
       code: 'local_sandbox_only',
     });
   });
 
-  test('200 with the price, without a payment method and without an input fee', async () => {
+  test('200 with the price, without a payment method and without an input fee', async ({ estimate }) => {
     const answer = await estimate('/v1/caribbean/estimate', bodyFor('/v1/caribbean/estimate'));
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toEqual({

@@ -29,7 +29,7 @@ describe('POST /v1/fees/estimate', () => {
   });
 
   test.for([
-    ['a wire that is all fees', { payment_method: 'wire', amount: '15.00' }, 'amount'],
+    ['a wire that its fees use up', { payment_method: 'wire', amount: '15.00' }, 'amount'],
     ['more than ach takes', { amount: '25000.01' }, 'amount'],
     ['ach in another currency than USD', { corridor: 'CA-TT' }, 'payment_method'],
   ] as const)('422 value_error for %s', async ([_name, change, field], { api, partner }) => {
@@ -38,7 +38,9 @@ describe('POST /v1/fees/estimate', () => {
     expect(jsonOf(answer).detail).toMatchObject([{ loc: ['body', field], type: 'value_error' }]);
   });
 
-  test('503 in a remote runtime after the credential and the rules, and nothing is written', async ({ remote }) => {
+  test('503 in a remote runtime, after credential and rules were checked, and nothing is written', async ({
+    remote,
+  }) => {
     const caller = await remote.createCaller('read');
     const before = await digestTables(remote.connection.pool);
     const ask = async (who: Caller | null, change: object = {}) =>
@@ -51,7 +53,7 @@ describe('POST /v1/fees/estimate', () => {
     expect(await digestTables(remote.connection.pool)).toEqual(before);
   });
 
-  test('200 with the lines, their sum, and nothing that could be executed', async ({ api, partner }) => {
+  test('200 with the lines and their sum, not executable', async ({ api, partner }) => {
     const answer = await api.call(partner, 'POST', PATH, body);
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toEqual({

@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { events, outbox, providerEvents } from '../../db/schema/index.ts';
-import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { digestTables, raceBehind } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import {
   complete,
@@ -15,22 +16,17 @@ import {
   statusOf,
 } from '../support/verification.ts';
 
-let api: TestApi;
-let caller: Caller;
-
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
+const test = withApi().extend('opened', FILE, ({ api, partner }) => async () => {
+  const recipientId = await createRecipient({ api }, partner);
+  const { verification_id: id } = await openVerification(api, partner, recipientId);
+  return { id, recipientId, read: async () => (await statusOf(api, partner, recipientId)).latest };
 });
-afterAll(() => api.close());
 
-const opened = async () => {
-  const recipientId = await createRecipient({ api }, caller);
-  const { verification_id: id } = await openVerification(api, caller, recipientId);
-  return { id, recipientId, read: async () => (await statusOf(api, caller, recipientId)).latest };
-};
-
-async function expectUnwritten(request: () => ReturnType<TestApi['call']>, status: number): Promise<void> {
+async function expectUnwritten(
+  api: TestApi,
+  request: () => ReturnType<TestApi['call']>,
+  status: number,
+): Promise<void> {
   const before = await digestTables(api.connection.pool);
   const answer = await request();
   expect(answer.statusCode, answer.body).toBe(status);
@@ -41,7 +37,7 @@ describe('the signature', () => {
   const digestOf = (bytes: Buffer, secret: string = TEST_SECRETS.idverify, algorithm = 'sha256') =>
     createHmac(algorithm, secret).update(bytes).digest('hex');
 
-  test('401 for every wrong one, before anything is parsed or written', async () => {
+  test('401 for every wrong one, before anything is parsed or written', async ({ api, opened }) => {
     const { id } = await opened();
     const bytes = Buffer.from(JSON.stringify(idverifyBody(id)));
     const right = digestOf(bytes);
@@ -57,19 +53,24 @@ describe('the signature', () => {
       { 'x-payload-digest-alg': 'hmac_sha256_hex' },
       { 'x-payload-digest-alg': '' },
     ];
-    for (const headers of wrong) await expectUnwritten(() => sendIdverify(api, bytes, headers), 401);
+    for (const headers of wrong) await expectUnwritten(api, () => sendIdverify(api, bytes, headers), 401);
     await expectUnwritten(
+      api,
       () => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest': right }),
       401,
     );
     await expectUnwritten(
+      api,
       () => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest-alg': 'HMAC_SHA256_HEX' }),
       401,
     );
-    await expectUnwritten(() => sendIdverify(api, Buffer.from('no json'), { 'x-payload-digest': right }), 401);
+    await expectUnwritten(api, () => sendIdverify(api, Buffer.from('no json'), { 'x-payload-digest': right }), 401);
   });
 
-  test('422 for what is signed and no event, or a review without an answer; nothing is stored', async () => {
+  test('422 for what is signed and no event, or a review without an answer; nothing is stored', async ({
+    api,
+    opened,
+  }) => {
     const { id } = await opened();
     for (const body of [
       Buffer.from('no json'),
@@ -77,14 +78,21 @@ describe('the signature', () => {
       idverifyBody(id, { correlationId: undefined }),
       idverifyBody(id, { reviewResult: undefined }),
     ]) {
-      await expectUnwritten(() => sendIdverify(api, body), 422);
+      await expectUnwritten(api, () => sendIdverify(api, body), 422);
     }
-    await expectUnwritten(() => sendIdverify(api, idverifyBody(id, { reviewResult: { reviewAnswer: 'YELLOW' } })), 422);
+    await expectUnwritten(
+      api,
+      () => sendIdverify(api, idverifyBody(id, { reviewResult: { reviewAnswer: 'YELLOW' } })),
+      422,
+    );
   });
 });
 
 describe('an event', () => {
-  test('of an unknown type, of nothing named, of a verification that is none: stored, and applied to nothing', async () => {
+  test('of an unknown type, of nothing named, of a verification that is none: stored, and applied to nothing', async ({
+    api,
+    opened,
+  }) => {
     const { id, read } = await opened();
     for (const event of [
       idverifyBody(id, { type: 'applicantOnHold' }),
@@ -103,7 +111,11 @@ describe('an event', () => {
     expect((await read()).status).toBe('pending');
   });
 
-  test('pending moves to in_review, GREEN to verified; each is told as the contract lists', async () => {
+  test('pending moves to in_review, GREEN to verified; each is told as the contract lists', async ({
+    api,
+    partner,
+    opened,
+  }) => {
     const { id, recipientId, read } = await opened();
     const pending = idverifyBody(id, { type: 'applicantPending', reviewResult: undefined });
     expect(jsonOf(await sendIdverify(api, pending))).toEqual({
@@ -115,7 +127,7 @@ describe('an event', () => {
     expect(await read()).toMatchObject({ status: 'in_review', decided_at: null });
     await sendIdverify(api, idverifyBody(id));
     expect(await read()).toMatchObject({ status: 'verified', verified_name: null, decided_at: expect.any(String) });
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('verified');
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('verified');
     const told = await api.connection.db
       .select({ type: events.type })
       .from(events)
@@ -126,7 +138,7 @@ describe('an event', () => {
     expect(rung.map(({ signal }) => signal)).toEqual([null, 'verificationDecided']);
   });
 
-  test('RED rejects, with labels alone as the reason', async () => {
+  test('RED rejects, with labels alone as the reason', async ({ api, opened }) => {
     const { id, read } = await opened();
     await sendIdverify(
       api,
@@ -137,7 +149,7 @@ describe('an event', () => {
     expect(await read()).toMatchObject({ status: 'rejected', rejection_reason: 'FORGERY' });
   });
 
-  test('pending after the decision, as providers send it, undoes nothing', async () => {
+  test('pending after the decision, as providers send it, undoes nothing', async ({ api, opened }) => {
     const { id, read } = await opened();
     await sendIdverify(api, idverifyBody(id));
     const late = await sendIdverify(api, idverifyBody(id, { type: 'applicantPending', reviewResult: undefined }));
@@ -145,15 +157,19 @@ describe('an event', () => {
     expect((await read()).status).toBe('verified');
   });
 
-  test('another decision after the first one is kept and changes nothing, also after one by hand', async () => {
+  test('another decision after the first one is kept and changes nothing, also after one by hand', async ({
+    api,
+    partner,
+    opened,
+  }) => {
     const { id, read } = await opened();
-    await complete(api, caller, id, { status: 'verified', verified_name: 'Marcia Brown' });
+    await complete(api, partner, id, { status: 'verified', verified_name: 'Marcia Brown' });
     const before = await read();
     expect((await sendIdverify(api, idverifyBody(id, RED))).statusCode).toBe(200);
     expect(await read()).toEqual(before);
   });
 
-  test('again with the same bytes is a duplicate without effect; with other bytes 409', async () => {
+  test('again with the same bytes is a duplicate without effect; with other bytes 409', async ({ api, opened }) => {
     const { id } = await opened();
     const event = idverifyBody(id);
     await sendIdverify(api, event);
@@ -169,7 +185,7 @@ describe('an event', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('GREEN and RED at once: one wins, both are stored', async () => {
+  test('GREEN and RED at once: one wins, both are stored', async ({ api, opened }) => {
     const { id, recipientId, read } = await opened();
     const both = [idverifyBody(id), idverifyBody(id, RED)];
     const tasks = both.map((event) => () => sendIdverify(api, event));
@@ -188,8 +204,8 @@ describe('an event', () => {
 });
 
 describe('in production', () => {
-  test("what a provider's sandbox decided is applied to nothing; a live decision is", async () => {
-    const live = await createTestApi({
+  test("what a provider's sandbox decided is applied to nothing; a live decision is", async ({ newApi }) => {
+    const live = await newApi({
       runtime: 'production',
       deps: {
         idverify: {
@@ -223,7 +239,6 @@ describe('in production', () => {
         kind: 'sandbox_verification',
       });
     } finally {
-      await live.close();
     }
   });
 });

@@ -1,52 +1,63 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { GATES } from '../../domain/gate.ts';
 import { environmentName, RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, openApis, withApi } from '../support/fixture.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 
+const test = withApi()
+  .extend('apis', FILE, openApis())
+  .extend('recipientId', FILE, ({ api, partner }) => createRecipient({ api }, partner))
+  .extend(
+    'settle',
+    FILE,
+    ({ api, partner, recipientId }) =>
+      (key: string) =>
+        api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': key }),
+  );
+
 describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
-  let api: TestApi;
-  let caller: Caller;
-
-  beforeAll(async () => {
-    api = await createTestApi({ runtime });
-    caller = await api.createCaller('read');
-  });
-  afterAll(() => api.close());
-
-  const read = async () => {
-    const answer = await api.call(caller, 'GET', '/v2/launch-gates');
+  const read = async (api: TestApi) => {
+    const answer = await api.call(await api.createCaller('read'), 'GET', '/v2/launch-gates');
     expect(answer.statusCode, answer.body).toBe(200);
     return jsonOf(answer);
   };
   const closed = (reason: string) =>
     GATES.map((gate) => ({ gate, open: false, reason, evidence: null, expires_at: null }));
 
-  test('401 without a key', async () => {
+  test('401 without a key', async ({ apis }) => {
+    const api = apis[runtime];
     expect((await api.call(null, 'GET', '/v2/launch-gates')).statusCode).toBe(401);
   });
 
-  test('every gate is closed without evidence, and while evidence of other environments opens theirs', async () => {
+  test('200 with every gate closed without evidence, also while other environments have evidence', async ({ apis }) => {
+    const api = apis[runtime];
     const expected = { environment: environmentName(runtime), open: false, gates: closed('no_evidence') };
-    expect(await read()).toEqual(expected);
+    expect(await read(api)).toEqual(expected);
     for (const other of RUNTIME_ENVIRONMENTS.filter((candidate) => candidate !== runtime))
       await insertGateEvidence(api.connection.db, environmentName(other));
-    expect(await read()).toEqual(expected);
+    expect(await read(api)).toEqual(expected);
   });
 
-  test('every gate is closed while the store cannot be read', async () => {
+  test('200 with every gate closed while the store cannot be read', async ({ apis }) => {
+    const api = apis[runtime];
     await withoutGateStore(api.connection.db, async () => {
-      expect(await read()).toEqual({ environment: environmentName(runtime), open: false, gates: closed('unreadable') });
+      expect(await read(api)).toEqual({
+        environment: environmentName(runtime),
+        open: false,
+        gates: closed('unreadable'),
+      });
     });
   });
 
-  test('is never open, with every gate proven in every corridor: there is no live adapter', async () => {
+  test('200 never open, with evidence for every gate in every corridor: there is no live adapter', async ({ apis }) => {
+    const api = apis[runtime];
     const expiresAt = new Date(Date.now() + 3_600_000);
     await insertGateEvidence(api.connection.db, environmentName(runtime), { changes: { expiresAt } });
     const shown = { evidence: `sha256:${'07'.repeat(32)}`, expires_at: expiresAt.toISOString() };
-    expect(await read()).toEqual({
+    expect(await read(api)).toEqual({
       environment: environmentName(runtime),
       open: false,
       gates: GATES.map((gate) =>
@@ -57,7 +68,8 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
     });
   });
 
-  test('one corridor closes a gate', async () => {
+  test('200 with a gate closed by one corridor', async ({ apis }) => {
+    const api = apis[runtime];
     const newer = { recordedAt: new Date(Date.now() - 1_000) };
     await insertGateEvidence(api.connection.db, environmentName(runtime), {
       gates: ['operator_approval'],
@@ -65,7 +77,7 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
       operators: ['ana'],
       changes: newer,
     });
-    const { gates } = await read();
+    const { gates } = await read(api);
     expect(gates.find(({ gate }: { gate: string }) => gate === 'operator_approval')).toMatchObject({
       open: false,
       reason: 'not_approved',
@@ -74,21 +86,10 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
 });
 
 describe('acceptance in the local sandbox', () => {
-  let api: TestApi;
-  let caller: Caller;
-  let recipientId: string;
-
-  beforeAll(async () => {
-    api = await createTestApi();
-    caller = await api.createCaller();
-    recipientId = await createRecipient({ api }, caller);
-  });
-  afterAll(() => api.close());
-
-  const settle = (key: string) =>
-    api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': key });
-
-  test('503 once a gate of the corridor was closed by hand, and nothing is written; a replay answers as the first time', async () => {
+  test('503 after a gate of the corridor was revoked, and nothing is written; a replay answers as before', async ({
+    api,
+    settle,
+  }) => {
     const [before, after] = [crypto.randomUUID(), crypto.randomUUID()];
     const first = await settle(before);
     expect(first.statusCode, first.body).toBe(202);
@@ -117,7 +118,7 @@ describe('acceptance in the local sandbox', () => {
     expect((await settle(after)).statusCode).toBe(202);
   });
 
-  test('nothing is accepted while the store cannot be read', async () => {
+  test('500 while the store cannot be read', async ({ api, settle }) => {
     await withoutGateStore(api.connection.db, async () =>
       expect((await settle(crypto.randomUUID())).statusCode).toBe(500),
     );

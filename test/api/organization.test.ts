@@ -1,23 +1,20 @@
 /** Organizations (contract §3). */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import { describe, expect } from 'vitest';
+import type { TestApi } from '../support/api.ts';
 import { digestTables, dumpTables } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 
 const BODY = { name: 'Acme Remit Ltd', country: 'JM', contact_email: 'ops@acme.example' };
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await createTestApi();
-});
-afterAll(() => api.close());
+const test = withApi();
 
-const create = (body: unknown) => api.call(null, 'POST', '/v1/orgs', body);
+const create = (api: TestApi, body: unknown) => api.call(null, 'POST', '/v1/orgs', body);
 
 describe('POST /v1/orgs', () => {
-  test.each([
+  test.for([
     ['no body', undefined, [['body', 'missing']]],
     [
       'no fields',
@@ -36,9 +33,9 @@ describe('POST /v1/orgs', () => {
     ['a contact that is no address', { ...BODY, contact_email: 'ops' }, [['body.contact_email', 'value_error']]],
     ['a field that it does not have', { ...BODY, kind: 'consumer' }, [['body.kind', 'extra_forbidden']]],
     ['its own id', { ...BODY, org_id: 'acme' }, [['body.org_id', 'extra_forbidden']]],
-  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+  ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
     const before = await digestTables(api.connection.pool);
-    const answer = await create(body);
+    const answer = await create(api, body);
     expect(answer.statusCode).toBe(422);
     expect(
       jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]),
@@ -46,8 +43,8 @@ describe('POST /v1/orgs', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('201 with the organization and its first key, which works at once and has scope full', async () => {
-    const answer = await create(BODY);
+  test('201 with the organization and its first key, which works at once and has scope full', async ({ api }) => {
+    const answer = await create(api, BODY);
     expect(answer.statusCode).toBe(201);
     const created = jsonOf(answer);
     expect(created).toEqual({
@@ -70,8 +67,8 @@ describe('POST /v1/orgs', () => {
     });
   });
 
-  test('the raw key is shown once: no read has it and the database does not hold it', async () => {
-    const { org_id, key_id, api_key } = jsonOf(await create(BODY));
+  test('the raw key is shown once: no read has it and the database does not hold it', async ({ api }) => {
+    const { org_id, key_id, api_key } = jsonOf(await create(api, BODY));
     const caller = { orgId: org_id, keyId: key_id, apiKey: api_key };
     const reads = await Promise.all([
       api.call(caller, 'GET', `/v1/orgs/${org_id}`),
@@ -83,29 +80,31 @@ describe('POST /v1/orgs', () => {
     expect(await dumpTables(api.connection.pool)).not.toContain(secret);
   });
 
-  test('the answer is not to be stored by anyone on the way', async () => {
-    expect((await create(BODY)).headers['cache-control']).toBe('no-store');
+  test('the answer is not to be stored by anyone on the way', async ({ api }) => {
+    expect((await create(api, BODY)).headers['cache-control']).toBe('no-store');
   });
 
-  test('a name may have 120 characters of any script, counted as characters', async () => {
+  test('a name may have 120 characters of any script, counted as characters', async ({ api }) => {
     const name = '🏝'.repeat(120);
-    const answer = await create({ ...BODY, name });
+    const answer = await create(api, { ...BODY, name });
     expect([answer.statusCode, jsonOf(answer).name]).toEqual([201, name]);
   });
 
-  test.each([
+  test.for([
     ['remote-sandbox', 'remote sandbox', 'sk_test_'],
     ['production', 'production', 'sk_live_'],
-  ] as const)('in %s the organization and its key belong to that environment', async (runtime, environment, prefix) => {
-    const remote = await createTestApi({ runtime });
-    const created = jsonOf(await remote.call(null, 'POST', '/v1/orgs', BODY));
-    expect(created).toMatchObject({ environment, api_key: expect.stringContaining(prefix) });
-    await remote.close();
-  });
+  ] as const)(
+    '201 in %s with an organization and a key of that environment',
+    async ([runtime, environment, prefix], { newApi }) => {
+      const remote = await newApi({ runtime });
+      const created = jsonOf(await remote.call(null, 'POST', '/v1/orgs', BODY));
+      expect(created).toMatchObject({ environment, api_key: expect.stringContaining(prefix) });
+    },
+  );
 });
 
 describe('GET /v1/orgs/{org_id}', () => {
-  test("404 for another organization's id, with the body of an id that nobody has", async () => {
+  test("404 for another organization's id, with the body of an id that nobody has", async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
     const [foreign, unknown] = await Promise.all(
@@ -120,8 +119,8 @@ describe('GET /v1/orgs/{org_id}', () => {
     expect(foreign).toEqual(unknown);
   });
 
-  test('200 with the organization and nothing of its keys, for any scope', async () => {
-    const created = jsonOf(await create(BODY));
+  test('200 with the organization and nothing of its keys, for any scope', async ({ api }) => {
+    const created = jsonOf(await create(api, BODY));
     const { key_id: _keyId, api_key: _apiKey, ...organization } = created;
     const reader = await api.createKey(created.org_id, 'read');
     const answer = await api.call(reader, 'GET', `/v1/orgs/${created.org_id}`);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { stripVTControlCharacters } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { create } from 'qrcode';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { STATUS_OF } from '../../api/http/error-handler.ts';
 import { loadAssets } from '../../api/pages/asset.ts';
@@ -19,38 +19,36 @@ import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 import { banner } from '../../scripts/stack/banner.ts';
-import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const PAGES = ['/', '/docs', '/status', ...ERROR_CODES.map((code) => `/problems/${code}`)];
 const NO_KEY = `CERT-${'0'.repeat(32)}`;
 
-let api: TestApi;
-let caller: Caller;
-let certId: string;
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller('read');
-  ({ certId } = await insertCertifiedSettlement(
-    api.connection.db,
-    createCertifier([TEST_SECRETS.signing]),
-    caller.orgId,
-  ));
-});
-afterAll(() => api.close());
+const test = withApi({ scope: 'read' })
+  .extend('certId', FILE, async ({ api, partner }) => (await certified(api, partner)).certId)
+  .extend(
+    'certificate',
+    FILE,
+    ({ api, partner, certId }) =>
+      (accept?: string, headers: Record<string, string> = {}) =>
+        api.call(partner, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, {
+          ...(accept === undefined ? {} : { accept }),
+          ...headers,
+        }),
+  );
 
+const certified = (api: TestApi, { orgId }: Caller) =>
+  insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), orgId);
 /** Pages are no operations of the document, so that no answer is held against it. */
-const get = (url: string, headers: Record<string, string> = {}) => api.app.inject({ method: 'GET', url, headers });
-const certificate = (accept?: string, headers: Record<string, string> = {}) =>
-  api.call(caller, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, {
-    ...(accept === undefined ? {} : { accept }),
-    ...headers,
-  });
+const get = (api: TestApi, url: string, headers: Record<string, string> = {}) =>
+  api.app.inject({ method: 'GET', url, headers });
 
 /** Asked once for each address: every page links to many of the same. */
 const statuses = new Map<string, number>();
-async function statusOf(address: string): Promise<number> {
-  const status = statuses.get(address) ?? (await get(address)).statusCode;
+async function statusOf(api: TestApi, address: string): Promise<number> {
+  const status = statuses.get(address) ?? (await get(api, address)).statusCode;
   statuses.set(address, status);
   return status;
 }
@@ -68,7 +66,7 @@ const loadedBy = (html: string): string[] =>
   [...html.matchAll(/<(?:link|script|img|iframe)\b[^>]*?(?:href|src)="([^"]*)"/g)].map(([, address]) => address ?? '');
 
 describe('what is no page', () => {
-  test.each([
+  test.for([
     '/problems/nope',
     '/problems/__proto__',
     '/problems/NOT_FOUND',
@@ -76,30 +74,33 @@ describe('what is no page', () => {
     '/assets/style.css',
     '/assets/..%2Flayout.ts',
     '/docs/x',
-  ])('404 as a problem for %s', async (url) => {
-    const response = await get(url);
+  ])('404 as a problem for %s', async (url, { api }) => {
+    const response = await get(api, url);
     expect(response.statusCode).toBe(404);
     expect(response.headers['content-type']).toMatch(/^application\/problem\+json/);
     expect(response.json()).toMatchObject({ code: 'not_found' });
   });
 
-  test.each(['/', '/docs', '/status', '/problems/not_found'])('405 for anything but reading %s', async (url) => {
-    for (const method of ['POST', 'PUT', 'DELETE'] as const) {
-      const response = await api.call(null, method, url);
-      expect(response.statusCode).toBe(405);
-      expect(response.headers.allow).toBe('GET');
-    }
-  });
+  test.for(['/', '/docs', '/status', '/problems/not_found'])(
+    '405 for anything but reading %s',
+    async (url, { api }) => {
+      for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+        const response = await api.call(null, method, url);
+        expect(response.statusCode).toBe(405);
+        expect(response.headers.allow).toBe('GET');
+      }
+    },
+  );
 
-  test('the OpenAPI document names no page', async () => {
-    const { paths } = (await get('/openapi.json')).json();
+  test('the OpenAPI document names no page', async ({ api }) => {
+    const { paths } = (await get(api, '/openapi.json')).json();
     expect(Object.keys(paths).filter((path) => /^\/($|docs|status|problems|assets)/.test(path))).toEqual([]);
   });
 });
 
 describe.each(PAGES)('%s', (url) => {
-  test('is a whole HTML page that is kept nowhere and belongs in no frame', async () => {
-    const response = await get(url);
+  test('is a whole HTML page that is kept nowhere and belongs in no frame', async ({ api }) => {
+    const response = await get(api, url);
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(response.headers['cache-control']).toBe('no-store');
@@ -113,20 +114,20 @@ describe.each(PAGES)('%s', (url) => {
     expect(response.body).toMatch(/<title>[^<]+<\/title>/);
   });
 
-  test('holds no script, style or handler of its own, and loads only what is served here', async () => {
-    const { body } = await get(url);
+  test('holds no script, style or handler of its own, and loads only what is served here', async ({ api }) => {
+    const { body } = await get(api, url);
     expect(body).not.toMatch(/<style|\sstyle="|\son[a-z]+="|javascript:/i);
     expect(body.match(/<script\b[^>]*>[^<]+/g)).toBeNull();
     const loaded = loadedBy(body);
     expect(loaded).not.toEqual([]);
     for (const address of loaded) {
       expect(address).toMatch(/^\/assets\/[a-z]+-[0-9a-f]{16}\.(css|svg|js)$/);
-      expect(await statusOf(address)).toBe(200);
+      expect(await statusOf(api, address)).toBe(200);
     }
   });
 
-  test('allows no script, but for the one of the reference', async () => {
-    const policy = String((await get(url)).headers['content-security-policy']);
+  test('allows no script, but for the one of the reference', async ({ api }) => {
+    const policy = String((await get(api, url)).headers['content-security-policy']);
     if (url === '/docs') {
       expect(policy).toContain("script-src 'self';");
       expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
@@ -136,18 +137,18 @@ describe.each(PAGES)('%s', (url) => {
     }
   });
 
-  test('links to nothing here that is not there', async () => {
-    const { body } = await get(url);
+  test('links to nothing here that is not there', async ({ api }) => {
+    const { body } = await get(api, url);
     const links = new Set([...body.matchAll(/<a\b[^>]*?href="([^"#]+)"/g)].map(([, address]) => address ?? ''));
-    for (const address of links) expect(await statusOf(address), address).toBe(200);
+    for (const address of links) expect(await statusOf(api, address), address).toBe(200);
   });
 });
 
 describe('/', () => {
-  test.each(RUNTIME_ENVIRONMENTS)(
+  test.for(RUNTIME_ENVIRONMENTS)(
     'says the posture and shows the first request as the terminal does: %s',
-    async (runtime) => {
-      const own = await createTestApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
+    async (runtime, { newApi }) => {
+      const own = await newApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
       try {
         const shown = textOf((await own.app.inject('/')).body);
         const terminal = stripVTControlCharacters(
@@ -167,15 +168,14 @@ describe('/', () => {
         expect(shown).toContain(posture);
         expect(shown).toContain('No corridor is live.');
       } finally {
-        await own.close();
       }
     },
   );
 });
 
 describe('/status', () => {
-  test('says of each capability what the JSON catalog says, and of none more', async () => {
-    const [{ body }, json] = await Promise.all([get('/status'), get('/v2/capabilities')]);
+  test('says of each capability what the JSON catalog says, and of none more', async ({ api }) => {
+    const [{ body }, json] = await Promise.all([get(api, '/status'), get(api, '/v2/capabilities')]);
     const { services, updated_at: updatedAt } = json.json();
     const articles = body.split('<article').slice(1);
     expect(articles.map((article) => article.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(
@@ -200,8 +200,8 @@ describe('/status', () => {
     }
   });
 
-  test('says of each gate what the JSON answer says', async () => {
-    const [{ body }, json] = await Promise.all([get('/status'), api.call(caller, 'GET', '/v2/launch-gates')]);
+  test('says of each gate what the JSON answer says', async ({ api, partner }) => {
+    const [{ body }, json] = await Promise.all([get(api, '/status'), api.call(partner, 'GET', '/v2/launch-gates')]);
     const text = textOf(body);
     for (const { gate, open, reason } of json.json().gates) {
       const why = reason === null ? '' : ` ${REASON_TEXT[reason as keyof typeof REASON_TEXT]}`;
@@ -210,8 +210,8 @@ describe('/status', () => {
     expect(text).toContain('Launch gates: not all open');
   });
 
-  test('says in words that no corridor and no capability is live', async () => {
-    const text = textOf((await get('/status')).body);
+  test('says in words that no corridor and no capability is live', async ({ api }) => {
+    const text = textOf((await get(api, '/status')).body);
     expect(text).toContain('No live corridor.');
     expect(text).toContain('Live: none');
     expect(text).toContain('Maintenance: none');
@@ -242,25 +242,25 @@ describe('/status', () => {
 });
 
 describe('/problems', () => {
-  test.each(ERROR_CODES)('%s says what it means, its status and what to do next', async (code) => {
-    const text = textOf((await get(`/problems/${code}`)).body);
+  test.for(ERROR_CODES)('%s says what it means, its status and what to do next', async (code, { api }) => {
+    const text = textOf((await get(api, `/problems/${code}`)).body);
     for (const said of [ERROR_TEXT[code].title, ERROR_TEXT[code].detail, `Status ${STATUS_OF[code]} Code ${code}`])
       expect(text).toContain(said);
     const next = text.match(/What to do next (.*) In an answer/)?.[1] ?? '';
     expect(next.length).toBeGreaterThan(20);
   });
 
-  test('is where the type of a problem leads', async () => {
-    const problem = (await get('/v1/recipients')).json();
-    const page = await get(problem.type);
+  test('is where the type of a problem leads', async ({ api }) => {
+    const problem = (await get(api, '/v1/recipients')).json();
+    const page = await get(api, problem.type);
     expect(page.statusCode).toBe(200);
     expect(textOf(page.body)).toContain(problem.title);
   });
 });
 
 describe('/docs', () => {
-  test('asks for no key, tries nothing out, tells nobody and remembers nothing', async () => {
-    const { body } = await get('/docs');
+  test('asks for no key, tries nothing out, tells nobody and remembers nothing', async ({ api }) => {
+    const { body } = await get(api, '/docs');
     const configuration = JSON.parse(textOf(body.match(/data-configuration="([^"]*)"/)?.[1] ?? ''));
     expect(configuration).toMatchObject({
       telemetry: false,
@@ -275,9 +275,9 @@ describe('/docs', () => {
     expect(body).toContain('data-url="/openapi.json"');
   });
 
-  test('lists every operation of the document where scripts are off', async () => {
-    const text = textOf((await get('/docs')).body);
-    const { paths } = (await get('/openapi.json')).json();
+  test('lists every operation of the document where scripts are off', async ({ api }) => {
+    const text = textOf((await get(api, '/docs')).body);
+    const { paths } = (await get(api, '/openapi.json')).json();
     for (const [path, item] of Object.entries<Record<string, { summary: string }>>(paths)) {
       for (const [method, { summary }] of Object.entries(item))
         expect(text).toContain(`${method.toUpperCase()} ${path} ${summary}`);
@@ -286,10 +286,10 @@ describe('/docs', () => {
 });
 
 describe('a file that pages load', () => {
-  test('is kept for ever, is named by its digest, and comes compressed to whoever takes that', async () => {
+  test('is kept for ever, is named by its digest, and comes compressed to whoever takes that', async ({ api }) => {
     for (const { name, bytes, type } of Object.values(await loadAssets())) {
       expect(name).toContain(createHash('sha256').update(bytes).digest('hex').slice(0, 16));
-      const plain = await get(`/assets/${name}`, { 'accept-encoding': 'gzip;q=0' });
+      const plain = await get(api, `/assets/${name}`, { 'accept-encoding': 'gzip;q=0' });
       expect(plain.headers).toMatchObject({
         'cache-control': 'public, max-age=31536000, immutable',
         'content-type': type,
@@ -297,7 +297,7 @@ describe('a file that pages load', () => {
       });
       expect(plain.headers['content-encoding']).toBeUndefined();
       expect(plain.rawPayload.equals(bytes)).toBe(true);
-      const packed = await get(`/assets/${name}`, { 'accept-encoding': 'br, gzip' });
+      const packed = await get(api, `/assets/${name}`, { 'accept-encoding': 'br, gzip' });
       expect(packed.headers['content-encoding']).toBe('gzip');
       expect(gunzipSync(packed.rawPayload).equals(bytes)).toBe(true);
     }
@@ -305,30 +305,33 @@ describe('a file that pages load', () => {
 });
 
 describe('the form of a certificate', () => {
-  test.each(['text/html', 'application/pdf'])(
+  test.for(['text/html', 'application/pdf'])(
     '401 without a key and 404 for an unknown one, as a problem, whatever is liked: %s',
-    async (accept) => {
+    async (accept, { api, partner, certId }) => {
       const [none, unknown] = await Promise.all([
-        get(`/v1/caribbean/certificate/${certId}`, { accept }),
-        api.call(caller, 'GET', `/v1/caribbean/certificate/${NO_KEY}`, undefined, { accept }),
+        get(api, `/v1/caribbean/certificate/${certId}`, { accept }),
+        api.call(partner, 'GET', `/v1/caribbean/certificate/${NO_KEY}`, undefined, { accept }),
       ]);
       expect([none.statusCode, unknown.statusCode]).toEqual([401, 404]);
       for (const { headers } of [none, unknown]) expect(headers['content-type']).toMatch(/^application\/problem\+json/);
     },
   );
 
-  test('500 with nothing of its text, rather than a print of bytes that are not what was certified', async () => {
+  test('500 with nothing of its text, rather than a print of bytes that are not what was certified', async ({
+    api,
+    partner,
+  }) => {
     const other = await insertCertifiedSettlement(
       api.connection.db,
       createCertifier([TEST_SECRETS.signing]),
-      caller.orgId,
+      partner.orgId,
     );
     const client = await api.connection.pool.connect();
     await client.query("SET session_replication_role = 'replica'");
     await client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from('{}')]);
     client.release(true);
     for (const accept of ['text/html', 'application/pdf']) {
-      const response = await api.call(caller, 'GET', `/v1/caribbean/certificate/${other.certId}`, undefined, {
+      const response = await api.call(partner, 'GET', `/v1/caribbean/certificate/${other.certId}`, undefined, {
         accept,
       });
       expect(response.statusCode).toBe(500);
@@ -337,7 +340,7 @@ describe('the form of a certificate', () => {
     }
   });
 
-  test('is JSON, byte for byte the same, unless another is liked better', async () => {
+  test('is JSON, byte for byte the same, unless another is liked better', async ({ certificate }) => {
     const usual = await certificate();
     expect(usual.headers['content-type']).toBe('application/json');
     for (const accept of [
@@ -374,7 +377,7 @@ describe('the form of a certificate', () => {
     expect(preferredType(accept, ['application/json', 'text/html', 'application/pdf'])).toBe(expected);
   });
 
-  test('has its own tag in each form, which alone answers 304, and is private', async () => {
+  test('has its own tag in each form, which alone answers 304, and is private', async ({ certificate }) => {
     const forms = await Promise.all([certificate(), certificate('text/html'), certificate('application/pdf')]);
     const tags = forms.map(({ headers }) => String(headers.etag));
     expect(new Set(tags).size).toBe(3);
@@ -388,12 +391,15 @@ describe('the form of a certificate', () => {
     }
   });
 
-  test('carries the signature with the signed bytes alone', async () => {
+  test('carries the signature with the signed bytes alone', async ({ certificate }) => {
     for (const accept of ['text/html', 'application/pdf'])
       expect((await certificate(accept)).headers['x-certificate-signature']).toBeUndefined();
   });
 
-  test('says SIMULATION and UNANCHORED, the id, the digest and every fact: as a page that stands alone', async () => {
+  test('says SIMULATION and UNANCHORED, the id, the digest and every fact: as a page that stands alone', async ({
+    certId,
+    certificate,
+  }) => {
     const response = await certificate('text/html');
     const json = (await certificate()).json();
     const text = textOf(response.body);
@@ -420,7 +426,7 @@ describe('the form of a certificate', () => {
     expect(response.body).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/);
   });
 
-  test('says the same in print, on every page, in the same bytes every time', async () => {
+  test('says the same in print, on every page, in the same bytes every time', async ({ certId, certificate }) => {
     const [one, other] = [await certificate('application/pdf'), await certificate('application/pdf')];
     expect(one.rawPayload.equals(other.rawPayload)).toBe(true);
     expect(one.headers['content-disposition']).toBe(`attachment; filename="${certId}.pdf"`);
@@ -433,7 +439,7 @@ describe('the form of a certificate', () => {
     expect(one.rawPayload.toString('latin1')).not.toMatch(/https?:|\/URI/);
   });
 
-  test('breaks a long history over pages, each of which says what it is', async () => {
+  test('breaks a long history over pages, each of which says what it is', async ({ certId, certificate }) => {
     const content = (await certificate()).rawPayload;
     const view = certificateView({ certId, content });
     const pdf = await certificatePdf({
@@ -453,7 +459,7 @@ describe('the form of a certificate', () => {
     for (let line = 0; line < 150; line += 1) expect(text).toContain(`line ${line} of it`);
   });
 
-  test('has a code of its id and digest, and of no address', async () => {
+  test('has a code of its id and digest, and of no address', async ({ certId, certificate }) => {
     const sha256 = String((await certificate()).headers.etag).slice(1, -1);
     const { size, dark } = qrCode(`${certId} sha256:${sha256}`);
     const { modules } = create(`${certId} sha256:${sha256}`, { errorCorrectionLevel: 'M' });

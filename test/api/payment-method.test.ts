@@ -1,28 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import { describe, expect } from 'vitest';
+import type { TestApi } from '../support/api.ts';
+import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 
 const PATH = '/v2/payment-methods';
 
-let local: TestApi;
-let remote: TestApi;
-
-beforeAll(async () => {
-  [local, remote] = await Promise.all([createTestApi(), createTestApi({ runtime: 'remote-sandbox' })]);
-});
-
-afterAll(() => Promise.all([local.close(), remote.close()]));
+const test = withApi().extend('remote', FILE, openApi({ runtime: 'remote-sandbox' }));
 
 const read = async (api: TestApi) => jsonOf(await api.call(await api.createCaller('read'), 'GET', PATH));
 const postureOf = (answer: Json) =>
   answer.methods.map((method: Json) => [method.id, method.implementation_state, method.admission_state]);
 
 describe('GET /v2/payment-methods', () => {
-  test('401 without a key', async () => {
-    expect((await local.call(null, 'GET', PATH)).statusCode).toBe(401);
+  test('401 without a key', async ({ api }) => {
+    expect((await api.call(null, 'GET', PATH)).statusCode).toBe(401);
   });
 
-  test('gates every method in a remote runtime, and claims no other implementation than locally', async () => {
+  test('200 with every method gated in a remote runtime', async ({ remote }) => {
     const answer = await read(remote);
     expect(answer).toMatchObject({ environment: 'remote sandbox', readiness_attested: false });
     expect(postureOf(answer)).toEqual([
@@ -33,8 +27,8 @@ describe('GET /v2/payment-methods', () => {
     ]);
   });
 
-  test('admits to the local sandbox what is implemented, and attests nothing', async () => {
-    const answer = await read(local);
+  test('200 with the implemented methods admitted to the local sandbox', async ({ api }) => {
+    const answer = await read(api);
     expect(answer).toMatchObject({ environment: 'local sandbox', readiness_attested: false });
     expect(postureOf(answer)).toEqual([
       ['card', 'implemented', 'local sandbox'],
@@ -44,8 +38,8 @@ describe('GET /v2/payment-methods', () => {
     ]);
   });
 
-  test('tells the terms of each method that is implemented', async () => {
-    const { methods } = await read(local);
+  test('200 with the terms of each implemented method', async ({ api }) => {
+    const { methods } = await read(api);
     expect(methods[1]).toEqual({
       id: 'ach',
       name: 'ACH debit',

@@ -3,78 +3,73 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { buildApp } from '../../api/app.ts';
 import type { Config } from '../../config.ts';
 import { apiKeys, consumerSessions } from '../../db/schema/index.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
-import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { newEmail } from '../support/consumer.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 
 const OLD = TEST_SECRETS.apiKeyPepper;
 const NEW = { id: 'test-2', secret: randomBytes(32).toString('hex') };
 
-/** The API before the rotation, and what it is configured as in the steps after. */
-let before: TestApi;
-let told: FastifyInstance;
-let rotated: FastifyInstance;
-let without: FastifyInstance;
-
-const appWith = async (...apiKeyPeppers: Config['apiKeyPeppers']): Promise<FastifyInstance> => {
-  const app = await buildApp(
-    { ...before.deps, config: { ...before.deps.config, apiKeyPeppers } },
-    pino({ level: 'silent' }),
-  );
+const appWith = async ({ deps }: TestApi, ...apiKeyPeppers: Config['apiKeyPeppers']): Promise<FastifyInstance> => {
+  const app = await buildApp({ ...deps, config: { ...deps.config, apiKeyPeppers } }, pino({ level: 'silent' }));
   await app.ready();
   return app;
 };
-beforeAll(async () => {
-  before = await createTestApi();
-  [told, rotated, without] = await Promise.all([appWith(OLD, NEW), appWith(NEW, OLD), appWith(NEW)]);
-});
-afterAll(async () => {
-  await Promise.all([told, rotated, without].map((app) => app.close()));
-  await before.close();
+
+/** The API as it is configured in the steps of a rotation. `api` is the API before it, with the old pepper alone. */
+const test = withApi().extend('rotation', FILE, async ({ api }, { onCleanup }) => {
+  const [prepared, switched, finished] = await Promise.all([
+    appWith(api, OLD, NEW),
+    appWith(api, NEW, OLD),
+    appWith(api, NEW),
+  ]);
+  onCleanup(async () => void (await Promise.all([prepared, switched, finished].map((app) => app.close()))));
+  return { prepared, switched, finished };
 });
 
 const statusOf = async (app: FastifyInstance, { apiKey }: Caller): Promise<number> =>
   (await app.inject({ url: '/v1/recipients', headers: { 'x-api-key': apiKey } })).statusCode;
-const pepperOf = async ({ keyId }: Caller) =>
-  (await before.connection.db.select().from(apiKeys).where(eq(apiKeys.keyId, keyId)))[0]?.pepperId;
+const pepperOf = async (api: TestApi, { keyId }: Caller) =>
+  (await api.connection.db.select().from(apiKeys).where(eq(apiKeys.keyId, keyId)))[0]?.pepperId;
 const post = (app: FastifyInstance, url: string, payload: object, headers = {}) =>
   app.inject({ method: 'POST', url, payload, headers });
 
-test('401 under the new pepper alone for a key that was not used since the rotation', async () => {
-  const caller = await before.createCaller();
-  expect([await statusOf(without, caller), await statusOf(rotated, caller)]).toEqual([401, 200]);
+test('401 under the new pepper alone for a key that was not used since the rotation', async ({ api, rotation }) => {
+  const caller = await api.createCaller();
+  expect([await statusOf(rotation.finished, caller), await statusOf(rotation.switched, caller)]).toEqual([401, 200]);
 });
 
-test('a key that is used moves to the new pepper, and is good without the old one', async () => {
-  const caller = await before.createCaller();
-  expect(await pepperOf(caller)).toBe(OLD.id);
-  expect(await statusOf(rotated, caller)).toBe(200);
-  await expect.poll(() => pepperOf(caller)).toBe(NEW.id);
-  expect([await statusOf(without, caller), await statusOf(told, caller)]).toEqual([200, 200]);
+test('a key that is used moves to the new pepper, and is good without the old one', async ({ api, rotation }) => {
+  const caller = await api.createCaller();
+  expect(await pepperOf(api, caller)).toBe(OLD.id);
+  expect(await statusOf(rotation.switched, caller)).toBe(200);
+  await expect.poll(() => pepperOf(api, caller)).toBe(NEW.id);
+  expect([await statusOf(rotation.finished, caller), await statusOf(rotation.prepared, caller)]).toEqual([200, 200]);
 });
 
-test('a key from before peppers were noted is noted as it is used', async () => {
-  const caller = await before.createCaller();
-  await before.connection.db.update(apiKeys).set({ pepperId: null }).where(eq(apiKeys.keyId, caller.keyId));
-  expect(await statusOf(rotated, caller)).toBe(200);
-  await expect.poll(() => pepperOf(caller)).toBe(NEW.id);
+test('a key from before peppers were noted is noted as it is used', async ({ api, rotation }) => {
+  const caller = await api.createCaller();
+  await api.connection.db.update(apiKeys).set({ pepperId: null }).where(eq(apiKeys.keyId, caller.keyId));
+  expect(await statusOf(rotation.switched, caller)).toBe(200);
+  await expect.poll(() => pepperOf(api, caller)).toBe(NEW.id);
 });
 
-test('a revoked key stays refused under whichever pepper', async () => {
-  const caller = await before.createCaller();
-  await before.connection.db.update(apiKeys).set({ status: 'revoked' }).where(eq(apiKeys.keyId, caller.keyId));
-  expect([await statusOf(before.app, caller), await statusOf(rotated, caller)]).toEqual([401, 401]);
-  expect(await pepperOf(caller)).toBe(OLD.id);
+test('a revoked key stays refused under whichever pepper', async ({ api, rotation }) => {
+  const caller = await api.createCaller();
+  await api.connection.db.update(apiKeys).set({ status: 'revoked' }).where(eq(apiKeys.keyId, caller.keyId));
+  expect([await statusOf(api.app, caller), await statusOf(rotation.switched, caller)]).toEqual([401, 401]);
+  expect(await pepperOf(api, caller)).toBe(OLD.id);
 });
 
-test('a key is looked up in one statement, however many peppers there are', async () => {
-  const caller = await before.createCaller();
-  const many = await appWith(NEW, { id: 'test-0', secret: randomBytes(32).toString('hex') }, OLD);
-  const query = vi.spyOn(before.connection.pool, 'query');
+test('a key is looked up in one statement, however many peppers there are', async ({ api }) => {
+  const caller = await api.createCaller();
+  const many = await appWith(api, NEW, { id: 'test-0', secret: randomBytes(32).toString('hex') }, OLD);
+  const query = vi.spyOn(api.connection.pool, 'query');
   await many.inject({ url: '/v2/capabilities', headers: { 'x-api-key': caller.apiKey } });
   const lookups = query.mock.calls.filter(
     ([statement]) => JSON.stringify(statement).includes('select') && JSON.stringify(statement).includes('api_keys'),
@@ -84,57 +79,71 @@ test('a key is looked up in one statement, however many peppers there are', asyn
   expect(lookups).toHaveLength(1);
 });
 
-test('a key that is issued after the rotation is under the new pepper', async () => {
-  const answer = await post(rotated, '/v1/orgs', { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' });
+test('a key that is issued after the rotation is under the new pepper', async ({ api, rotation }) => {
+  const answer = await post(rotation.switched, '/v1/orgs', {
+    name: 'Acme',
+    country: 'JM',
+    contact_email: 'dev@acme.example',
+  });
   expect(answer.statusCode, answer.body).toBe(201);
   const { key_id: keyId, api_key: apiKey, org_id: orgId } = answer.json();
-  expect([await pepperOf({ keyId, apiKey, orgId }), await statusOf(before.app, { keyId, apiKey, orgId })]).toEqual([
+  expect([await pepperOf(api, { keyId, apiKey, orgId }), await statusOf(api.app, { keyId, apiKey, orgId })]).toEqual([
     NEW.id,
     401,
   ]);
 });
 
-test('a code that was asked for before the rotation opens a session after it, and a wrong one does not', async () => {
+test('a code that was asked for before the rotation opens a session after it, and a wrong one does not', async ({
+  api,
+  rotation,
+}) => {
   const { challenge_id, sandbox_code: code } = (
-    await post(before.app, '/consumer/auth/request-otp', { email: newEmail() })
+    await post(api.app, '/consumer/auth/request-otp', { email: newEmail() })
   ).json();
   const wrong = String((Number(code) + 1) % 1_000_000).padStart(6, '0');
-  expect((await post(rotated, '/consumer/auth/verify-otp', { challenge_id, code: wrong })).statusCode).toBe(401);
-  expect((await post(rotated, '/consumer/auth/verify-otp', { challenge_id, code })).statusCode).toBe(200);
+  expect((await post(rotation.switched, '/consumer/auth/verify-otp', { challenge_id, code: wrong })).statusCode).toBe(
+    401,
+  );
+  expect((await post(rotation.switched, '/consumer/auth/verify-otp', { challenge_id, code })).statusCode).toBe(200);
 });
 
-test('a session from before the rotation goes on', async () => {
+test('a session from before the rotation goes on', async ({ api, rotation }) => {
   const { challenge_id, sandbox_code: code } = (
-    await post(before.app, '/consumer/auth/request-otp', { email: newEmail() })
+    await post(api.app, '/consumer/auth/request-otp', { email: newEmail() })
   ).json();
-  const { access_token: token } = (await post(before.app, '/consumer/auth/verify-otp', { challenge_id, code })).json();
+  const { access_token: token } = (await post(api.app, '/consumer/auth/verify-otp', { challenge_id, code })).json();
   const me = (app: FastifyInstance) =>
     app.inject({ url: '/consumer/me', headers: { authorization: `Bearer ${token}` } });
-  expect([(await me(rotated)).statusCode, (await me(without)).statusCode]).toEqual([200, 401]);
-  expect((await post(rotated, '/consumer/auth/logout', {}, { authorization: `Bearer ${token}` })).statusCode).toBe(204);
-  expect((await me(before.app)).statusCode).toBe(401);
+  expect([(await me(rotation.switched)).statusCode, (await me(rotation.finished)).statusCode]).toEqual([200, 401]);
+  expect(
+    (await post(rotation.switched, '/consumer/auth/logout', {}, { authorization: `Bearer ${token}` })).statusCode,
+  ).toBe(204);
+  expect((await me(api.app)).statusCode).toBe(401);
 });
 
-test('429 for a contact that asked as often as it may, partly before the rotation', async () => {
+test('429 for a contact that asked as often as it may, partly before the rotation', async ({ rotation }) => {
   const email = `${randomUUID()}@example.com`;
-  const apps = Array.from({ length: OTP_LIMITS.requestsMax }, (_, n) => (n % 2 === 0 ? told : rotated));
+  const apps = Array.from({ length: OTP_LIMITS.requestsMax }, (_, n) =>
+    n % 2 === 0 ? rotation.prepared : rotation.switched,
+  );
   for (const app of apps) expect((await post(app, '/consumer/auth/request-otp', { email })).statusCode).toBe(200);
-  for (const app of [told, rotated])
+  for (const app of [rotation.prepared, rotation.switched])
     expect((await post(app, '/consumer/auth/request-otp', { email })).statusCode).toBe(429);
 });
 
-test('one consumer for a contact that proves itself twice at once, on both sides of the rotation', async () => {
+test('one consumer for a contact that proves itself twice at once, on both sides of the rotation', async ({
+  api,
+  rotation,
+}) => {
   const email = newEmail();
   const open = async (app: FastifyInstance) => {
     const { challenge_id, sandbox_code: code } = (await post(app, '/consumer/auth/request-otp', { email })).json();
     return () => post(app, '/consumer/auth/verify-otp', { challenge_id, code });
   };
-  const verify = [await open(told), await open(rotated)];
+  const verify = [await open(rotation.prepared), await open(rotation.switched)];
   const answers = await Promise.all(verify.map((run) => run()));
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
   const consumers = answers.map((answer) => String(answer.json().consumer_id));
   expect(consumers[0]).toBe(consumers[1]);
-  expect(await before.connection.db.$count(consumerSessions, eq(consumerSessions.consumerId, consumers[0] ?? ''))).toBe(
-    2,
-  );
+  expect(await api.connection.db.$count(consumerSessions, eq(consumerSessions.consumerId, consumers[0] ?? ''))).toBe(2);
 });

@@ -1,10 +1,11 @@
 /** Recipients (contract §4). */
 import type pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { describeError } from '../../process/logger.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf, recipientBody } from '../support/partner.ts';
 
 const BANK = { bank_name: 'National Commercial Bank', account_number: 'CANARY40412345', currency: 'JMD' };
@@ -17,23 +18,21 @@ const FULL_BANK = {
   swift_bic: 'JNCBJMKX',
 };
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await createTestApi();
-});
-afterAll(() => api.close());
+const test = withApi();
 
-const create = (caller: Caller, body: unknown) => api.call(caller, 'POST', '/v1/recipients', body);
-const created = async (caller: Caller, overrides: Record<string, unknown> = {}): Promise<Json> =>
-  jsonOf(await create(caller, recipientBody(overrides)));
-const read = (caller: Caller, recipientId: string) => api.call(caller, 'GET', `/v1/recipients/${recipientId}`);
-const change = (caller: Caller, recipientId: string, body: unknown) =>
+const create = (api: TestApi, caller: Caller, body: unknown) => api.call(caller, 'POST', '/v1/recipients', body);
+const created = async (api: TestApi, caller: Caller, overrides: Record<string, unknown> = {}): Promise<Json> =>
+  jsonOf(await create(api, caller, recipientBody(overrides)));
+const read = (api: TestApi, caller: Caller, recipientId: string) =>
+  api.call(caller, 'GET', `/v1/recipients/${recipientId}`);
+const change = (api: TestApi, caller: Caller, recipientId: string, body: unknown) =>
   api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, body);
-const deactivate = (caller: Caller, recipientId: string) => api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
+const deactivate = (api: TestApi, caller: Caller, recipientId: string) =>
+  api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
 const faultsOf = (answer: Awaited<ReturnType<typeof create>>) =>
   jsonOf(answer).detail.map(({ loc, type }: Json) => [loc.join('.'), type]);
 const bank = (overrides: Record<string, unknown>) => ({ bank_details: { ...BANK, ...overrides } });
-const verify = (recipientId: string) =>
+const verify = (api: TestApi, recipientId: string) =>
   api.connection.pool.query(`UPDATE recipients SET verification_status = 'verified' WHERE recipient_id = $1`, [
     recipientId,
   ]);
@@ -41,7 +40,7 @@ const holding = (recipientId: string) => ({
   hold: (holder: pg.PoolClient) =>
     holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),
 });
-const eventsOf = async (recipientId: string): Promise<Json[]> => {
+const eventsOf = async (api: TestApi, recipientId: string): Promise<Json[]> => {
   const { rows } = await api.connection.pool.query<{ body: Buffer }>(
     'SELECT body FROM events WHERE object_id = $1 ORDER BY sequence',
     [recipientId],
@@ -153,7 +152,7 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
 ];
 
 describe('POST /v1/recipients', () => {
-  test.each<[string, Record<string, unknown>, string[][]]>([
+  test.for<[string, Record<string, unknown>, string[][]]>([
     ...SHARED_FAULTS,
     ['a kind that is none', { kind: 'employee' }, [['body.kind', 'enum']]],
     ['an entity that is none', { entity_type: 'trust' }, [['body.entity_type', 'enum']]],
@@ -165,18 +164,18 @@ describe('POST /v1/recipients', () => {
       { country: 'US', ...bank({ routing_number: '021000022' }) },
       [['body.bank_details.routing_number', 'value_error']],
     ],
-  ])('422 for %s, and nothing is written', async (_case, overrides, faults) => {
+  ])('422 for %s, and nothing is written', async ([_case, overrides, faults], { api }) => {
     const caller = await api.createCaller('recipients');
     const before = await digestTables(api.connection.pool);
-    const answer = await create(caller, recipientBody(overrides));
+    const answer = await create(api, caller, recipientBody(overrides));
     expect(answer.statusCode).toBe(422);
     expect(faultsOf(answer)).toEqual(faults);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 lists every fault of the body', async () => {
+  test('422 lists every fault of the body', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const answer = await create(caller, {
+    const answer = await create(api, caller, {
       kind: 1,
       name: '',
       country: 'zz',
@@ -200,16 +199,16 @@ describe('POST /v1/recipients', () => {
     ]);
   });
 
-  test("403 for another organization's id, and nothing is written", async () => {
+  test("403 for another organization's id, and nothing is written", async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const other = await api.createCaller('recipients');
     const before = await digestTables(api.connection.pool);
-    const answer = await create(caller, recipientBody({ org_id: other.orgId }));
+    const answer = await create(api, caller, recipientBody({ org_id: other.orgId }));
     expect([answer.statusCode, jsonOf(answer).code]).toEqual([403, 'organization_mismatch']);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('201 with every field, the account number reduced to its last four', async () => {
+  test('201 with every field, the account number reduced to its last four', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const body = {
       org_id: caller.orgId,
@@ -223,7 +222,7 @@ describe('POST /v1/recipients', () => {
       mobile_details: MOBILE,
       metadata: { 'invoice.no': 'INV-1042', empty: '' },
     };
-    const answer = await create(caller, body);
+    const answer = await create(api, caller, body);
     expect(answer.statusCode).toBe(201);
     const { account_number: _number, ...shownBank } = FULL_BANK;
     expect(jsonOf(answer)).toEqual({
@@ -235,20 +234,20 @@ describe('POST /v1/recipients', () => {
       created_at: expect.stringMatching(/Z$/),
       updated_at: jsonOf(answer).created_at,
     });
-    expect(jsonOf(await read(caller, jsonOf(answer).recipient_id))).toEqual(jsonOf(answer));
+    expect(jsonOf(await read(api, caller, jsonOf(answer).recipient_id))).toEqual(jsonOf(answer));
   });
 
-  test('201 with what is left out or null shown as null, and metadata as empty', async () => {
+  test('201 with what is left out or null shown as null, and metadata as empty', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const nothing = { email: null, phone: null, mobile_details: null };
     const [given, leftOut] = await Promise.all([
-      created(caller, {
+      created(api, caller, {
         ...nothing,
         org_id: null,
         metadata: null,
         ...bank({ account_type: null, branch_code: null, routing_number: null, swift_bic: null }),
       }),
-      created(caller),
+      created(api, caller),
     ]);
     for (const recipient of [given, leftOut]) {
       expect(recipient).toMatchObject({
@@ -259,7 +258,7 @@ describe('POST /v1/recipients', () => {
     }
   });
 
-  test.each([
+  test.for([
     ['mobile details alone', { bank_details: undefined, mobile_details: MOBILE }],
     ['a valid routing number in the US', { country: 'US', ...bank({ routing_number: '021000021' }) }],
     [
@@ -271,16 +270,18 @@ describe('POST /v1/recipients', () => {
     ['a metadata key that names a property of objects', { metadata: { constructor: 'a', toString: 'b' } }],
     ['an account number of 4 and of 34 characters', bank({ account_number: 'A1B2' })],
     ['a fictional number of every destination', { phone: '+18685550100' }],
-  ])('201 for %s', async (_case, overrides) => {
-    const answer = await create(await api.createCaller('recipients'), recipientBody(overrides));
+  ] as const)('201 for %s', async ([_case, overrides], { api }) => {
+    const answer = await create(api, await api.createCaller('recipients'), recipientBody(overrides));
     expect([answer.statusCode, answer.body]).toEqual([201, expect.any(String)]);
     if ('metadata' in overrides) expect(jsonOf(answer).metadata).toEqual(overrides.metadata);
   });
 
-  test('the account number is nowhere in the database in clear, and opens for this recipient alone', async () => {
+  test('the account number is nowhere in the database in clear, and opens for this recipient alone', async ({
+    api,
+  }) => {
     const caller = await api.createCaller('recipients');
-    const one = await created(caller, bank({}));
-    const two = await created(caller, bank({ account_number: 'CANARY99999999' }));
+    const one = await created(api, caller, bank({}));
+    const two = await created(api, caller, bank({ account_number: 'CANARY99999999' }));
     expect(await dumpTables(api.connection.pool)).not.toContain('CANARY');
     const { rows } = await api.connection.pool.query<{ sealed: string }>(
       'SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1',
@@ -294,7 +295,7 @@ describe('POST /v1/recipients', () => {
 });
 
 describe('GET /v1/recipients', () => {
-  test.each([
+  test.for([
     ['limit=0', 'limit', 'greater_than_equal'],
     ['limit=101', 'limit', 'less_than_equal'],
     ['limit=ten', 'limit', 'int_parsing'],
@@ -304,13 +305,13 @@ describe('GET /v1/recipients', () => {
     ['offset=-1', 'offset', 'greater_than_equal'],
     ['offset=1000001', 'offset', 'less_than_equal'],
     ['page=2', 'page', 'extra_forbidden'],
-  ])('422 for ?%s', async (query, field, type) => {
+  ] as const)('422 for ?%s', async ([query, field, type], { api }) => {
     const answer = await api.call(await api.createCaller('read'), 'GET', `/v1/recipients?${query}`);
     expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [[`query.${field}`, type]]]);
   });
 
-  test('200 with an empty list for an organization that has none, whatever others have', async () => {
-    await created(await api.createCaller('recipients'));
+  test('200 with an empty list for an organization that has none, whatever others have', async ({ api }) => {
+    await created(api, await api.createCaller('recipients'));
     const answer = await api.call(await api.createCaller('read'), 'GET', '/v1/recipients');
     expect([answer.statusCode, jsonOf(answer), answer.headers['x-total-count'], answer.headers['link']]).toEqual([
       200,
@@ -320,12 +321,12 @@ describe('GET /v1/recipients', () => {
     ]);
   });
 
-  test('200 with pages, newest first, that together have each of the own recipients once', async () => {
+  test('200 with pages, newest first, that together have each of the own recipients once', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    await created(await api.createCaller('recipients'));
+    await created(api, await api.createCaller('recipients'));
     const ids: string[] = [];
-    for (let index = 0; index < 5; index += 1) ids.unshift((await created(caller)).recipient_id);
-    await deactivate(caller, ids[2] ?? '');
+    for (let index = 0; index < 5; index += 1) ids.unshift((await created(api, caller)).recipient_id);
+    await deactivate(api, caller, ids[2] ?? '');
     const seen: string[] = [];
     let url: string | undefined = '/v1/recipients?limit=2';
     while (url !== undefined) {
@@ -337,19 +338,19 @@ describe('GET /v1/recipients', () => {
     expect(seen).toEqual(ids);
   });
 
-  test('shows the resource that a read shows', async () => {
+  test('shows the resource that a read shows', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const recipient = await created(caller, bank(FULL_BANK));
+    const recipient = await created(api, caller, bank(FULL_BANK));
     expect(jsonOf(await api.call(caller, 'GET', '/v1/recipients'))).toEqual([recipient]);
   });
 });
 
 describe("another organization's recipient", () => {
-  test.each(['GET', 'PUT', 'DELETE'] as const)(
+  test.for(['GET', 'PUT', 'DELETE'] as const)(
     '%s: 404 with the body of an id that nobody has, and nothing is written',
-    async (method) => {
+    async (method, { api }) => {
       const owner = await api.createCaller('recipients');
-      const recipient = await created(owner);
+      const recipient = await created(api, owner);
       const caller = await api.createCaller('full');
       const before = await digestTables(api.connection.pool);
       const answers = await Promise.all(
@@ -369,38 +370,38 @@ describe("another organization's recipient", () => {
 });
 
 describe('PUT /v1/recipients/{recipient_id}', () => {
-  test.each<[string, Record<string, unknown>, string[][]]>([
+  test.for<[string, Record<string, unknown>, string[][]]>([
     ...SHARED_FAULTS,
     ['null for the name', { name: null }, [['body.name', 'string_type']]],
     ['a kind, which stays', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
     ['a country, which stays', { country: 'JM' }, [['body.country', 'extra_forbidden']]],
     ['null for the only details', { bank_details: null }, [['body', 'value_error']]],
-  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+  ])('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller);
+    const { recipient_id } = await created(api, caller);
     const before = await digestTables(api.connection.pool);
-    const answer = await change(caller, recipient_id, body);
+    const answer = await change(api, caller, recipient_id, body);
     expect(answer.statusCode).toBe(422);
     expect(faultsOf(answer)).toEqual(faults);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 for a wrong routing number where the stored country is US', async () => {
+  test('422 for a wrong routing number where the stored country is US', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller, { country: 'US' });
-    expect(faultsOf(await change(caller, recipient_id, bank({ routing_number: '021000022' })))).toEqual([
+    const { recipient_id } = await created(api, caller, { country: 'US' });
+    expect(faultsOf(await change(api, caller, recipient_id, bank({ routing_number: '021000022' })))).toEqual([
       ['body.bank_details.routing_number', 'value_error'],
     ]);
-    expect((await change(caller, recipient_id, bank({ routing_number: '021000021' }))).statusCode).toBe(200);
+    expect((await change(api, caller, recipient_id, bank({ routing_number: '021000021' }))).statusCode).toBe(200);
   });
 
-  test('409 for an inactive recipient, and nothing is written', async () => {
+  test('409 for an inactive recipient, and nothing is written', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller);
-    await deactivate(caller, recipient_id);
+    const { recipient_id } = await created(api, caller);
+    await deactivate(api, caller, recipient_id);
     const before = await digestTables(api.connection.pool);
     for (const body of [{ name: 'Another' }, {}]) {
-      const answer = await change(caller, recipient_id, body);
+      const answer = await change(api, caller, recipient_id, body);
       expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([
         409,
         'state_conflict',
@@ -410,7 +411,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+  test.for<[string, Record<string, unknown>, Record<string, unknown>]>([
     ['the name', { name: 'Marcia Campbell' }, { name: 'Marcia Campbell' }],
     ['the e-mail', { email: 'new@acme.example' }, { email: 'new@acme.example' }],
     ['the e-mail away', { email: null }, { email: null }],
@@ -423,35 +424,35 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     ],
     ['all the metadata, not single keys', { metadata: { b: '2' } }, { metadata: { b: '2' } }],
     ['the metadata away', { metadata: null }, { metadata: {} }],
-  ])('200 changes %s and nothing else', async (_case, body, changed) => {
+  ] as const)('200 changes %s and nothing else', async ([_case, body, changed], { api }) => {
     const caller = await api.createCaller('recipients');
-    const { updated_at: before, ...recipient } = await created(caller, {
+    const { updated_at: before, ...recipient } = await created(api, caller, {
       email: 'a@acme.example',
       phone: '+18765550123',
       mobile_details: MOBILE,
       metadata: { a: '1' },
     });
-    const answer = await change(caller, recipient.recipient_id, body);
+    const answer = await change(api, caller, recipient.recipient_id, body);
     expect(answer.statusCode).toBe(200);
     const { updated_at: after, ...rest } = jsonOf(answer);
     expect(rest).toEqual({ ...recipient, ...changed });
     expect(after >= before).toBe(true);
-    expect(jsonOf(await read(caller, recipient.recipient_id))).toEqual(jsonOf(answer));
+    expect(jsonOf(await read(api, caller, recipient.recipient_id))).toEqual(jsonOf(answer));
   });
 
-  test('200 for no field at all, and nothing is written', async () => {
+  test('200 for no field at all, and nothing is written', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const recipient = await created(caller);
+    const recipient = await created(api, caller);
     const before = await digestTables(api.connection.pool);
-    const answer = await change(caller, recipient.recipient_id, {});
+    const answer = await change(api, caller, recipient.recipient_id, {});
     expect([answer.statusCode, jsonOf(answer)]).toEqual([200, recipient]);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('new bank details replace the old ones whole, the sealed number too', async () => {
+  test('new bank details replace the old ones whole, the sealed number too', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller, bank(FULL_BANK));
-    const answer = await change(caller, recipient_id, {
+    const { recipient_id } = await created(api, caller, bank(FULL_BANK));
+    const answer = await change(api, caller, recipient_id, {
       bank_details: { bank_name: 'JN Bank', account_number: 'CANARY00007777', currency: 'JMD' },
     });
     expect(jsonOf(answer).bank_details).toEqual({
@@ -472,10 +473,10 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     );
   });
 
-  test('cleared bank details take the sealed number with them', async () => {
+  test('cleared bank details take the sealed number with them', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller, { mobile_details: MOBILE });
-    await change(caller, recipient_id, { bank_details: null });
+    const { recipient_id } = await created(api, caller, { mobile_details: MOBILE });
+    await change(api, caller, recipient_id, { bank_details: null });
     const { rows } = await api.connection.pool.query(
       'SELECT bank_details, account_number_sealed FROM recipients WHERE recipient_id = $1',
       [recipient_id],
@@ -483,56 +484,61 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     expect(rows).toEqual([{ bank_details: null, account_number_sealed: null }]);
   });
 
-  test('another name makes a verified recipient unverified; the same name and other fields do not', async () => {
+  test('another name makes a verified recipient unverified; the same name and other fields do not', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id, name } = await created(caller);
-    await verify(recipient_id);
-    expect(jsonOf(await change(caller, recipient_id, { name, email: 'b@acme.example' })).verification_status).toBe(
+    const { recipient_id, name } = await created(api, caller);
+    await verify(api, recipient_id);
+    expect(jsonOf(await change(api, caller, recipient_id, { name, email: 'b@acme.example' })).verification_status).toBe(
       'verified',
     );
-    expect(jsonOf(await change(caller, recipient_id, { name: 'Marcia Campbell' })).verification_status).toBe(
+    expect(jsonOf(await change(api, caller, recipient_id, { name: 'Marcia Campbell' })).verification_status).toBe(
       'unverified',
     );
   });
 
-  test('of two changes that each clear one of the two details at once, one is refused', async () => {
+  test('of two changes that each clear one of the two details at once, one is refused', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller, { mobile_details: MOBILE });
+    const { recipient_id } = await created(api, caller, { mobile_details: MOBILE });
     const answers = await raceBehind(api.connection.pool, holding(recipient_id), [
-      () => change(caller, recipient_id, { bank_details: null }),
-      () => change(caller, recipient_id, { mobile_details: null }),
+      () => change(api, caller, recipient_id, { bank_details: null }),
+      () => change(api, caller, recipient_id, { mobile_details: null }),
     ]);
     expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([200, 422]);
   });
 
-  test('two changes of different fields at once are both kept', async () => {
+  test('two changes of different fields at once are both kept', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller);
+    const { recipient_id } = await created(api, caller);
     await raceBehind(api.connection.pool, holding(recipient_id), [
-      () => change(caller, recipient_id, { email: 'b@acme.example' }),
-      () => change(caller, recipient_id, { phone: '+18765550123' }),
+      () => change(api, caller, recipient_id, { email: 'b@acme.example' }),
+      () => change(api, caller, recipient_id, { phone: '+18765550123' }),
     ]);
-    expect(jsonOf(await read(caller, recipient_id))).toMatchObject({ email: 'b@acme.example', phone: '+18765550123' });
+    expect(jsonOf(await read(api, caller, recipient_id))).toMatchObject({
+      email: 'b@acme.example',
+      phone: '+18765550123',
+    });
   });
 });
 
 describe('DELETE /v1/recipients/{recipient_id}', () => {
-  test('200 with the inactive recipient, which stays readable and listed', async () => {
+  test('200 with the inactive recipient, which stays readable and listed', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { updated_at: _before, ...recipient } = await created(caller);
-    const answer = await deactivate(caller, recipient.recipient_id);
+    const { updated_at: _before, ...recipient } = await created(api, caller);
+    const answer = await deactivate(api, caller, recipient.recipient_id);
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toEqual({ ...recipient, is_active: false, updated_at: expect.any(String) });
-    expect(jsonOf(await read(caller, recipient.recipient_id))).toEqual(jsonOf(answer));
+    expect(jsonOf(await read(api, caller, recipient.recipient_id))).toEqual(jsonOf(answer));
     expect(jsonOf(await api.call(caller, 'GET', '/v1/recipients'))).toEqual([jsonOf(answer)]);
   });
 
-  test('tells of it in one event, committed with it: the resource as the API shows it, without the account number', async () => {
+  test('tells of it in one event, committed with it: the resource as the API shows it, without the account number', async ({
+    api,
+  }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller, bank({}));
+    const { recipient_id } = await created(api, caller, bank({}));
     const nudges = api.nudges();
-    const answer = await deactivate(caller, recipient_id);
-    const events = await eventsOf(recipient_id);
+    const answer = await deactivate(api, caller, recipient_id);
+    const events = await eventsOf(api, recipient_id);
     expect(events).toEqual([
       {
         id: expect.any(String),
@@ -547,31 +553,31 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     expect(api.nudges()).toBe(nudges + 1);
   });
 
-  test('again is 200, unchanged, and tells nobody', async () => {
+  test('again is 200, unchanged, and tells nobody', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller);
-    const first = await deactivate(caller, recipient_id);
+    const { recipient_id } = await created(api, caller);
+    const first = await deactivate(api, caller, recipient_id);
     const before = await digestTables(api.connection.pool);
-    const again = await deactivate(caller, recipient_id);
+    const again = await deactivate(api, caller, recipient_id);
     expect([again.statusCode, jsonOf(again)]).toEqual([200, jsonOf(first)]);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('three at once deactivate once and tell once', async () => {
+  test('three at once deactivate once and tell once', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller);
+    const { recipient_id } = await created(api, caller);
     const answers = await raceBehind(
       api.connection.pool,
       holding(recipient_id),
-      [1, 2, 3].map(() => () => deactivate(caller, recipient_id)),
+      [1, 2, 3].map(() => () => deactivate(api, caller, recipient_id)),
     );
     expect(new Set(answers.map(({ statusCode, body }) => `${statusCode} ${body}`)).size).toBe(1);
-    expect(await eventsOf(recipient_id)).toHaveLength(1);
+    expect(await eventsOf(api, recipient_id)).toHaveLength(1);
   });
 
-  test('when the event cannot be written the recipient stays active', async () => {
+  test('when the event cannot be written the recipient stays active', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(caller);
+    const { recipient_id } = await created(api, caller);
     const { pool } = api.connection;
     await pool.query(
       `CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`,
@@ -580,19 +586,19 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
       'CREATE TRIGGER refuse_event BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse_event()',
     );
     try {
-      expect((await deactivate(caller, recipient_id)).statusCode).toBe(500);
+      expect((await deactivate(api, caller, recipient_id)).statusCode).toBe(500);
     } finally {
       await pool.query('DROP TRIGGER refuse_event ON events');
     }
-    expect(jsonOf(await read(caller, recipient_id)).is_active).toBe(true);
-    expect((await deactivate(caller, recipient_id)).statusCode).toBe(200);
+    expect(jsonOf(await read(api, caller, recipient_id)).is_active).toBe(true);
+    expect((await deactivate(api, caller, recipient_id)).statusCode).toBe(200);
   });
 });
 
-test('of a recipient nothing reaches the log but ids', async () => {
+test('of a recipient nothing reaches the log but ids', async ({ newApi }) => {
   const lines: string[] = [];
   const logger = pino({ serializers: { err: describeError } }, { write: (line) => void lines.push(line) });
-  const logged = await createTestApi({ logger });
+  const logged = await newApi({ logger });
   const caller = await logged.createCaller('recipients');
   const body = recipientBody({ name: 'CANARY Name', email: 'canary@acme.example', phone: '+18765550123', ...bank({}) });
   const { recipient_id } = jsonOf(await logged.call(caller, 'POST', '/v1/recipients', body));
@@ -600,7 +606,6 @@ test('of a recipient nothing reaches the log but ids', async () => {
   await logged.call(caller, 'POST', '/v1/recipients', { ...body, name: 1 });
   await logged.connection.pool.query('ALTER TABLE recipients RENAME TO away');
   expect((await logged.call(caller, 'POST', '/v1/recipients', body)).statusCode).toBe(500);
-  await logged.close();
   expect(lines.length).toBeGreaterThanOrEqual(4);
   expect(lines.join('')).not.toMatch(/canary|8765550123/i);
 });

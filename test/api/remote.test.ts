@@ -4,22 +4,33 @@
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { generateSessionToken, hashSessionToken } from '../../api/http/session-token.ts';
-import { newId } from '../../db/id.ts';
-import { findOrInsertConsumer, insertSession } from '../../db/queries/consumer.ts';
 import { GATES } from '../../domain/gate.ts';
-import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import { environmentName } from '../../domain/runtime.ts';
 import { SCOPES, scopeCovers } from '../../domain/scope.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
-import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { insertConsumerSession } from '../support/consumer.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, openApis, withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
-const REMOTE: readonly RuntimeEnvironment[] = ['remote-sandbox', 'production'];
+const REMOTE = ['remote-sandbox', 'production'] as const;
+const test = withApi()
+  .extend('apis', FILE, openApis())
+  .extend('worlds', FILE, async ({ apis }) => ({
+    'remote-sandbox': await createWorld(apis['remote-sandbox']),
+    production: await createWorld(apis.production),
+  }))
+  /** What the local sandbox answers to the same requests; a world for each runtime that is compared with it. */
+  .extend('localWorlds', FILE, async ({ apis }) => ({
+    'remote-sandbox': await createWorld(apis['local-sandbox']),
+    production: await createWorld(apis['local-sandbox']),
+  }));
+
 const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
 const IDEMPOTENT = () => ({ 'idempotency-key': randomUUID() });
 
@@ -30,7 +41,7 @@ type World = {
   readonly recipientId: string;
   readonly settlementId: string;
   readonly certId: string;
-  /** Bearer tokens of one consumer; the second one is there to be ended. */
+  /** Bearer tokens of two consumers; the tests end the second session. */
   readonly sessions: readonly [string, string];
 };
 
@@ -148,8 +159,7 @@ const cardproc = (body: Buffer, secret: string = TEST_SECRETS.cardproc) => {
   return { body, headers: { 'cardproc-signature': `t=${timestamp},v1=${signature}` } };
 };
 
-async function createWorld(runtime: RuntimeEnvironment): Promise<World> {
-  const api = await createTestApi({ runtime });
+async function createWorld(api: TestApi): Promise<World> {
   const caller = await api.createCaller();
   const recipient = await api.call(caller, 'POST', '/v1/recipients', recipientBody());
   const { settlement, certId } = await insertCertifiedSettlement(
@@ -157,36 +167,16 @@ async function createWorld(runtime: RuntimeEnvironment): Promise<World> {
     createCertifier([TEST_SECRETS.signing]),
     caller.orgId,
   );
-  const sessions = await createSessions(api, runtime);
+  // Codes can be sent nowhere in a remote runtime, so the sessions are inserted.
+  const [session, otherSession] = [await insertConsumerSession(api), await insertConsumerSession(api)];
   return {
     api,
     caller,
     recipientId: jsonOf(recipient).recipient_id,
     settlementId: settlement.settlementId,
     certId,
-    sessions,
+    sessions: [session.token, otherSession.token],
   };
-}
-
-/** As if a consumer had proved a contact twice, which a remote runtime without a sender offers no way to do. */
-async function createSessions(api: TestApi, runtime: RuntimeEnvironment): Promise<[string, string]> {
-  const tokens: [string, string] = [generateSessionToken(), generateSessionToken()];
-  const [createdAt, expiresAt] = [new Date(), new Date(Date.now() + 3_600_000)];
-  await api.connection.db.transaction(async (tx) => {
-    const { consumerId } = await findOrInsertConsumer(
-      tx,
-      { channel: 'email', address: 'ana@example.com' },
-      environmentName(runtime),
-      createdAt,
-    );
-    for (const token of tokens)
-      await insertSession(
-        tx,
-        { sessionId: newId(), consumerId, createdAt, expiresAt },
-        hashSessionToken(TEST_SECRETS.apiKeyPepper, token),
-      );
-  });
-  return tokens;
 }
 
 /** Calls an operation with its valid request, or with what `changes` make of it. */
@@ -239,38 +229,27 @@ test('every remote answer of the interface is one that is known here', () => {
   );
 });
 
+/** Runs a request and proves that nothing was written, not even to the outbox, and nothing was dispatched. */
+async function withoutTrace<T>(api: TestApi, run: () => Promise<T>): Promise<T> {
+  const [before, nudges] = [await digestTables(api.connection.pool), api.nudges()];
+  const result = await run();
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+  expect(api.nudges()).toBe(nudges);
+  return result;
+}
+
 describe.each(REMOTE)('in %s', (runtime) => {
-  let world: World;
-  /** What the same requests meet in the local sandbox. */
-  let local: World;
-  beforeAll(async () => {
-    world = await createWorld(runtime);
-    local = await createWorld('local-sandbox');
-  });
-  afterAll(async () => {
-    await world.api.close();
-    await local.api.close();
-  });
-
-  /** Runs a request and proves that nothing was written, not even to the outbox, and nobody was rung. */
-  async function withoutTrace<T>(run: () => Promise<T>): Promise<T> {
-    const [before, nudges] = [await digestTables(world.api.connection.pool), world.api.nudges()];
-    const result = await run();
-    expect(await digestTables(world.api.connection.pool)).toEqual(before);
-    expect(world.api.nudges()).toBe(nudges);
-    return result;
-  }
-
-  test.each(refused.filter(([, { auth }]) => auth === 'api_key'))(
+  test.for(refused.filter(([, { auth }]) => auth === 'api_key'))(
     '401 without a key and 403 with too little scope come first: %s',
-    async (_name, row) => {
-      expect(answerOf(await withoutTrace(() => call(world, row, { caller: null })))).toEqual({
+    async ([_name, row], { worlds }) => {
+      const world = worlds[runtime];
+      expect(answerOf(await withoutTrace(world.api, () => call(world, row, { caller: null })))).toEqual({
         status: 401,
         code: 'credential_missing',
       });
       for (const scope of SCOPES.filter((held) => row.scope !== undefined && !scopeCovers(held, row.scope))) {
         const caller = await world.api.createKey(world.caller.orgId, scope);
-        expect(answerOf(await withoutTrace(() => call(world, row, { caller })))).toEqual({
+        expect(answerOf(await withoutTrace(world.api, () => call(world, row, { caller })))).toEqual({
           status: 403,
           code: 'scope_insufficient',
         });
@@ -278,47 +257,52 @@ describe.each(REMOTE)('in %s', (runtime) => {
     },
   );
 
-  test.each(refused.filter(([, { auth }]) => auth === 'session'))(
+  test.for(refused.filter(([, { auth }]) => auth === 'session'))(
     '401 without a session comes first: %s',
-    async (_name, row) => {
-      expect(answerOf(await withoutTrace(() => call(world, row, { session: null })))).toEqual({
+    async ([_name, row], { worlds }) => {
+      const world = worlds[runtime];
+      expect(answerOf(await withoutTrace(world.api, () => call(world, row, { session: null })))).toEqual({
         status: 401,
         code: 'credential_missing',
       });
     },
   );
 
-  test.each(refused.filter(([, { method }]) => method === 'POST'))(
+  test.for(refused.filter(([, { method }]) => method === 'POST'))(
     '422 for a body that breaks the form comes before the closed door: %s',
-    async (_name, row) => {
-      const answer = await withoutTrace(() => call(world, row, { body: { no_such_field: true } }));
+    async ([_name, row], { worlds }) => {
+      const world = worlds[runtime];
+      const answer = await withoutTrace(world.api, () => call(world, row, { body: { no_such_field: true } }));
       expect(answer.statusCode).toBe(422);
       expect(JSON.stringify(jsonOf(answer).detail)).toContain('no_such_field');
     },
   );
 
-  test.each(refused)('%s answers as the interface says, and nothing is written', async (_name, row) => {
+  test.for(refused)('%s answers as the interface says, and nothing is written', async ([_name, row], { worlds }) => {
+    const world = worlds[runtime];
     const [status = '', code = ''] = row.remote.split(' ');
-    const answer = await withoutTrace(() => call(world, row));
+    const answer = await withoutTrace(world.api, () => call(world, row));
     expect(answerOf(answer)).toEqual({ status: Number(status), code });
     expect(answer.headers['retry-after']).toBeUndefined();
     const gates = GATES.map((gate) => ({ gate, reason: 'no_evidence' }));
     expect(jsonOf(answer).gates).toEqual(code === 'launch_gates_closed' ? gates : undefined);
   });
 
-  test.each(theSame)('%s answers as in the local sandbox', async (_name, row) => {
+  test.for(theSame)('%s answers as in the local sandbox', async ([_name, row], { worlds, localWorlds }) => {
+    const world = worlds[runtime];
     const remote = answerOf(await call(world, row));
-    expect(remote).toEqual(answerOf(await call(local, row)));
+    expect(remote).toEqual(answerOf(await call(localWorlds[runtime], row)));
     expect(remote.status).toBeLessThan(500);
   });
 
-  test('503 for a dispute event after its signature was verified, and nothing is stored', async () => {
+  test('503 for a dispute event after its signature was verified, and nothing is stored', async ({ worlds }) => {
+    const world = worlds[runtime];
     for (const type of ['charge.dispute.created', 'charge.dispute.closed']) {
       for (const livemode of [true, false]) {
         const body = cardprocBody(world.settlementId, livemode, type);
         const forged = cardproc(body, 'another-secret-0123456789abcdefghij').headers;
         const post = (headers: Record<string, string>) =>
-          withoutTrace(() => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
+          withoutTrace(world.api, () => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
         expect(answerOf(await post({}))).toEqual({ status: 401, code: 'signature_invalid' });
         expect(answerOf(await post(forged))).toEqual({ status: 401, code: 'signature_invalid' });
         expect(answerOf(await post(cardproc(body).headers))).toEqual({ status: 503, code: 'launch_gates_closed' });
@@ -326,7 +310,8 @@ describe.each(REMOTE)('in %s', (runtime) => {
     }
   });
 
-  test('an event of the other mode is stored and applied to nothing; one of its own is matched', async () => {
+  test('an event of the other mode is stored and applied to nothing; one of its own is matched', async ({ worlds }) => {
+    const world = worlds[runtime];
     for (const livemode of [true, false]) {
       const { body, headers } = cardproc(cardprocBody(world.settlementId, livemode));
       const answer = await world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
@@ -335,18 +320,23 @@ describe.each(REMOTE)('in %s', (runtime) => {
     }
   });
 
-  test('with every gate opened by hand in every corridor, value operations and disputes still answer 503', async () => {
+  test('with every gate opened by hand in every corridor, value operations and disputes still answer 503', async ({
+    worlds,
+  }) => {
+    const world = worlds[runtime];
     await insertGateEvidence(world.api.connection.db, environmentName(runtime));
     const onlyTheAdapter = [{ gate: 'rail_admission', reason: 'no_live_adapter' }];
     for (const row of OPERATIONS.filter(({ remote }) => remote === '503 launch_gates_closed')) {
-      const answer = await withoutTrace(() => call(world, row));
+      const answer = await withoutTrace(world.api, () => call(world, row));
       expect(answerOf(answer)).toEqual({ status: 503, code: 'launch_gates_closed' });
       expect(jsonOf(answer).gates).toEqual(onlyTheAdapter);
     }
     const { body, headers } = cardproc(
       cardprocBody(world.settlementId, runtime === 'production', 'charge.dispute.created'),
     );
-    const dispute = await withoutTrace(() => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
+    const dispute = await withoutTrace(world.api, () =>
+      world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers),
+    );
     expect(jsonOf(dispute).gates).toEqual(onlyTheAdapter);
   });
 });

@@ -1,12 +1,10 @@
 /** How consumers sign in and out (contract §12): what a code proves, how often it may be tried, and what a session opens. */
-import { once } from 'node:events';
-import { request as httpRequest } from 'node:http';
 import { count, eq } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { countTry } from '../../db/queries/otp.ts';
 import { consumerSessions, consumers, organizations, otpChallenges, outbox } from '../../db/schema/index.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
 import {
   type ConsumerCaller,
   callAs,
@@ -18,7 +16,9 @@ import {
   verifyOtp,
 } from '../support/consumer.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
+import { type RawAnswer, sendRaw } from '../support/raw-request.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -27,21 +27,20 @@ const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 const RACERS = 8;
 const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
 
-let api: TestApi;
-let origin: URL;
-let aheadMs = 0;
-beforeAll(async () => {
-  api = await createTestApi({ deps: { now: () => new Date(Date.now() + aheadMs) } });
-  origin = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+const test = withApi().extend('send', FILE, async ({ api }) => {
+  const origin = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+  /** Calls with exactly these header lines and a body that no schema accepts. */
+  return (row: OperationRow, lines: readonly string[], query = '') => {
+    const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY) + query;
+    const body = row.method === 'GET' ? undefined : '{"amount": 1,';
+    // The server closes an idle connection before the next test uses it, so each request has its own.
+    return sendRaw(origin, { method: row.method, path, lines, body }, false);
+  };
 });
-afterEach(() => {
-  aheadMs = 0;
-});
-afterAll(() => api.close());
 
-const challengeRow = async (id: string) =>
+const challengeRow = async (api: TestApi, id: string) =>
   (await api.connection.db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, id)))[0];
-const sessionsOf = async (consumerId: string) =>
+const sessionsOf = async (api: TestApi, consumerId: string) =>
   (
     await api.connection.db
       .select({ n: count() })
@@ -52,7 +51,7 @@ const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
   jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
 
 describe('POST /consumer/auth/request-otp', () => {
-  test.each([
+  test.for([
     ['no body', undefined, [['body', 'missing']]],
     ['no contact', {}, [['body', 'value_error']]],
     ['two contacts', { email: 'ana@example.com', phone: '+18765550123' }, [['body', 'value_error']]],
@@ -65,7 +64,7 @@ describe('POST /consumer/auth/request-otp', () => {
     ],
     ['a phone without a plus', { phone: '18765550123' }, [['body.phone', 'string_pattern_mismatch']]],
     ['a field that it does not have', { email: 'ana@example.com', code: '000000' }, [['body.code', 'extra_forbidden']]],
-  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+  ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
     const before = await digestTables(api.connection.pool);
     const answer = await api.call(null, 'POST', '/consumer/auth/request-otp', body);
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
@@ -73,7 +72,10 @@ describe('POST /consumer/auth/request-otp', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('429 for the sixth within an hour, however the contact is spelled, telling when the next may come', async () => {
+  test('429 for the sixth within an hour, however the contact is spelled, telling when the next may come', async ({
+    api,
+    clock,
+  }) => {
     const email = newEmail();
     for (let request = 0; request < 5; request += 1) expect((await requestOtp(api, { email })).statusCode).toBe(200);
     const before = await digestTables(api.connection.pool);
@@ -88,11 +90,11 @@ describe('POST /consumer/auth/request-otp', () => {
       ratelimit: `"otp";r=0;t=${seconds}`,
     });
     expect(await digestTables(api.connection.pool)).toEqual(before);
-    aheadMs = seconds * 1_000;
+    clock.advance(seconds * 1_000);
     expect((await requestOtp(api, { email })).statusCode).toBe(200);
   });
 
-  test(`${RACERS} at once for one contact: five codes and no more`, async () => {
+  test(`${RACERS} at once for one contact: five codes and no more`, async ({ api }) => {
     const email = newEmail();
     const answers = await raceBehind(
       api.connection.pool,
@@ -103,13 +105,15 @@ describe('POST /consumer/auth/request-otp', () => {
     expect([200, 429].map((status) => statuses.filter((given) => given === status).length)).toEqual([5, RACERS - 5]);
   });
 
-  test('one contact at its limit costs another nothing', async () => {
+  test('one contact at its limit costs another nothing', async ({ api }) => {
     const email = newEmail();
     for (let request = 0; request < 6; request += 1) await requestOtp(api, { email });
     expect((await requestOtp(api, { email: newEmail() })).statusCode).toBe(200);
   });
 
-  test('a known contact and an unknown one are answered with the same headers and the same form, and leave the same rows', async () => {
+  test('a known contact and an unknown one are answered with the same headers and the same form, and leave the same rows', async ({
+    api,
+  }) => {
     const known = newEmail();
     await signIn(api, { email: known });
     const counted = async (body: Record<string, unknown>) => {
@@ -129,7 +133,9 @@ describe('POST /consumer/auth/request-otp', () => {
     expect(await counted({ email: known })).toEqual(await counted({ email: newEmail() }));
   });
 
-  test('200 with a challenge of five minutes, and the code itself, since this is the local sandbox', async () => {
+  test('200 with a challenge of five minutes, and the code itself, since this is the local sandbox', async ({
+    api,
+  }) => {
     const before = Date.now();
     const answer = await requestOtp(api, { phone: '+18765550123' });
     expect(answer.statusCode).toBe(200);
@@ -143,31 +149,31 @@ describe('POST /consumer/auth/request-otp', () => {
     expect(new Date(expiresAt).getTime()).toBeLessThanOrEqual(Date.now() + 5 * MINUTE_MS);
   });
 
-  test('neither the code nor the contact can be read in the database', async () => {
+  test('neither the code nor the contact can be read in the database', async ({ api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
-    const row = (await challengeRow(id)) ?? expect.fail('no challenge');
+    const row = (await challengeRow(api, id)) ?? expect.fail('no challenge');
     expect(row.codeSealed).toBeNull();
     expect(row.codeHash.toString('latin1')).not.toContain(code);
     expect(await dumpTables(api.connection.pool)).not.toContain(email);
   });
 
-  test('what was asked for more than an hour ago is forgotten as new codes are asked for', async () => {
+  test('what was asked for more than an hour ago is forgotten as new codes are asked for', async ({ api, clock }) => {
     const { id } = await challenge(api);
-    aheadMs = HOUR_MS + MINUTE_MS;
+    clock.advance(HOUR_MS + MINUTE_MS);
     // Each request takes some old rows away, and this file has made more than some.
     await expect
-      .poll(async () => (await challenge(api)) && (await challengeRow(id)), { timeout: 20_000 })
+      .poll(async () => (await challenge(api)) && (await challengeRow(api, id)), { timeout: 20_000 })
       .toBeUndefined();
   });
 });
 
 describe('where codes are sent from', () => {
-  test.each(['remote-sandbox', 'production'] as const)(
+  test.for(['remote-sandbox', 'production'] as const)(
     '%s: 503 provider_not_configured for what there is no sender for, and nothing is written',
-    async (runtime) => {
-      const without = await createTestApi({ runtime });
-      const mailing = await createTestApi({ runtime, config: { smtpUrl: 'smtp://127.0.0.1:1' } });
+    async (runtime, { newApi }) => {
+      const without = await newApi({ runtime });
+      const mailing = await newApi({ runtime, config: { smtpUrl: 'smtp://127.0.0.1:1' } });
       for (const [remote, body] of [
         [without, { email: newEmail() }],
         [without, { phone: '+18765550123' }],
@@ -177,13 +183,13 @@ describe('where codes are sent from', () => {
         expect(jsonOf(await requestOtp(remote, body))).toMatchObject({ status: 503, code: 'provider_not_configured' });
         expect(await digestTables(remote.connection.pool)).toEqual(before);
       }
-      await without.close();
-      await mailing.close();
     },
   );
 
-  test('remote with a sender: 200 without the code, and a request to send it that says nothing of it', async () => {
-    const remote = await createTestApi({ runtime: 'production', config: { smtpUrl: 'smtp://127.0.0.1:1' } });
+  test('remote with a sender: 200 without the code, and a request to send it that says nothing of it', async ({
+    newApi,
+  }) => {
+    const remote = await newApi({ runtime: 'production', config: { smtpUrl: 'smtp://127.0.0.1:1' } });
     const email = newEmail();
     const answer = await requestOtp(remote, { email });
     expect([answer.statusCode, Object.keys(jsonOf(answer))]).toEqual([200, ['challenge_id', 'expires_at']]);
@@ -192,12 +198,11 @@ describe('where codes are sent from', () => {
     ]);
     expect(remote.nudges()).toBe(1);
     expect(await dumpTables(remote.connection.pool)).not.toContain(email);
-    await remote.close();
   });
 });
 
 describe('POST /consumer/auth/verify-otp', () => {
-  test.each([
+  test.for([
     ['no body', undefined, [['body', 'missing']]],
     [
       'no fields',
@@ -212,12 +217,15 @@ describe('POST /consumer/auth/verify-otp', () => {
     ['letters', { challenge_id: 'x', code: '12345a' }, [['body.code', 'string_pattern_mismatch']]],
     ['digits of another script', { challenge_id: 'x', code: '١٢٣٤٥٦' }, [['body.code', 'string_pattern_mismatch']]],
     ['a number', { challenge_id: 'x', code: 123_456 }, [['body.code', 'string_type']]],
-  ])('422 for %s', async (_case, body, faults) => {
+  ] as const)('422 for %s', async ([_case, body, faults], { api }) => {
     const answer = await api.call(null, 'POST', '/consumer/auth/verify-otp', body);
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
   });
 
-  test('401 with one and the same body for a code that is unknown, wrong, of another challenge, expired, used or tried too often', async () => {
+  test('401 with one and the same body for a code that is unknown, wrong, of another challenge, expired, used or tried too often', async ({
+    api,
+    clock,
+  }) => {
     const fresh = await challenge(api);
     const wrong = await verifyOtp(api, fresh.id, otherThan(fresh.code));
     const [one, other] = [await challenge(api), await challenge(api)];
@@ -230,7 +238,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     for (let guess = 0; guess < 5; guess += 1) await verifyOtp(api, tried.id, otherThan(tried.code));
     const locked = await verifyOtp(api, tried.id, tried.code);
     const late = await challenge(api);
-    aheadMs = 5 * MINUTE_MS;
+    clock.advance(5 * MINUTE_MS);
     const expired = await verifyOtp(api, late.id, late.code);
     const answers = [wrong, swapped, unknown, again, locked, expired];
     for (const answer of answers) {
@@ -241,15 +249,15 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(new Set(answers.map(({ headers }) => Object.keys(headers).join())).size).toBe(1);
   });
 
-  test('of 200 parallel guesses five are tried, and then not even the right one opens', async () => {
+  test('of 200 parallel guesses five are tried, and then not even the right one opens', async ({ api }) => {
     const { id, code } = await challenge(api);
     const guesses = await Promise.all(Array.from({ length: 200 }, () => verifyOtp(api, id, otherThan(code))));
     expect(new Set(guesses.map(({ statusCode }) => statusCode))).toEqual(new Set([401]));
-    expect((await challengeRow(id))?.attempts).toBe(5);
+    expect((await challengeRow(api, id))?.attempts).toBe(5);
     expect((await verifyOtp(api, id, code)).statusCode).toBe(401);
   });
 
-  test('of 200 parallel tries five are given the challenge to compare with', async () => {
+  test('of 200 parallel tries five are given the challenge to compare with', async ({ api }) => {
     const { id } = await challenge(api);
     const tries = await Promise.all(Array.from({ length: 200 }, () => countTry(api.connection.db, id, new Date())));
     expect(
@@ -260,16 +268,16 @@ describe('POST /consumer/auth/verify-otp', () => {
     ).toEqual([1, 2, 3, 4, 5]);
   });
 
-  test('a try counts although what follows it fails', async () => {
+  test('a try counts although what follows it fails', async ({ api }) => {
     const { id, code } = await challenge(api);
     await api.connection.pool.query('ALTER TABLE consumers RENAME TO consumers_away');
     expect((await verifyOtp(api, id, code)).statusCode).toBe(500);
     await api.connection.pool.query('ALTER TABLE consumers_away RENAME TO consumers');
-    expect(await challengeRow(id)).toMatchObject({ attempts: 1, consumedAt: null });
+    expect(await challengeRow(api, id)).toMatchObject({ attempts: 1, consumedAt: null });
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
   });
 
-  test('tries and uses are not taken back, by whomever', async () => {
+  test('tries and uses are not taken back, by whomever', async ({ api }) => {
     const { id, code } = await challenge(api);
     await verifyOtp(api, id, code);
     const { pool } = api.connection;
@@ -281,7 +289,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     ).rejects.toThrow('not taken back');
   });
 
-  test(`the right code ${RACERS} times at once: one session`, async () => {
+  test(`the right code ${RACERS} times at once: one session`, async ({ api }) => {
     const { id, code } = await challenge(api);
     const answers = await raceBehind(
       api.connection.pool,
@@ -290,10 +298,10 @@ describe('POST /consumer/auth/verify-otp', () => {
     );
     const [opened, ...more] = answers.filter(({ statusCode }) => statusCode === 200);
     expect(more).toEqual([]);
-    expect(await sessionsOf(jsonOf(opened ?? expect.fail('no session')).consumer_id)).toBe(1);
+    expect(await sessionsOf(api, jsonOf(opened ?? expect.fail('no session')).consumer_id)).toBe(1);
   });
 
-  test('two codes of one new contact at once: two sessions of one consumer', async () => {
+  test('two codes of one new contact at once: two sessions of one consumer', async ({ api }) => {
     const email = newEmail();
     const [one, other] = [await challenge(api, { email }), await challenge(api, { email: email.toUpperCase() })];
     const answers = await raceBehind(
@@ -307,7 +315,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(await api.connection.db.select().from(consumers).where(eq(consumers.email, email))).toHaveLength(1);
   });
 
-  test('200 at the fifth try, with an opaque session of twelve hours', async () => {
+  test('200 at the fifth try, with an opaque session of twelve hours', async ({ api }) => {
     const { id, code } = await challenge(api);
     for (let guess = 0; guess < 4; guess += 1) await verifyOtp(api, id, otherThan(code));
     const before = Date.now();
@@ -324,7 +332,9 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(await dumpTables(api.connection.pool)).not.toContain(opened.access_token.slice(4));
   });
 
-  test('the same contact is the same consumer, a tenant of its own whose organization knows nothing of it', async () => {
+  test('the same contact is the same consumer, a tenant of its own whose organization knows nothing of it', async ({
+    api,
+  }) => {
     const email = newEmail();
     const [first, second] = [await signIn(api, { email }), await signIn(api, { email })];
     expect(second.consumerId).toBe(first.consumerId);
@@ -339,7 +349,10 @@ describe('POST /consumer/auth/verify-otp', () => {
 const sessionOperations = OPERATIONS.filter(({ auth }) => auth === 'session').map((row) => [nameOf(row), row] as const);
 
 describe.each(sessionOperations)('the session of %s', (_name, row) => {
-  test('401 credential_missing without one, whatever else carries a credential, and nothing is written', async () => {
+  test('401 credential_missing without one, whatever else carries a credential, and nothing is written', async ({
+    api,
+    send,
+  }) => {
     const { token } = await signIn(api);
     const { apiKey } = await api.createCaller();
     const before = await digestTables(api.connection.pool);
@@ -352,8 +365,11 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('401 with one and the same body for every header that opens nothing, and nothing is written', async () => {
-    const { valid, invalid } = await tokens();
+  test('401 with one and the same body for every header that opens nothing, and nothing is written', async ({
+    api,
+    send,
+  }) => {
+    const { valid, invalid } = await tokens(api);
     const before = await digestTables(api.connection.pool);
     const bodies = new Set<string>();
     for (const lines of [
@@ -370,7 +386,7 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 for a header of more than 256 characters, as its form says', async () => {
+  test('422 for a header of more than 256 characters, as its form says', async ({ send }) => {
     const answer = await send(row, ['Authorization', `Bearer ${'a'.repeat(250)}`]);
     expect([answer.status, answer.body['detail']]).toEqual([
       422,
@@ -382,38 +398,7 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
   });
 });
 
-/** Calls with exactly these header lines and a body that no schema accepts. */
-async function send(
-  row: OperationRow,
-  lines: readonly string[],
-  query = '',
-): Promise<{ status: number; headers: Record<string, unknown>; body: Record<string, unknown> }> {
-  const body = row.method === 'GET' ? '' : '{"amount": 1,';
-  const headers = [
-    'Host',
-    origin.host,
-    ...lines,
-    ...(body === '' ? [] : ['Content-Type', 'application/json', 'Content-Length', String(body.length)]),
-  ];
-  const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY);
-  // A connection each: what lasts longer would wait between tests for longer than the server does.
-  const request = httpRequest({
-    host: origin.hostname,
-    port: origin.port,
-    method: row.method,
-    path: path + query,
-    headers,
-    agent: false,
-  });
-  request.end(body);
-  const [response] = await once(request, 'response');
-  const parts: Buffer[] = [];
-  for await (const part of response) parts.push(part);
-  const text = Buffer.concat(parts).toString();
-  return { status: response.statusCode, headers: response.headers, body: text === '' ? {} : JSON.parse(text) };
-}
-
-const refusal = ({ status, headers, body }: Awaited<ReturnType<typeof send>>) => ({
+const refusal = ({ status, headers, body }: RawAnswer) => ({
   status,
   code: body['code'],
   challenge: headers['www-authenticate'],
@@ -421,7 +406,7 @@ const refusal = ({ status, headers, body }: Awaited<ReturnType<typeof send>>) =>
 const unauthorized = (code: string) => ({ status: 401, code, challenge: 'Bearer realm="settlement"' });
 
 /** A session that opens, and header values that open nothing. */
-async function tokens(): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
+async function tokens(api: TestApi): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
   const { db } = api.connection;
   const valid = await signIn(api);
   const { apiKey } = await api.createCaller();
@@ -455,14 +440,14 @@ async function tokens(): Promise<{ readonly valid: ConsumerCaller; readonly inva
 }
 
 describe('a session', () => {
-  test('opens no partner operation, in whichever header', async () => {
+  test('opens no partner operation, in whichever header', async ({ api }) => {
     const { token } = await signIn(api);
     const inKeyHeader = await api.call(null, 'GET', '/v1/recipients', undefined, { 'x-api-key': token });
     const inItsOwn = await api.call(null, 'GET', '/v1/recipients', undefined, { authorization: `Bearer ${token}` });
     expect([jsonOf(inKeyHeader).code, jsonOf(inItsOwn).code]).toEqual(['credential_invalid', 'credential_missing']);
   });
 
-  test('is over after twelve hours, to the millisecond', async () => {
+  test('is over after twelve hours, to the millisecond', async ({ api, clock }) => {
     const consumer = await signIn(api);
     const { session_expires_at: expiresAt } = jsonOf(await callAs(api, consumer, 'GET', '/consumer/me'));
     const [row] = await api.connection.db
@@ -473,13 +458,13 @@ describe('a session', () => {
       row?.expiresAt.toISOString(),
       12 * HOUR_MS,
     ]);
-    aheadMs = 12 * HOUR_MS - MINUTE_MS;
+    clock.advance(12 * HOUR_MS - MINUTE_MS);
     expect((await callAs(api, consumer, 'GET', '/consumer/me')).statusCode).toBe(200);
-    aheadMs = 12 * HOUR_MS;
+    clock.advance(MINUTE_MS);
     expect((await callAs(api, consumer, 'GET', '/consumer/me')).statusCode).toBe(401);
   });
 
-  test('that is ended by logout is over at once and for ever, and no other with it', async () => {
+  test('that is ended by logout is over at once and for ever, and no other with it', async ({ api }) => {
     const email = newEmail();
     const [one, other] = [await signIn(api, { email }), await signIn(api, { email })];
     const answer = await callAs(api, one, 'POST', '/consumer/auth/logout');
@@ -493,7 +478,7 @@ describe('a session', () => {
     await expect(revival).rejects.toThrow('stays so');
   });
 
-  test('the scheme may be written in any case, as HTTP has it', async () => {
+  test('the scheme may be written in any case, as HTTP has it', async ({ api }) => {
     const { token } = await signIn(api);
     const answer = await api.call(null, 'GET', '/consumer/me', undefined, { authorization: `bearer ${token}` });
     expect(answer.statusCode).toBe(200);

@@ -1,31 +1,26 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { claimOutbox } from '../../db/queries/outbox.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { workflowStartOf } from '../../process/workflow-start.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { BY_MANUAL_CARD, BY_WIRE, createSteps, type Steps } from '../support/settlement.ts';
+import { BY_MANUAL_CARD, BY_WIRE } from '../support/settlement.ts';
 
 const DAY_MS = 86_400_000;
 
-let api: TestApi;
-let caller: Caller;
-let steps: Steps;
+const test = withApi().extend(
+  'helper',
+  FILE,
+  ({ api, partner }) =>
+    (id: string, verb: 'events' | 'advance', body?: unknown, by: Caller = partner) =>
+      api.call(by, 'POST', `/v2/test-helpers/settlements/${id}/${verb}`, body),
+);
 
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
-  steps = createSteps(api, caller);
-});
-afterAll(() => api.close());
-
-const helper = (id: string, verb: 'events' | 'advance', body?: unknown, by: Caller = caller) =>
-  api.call(by, 'POST', `/v2/test-helpers/settlements/${id}/${verb}`, body);
-
-async function expectRefused(request: () => ReturnType<TestApi['call']>, status: number): Promise<Json> {
+async function expectRefused(api: TestApi, request: () => ReturnType<TestApi['call']>, status: number): Promise<Json> {
   const before = await digestTables(api.connection.pool);
   const answer = await request();
   expect(answer.statusCode, answer.body).toBe(status);
@@ -34,10 +29,10 @@ async function expectRefused(request: () => ReturnType<TestApi['call']>, status:
 }
 
 describe('in a remote runtime', () => {
-  test.each(['remote-sandbox', 'production'] as const)(
+  test.for(['remote-sandbox', 'production'] as const)(
     '503 local_sandbox_only for all of them in %s',
-    async (runtime) => {
-      const remote = await createTestApi({ runtime });
+    async (runtime, { newApi }) => {
+      const remote = await newApi({ runtime });
       const key = await remote.createCaller('settle');
       const path = '/v2/test-helpers/settlements/stl_1';
       const answers = [
@@ -47,13 +42,12 @@ describe('in a remote runtime', () => {
       ];
       for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
       expect((await remote.call(key, 'POST', `${path}/events`, {})).statusCode).toBe(422);
-      await remote.close();
     },
   );
 });
 
 describe('sending an event', () => {
-  test('422 for what is no event, and nothing is stored', async () => {
+  test('422 for what is no event, and nothing is stored', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const wrong = [
       undefined,
@@ -67,33 +61,38 @@ describe('sending an event', () => {
       { event: 'collection_failed', amount: '1.00' },
       { event: 'collection_succeeded', currency: 'CAD' },
     ]) {
-      await expectRefused(() => helper(id, 'events', body), 422);
+      await expectRefused(api, () => helper(id, 'events', body), 422);
     }
   });
 
-  test('422 on the event that its provider cannot send', async () => {
+  test('422 on the event that its provider cannot send', async ({ api, steps, helper }) => {
     const wire = await steps.waiting(BY_WIRE);
-    const problem = await expectRefused(() => helper(wire, 'events', { event: 'dispute_opened' }), 422);
+    const problem = await expectRefused(api, () => helper(wire, 'events', { event: 'dispute_opened' }), 422);
     expect(problem.detail).toMatchObject([{ loc: ['body', 'event'], type: 'value_error' }]);
     const funded = await steps.acceptInternal();
-    await expectRefused(() => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
+    await expectRefused(api, () => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
   });
 
-  test('404 for an unknown settlement and for one of another organization', async () => {
+  test('404 for an unknown settlement and for one of another organization', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const stranger = await api.createCaller();
-    await expectRefused(() => helper('stl_none', 'events', { event: 'collection_succeeded' }), 404);
-    await expectRefused(() => helper(id, 'events', { event: 'collection_succeeded' }, stranger), 404);
-    await expectRefused(() => helper(id, 'advance', undefined, stranger), 404);
+    await expectRefused(api, () => helper('stl_none', 'events', { event: 'collection_succeeded' }), 404);
+    await expectRefused(api, () => helper(id, 'events', { event: 'collection_succeeded' }, stranger), 404);
+    await expectRefused(api, () => helper(id, 'advance', undefined, stranger), 404);
   });
 
-  test('409 for a payout answer before a payout was sent', async () => {
+  test('409 for a payout answer before a payout was sent', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
-    const problem = await expectRefused(() => helper(id, 'events', { event: 'payout_confirmed' }), 409);
+    const problem = await expectRefused(api, () => helper(id, 'events', { event: 'payout_confirmed' }), 409);
     expect(problem).toMatchObject({ code: 'state_conflict', current_state: 'awaiting_funds' });
   });
 
-  test('202: each accepted request is one command and one workflow of its own, with ids and money alone', async () => {
+  test('202: each accepted request is one command and one workflow of its own, with ids and money alone', async ({
+    api,
+    partner,
+    steps,
+    helper,
+  }) => {
     const id = await steps.waiting(BY_WIRE);
     const answers = [
       await helper(id, 'events', { event: 'collection_partial', amount: '100' }),
@@ -119,7 +118,7 @@ describe('sending an event', () => {
     expect(starts[0]?.options.args).toEqual([
       {
         commandId: commands[0].command_id,
-        orgId: caller.orgId,
+        orgId: partner.orgId,
         settlementId: id,
         event: 'collection_partial',
         amountMinor: '10000',
@@ -127,7 +126,7 @@ describe('sending an event', () => {
     ]);
   });
 
-  test('without an amount sends what is missing, counting what was not applied yet', async () => {
+  test('without an amount sends what is missing, counting what was not applied yet', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_WIRE);
     await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 5_000 }, 'partially_reconciled'));
     expect(jsonOf(await helper(id, 'events', { event: 'collection_succeeded' })).amount).toBe('200.00');
@@ -137,28 +136,34 @@ describe('sending an event', () => {
 });
 
 describe('advancing the clock', () => {
-  test.each(['', 'P', 'PT0S', '5 days', 'P1M', 'P1Y', 'P367D', 'P1D;', '-P1D', 5])(
+  test.for(['', 'P', 'PT0S', '5 days', 'P1M', 'P1Y', 'P367D', 'P1D;', '-P1D', 5])(
     '422 for %j, and nothing is stored',
-    async (by) => {
+    async (by, { api, steps, helper }) => {
       const id = await steps.waiting(BY_MANUAL_CARD);
-      await expectRefused(() => helper(id, 'advance', { by }), 422);
+      await expectRefused(api, () => helper(id, 'advance', { by }), 422);
     },
   );
 
-  test('409 when nothing is waited for and nothing is said, and once it has ended', async () => {
+  test('409 when nothing is waited for and nothing is said, and once it has ended', async ({
+    api,
+    partner,
+    steps,
+    helper,
+  }) => {
     const accepted = await steps.accept(BY_MANUAL_CARD);
-    expect(await expectRefused(() => helper(accepted, 'advance'), 409)).toMatchObject({
+    expect(await expectRefused(api, () => helper(accepted, 'advance'), 409)).toMatchObject({
       code: 'state_conflict',
       current_state: 'accepted',
     });
     const reviewed = await steps.inReview();
-    await expectRefused(() => helper(reviewed, 'advance', {}), 409);
+    await expectRefused(api, () => helper(reviewed, 'advance', {}), 409);
     const canceled = await steps.waiting(BY_MANUAL_CARD);
-    await api.call(caller, 'POST', `/v2/settle/${canceled}/cancel`);
-    for (const body of [undefined, { by: 'P1D' }]) await expectRefused(() => helper(canceled, 'advance', body), 409);
+    await api.call(partner, 'POST', `/v2/settle/${canceled}/cancel`);
+    for (const body of [undefined, { by: 'P1D' }])
+      await expectRefused(api, () => helper(canceled, 'advance', body), 409);
   });
 
-  test('202: to the end of the wait by default, and rings the workflow', async () => {
+  test('202: to the end of the wait by default, and rings the workflow', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const answer = await helper(id, 'advance');
     const { expiresAt } = await steps.stored(id);
@@ -178,7 +183,7 @@ describe('advancing the clock', () => {
     expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('expired');
   });
 
-  test('moves this settlement alone, adds up, and never goes back', async () => {
+  test('moves this settlement alone, adds up, and never goes back', async ({ steps, helper }) => {
     const [id, other] = [await steps.waiting(BY_WIRE), await steps.waiting(BY_WIRE)];
     for (const by of ['P9DT23H', 'PT59M']) expect((await helper(id, 'advance', { by })).statusCode).toBe(202);
     expect((await steps.stored(id)).clockOffsetMs).toBe(10 * DAY_MS - 60_000);
@@ -194,17 +199,17 @@ describe('advancing the clock', () => {
     expect((await steps.activities.reviewFunding(steps.step(other))).status).toBe('awaiting_funds');
   });
 
-  test('is what evidence and cancellation are dated by', async () => {
+  test('is what evidence and cancellation are dated by', async ({ api, partner, steps, helper }) => {
     const id = await steps.waiting(BY_WIRE);
     await helper(id, 'advance', { by: 'P3D' });
     await sendBankledger(api, bankledgerBody(id, { currency: 'CAD' }));
-    await api.call(caller, 'POST', `/v2/settle/${id}/cancel`);
+    await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
     const { exceptions, timeline } = await steps.read(id);
     for (const { at } of [...exceptions, timeline.at(-1)])
       expect(new Date(at).getTime() - Date.now()).toBeGreaterThan(2.9 * DAY_MS);
   });
 
-  test('fifty at once: none is lost', async () => {
+  test('fifty at once: none is lost', async ({ steps, helper }) => {
     const id = await steps.waiting(BY_WIRE);
     const answers = await Promise.all(Array.from({ length: 50 }, () => helper(id, 'advance', { by: 'PT1M' })));
     expect(new Set(answers.map((answer) => answer.statusCode))).toEqual(new Set([202]));

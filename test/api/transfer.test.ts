@@ -1,9 +1,9 @@
 /** A consumer's transfers (contract §12): settlements under ids of their own, by keys that are the consumer's own. */
 import { count, eq } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { outbox, settlements } from '../../db/schema/index.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
 import {
   type ConsumerCaller,
   callAs,
@@ -15,44 +15,35 @@ import {
   transferBody,
 } from '../support/consumer.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-let api: TestApi;
-let consumer: ConsumerCaller;
-let recipientId: string;
-let aheadMs = 0;
-beforeAll(async () => {
-  api = await createTestApi({ deps: { now: () => new Date(Date.now() + aheadMs) } });
-  consumer = await signIn(api);
-  recipientId = await createConsumerRecipient(api, consumer);
-});
-afterEach(() => {
-  aheadMs = 0;
-});
-afterAll(() => api.close());
+const test = withApi()
+  .extend('consumer', FILE, ({ api }) => signIn(api))
+  .extend('recipientId', FILE, ({ api, consumer }) => createConsumerRecipient(api, consumer));
 
 const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
   jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
-const quoted = (quoteId: string, overrides: Record<string, unknown> = {}) => ({
+const quoted = (recipientId: string, quoteId: string, overrides: Record<string, unknown> = {}) => ({
   quote_id: quoteId,
   recipient_id: recipientId,
   card_token: 'tok_visa',
   ...overrides,
 });
-const read = (caller: ConsumerCaller, transferId: string) =>
+const read = (api: TestApi, caller: ConsumerCaller, transferId: string) =>
   callAs(api, caller, 'GET', `/consumer/transfers/${transferId}`);
-const settlementsOf = async (caller: ConsumerCaller) =>
+const settlementsOf = async (api: TestApi, caller: ConsumerCaller) =>
   (await api.connection.db.select({ n: count() }).from(settlements).where(eq(settlements.orgId, caller.consumerId)))[0]
     ?.n;
 
 describe('POST /consumer/transfers refuses', () => {
-  test.each<[string, () => unknown, [string, string][]]>([
+  test.for<[string, (recipientId: string) => unknown, [string, string][]]>([
     ['no body', () => undefined, [['body', 'missing']]],
     [
       'neither a quote nor what one has',
-      () => ({ recipient_id: recipientId, card_token: 'tok_visa' }),
+      (recipientId) => ({ recipient_id: recipientId, card_token: 'tok_visa' }),
       [
         ['body.corridor', 'missing'],
         ['body.amount', 'missing'],
@@ -61,7 +52,7 @@ describe('POST /consumer/transfers refuses', () => {
     ],
     [
       'a quote and what one has',
-      () => transferBody(recipientId, { quote_id: newId(), payout_rail: 'bank_transfer' }),
+      (recipientId) => transferBody(recipientId, { quote_id: newId(), payout_rail: 'bank_transfer' }),
       [
         ['body.corridor', 'value_error'],
         ['body.amount', 'value_error'],
@@ -71,63 +62,70 @@ describe('POST /consumer/transfers refuses', () => {
     ],
     [
       'no token for the card',
-      () => transferBody(recipientId, { card_token: undefined }),
+      (recipientId) => transferBody(recipientId, { card_token: undefined }),
       [['body.card_token', 'missing']],
     ],
     [
       'a token that is not for the method',
-      () => transferBody(recipientId, { payment_method: 'wire' }),
+      (recipientId) => transferBody(recipientId, { payment_method: 'wire' }),
       [['body.card_token', 'value_error']],
     ],
     [
       'an account token that bank linking gave nobody',
-      () => transferBody(recipientId, { payment_method: 'ach', card_token: null, banklink_account_token: 'x' }),
+      (recipientId) =>
+        transferBody(recipientId, { payment_method: 'ach', card_token: null, banklink_account_token: 'x' }),
       [['body.banklink_account_token', 'value_error']],
     ],
     [
       'an amount beyond the bounds',
-      () => transferBody(recipientId, { amount: '10000.01' }),
+      (recipientId) => transferBody(recipientId, { amount: '10000.01' }),
       [['body.amount', 'value_error']],
     ],
     [
       "a recipient of another country than the corridor's",
-      () => transferBody(recipientId, { corridor: 'US-TT' }),
+      (recipientId) => transferBody(recipientId, { corridor: 'US-TT' }),
       [['body.recipient_id', 'value_error']],
     ],
     [
       'metadata, which consumers have none',
-      () => transferBody(recipientId, { metadata: {} }),
+      (recipientId) => transferBody(recipientId, { metadata: {} }),
       [['body.metadata', 'extra_forbidden']],
     ],
-  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+  ])('422 for %s, and nothing is written', async ([_case, body, faults], { api, consumer, recipientId }) => {
     const before = await digestTables(api.connection.pool);
-    const answer = await transfer(api, consumer, body());
+    const answer = await transfer(api, consumer, body(recipientId));
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each([
+  test.for([
     ['no key', {}, 'missing'],
     ['a key of 15 characters', { 'idempotency-key': 'a'.repeat(15) }, 'string_too_short'],
     ['a key of 129 characters', { 'idempotency-key': 'a'.repeat(129) }, 'string_too_long'],
     ['a key that does not start alphanumeric', { 'idempotency-key': `-${'a'.repeat(20)}` }, 'string_pattern_mismatch'],
-  ])('422 for %s', async (_case, headers, type) => {
+  ] as const)('422 for %s', async ([_case, headers, type], { api, consumer, recipientId }) => {
     const answer = await callAs(api, consumer, 'POST', '/consumer/transfers', transferBody(recipientId), headers);
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, [['header.Idempotency-Key', type]]]);
   });
 
-  test("422 for a token that does not go with the quote's method", async () => {
+  test("422 for a token that does not go with the quote's method", async ({ api, consumer, recipientId }) => {
     const card = await createQuote(api, consumer);
     const wire = await createQuote(api, consumer, { payment_method: 'wire' });
-    expect(typesOf(await transfer(api, consumer, quoted(card.quote_id, { card_token: undefined })))).toEqual([
-      ['body.card_token', 'missing'],
+    expect(
+      typesOf(await transfer(api, consumer, quoted(recipientId, card.quote_id, { card_token: undefined }))),
+    ).toEqual([['body.card_token', 'missing']]);
+    expect(typesOf(await transfer(api, consumer, quoted(recipientId, wire.quote_id)))).toEqual([
+      ['body.card_token', 'value_error'],
     ]);
-    expect(typesOf(await transfer(api, consumer, quoted(wire.quote_id)))).toEqual([['body.card_token', 'value_error']]);
-    const both = await transfer(api, consumer, quoted(card.quote_id, { banklink_account_token: 'x' }));
+    const both = await transfer(api, consumer, quoted(recipientId, card.quote_id, { banklink_account_token: 'x' }));
     expect(typesOf(both)).toEqual([['body.banklink_account_token', 'value_error']]);
   });
 
-  test("404 for another consumer's or a partner's recipient and another consumer's quote, with the body of an id that nobody has, and nothing is written", async () => {
+  test("404 for another consumer's or a partner's recipient and another consumer's quote, with the body of an id that nobody has, and nothing is written", async ({
+    api,
+    consumer,
+    recipientId,
+  }) => {
     const other = await signIn(api);
     const recipients = [
       await createConsumerRecipient(api, other),
@@ -138,17 +136,17 @@ describe('POST /consumer/transfers refuses', () => {
     const before = await digestTables(api.connection.pool);
     const answers = [
       ...(await Promise.all(recipients.map((id) => transfer(api, consumer, transferBody(id))))),
-      ...(await Promise.all(quotes.map((id) => transfer(api, consumer, quoted(id))))),
+      ...(await Promise.all(quotes.map((id) => transfer(api, consumer, quoted(recipientId, id))))),
     ];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 404));
     expect(new Set(answers.map((answer) => answer.body.replace(jsonOf(answer).request_id, ''))).size).toBe(1);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(['remote-sandbox', 'production'] as const)(
+  test.for(['remote-sandbox', 'production'] as const)(
     '503 in %s: every launch gate is closed, nothing is quoted, and nothing is written',
-    async (runtime) => {
-      const remote = await createTestApi({ runtime });
+    async (runtime, { newApi }) => {
+      const remote = await newApi({ runtime });
       const caller = await insertConsumerSession(remote);
       const id = await createConsumerRecipient(remote, caller);
       const before = await digestTables(remote.connection.pool);
@@ -165,13 +163,16 @@ describe('POST /consumer/transfers refuses', () => {
       });
       expect(jsonOf(quote)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
       expect(await digestTables(remote.connection.pool)).toEqual(before);
-      await remote.close();
     },
   );
 });
 
 describe('POST /consumer/transfers', () => {
-  test('201 with the settlement under an id of its own, started by the outbox, readable at its Location', async () => {
+  test('201 with the settlement under an id of its own, started by the outbox, readable at its Location', async ({
+    api,
+    consumer,
+    recipientId,
+  }) => {
     const answer = await transfer(api, consumer, transferBody(recipientId, { reference: 'School fees' }));
     expect(answer.statusCode).toBe(201);
     const made = jsonOf(answer);
@@ -191,7 +192,7 @@ describe('POST /consumer/transfers', () => {
       failure: null,
     });
     expect(answer.headers['location']).toBe(`/consumer/transfers/${made.transfer_id}`);
-    const reread = await read(consumer, made.transfer_id);
+    const reread = await read(api, consumer, made.transfer_id);
     expect([reread.statusCode, jsonOf(reread), reread.headers['retry-after']]).toEqual([200, made, '1']);
     const started = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, made.settlement_id));
     expect(started).toEqual([
@@ -203,7 +204,7 @@ describe('POST /consumer/transfers', () => {
     expect(JSON.stringify(made)).not.toContain(consumer.consumerId);
   });
 
-  test('a wire tells the payer where to send it', async () => {
+  test('a wire tells the payer where to send it', async ({ api, consumer, recipientId }) => {
     const made = jsonOf(
       await transfer(api, consumer, transferBody(recipientId, { payment_method: 'wire', card_token: undefined })),
     );
@@ -214,21 +215,26 @@ describe('POST /consumer/transfers', () => {
     });
   });
 
-  test('a quote copies its inputs, the rail that it chose as well', async () => {
+  test('a quote copies its inputs, the rail that it chose as well', async ({ api, consumer, recipientId }) => {
     const quote = await createQuote(api, consumer, { amount: '99.5', payment_method: 'card' });
-    const answer = await transfer(api, consumer, quoted(quote.quote_id));
+    const answer = await transfer(api, consumer, quoted(recipientId, quote.quote_id));
     expect(answer.statusCode).toBe(201);
     const same = ['corridor', 'amount', 'payment_method', 'payout_rail', 'total_fees', 'fx_rate', 'destination_amount'];
     const pick = (from: Json) => same.map((field) => from[field]);
     expect(pick(jsonOf(answer))).toEqual(pick(quote));
   });
 
-  test('a quote whose figures are out of date still copies its inputs, and may be used again', async () => {
+  test('a quote whose figures are out of date still copies its inputs, and may be used again', async ({
+    api,
+    clock,
+    consumer,
+    recipientId,
+  }) => {
     const quote = await createQuote(api, consumer);
-    aheadMs = 31_000;
+    clock.advance(31_000);
     const answers = [
-      await transfer(api, consumer, quoted(quote.quote_id)),
-      await transfer(api, consumer, quoted(quote.quote_id)),
+      await transfer(api, consumer, quoted(recipientId, quote.quote_id)),
+      await transfer(api, consumer, quoted(recipientId, quote.quote_id)),
     ];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201]);
     expect(new Set(answers.map((answer) => jsonOf(answer).transfer_id)).size).toBe(2);
@@ -236,7 +242,7 @@ describe('POST /consumer/transfers', () => {
 });
 
 describe("a transfer's idempotency key", () => {
-  test('8 identical requests at once: one settlement and eight answers of the same bytes', async () => {
+  test('8 identical requests at once: one settlement and eight answers of the same bytes', async ({ api }) => {
     const caller = await signIn(api);
     const body = transferBody(await createConsumerRecipient(api, caller));
     const key = crypto.randomUUID();
@@ -246,10 +252,14 @@ describe("a transfer's idempotency key", () => {
         .size,
     ).toBe(1);
     expect(answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true')).toHaveLength(7);
-    expect(await settlementsOf(caller)).toBe(1);
+    expect(await settlementsOf(api, caller)).toBe(1);
   });
 
-  test('409 for another command, naming the fields that differ, before anything that it names is looked for', async () => {
+  test('409 for another command, naming the fields that differ, before anything that it names is looked for', async ({
+    api,
+    consumer,
+    recipientId,
+  }) => {
     const key = crypto.randomUUID();
     await transfer(api, consumer, transferBody(recipientId), key);
     const before = await digestTables(api.connection.pool);
@@ -264,18 +274,22 @@ describe("a transfer's idempotency key", () => {
       code: 'idempotency_key_reused',
       mismatch: ['amount', 'card_token'],
     });
-    const lost = await transfer(api, consumer, quoted(newId()), key);
+    const lost = await transfer(api, consumer, quoted(recipientId, newId()), key);
     expect(jsonOf(lost)).toMatchObject({ status: 409, mismatch: ['amount', 'corridor', 'payment_method', 'quote_id'] });
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('a refused request does not bind it', async () => {
+  test('a refused request does not bind it', async ({ api, consumer, recipientId }) => {
     const key = crypto.randomUUID();
     expect((await transfer(api, consumer, transferBody(newId()), key)).statusCode).toBe(404);
     expect((await transfer(api, consumer, transferBody(recipientId), key)).statusCode).toBe(201);
   });
 
-  test("is the consumer's own: another consumer and a partner use the same one for theirs", async () => {
+  test("is the consumer's own: another consumer and a partner use the same one for theirs", async ({
+    api,
+    consumer,
+    recipientId,
+  }) => {
     const [other, partner] = [await signIn(api), await api.createCaller()];
     const key = crypto.randomUUID();
     const answers = [
@@ -291,12 +305,16 @@ describe("a transfer's idempotency key", () => {
 });
 
 describe('reading transfers', () => {
-  test("404 for another consumer's, a settlement's id and ids that nobody has, with one body", async () => {
+  test("404 for another consumer's, a settlement's id and ids that nobody has, with one body", async ({
+    api,
+    consumer,
+    recipientId,
+  }) => {
     const other = await signIn(api);
     const made = jsonOf(await transfer(api, consumer, transferBody(recipientId)));
     const oneDigitOff = made.transfer_id.replace(/.$/, (digit: string) => (digit === '0' ? '1' : '0'));
     const answers = [
-      await read(other, made.transfer_id),
+      await read(api, other, made.transfer_id),
       ...(await Promise.all(
         [
           made.settlement_id,
@@ -305,7 +323,7 @@ describe('reading transfers', () => {
           newId(),
           'x',
           'ffffffff-ffff-7fff-bfff-ffffffffffff',
-        ].map((id) => read(consumer, id)),
+        ].map((id) => read(api, consumer, id)),
       )),
     ];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 404));
@@ -316,11 +334,11 @@ describe('reading transfers', () => {
     expect(new Set(answers.map(bodyOf)).size).toBe(1);
   });
 
-  test('422 for an id of 37 characters', async () => {
-    expect(typesOf(await read(consumer, 'a'.repeat(37)))).toEqual([['path.transfer_id', 'string_too_long']]);
+  test('422 for an id of 37 characters', async ({ api, consumer }) => {
+    expect(typesOf(await read(api, consumer, 'a'.repeat(37)))).toEqual([['path.transfer_id', 'string_too_long']]);
   });
 
-  test('of two that were accepted in the same millisecond each is itself', async () => {
+  test('of two that were accepted in the same millisecond each is itself', async ({ api }) => {
     const caller = await signIn(api);
     const body = transferBody(await createConsumerRecipient(api, caller));
     const made = [jsonOf(await transfer(api, caller, body)), jsonOf(await transfer(api, caller, body))];
@@ -332,13 +350,15 @@ describe('reading transfers', () => {
     const listed = jsonOf(await callAs(api, caller, 'GET', '/consumer/transfers'));
     expect(new Set(listed.map((each: Json) => each.transfer_id.slice(0, 13))).size).toBe(1);
     for (const each of listed)
-      expect(jsonOf(await read(caller, each.transfer_id)).settlement_id).toBe(each.settlement_id);
+      expect(jsonOf(await read(api, caller, each.transfer_id)).settlement_id).toBe(each.settlement_id);
     expect(new Set(listed.map((each: Json) => each.settlement_id))).toEqual(
       new Set(made.map((each) => each.settlement_id)),
     );
   });
 
-  test("the list has the consumer's own, newest first, as each is read, and none of a partner's lists has them", async () => {
+  test("the list has the consumer's own, newest first, as each is read, and none of a partner's lists has them", async ({
+    api,
+  }) => {
     const [caller, partner] = [await signIn(api), await api.createCaller()];
     const id = await createConsumerRecipient(api, caller);
     const ids: string[] = [];
@@ -346,7 +366,7 @@ describe('reading transfers', () => {
     const answer = await callAs(api, caller, 'GET', '/consumer/transfers');
     expect([answer.statusCode, answer.headers['x-total-count']]).toEqual([200, '3']);
     expect(jsonOf(answer).map((each: Json) => each.transfer_id)).toEqual(ids.reverse());
-    expect(jsonOf(answer)[0]).toEqual(jsonOf(await read(caller, ids[0] ?? '')));
+    expect(jsonOf(answer)[0]).toEqual(jsonOf(await read(api, caller, ids[0] ?? '')));
     const settlementId = jsonOf(answer)[0].settlement_id;
     expect((await api.call(partner, 'GET', `/v2/settle/${settlementId}`)).statusCode).toBe(404);
     expect(jsonOf(await api.call(partner, 'GET', '/v1/caribbean/settlements'))).toEqual([]);

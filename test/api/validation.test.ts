@@ -1,24 +1,24 @@
 /** What every operation answers to a request that is not well-formed (contract §1, §2). */
-import { fc, test as property } from '@fast-check/vitest';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fc } from '@fast-check/vitest';
+import type { LightMyRequestResponse } from 'fastify';
+import { describe, expect } from 'vitest';
 import { JSON_DEPTH_MAX } from '../../api/http/json-body.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf, recipientBody } from '../support/partner.ts';
 
+const RUNS = { numRuns: 150 };
 const CANARY = 'CANARY-4f9a7c';
 
-let api: TestApi;
-let caller: Caller;
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller('full');
-});
-afterAll(() => api.close());
+const test = withApi({ scope: 'full' }).extend(
+  'post',
+  FILE,
+  ({ api, partner }) =>
+    (body: unknown, headers: Record<string, string> = {}) =>
+      api.call(partner, 'POST', '/v1/recipients', body, headers),
+);
 
-const post = (body: unknown, headers: Record<string, string> = {}) =>
-  api.call(caller, 'POST', '/v1/recipients', body, headers);
-const outcome = (answer: Awaited<ReturnType<typeof post>>) => {
+const outcome = (answer: LightMyRequestResponse) => {
   const body = jsonOf(answer);
   return answer.statusCode === 422
     ? [422, body.detail.map(({ loc, type }: Json) => [loc.join('.'), type])]
@@ -27,7 +27,7 @@ const outcome = (answer: Awaited<ReturnType<typeof post>>) => {
 const json = (name: string, value: string) => `{"${name}":${value}}`;
 
 describe('a body that is no JSON', () => {
-  test.each([
+  test.for([
     ['nothing that JSON has', 'name=Marcia', 0],
     ['an object that does not end', '{"name": ', 9],
     ['a comma too many', '{"name": "Marcia",}', 18],
@@ -35,7 +35,7 @@ describe('a body that is no JSON', () => {
     ['a comment', '{/* */}', 1],
     ['a number with a leading zero', '{"amount": 01}', 12],
     ['a control character in a string', '{"name": "a\tb"}', 11],
-  ])('422 json_invalid with the position, for %s', async (_case, body, position) => {
+  ] as const)('422 json_invalid with the position, for %s', async ([_case, body, position], { post }) => {
     const answer = await post(body);
     expect(answer.statusCode).toBe(422);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -44,7 +44,7 @@ describe('a body that is no JSON', () => {
     });
   });
 
-  test.each([
+  test.for([
     ['the same name twice', '{"name":"a","name":"b"}'],
     ['the same name twice, once escaped', '{"name":"a","n\\u0061me":"b"}'],
     ['the same name twice, deep inside', '{"metadata":{"a":{"b":1,"b":1}}}'],
@@ -54,7 +54,7 @@ describe('a body that is no JSON', () => {
     ['objects nested 10 000 deep', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['half a surrogate pair in UTF-8', Buffer.from([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d])],
-  ])('422 json_invalid for %s', async (_case, body) => {
+  ] as const)('422 json_invalid for %s', async ([_case, body], { post }) => {
     const answer = await post(body);
     expect(answer.statusCode).toBe(422);
     expect(jsonOf(answer).detail).toEqual([
@@ -62,19 +62,21 @@ describe('a body that is no JSON', () => {
     ]);
   });
 
-  test('names and brackets inside strings are text, and the same name in two objects is two names', async () => {
+  test('names and brackets inside strings are text, and the same name in two objects is two names', async ({
+    post,
+  }) => {
     const body = recipientBody({ name: '{"a":1,"a":[[[', metadata: { name: 'a', kind: '\\":{' } });
     expect((await post(body)).statusCode).toBe(201);
   });
 
-  test('the deepest nesting that is allowed is read', async () => {
+  test('the deepest nesting that is allowed is read', async ({ post }) => {
     const depth = JSON_DEPTH_MAX - 1;
     expect(outcome(await post(recipientBody({ metadata: JSON.parse('['.repeat(depth) + ']'.repeat(depth)) })))).toEqual(
       [422, [['body.metadata', 'dict_type']]],
     );
   });
 
-  test('one string of 60 KiB is read without trouble', async () => {
+  test('one string of 60 KiB is read without trouble', async ({ post }) => {
     expect(outcome(await post(recipientBody({ name: '\\"'.repeat(15_000) })))).toEqual([
       422,
       [['body.name', 'string_too_long']],
@@ -83,7 +85,7 @@ describe('a body that is no JSON', () => {
 });
 
 describe('a body that is no object of the operation', () => {
-  test.each([
+  test.for([
     ['no body', undefined, [['body', 'missing']]],
     ['an empty JSON body', '', [['body', 'missing']]],
     ['null', 'null', [['body', 'missing']]],
@@ -91,72 +93,72 @@ describe('a body that is no object of the operation', () => {
     ['a text', '"name"', [['body', 'dict_type']]],
     ['a number', '0', [['body', 'dict_type']]],
     ['false', 'false', [['body', 'dict_type']]],
-  ])('422 for %s', async (_case, body, faults) => {
+  ] as const)('422 for %s', async ([_case, body, faults], { post }) => {
     expect(outcome(await post(body, { 'content-type': 'application/json' }))).toEqual([422, faults]);
   });
 });
 
 describe('a body in another form', () => {
-  test.each([
+  test.for([
     'text/plain',
     'application/x-www-form-urlencoded',
     'application/vnd.api+json',
     'application/json; charset=utf-16',
     'multipart/form-data; boundary=a',
-  ])('415 for %s', async (type) =>
+  ])('415 for %s', async (type, { post }) =>
     expect(outcome(await post(JSON.stringify(recipientBody()), { 'content-type': type }))).toEqual([
       415,
       'unsupported_media_type',
     ]),
   );
 
-  test('415 for a compressed body', async () => {
+  test('415 for a compressed body', async ({ post }) => {
     expect(outcome(await post(recipientBody(), { 'content-encoding': 'gzip' }))).toEqual([
       415,
       'unsupported_media_type',
     ]);
   });
 
-  test('413 for more than 64 KiB, whatever is in it', async () => {
+  test('413 for more than 64 KiB, whatever is in it', async ({ post }) => {
     expect(outcome(await post(JSON.stringify({ name: 'a'.repeat(64 * 1024) })))).toEqual([413, 'payload_too_large']);
   });
 
-  test.each([
+  test.for([
     'application/json',
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
     'APPLICATION/JSON',
-  ])('201 for %s', async (type) => {
+  ])('201 for %s', async (type, { post }) => {
     expect((await post(JSON.stringify(recipientBody()), { 'content-type': type })).statusCode).toBe(201);
   });
 });
 
 describe('identifiers', () => {
-  test.each([
+  test.for([
     ['none', '', 'string_too_short'],
     ['37 characters', 'a'.repeat(37), 'string_too_long'],
     ['512 characters', 'a'.repeat(512), 'string_too_long'],
     ['a NUL', 'a%00', 'value_error'],
     ['a space at its end', 'a%20', 'value_error'],
     ['letters that are not NFC', 'e%CC%81', 'value_error'],
-  ])('422 for an id of %s', async (_case, id, type) => {
-    expect(outcome(await api.call(caller, 'GET', `/v1/recipients/${id}`))).toEqual([
+  ] as const)('422 for an id of %s', async ([_case, id, type], { api, partner }) => {
+    expect(outcome(await api.call(partner, 'GET', `/v1/recipients/${id}`))).toEqual([
       422,
       [['path.recipient_id', type]],
     ]);
   });
 
-  test.each(['a%2Fb', "'%20OR%20'1'='1", '..%2F..%2Fetc', '%F0%9F%8F%9D'])(
+  test.for(['a%2Fb', "'%20OR%20'1'='1", '..%2F..%2Fetc', '%F0%9F%8F%9D'])(
     '404 for %s, which is an id like any other',
-    async (id) => {
-      expect(outcome(await api.call(caller, 'GET', `/v1/recipients/${id}`))).toEqual([404, 'not_found']);
+    async (id, { api, partner }) => {
+      expect(outcome(await api.call(partner, 'GET', `/v1/recipients/${id}`))).toEqual([404, 'not_found']);
     },
   );
 });
 
 describe('what is listed', () => {
-  test('the faults of path and body together, in this order', async () => {
-    expect(outcome(await api.call(caller, 'PUT', `/v1/recipients/${'a'.repeat(37)}`, { name: '', more: 1 }))).toEqual([
+  test('the faults of path and body together, in this order', async ({ api, partner }) => {
+    expect(outcome(await api.call(partner, 'PUT', `/v1/recipients/${'a'.repeat(37)}`, { name: '', more: 1 }))).toEqual([
       422,
       [
         ['path.recipient_id', 'string_too_long'],
@@ -166,8 +168,8 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('the faults of path and query together', async () => {
-    expect(outcome(await api.call(caller, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=0&offset=x`))).toEqual([
+  test('the faults of path and query together', async ({ api, partner }) => {
+    expect(outcome(await api.call(partner, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=0&offset=x`))).toEqual([
       422,
       [
         ['path.org_id', 'string_too_long'],
@@ -177,21 +179,24 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('the faults of a header, named as the specification does, and of the body together', async () => {
-    expect(outcome(await api.call(caller, 'POST', '/v2/settle', {}))).toEqual([
+  test('the faults of a header, named as the specification does, and of the body together', async ({
+    api,
+    partner,
+  }) => {
+    expect(outcome(await api.call(partner, 'POST', '/v2/settle', {}))).toEqual([
       422,
       expect.arrayContaining([
         ['header.Idempotency-Key', 'missing'],
         ['body.amount', 'missing'],
       ]),
     ]);
-    expect(outcome(await api.call(caller, 'POST', '/v2/settle', {}, { 'idempotency-key': 'short' }))).toEqual([
+    expect(outcome(await api.call(partner, 'POST', '/v2/settle', {}, { 'idempotency-key': 'short' }))).toEqual([
       422,
       expect.arrayContaining([['header.Idempotency-Key', 'string_too_short']]),
     ]);
   });
 
-  test('no part that was right, even when another one was wrong', async () => {
+  test('no part that was right, even when another one was wrong', async ({ api, partner }) => {
     const body = {
       corridor: 'US-JM',
       amount: '250.00',
@@ -199,17 +204,17 @@ describe('what is listed', () => {
       payment_method: 'wire',
       payout_rail: 'bank_transfer',
     };
-    expect(outcome(await api.call(caller, 'POST', '/v2/settle', body))).toEqual([
+    expect(outcome(await api.call(partner, 'POST', '/v2/settle', body))).toEqual([
       422,
       [['header.Idempotency-Key', 'missing']],
     ]);
-    expect(outcome(await api.call(caller, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=5&offset=5`))).toEqual([
+    expect(outcome(await api.call(partner, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=5&offset=5`))).toEqual([
       422,
       [['path.org_id', 'string_too_long']],
     ]);
   });
 
-  test('one fault for one value', async () => {
+  test('one fault for one value', async ({ post }) => {
     expect(outcome(await post(recipientBody({ name: ` ${'a'.repeat(200)}\u0000`, email: ' @', phone: '1' })))).toEqual([
       422,
       [
@@ -220,14 +225,14 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('list positions as numbers, names as texts', async () => {
+  test('list positions as numbers, names as texts', async ({ post }) => {
     const answer = await post(recipientBody({ metadata: { 0: 1 } }));
     expect(jsonOf(answer).detail).toEqual([
       { loc: ['body', 'metadata', '0'], msg: 'Input should be a valid string', type: 'string_type' },
     ]);
   });
 
-  test('an unknown field by at most 64 characters of its name, which stays well-formed', async () => {
+  test('an unknown field by at most 64 characters of its name, which stays well-formed', async ({ post }) => {
     const [long, broken] = await Promise.all([
       post(recipientBody({ ['k'.repeat(200)]: 1 })),
       post(recipientBody({ [`${'k'.repeat(63)}🏝`]: 1, '\ud800': 1 })),
@@ -238,8 +243,8 @@ describe('what is listed', () => {
     for (const { loc } of jsonOf(broken).detail) expect(loc[1].isWellFormed()).toBe(true);
   });
 
-  test('a parameter of the query that the operation does not have', async () => {
-    expect(outcome(await api.call(caller, 'GET', '/v1/recipients?status=active'))).toEqual([
+  test('a parameter of the query that the operation does not have', async ({ api, partner }) => {
+    expect(outcome(await api.call(partner, 'GET', '/v1/recipients?status=active'))).toEqual([
       422,
       [['query.status', 'extra_forbidden']],
     ]);
@@ -268,17 +273,21 @@ describe('what is never told', () => {
     unknown: CANARY,
   };
 
-  test('no submitted value comes back, whichever rule it broke', async () => {
+  test('no submitted value comes back, whichever rule it broke', async ({ post }) => {
     const answer = await post(everywhere);
     expect(jsonOf(answer).detail.length).toBeGreaterThan(15);
     expect(answer.body).not.toContain('CANARY');
   });
 
-  test('nor one of a path, a query, a header, of a body that does not parse, or of an address that there is not', async () => {
+  test('nor one of a path, a query, a header, of a body that does not parse, or of an address that there is not', async ({
+    api,
+    partner,
+    post,
+  }) => {
     const answers = await Promise.all([
-      api.call(caller, 'GET', `/v1/recipients?limit=${CANARY}&offset=${CANARY}`),
+      api.call(partner, 'GET', `/v1/recipients?limit=${CANARY}&offset=${CANARY}`),
       api.call(
-        caller,
+        partner,
         'POST',
         '/v2/settle',
         { ...everywhere, amount: CANARY, corridor: CANARY },
@@ -287,18 +296,17 @@ describe('what is never told', () => {
       post(`{"name": ${CANARY}}`),
       post(`${CANARY}`),
       post(recipientBody(), { 'content-type': `text/${CANARY}` }),
-      api.call({ ...caller, apiKey: CANARY }, 'GET', '/v1/recipients'),
+      api.call({ ...partner, apiKey: CANARY }, 'GET', '/v1/recipients'),
     ]);
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([422, 422, 422, 422, 415, 401]);
     for (const { body } of answers) expect(body).not.toContain('CANARY');
   });
 
-  test('an answer that fails inside says nothing of why', async () => {
-    const broken = await createTestApi();
+  test('an answer that fails inside says nothing of why', async ({ newApi }) => {
+    const broken = await newApi();
     const owner = await broken.createCaller('full');
     await broken.connection.pool.query('ALTER TABLE recipients RENAME TO away');
     const answer = await broken.call(owner, 'POST', '/v1/recipients', recipientBody({ name: CANARY }));
-    await broken.close();
     expect(answer.statusCode).toBe(500);
     expect(new Set(Object.keys(jsonOf(answer)))).toEqual(
       new Set(['type', 'title', 'status', 'detail', 'instance', 'code', 'request_id']),
@@ -329,34 +337,35 @@ describe('whatever is sent', () => {
     'toString',
   ];
 
-  property.prop([fc.dictionary(fc.constantFrom(...fields), value)], { numRuns: 150 })(
-    'is refused with a fault of its own, never with an error of ours, and writes nothing',
-    async (body) => {
+  test('422 or 403 for a body of any fields, never a 500, and nothing is written', async ({ api, post }) => {
+    const bodies = fc.dictionary(fc.constantFrom(...fields), value);
+    const refuses = fc.asyncProperty(bodies, async (body) => {
       const before = await digestTables(api.connection.pool);
       const answer = await post({ ...body, country: 'nowhere' });
       expect([403, 422]).toContain(answer.statusCode);
       expect(await digestTables(api.connection.pool)).toEqual(before);
-    },
-  );
-
-  property.prop(
-    [fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }), fc.string({ unit: 'grapheme', maxLength: 30 })],
-    { numRuns: 150 },
-  )('as a text comes back as it was or is refused', async (name, note) => {
-    const answer = await post(recipientBody({ name, metadata: { note } }));
-    expect([201, 422]).toContain(answer.statusCode);
-    if (answer.statusCode === 201)
-      expect(jsonOf(await api.call(caller, 'GET', `/v1/recipients/${jsonOf(answer).recipient_id}`))).toMatchObject({
-        name,
-        metadata: { note },
-      });
+    });
+    await fc.assert(refuses, RUNS);
   });
 
-  property.prop([fc.string({ unit: 'binary', maxLength: 200 })], { numRuns: 150 })(
-    'as bytes of a body is refused',
-    async (body) => {
+  test('201 with any text as it was sent, or 422', async ({ api, partner, post }) => {
+    const names = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
+    const notes = fc.string({ unit: 'grapheme', maxLength: 30 });
+    const keeps = fc.asyncProperty(names, notes, async (name, note) => {
+      const answer = await post(recipientBody({ name, metadata: { note } }));
+      expect([201, 422]).toContain(answer.statusCode);
+      if (answer.statusCode === 422) return;
+      const read = await api.call(partner, 'GET', `/v1/recipients/${jsonOf(answer).recipient_id}`);
+      expect(jsonOf(read)).toMatchObject({ name, metadata: { note } });
+    });
+    await fc.assert(keeps, RUNS);
+  });
+
+  test('422 for any bytes as the body', async ({ post }) => {
+    const refuses = fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 200 }), async (body) => {
       const answer = await post(body, { 'content-type': 'application/json' });
       expect(answer.statusCode).toBe(422);
-    },
-  );
+    });
+    await fc.assert(refuses, RUNS);
+  });
 });

@@ -1,65 +1,55 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { events, outbox, verifications } from '../../db/schema/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { IdentityProvider } from '../../domain/idverify.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
+import { expectRefused } from '../support/refusal.ts';
 import { complete, holdingRecipient, openVerification, statusOf, verifyBody } from '../support/verification.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-let api: TestApi;
-let caller: Caller;
-let stranger: Caller;
-let now = new Date();
+const NOW = new Date('2026-11-21T08:00:00.000Z');
 
-/** What the provider of this file does; by default it answers. */
-let provider: IdentityProvider;
-const asked: Parameters<IdentityProvider['createApplicant']>[0][] = [];
-const answering: IdentityProvider = {
-  simulation: false,
-  createApplicant: async (order) => {
-    asked.push(order);
-    return {
-      applicantId: `app-of-${order.verificationId}`,
-      sdkAccessToken: `token-${asked.length}`,
-      sdkAccessTokenExpiresAt: new Date('2026-11-21T08:00:00.000Z'),
-    };
-  },
-};
+const createApplicant = vi.fn<IdentityProvider['createApplicant']>(async ({ verificationId }) => ({
+  applicantId: `app-of-${verificationId}`,
+  sdkAccessToken: `token-${crypto.randomUUID()}`,
+  sdkAccessTokenExpiresAt: NOW,
+}));
 
-beforeAll(async () => {
-  provider = answering;
-  api = await createTestApi({
-    deps: {
-      now: () => now,
-      idverify: { simulation: false, createApplicant: (order) => provider.createApplicant(order) },
-    },
-  });
-  caller = await api.createCaller('full');
-  stranger = await api.createCaller('full');
-});
-afterAll(() => api.close());
+const test = withApi({ deps: { idverify: { simulation: false, createApplicant } } })
+  .extend('stranger', FILE, ({ api }) => api.createCaller('full'))
+  .extend(
+    'newRecipient',
+    FILE,
+    ({ api, partner }) =>
+      (overrides: Record<string, unknown> = {}) =>
+        createRecipient({ api }, partner, overrides),
+  )
+  .extend(
+    'verify',
+    FILE,
+    ({ api, partner }) =>
+      (body: unknown, headers: Record<string, string> = {}, as = partner) =>
+        api.call(as, 'POST', '/v1/kyc/verify', body, headers),
+  )
+  .extend(
+    'applicant',
+    FILE,
+    ({ api, partner }) =>
+      (recipientId: string, overrides: Record<string, unknown> = {}, as = partner) =>
+        api.call(as, 'POST', '/v1/kyc/idverify/applicant', {
+          recipient_id: recipientId,
+          org_id: as.orgId,
+          ...overrides,
+        }),
+  );
+test.beforeEach(({ clock }) => clock.stop(NOW));
 
-const newRecipient = (overrides: Record<string, unknown> = {}) => createRecipient({ api }, caller, overrides);
-
-const verify = (body: unknown, headers: Record<string, string> = {}, as = caller) =>
-  api.call(as, 'POST', '/v1/kyc/verify', body, headers);
-const applicant = (recipientId: string, overrides: Record<string, unknown> = {}, as = caller) =>
-  api.call(as, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: recipientId, org_id: as.orgId, ...overrides });
-
-/** The request is refused so, and nothing at all was written. */
-async function expectRefused(request: () => ReturnType<TestApi['call']>, status: number, body: object): Promise<void> {
-  const before = await digestTables(api.connection.pool);
-  const answer = await request();
-  expect(answer.statusCode, answer.body).toBe(status);
-  expect(jsonOf(answer)).toMatchObject(body);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
-}
-
-const eventTypesOf = async (objectId: string) =>
+const eventTypesOf = async (api: TestApi, objectId: string) =>
   (
     await api.connection.db
       .select({ type: events.type })
@@ -69,29 +59,33 @@ const eventTypesOf = async (objectId: string) =>
   ).map(({ type }) => type);
 
 describe('POST /v1/kyc/verify', () => {
-  test('403 below compliance, and nothing is written', async () => {
+  test('403 below compliance, and nothing is written', async ({ api, partner, newRecipient, verify }) => {
     const recipientId = await newRecipient();
     for (const scope of ['read', 'recipients', 'settle'] as const) {
-      const weak = await api.createKey(caller.orgId, scope);
-      await expectRefused(() => verify(verifyBody(caller, recipientId), {}, weak), 403, {
+      const weak = await api.createKey(partner.orgId, scope);
+      await expectRefused(api, () => verify(verifyBody(partner, recipientId), {}, weak), 403, {
         code: 'scope_insufficient',
         required_scope: 'compliance',
       });
     }
   });
 
-  test("403 for another organization's org_id, 422 without one", async () => {
+  test("403 for another organization's org_id, 422 without one", async ({ api, stranger, newRecipient, verify }) => {
     const recipientId = await newRecipient();
-    await expectRefused(() => verify({ recipient_id: recipientId, org_id: stranger.orgId }), 403, {
+    await expectRefused(api, () => verify({ recipient_id: recipientId, org_id: stranger.orgId }), 403, {
       code: 'organization_mismatch',
     });
-    await expectRefused(() => verify({ recipient_id: recipientId }), 422, {
+    await expectRefused(api, () => verify({ recipient_id: recipientId }), 422, {
       detail: [{ loc: ['body', 'org_id'], type: 'missing' }],
     });
   });
 
-  test('422 for unknown types, documents, countries, fields and keys, all of them listed', async () => {
-    const body = verifyBody(caller, await newRecipient(), {
+  test('422 for unknown types, documents, countries, fields and keys, all of them listed', async ({
+    partner,
+    newRecipient,
+    verify,
+  }) => {
+    const body = verifyBody(partner, await newRecipient(), {
       verification_type: 'aml',
       document_type: 'library_card',
       document_country: 'XX',
@@ -111,48 +105,68 @@ describe('POST /v1/kyc/verify', () => {
     );
   });
 
-  test("404 for another organization's recipient, and nothing is written", async () => {
+  test("404 for another organization's recipient, and nothing is written", async ({
+    api,
+    partner,
+    stranger,
+    verify,
+  }) => {
     const foreign = await createRecipient({ api }, stranger);
-    await expectRefused(() => verify(verifyBody(caller, foreign), { 'idempotency-key': crypto.randomUUID() }), 404, {
-      code: 'not_found',
-    });
+    await expectRefused(
+      api,
+      () => verify(verifyBody(partner, foreign), { 'idempotency-key': crypto.randomUUID() }),
+      404,
+      {
+        code: 'not_found',
+      },
+    );
   });
 
-  test('409 for an inactive recipient', async () => {
+  test('409 for an inactive recipient', async ({ api, partner, newRecipient, verify }) => {
     const recipientId = await newRecipient();
-    await api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
-    await expectRefused(() => verify(verifyBody(caller, recipientId)), 409, {
+    await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
+    await expectRefused(api, () => verify(verifyBody(partner, recipientId)), 409, {
       code: 'state_conflict',
       current_state: 'inactive',
     });
   });
 
-  test('409 while one of the type is open; the other type is free, and so is the type once it is decided', async () => {
+  test('409 while one of the type is open; the other type is free, and so is the type once it is decided', async ({
+    api,
+    partner,
+    newRecipient,
+    verify,
+  }) => {
     const recipientId = await newRecipient();
-    const first = await openVerification(api, caller, recipientId);
+    const first = await openVerification(api, partner, recipientId);
     const keyed = { 'idempotency-key': crypto.randomUUID() };
-    await expectRefused(() => verify(verifyBody(caller, recipientId), keyed), 409, {
+    await expectRefused(api, () => verify(verifyBody(partner, recipientId), keyed), 409, {
       code: 'state_conflict',
       current_state: 'pending',
       verification_id: first.verification_id,
     });
-    expect((await verify(verifyBody(caller, recipientId, { verification_type: 'kyb' }))).statusCode).toBe(201);
-    await complete(api, caller, first.verification_id, { status: 'rejected', rejection_reason: 'blurred' });
+    expect((await verify(verifyBody(partner, recipientId, { verification_type: 'kyb' }))).statusCode).toBe(201);
+    await complete(api, partner, first.verification_id, { status: 'rejected', rejection_reason: 'blurred' });
     // A refused request did not bind its key.
-    expect((await verify(verifyBody(caller, recipientId), keyed)).statusCode).toBe(201);
+    expect((await verify(verifyBody(partner, recipientId), keyed)).statusCode).toBe(201);
   });
 
-  test('201 with the object of the contract; the recipient becomes pending, the event and the start are committed with it', async () => {
+  test('201 with the object of the contract; the recipient becomes pending, the event and the start are committed with it', async ({
+    api,
+    partner,
+    newRecipient,
+    verify,
+  }) => {
     const recipientId = await newRecipient({ entity_type: 'business' });
     const answer = await verify(
-      verifyBody(caller, recipientId, { document_type: 'certificate_of_incorporation', document_country: 'JM' }),
+      verifyBody(partner, recipientId, { document_type: 'certificate_of_incorporation', document_country: 'JM' }),
     );
     expect(answer.statusCode).toBe(201);
     const opened = jsonOf(answer);
     expect(opened).toEqual({
       verification_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
       recipient_id: recipientId,
-      org_id: caller.orgId,
+      org_id: partner.orgId,
       verification_type: 'kyb',
       document_type: 'certificate_of_incorporation',
       document_country: 'JM',
@@ -161,13 +175,13 @@ describe('POST /v1/kyc/verify', () => {
       applicant_id: null,
       verified_name: null,
       rejection_reason: null,
-      created_at: now.toISOString(),
+      created_at: NOW.toISOString(),
       decided_at: null,
-      expires_at: new Date(now.getTime() + 30 * DAY_MS).toISOString(),
+      expires_at: new Date(NOW.getTime() + 30 * DAY_MS).toISOString(),
       workflow_id: `verification:${opened.verification_id}`,
     });
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('pending');
-    expect(await eventTypesOf(opened.verification_id)).toEqual(['verification.pending']);
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('pending');
+    expect(await eventTypesOf(api, opened.verification_id)).toEqual(['verification.pending']);
     const rows = await api.connection.db
       .select({ kind: outbox.kind, signal: outbox.signal })
       .from(outbox)
@@ -175,134 +189,164 @@ describe('POST /v1/kyc/verify', () => {
     expect(rows).toEqual([{ kind: 'verification', signal: null }]);
   });
 
-  test('two at once open one: 201 and 409', async () => {
+  test('two at once open one: 201 and 409', async ({ api, partner, newRecipient, verify }) => {
     const recipientId = await newRecipient();
-    const open = () => verify(verifyBody(caller, recipientId));
+    const open = () => verify(verifyBody(partner, recipientId));
     const answers = await raceBehind(api.connection.pool, holdingRecipient(recipientId), [open, open]);
     expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([201, 409]);
-    expect((await statusOf(api, caller, recipientId)).verifications).toHaveLength(1);
+    expect((await statusOf(api, partner, recipientId)).verifications).toHaveLength(1);
   });
 });
 
 describe('an Idempotency-Key of a verification', () => {
-  test('binds for ever: 409 with the fields that differ for another command, on whatever route', async () => {
+  test('binds for ever: 409 with the fields that differ for another command, on whatever route', async ({
+    api,
+    partner,
+    newRecipient,
+    verify,
+  }) => {
     const [recipientId, other] = [await newRecipient(), await newRecipient()];
     const keyed = { 'idempotency-key': crypto.randomUUID() };
-    expect((await verify(verifyBody(caller, recipientId), keyed)).statusCode).toBe(201);
-    await expectRefused(() => verify(verifyBody(caller, other), keyed), 409, {
+    expect((await verify(verifyBody(partner, recipientId), keyed)).statusCode).toBe(201);
+    await expectRefused(api, () => verify(verifyBody(partner, other), keyed), 409, {
       code: 'idempotency_key_reused',
       mismatch: ['recipient_id'],
     });
   });
 
-  test('the same bytes again are answered with the same bytes, after the decision and after the recipient is gone', async () => {
+  test('the same bytes again are answered with the same bytes, after the decision and after the recipient is gone', async ({
+    api,
+    partner,
+    newRecipient,
+    verify,
+  }) => {
     const recipientId = await newRecipient();
     const keyed = { 'idempotency-key': crypto.randomUUID() };
-    const body = JSON.stringify(verifyBody(caller, recipientId));
+    const body = JSON.stringify(verifyBody(partner, recipientId));
     const first = await verify(body, keyed);
     expect(first.headers['idempotency-replayed']).toBeUndefined();
-    await complete(api, caller, jsonOf(first).verification_id, { status: 'verified' });
-    await api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
+    await complete(api, partner, jsonOf(first).verification_id, { status: 'verified' });
+    await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
     const again = await verify(body, keyed);
     expect([again.statusCode, again.headers['idempotency-replayed'], again.body]).toEqual([201, 'true', first.body]);
   });
 
-  test('eight at once open one and answer alike', async () => {
+  test('eight at once open one and answer alike', async ({ api, partner, newRecipient, verify }) => {
     const recipientId = await newRecipient();
     const keyed = { 'idempotency-key': crypto.randomUUID() };
-    const body = JSON.stringify(verifyBody(caller, recipientId));
+    const body = JSON.stringify(verifyBody(partner, recipientId));
     const tasks = Array.from({ length: 8 }, () => () => verify(body, keyed));
     const answers = await raceBehind(api.connection.pool, holdingRecipient(recipientId), tasks);
     expect(new Set(answers.map((answer) => `${answer.statusCode} ${answer.body}`)).size).toBe(1);
     expect(answers.filter((answer) => answer.headers['idempotency-replayed'] === 'true')).toHaveLength(7);
-    expect((await statusOf(api, caller, recipientId)).verifications).toHaveLength(1);
+    expect((await statusOf(api, partner, recipientId)).verifications).toHaveLength(1);
   });
 });
 
 describe('POST /v1/kyc/{verification_id}/complete', () => {
   const rejected = { status: 'rejected', rejection_reason: 'The document is blurred.' };
 
-  test('422: a rejection without its reason, a verification with one, a name without a verification, another state', async () => {
-    const { verification_id: id } = await openVerification(api, caller, await newRecipient());
+  test('422: a rejection without its reason, a verification with one, a name without a verification, another state', async ({
+    api,
+    partner,
+    newRecipient,
+  }) => {
+    const { verification_id: id } = await openVerification(api, partner, await newRecipient());
     const fault = (field: string, type: string) => ({ detail: [{ loc: ['body', field], type }] });
     await expectRefused(
-      () => complete(api, caller, id, { status: 'rejected' }),
+      api,
+      () => complete(api, partner, id, { status: 'rejected' }),
       422,
       fault('rejection_reason', 'missing'),
     );
     await expectRefused(
-      () => complete(api, caller, id, { status: 'verified', rejection_reason: 'x' }),
+      api,
+      () => complete(api, partner, id, { status: 'verified', rejection_reason: 'x' }),
       422,
       fault('rejection_reason', 'value_error'),
     );
     await expectRefused(
-      () => complete(api, caller, id, { ...rejected, verified_name: 'Marcia' }),
+      api,
+      () => complete(api, partner, id, { ...rejected, verified_name: 'Marcia' }),
       422,
       fault('verified_name', 'value_error'),
     );
-    await expectRefused(() => complete(api, caller, id, { status: 'expired' }), 422, fault('status', 'enum'));
+    await expectRefused(api, () => complete(api, partner, id, { status: 'expired' }), 422, fault('status', 'enum'));
   });
 
-  test("404 for another organization's verification, and nothing is written", async () => {
-    const { verification_id: id } = await openVerification(api, caller, await newRecipient());
-    await expectRefused(() => complete(api, stranger, id, { status: 'verified' }), 404, { code: 'not_found' });
+  test("404 for another organization's verification, and nothing is written", async ({
+    api,
+    partner,
+    stranger,
+    newRecipient,
+  }) => {
+    const { verification_id: id } = await openVerification(api, partner, await newRecipient());
+    await expectRefused(api, () => complete(api, stranger, id, { status: 'verified' }), 404, { code: 'not_found' });
   });
 
-  test('403 below compliance', async () => {
-    const { verification_id: id } = await openVerification(api, caller, await newRecipient());
-    const weak = await api.createKey(caller.orgId, 'recipients');
-    await expectRefused(() => complete(api, weak, id, { status: 'verified' }), 403, { required_scope: 'compliance' });
+  test('403 below compliance', async ({ api, partner, newRecipient }) => {
+    const { verification_id: id } = await openVerification(api, partner, await newRecipient());
+    const weak = await api.createKey(partner.orgId, 'recipients');
+    await expectRefused(api, () => complete(api, weak, id, { status: 'verified' }), 403, {
+      required_scope: 'compliance',
+    });
   });
 
-  test('200 verified, with its name in the answer and in no event; the same again is 200 and writes nothing, another is 409', async () => {
+  test('200 verified, with its name in the answer and in no event; the same again is 200 and writes nothing, another is 409', async ({
+    api,
+    partner,
+    newRecipient,
+  }) => {
     const recipientId = await newRecipient();
-    const { verification_id: id } = await openVerification(api, caller, recipientId);
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
     const decision = { status: 'verified', verified_name: 'Marcia Uniquename' };
-    const answer = await complete(api, caller, id, decision);
+    const answer = await complete(api, partner, id, decision);
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toMatchObject({
       status: 'verified',
       verified_name: 'Marcia Uniquename',
       rejection_reason: null,
-      decided_at: now.toISOString(),
+      decided_at: NOW.toISOString(),
     });
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('verified');
-    await expectRefused(() => complete(api, caller, id, decision), 200, jsonOf(answer));
-    await expectRefused(() => complete(api, caller, id, { status: 'verified' }), 200, jsonOf(answer));
-    await expectRefused(() => complete(api, caller, id, rejected), 409, {
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('verified');
+    await expectRefused(api, () => complete(api, partner, id, decision), 200, jsonOf(answer));
+    await expectRefused(api, () => complete(api, partner, id, { status: 'verified' }), 200, jsonOf(answer));
+    await expectRefused(api, () => complete(api, partner, id, rejected), 409, {
       code: 'state_conflict',
       current_state: 'verified',
     });
-    await expectRefused(() => complete(api, caller, id, { ...decision, verified_name: 'Another' }), 409, {
+    await expectRefused(api, () => complete(api, partner, id, { ...decision, verified_name: 'Another' }), 409, {
       current_state: 'verified',
     });
     const bodies = (await api.connection.db.select({ body: events.body }).from(events))
       .map(({ body }) => body.toString())
       .join('\n');
     expect(bodies).not.toContain('Uniquename');
-    expect(await eventTypesOf(id)).toEqual(['verification.pending', 'verification.verified']);
+    expect(await eventTypesOf(api, id)).toEqual(['verification.pending', 'verification.verified']);
   });
 
-  test('200 rejected; another decision is 409', async () => {
+  test('200 rejected; another decision is 409', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
-    const { verification_id: id } = await openVerification(api, caller, recipientId);
-    const answer = await complete(api, caller, id, rejected);
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
+    const answer = await complete(api, partner, id, rejected);
     expect(jsonOf(answer)).toMatchObject({
       status: 'rejected',
       rejection_reason: 'The document is blurred.',
       verified_name: null,
     });
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('rejected');
-    await expectRefused(() => complete(api, caller, id, rejected), 200, jsonOf(answer));
-    await expectRefused(() => complete(api, caller, id, { status: 'verified' }), 409, { current_state: 'rejected' });
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('rejected');
+    await expectRefused(api, () => complete(api, partner, id, rejected), 200, jsonOf(answer));
+    await expectRefused(api, () => complete(api, partner, id, { status: 'verified' }), 409, {
+      current_state: 'rejected',
+    });
   });
 
-  test('two different decisions at once: one wins, the other is told which', async () => {
+  test('two different decisions at once: one wins, the other is told which', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
-    const { verification_id: id } = await openVerification(api, caller, recipientId);
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
     const answers = await raceBehind(api.connection.pool, holdingRecipient(recipientId), [
-      () => complete(api, caller, id, { status: 'verified' }),
-      () => complete(api, caller, id, rejected),
+      () => complete(api, partner, id, { status: 'verified' }),
+      () => complete(api, partner, id, rejected),
     ]);
     const [won, lost] = [
       answers.find(({ statusCode }) => statusCode === 200),
@@ -310,51 +354,56 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     ];
     const { status } = jsonOf(won ?? expect.fail('nobody won'));
     expect(jsonOf(lost ?? expect.fail('nobody lost')).current_state).toBe(status);
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe(status);
-    expect(await eventTypesOf(id)).toEqual(['verification.pending', `verification.${status}`]);
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe(status);
+    expect(await eventTypesOf(api, id)).toEqual(['verification.pending', `verification.${status}`]);
   });
 
-  test('409 expired after thirty days, although nothing had noticed yet; then a new one opens', async () => {
+  test('409 expired after thirty days, although nothing had noticed yet; then a new one opens', async ({
+    api,
+    partner,
+    clock,
+    newRecipient,
+    verify,
+  }) => {
     const recipientId = await newRecipient();
-    const { verification_id: id } = await openVerification(api, caller, recipientId);
-    const { verification_id: other } = await openVerification(api, caller, recipientId, { verification_type: 'kyb' });
-    const then = now;
-    now = new Date(then.getTime() + 30 * DAY_MS);
-    const late = await complete(api, caller, id, { status: 'verified' });
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
+    const { verification_id: other } = await openVerification(api, partner, recipientId, { verification_type: 'kyb' });
+    clock.advance(30 * DAY_MS);
+    const late = await complete(api, partner, id, { status: 'verified' });
     expect([late.statusCode, jsonOf(late).current_state]).toEqual([409, 'expired']);
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('pending');
-    expect((await verify(verifyBody(caller, recipientId, { verification_type: 'kyb' }))).statusCode).toBe(201);
-    now = then;
-    const status = await statusOf(api, caller, recipientId);
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('pending');
+    expect((await verify(verifyBody(partner, recipientId, { verification_type: 'kyb' }))).statusCode).toBe(201);
+    clock.stop(NOW);
+    const status = await statusOf(api, partner, recipientId);
     expect(status.verification_status).toBe('pending');
     expect(status.verifications.map((each: { status: string }) => each.status).sort()).toEqual([
       'expired',
       'expired',
       'pending',
     ]);
-    expect(await eventTypesOf(other)).toEqual(['verification.pending', 'verification.expired']);
+    expect(await eventTypesOf(api, other)).toEqual(['verification.pending', 'verification.expired']);
   });
 });
 
 describe('a name that changed while its verification was open', () => {
-  test('is not verified by it', async () => {
+  test('is not verified by it', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
-    const { verification_id: id } = await openVerification(api, caller, recipientId);
-    await api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Somebody Else' });
-    expect(jsonOf(await complete(api, caller, id, { status: 'verified' })).status).toBe('verified');
-    expect((await statusOf(api, caller, recipientId)).verification_status).toBe('unverified');
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
+    await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Somebody Else' });
+    expect(jsonOf(await complete(api, partner, id, { status: 'verified' })).status).toBe('verified');
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('unverified');
   });
 });
 
 describe('GET /v1/kyc/status/{recipient_id}', () => {
-  test("404 for another organization's recipient", async () => {
+  test("404 for another organization's recipient", async ({ api, partner, stranger }) => {
     const foreign = await createRecipient({ api }, stranger);
-    expect((await api.call(caller, 'GET', `/v1/kyc/status/${foreign}`)).statusCode).toBe(404);
+    expect((await api.call(partner, 'GET', `/v1/kyc/status/${foreign}`)).statusCode).toBe(404);
   });
 
-  test('an unverified recipient has no verification', async () => {
+  test('an unverified recipient has no verification', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
-    expect(await statusOf(api, caller, recipientId)).toEqual({
+    expect(await statusOf(api, partner, recipientId)).toEqual({
       recipient_id: recipientId,
       verification_status: 'unverified',
       latest: null,
@@ -362,12 +411,12 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
     });
   });
 
-  test('newest first, for a key that can only read', async () => {
+  test('newest first, for a key that can only read', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
-    const first = await openVerification(api, caller, recipientId);
-    await complete(api, caller, first.verification_id, { status: 'rejected', rejection_reason: 'x' });
-    const second = await openVerification(api, caller, recipientId);
-    const reader = await api.createKey(caller.orgId, 'read');
+    const first = await openVerification(api, partner, recipientId);
+    await complete(api, partner, first.verification_id, { status: 'rejected', rejection_reason: 'x' });
+    const second = await openVerification(api, partner, recipientId);
+    const reader = await api.createKey(partner.orgId, 'read');
     const status = await statusOf(api, reader, recipientId);
     expect(status.latest).toEqual(second);
     expect(status.verifications.map((each: { verification_id: string }) => each.verification_id)).toEqual([
@@ -378,28 +427,40 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
 });
 
 describe('POST /v1/kyc/idverify/applicant', () => {
-  test('422, 403, 404, 409: refused like every opening, and the provider is not asked', async () => {
-    const before = asked.length;
+  test('422, 403, 404, 409: refused like every opening, and the provider is not asked', async ({
+    api,
+    partner,
+    stranger,
+    newRecipient,
+    applicant,
+  }) => {
+    const before = createApplicant.mock.calls.length;
     const recipientId = await newRecipient();
     const gone = await newRecipient();
-    await api.call(caller, 'DELETE', `/v1/recipients/${gone}`);
+    await api.call(partner, 'DELETE', `/v1/recipients/${gone}`);
     const manual = await newRecipient();
-    await openVerification(api, caller, manual);
+    await openVerification(api, partner, manual);
     await expectRefused(
+      api,
       () => applicant(recipientId, { email: 'no', phone: '123', country: 'XX', verification_type: 'kyc' }),
       422,
       {},
     );
-    await expectRefused(() => applicant(recipientId, { org_id: stranger.orgId }), 403, {
+    await expectRefused(api, () => applicant(recipientId, { org_id: stranger.orgId }), 403, {
       code: 'organization_mismatch',
     });
-    await expectRefused(() => applicant(recipientId, {}, stranger), 404, { code: 'not_found' });
-    await expectRefused(() => applicant(gone), 409, { current_state: 'inactive' });
-    await expectRefused(() => applicant(manual), 409, { current_state: 'pending' });
-    expect(asked).toHaveLength(before);
+    await expectRefused(api, () => applicant(recipientId, {}, stranger), 404, { code: 'not_found' });
+    await expectRefused(api, () => applicant(gone), 409, { current_state: 'inactive' });
+    await expectRefused(api, () => applicant(manual), 409, { current_state: 'pending' });
+    expect(createApplicant).toHaveBeenCalledTimes(before);
   });
 
-  test('201 with the fields of the contract; the provider gets the profile of the recipient, never what the caller says', async () => {
+  test('201 with the fields of the contract; the provider gets the profile of the recipient, never what the caller says', async ({
+    api,
+    partner,
+    newRecipient,
+    applicant,
+  }) => {
     const recipientId = await newRecipient({ email: 'profile@acme.example', phone: '+18765550100' });
     const answer = await applicant(recipientId, {
       level_name: 'enhanced',
@@ -412,12 +473,12 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     expect(jsonOf(answer)).toEqual({
       verification_id: id,
       applicant_id: `app-of-${id}`,
-      sdk_access_token: `token-${asked.length}`,
+      sdk_access_token: expect.stringMatching(/^token-/),
       sdk_access_token_expires_at: '2026-11-21T08:00:00.000Z',
       provider: 'idverify',
       simulation: false,
     });
-    expect(asked.at(-1)).toEqual({
+    expect(createApplicant.mock.lastCall?.[0]).toEqual({
       verificationId: id,
       verificationType: 'kyc',
       levelName: 'enhanced',
@@ -430,36 +491,37 @@ describe('POST /v1/kyc/idverify/applicant', () => {
       applicantId: `app-of-${id}`,
       givenContact: { email: 'caller@other.example', phone: '+18765550199', country: 'TT' },
     });
-    expect((await statusOf(api, caller, recipientId)).latest).toMatchObject({
+    expect((await statusOf(api, partner, recipientId)).latest).toMatchObject({
       verification_id: id,
       provider: 'idverify',
       applicant_id: `app-of-${id}`,
     });
   });
 
-  test('503 when the provider fails, with the verification committed before; repeated, it goes on with the same one', async () => {
+  test('503 when the provider fails, with the verification committed before; repeated, it goes on with the same one', async ({
+    api,
+    partner,
+    newRecipient,
+    applicant,
+  }) => {
     const recipientId = await newRecipient();
     const seen: string[] = [];
-    provider = {
-      simulation: false,
-      createApplicant: async ({ verificationId }) => {
-        const [row] = await api.connection.db
-          .select()
-          .from(verifications)
-          .where(eq(verifications.verificationId, verificationId));
-        seen.push(row?.status ?? 'nothing');
-        throw new DomainError('temporarily_unavailable');
-      },
-    };
+    createApplicant.mockImplementationOnce(async ({ verificationId }) => {
+      const [row] = await api.connection.db
+        .select()
+        .from(verifications)
+        .where(eq(verifications.verificationId, verificationId));
+      seen.push(row?.status ?? 'nothing');
+      throw new DomainError('temporarily_unavailable');
+    });
     const failed = await applicant(recipientId);
-    provider = answering;
     expect([failed.statusCode, failed.headers['retry-after'], jsonOf(failed).code]).toEqual([
       503,
       '2',
       'temporarily_unavailable',
     ]);
     expect(seen).toEqual(['pending']);
-    const { latest } = await statusOf(api, caller, recipientId);
+    const { latest } = await statusOf(api, partner, recipientId);
     expect(latest).toMatchObject({ status: 'pending', applicant_id: null });
     const repeated = await applicant(recipientId);
     expect(jsonOf(repeated)).toMatchObject({
@@ -468,47 +530,45 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     });
   });
 
-  test('again gives the same applicant and a new token; two at once are one verification', async () => {
+  test('again gives the same applicant and a new token; two at once are one verification', async ({
+    api,
+    newRecipient,
+    applicant,
+  }) => {
     const recipientId = await newRecipient();
     const open = () => applicant(recipientId);
     const [one, two] = (await raceBehind(api.connection.pool, holdingRecipient(recipientId), [open, open])).map(jsonOf);
     expect(two.verification_id).toBe(one.verification_id);
     expect(two.sdk_access_token).not.toBe(one.sdk_access_token);
-    await expectRefused(() => applicant(recipientId, { level_name: 'another' }), 409, { current_state: 'pending' });
+    await expectRefused(api, () => applicant(recipientId, { level_name: 'another' }), 409, {
+      current_state: 'pending',
+    });
   });
 
-  test('no token is stored anywhere', async () => {
-    expect(asked.length).toBeGreaterThan(0);
+  test('no token is stored', async ({ api }) => {
+    expect(createApplicant).toHaveBeenCalled();
     expect(await dumpTables(api.connection.pool)).not.toContain('token-');
   });
 });
 
 describe('in a remote runtime', () => {
-  const inRemote = async (run: (remote: TestApi, as: Caller, recipientId: string) => Promise<void>) => {
-    const remote = await createTestApi({ runtime: 'remote-sandbox' });
-    try {
-      const as = await remote.createCaller('full');
-      await run(remote, as, await createRecipient({ api: remote }, as));
-    } finally {
-      await remote.close();
-    }
-  };
-
-  test('503 for opening and deciding by hand, 503 for a provider without credentials, and nothing is written; status is read', () =>
-    inRemote(async (remote, as, recipientId) => {
-      const before = await digestTables(remote.connection.pool);
-      const body = verifyBody(as, recipientId);
-      const answers = [
-        await remote.call(as, 'POST', '/v1/kyc/verify', body),
-        await complete(remote, as, crypto.randomUUID(), { status: 'verified' }),
-        await remote.call(as, 'POST', '/v1/kyc/idverify/applicant', body),
-      ];
-      expect(answers.map((answer) => [answer.statusCode, jsonOf(answer).code])).toEqual([
-        [503, 'local_sandbox_only'],
-        [503, 'local_sandbox_only'],
-        [503, 'provider_not_configured'],
-      ]);
-      expect(await digestTables(remote.connection.pool)).toEqual(before);
-      expect((await statusOf(remote, as, recipientId)).verification_status).toBe('unverified');
-    }));
+  test('503 for opening and for deciding manually, and nothing is written; 200 for the status', async ({ newApi }) => {
+    const remote = await newApi({ runtime: 'remote-sandbox' });
+    const as = await remote.createCaller('full');
+    const recipientId = await createRecipient({ api: remote }, as);
+    const before = await digestTables(remote.connection.pool);
+    const body = verifyBody(as, recipientId);
+    const answers = [
+      await remote.call(as, 'POST', '/v1/kyc/verify', body),
+      await complete(remote, as, crypto.randomUUID(), { status: 'verified' }),
+      await remote.call(as, 'POST', '/v1/kyc/idverify/applicant', body),
+    ];
+    expect(answers.map((answer) => [answer.statusCode, jsonOf(answer).code])).toEqual([
+      [503, 'local_sandbox_only'],
+      [503, 'local_sandbox_only'],
+      [503, 'provider_not_configured'],
+    ]);
+    expect(await digestTables(remote.connection.pool)).toEqual(before);
+    expect((await statusOf(remote, as, recipientId)).verification_status).toBe('unverified');
+  });
 });

@@ -1,9 +1,9 @@
 /** Simulated multisig wallets (contract §13). */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { checksumAddress, hasValidChecksum } from '../../api/schemas/wallet-address.ts';
 import { newId } from '../../db/id.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 
 const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
@@ -21,13 +21,24 @@ const [A = '', B = '', C = '', D = ''] = [
 ];
 const VECTORS = [...ALL_CAPS, ...ALL_LOWER, A, B, C, D];
 
-let api: TestApi;
-let caller: Caller;
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller('settle');
-});
-afterAll(() => api.close());
+const test = withApi({ scope: 'settle' })
+  .extend(
+    'create',
+    FILE,
+    ({ api, partner }) =>
+      (body: unknown, by = partner) =>
+        api.call(by, 'POST', '/v1/wallets', body),
+  )
+  .extend(
+    'made',
+    FILE,
+    ({ partner, create }) =>
+      async (overrides: Record<string, unknown> = {}, by = partner): Promise<Json> => {
+        const answer = await create(walletBody(overrides), by);
+        if (answer.statusCode !== 201) throw new Error(`wallet refused: ${answer.body}`);
+        return jsonOf(answer);
+      },
+  );
 
 const signers = (...addresses: string[]) => addresses.map((address) => ({ address }));
 const walletBody = (overrides: Record<string, unknown> = {}) => ({
@@ -36,12 +47,7 @@ const walletBody = (overrides: Record<string, unknown> = {}) => ({
   threshold: 2,
   ...overrides,
 });
-const create = (body: unknown, by = caller) => api.call(by, 'POST', '/v1/wallets', body);
-const made = async (overrides: Record<string, unknown> = {}, by = caller): Promise<Json> => {
-  const answer = await create(walletBody(overrides), by);
-  if (answer.statusCode !== 201) throw new Error(`wallet refused: ${answer.body}`);
-  return jsonOf(answer);
-};
+
 /** The address with the case of its `place`-th letter turned. */
 const withWrongCase = (address: string, place: number): string => {
   let letter = 0;
@@ -69,7 +75,7 @@ describe('EIP-55', () => {
 });
 
 describe('POST /v1/wallets', () => {
-  test.each<[string, unknown, [string, string][]]>([
+  test.for<[string, unknown, [string, string][]]>([
     ['no body', undefined, [['body', 'missing']]],
     [
       'no fields',
@@ -139,7 +145,7 @@ describe('POST /v1/wallets', () => {
     ],
     ['a network that there is not', walletBody({ network: 'solana' }), [['body.network', 'enum']]],
     ['an address of its own', walletBody({ address: A }), [['body.address', 'extra_forbidden']]],
-  ])('422 for %s, and nothing is written', async (_case, body, faults) => {
+  ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api, create }) => {
     const before = await digestTables(api.connection.pool);
     const answer = await create(body);
     expect(answer.statusCode).toBe(422);
@@ -149,10 +155,10 @@ describe('POST /v1/wallets', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(['remote-sandbox', 'production'] as const)(
+  test.for(['remote-sandbox', 'production'] as const)(
     '503 local_sandbox_only in %s, and nothing is written',
-    async (runtime) => {
-      const remote = await createTestApi({ runtime });
+    async (runtime, { newApi }) => {
+      const remote = await newApi({ runtime });
       const partner = await remote.createCaller('full');
       const before = await digestTables(remote.connection.pool);
       expect(jsonOf(await remote.call(partner, 'POST', '/v1/wallets', walletBody()))).toMatchObject({
@@ -161,18 +167,17 @@ describe('POST /v1/wallets', () => {
       });
       expect(await digestTables(remote.connection.pool)).toEqual(before);
       expect(jsonOf(await remote.call(partner, 'GET', '/v1/wallets'))).toEqual([]);
-      await remote.close();
     },
   );
 
-  test('201 with what was given, said to be simulated and nowhere deployed', async () => {
+  test('201 with what was given, said to be simulated and nowhere deployed', async ({ partner, create }) => {
     const named = [{ address: B.toLowerCase(), label: 'Ops' }, { address: A }];
     const answer = await create(walletBody({ signers: named, network: 'base' }));
     expect(answer.statusCode).toBe(201);
     const wallet = jsonOf(answer);
     expect(wallet).toEqual({
       wallet_id: expect.stringMatching(UUID_V7),
-      org_id: caller.orgId,
+      org_id: partner.orgId,
       name: 'Treasury',
       network: 'base',
       address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
@@ -190,7 +195,7 @@ describe('POST /v1/wallets', () => {
     expect(answer.headers['location']).toBe(`/v1/wallets/${wallet.wallet_id}`);
   });
 
-  test('ten signers of ten, and ethereum where nothing is said', async () => {
+  test('ten signers of ten, and ethereum where nothing is said', async ({ made }) => {
     const ten = Array.from({ length: 10 }, (_, place) => ({ address: `0x${String(place + 10).repeat(20)}` }));
     expect(await made({ signers: ten, threshold: 10, network: null })).toMatchObject({
       threshold: 10,
@@ -198,7 +203,9 @@ describe('POST /v1/wallets', () => {
     });
   });
 
-  test("the address stays the same whatever the signers' order, spelling and labels, also of a second wallet", async () => {
+  test("the address stays the same whatever the signers' order, spelling and labels, also of a second wallet", async ({
+    made,
+  }) => {
     const first = await made();
     const same = [
       await made(),
@@ -209,7 +216,7 @@ describe('POST /v1/wallets', () => {
     expect(new Set([first, ...same].map(({ wallet_id: id }) => id)).size).toBe(4);
   });
 
-  test('the address is another for another name, network, threshold, signer or organization', async () => {
+  test('the address is another for another name, network, threshold, signer or organization', async ({ api, made }) => {
     const { address } = await made();
     const others = [
       await made({ name: 'Treasury 2' }),
@@ -222,7 +229,7 @@ describe('POST /v1/wallets', () => {
     expect(new Set([address, ...others.map((wallet) => wallet.address)]).size).toBe(7);
   });
 
-  test('a wallet is never changed', async () => {
+  test('a wallet is never changed', async ({ api, made }) => {
     await made();
     await expect(api.connection.pool.query('UPDATE wallets SET threshold = 1')).rejects.toThrow();
     await expect(api.connection.pool.query('DELETE FROM wallets')).rejects.toThrow();
@@ -230,11 +237,15 @@ describe('POST /v1/wallets', () => {
 });
 
 describe('reading wallets', () => {
-  test("404 for another organization's wallet, with the body of an id that nobody has", async () => {
+  test("404 for another organization's wallet, with the body of an id that nobody has", async ({
+    api,
+    partner,
+    made,
+  }) => {
     const { wallet_id: foreign } = await made({}, await api.createCaller());
     const bodies = await Promise.all(
       [foreign, newId()].map(async (id) => {
-        const answer = await api.call(caller, 'GET', `/v1/wallets/${id}`, undefined, { 'x-request-id': 'same' });
+        const answer = await api.call(partner, 'GET', `/v1/wallets/${id}`, undefined, { 'x-request-id': 'same' });
         return [answer.statusCode, answer.body.replaceAll(id, '<id>')];
       }),
     );
@@ -242,24 +253,24 @@ describe('reading wallets', () => {
     expect(bodies[0]).toEqual(bodies[1]);
   });
 
-  test('200 with what its creation answered, for any scope', async () => {
+  test('200 with what its creation answered, for any scope', async ({ api, partner, made }) => {
     const wallet = await made();
-    const reader = await api.createKey(caller.orgId, 'read');
+    const reader = await api.createKey(partner.orgId, 'read');
     const answer = await api.call(reader, 'GET', `/v1/wallets/${wallet.wallet_id}`);
     expect([answer.statusCode, jsonOf(answer)]).toEqual([200, wallet]);
   });
 
-  test("the list has the organization's own, newest first, in pages", async () => {
-    const partner = await api.createCaller('settle');
+  test("the list has the organization's own, newest first, in pages", async ({ api, made }) => {
+    const owner = await api.createCaller('settle');
     const ids: string[] = [];
-    for (const name of ['one', 'two', 'three']) ids.push((await made({ name }, partner)).wallet_id);
-    const page = await api.call(partner, 'GET', '/v1/wallets?limit=2');
+    for (const name of ['one', 'two', 'three']) ids.push((await made({ name }, owner)).wallet_id);
+    const page = await api.call(owner, 'GET', '/v1/wallets?limit=2');
     expect(jsonOf(page).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(1).reverse());
     expect([page.headers['x-total-count'], page.headers['link']]).toEqual([
       '3',
       '</v1/wallets?limit=2&offset=2>; rel="next"',
     ]);
-    const last = await api.call(partner, 'GET', '/v1/wallets?limit=2&offset=2');
+    const last = await api.call(owner, 'GET', '/v1/wallets?limit=2&offset=2');
     expect(jsonOf(last).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(0, 1));
   });
 });

@@ -1,8 +1,9 @@
 /** Subscriptions over HTTP (contract §11): refusals first, then what they answer and what is kept. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { insertWebhook } from '../../db/queries/webhook.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 
 const ABSENT = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b42';
@@ -13,28 +14,24 @@ const names: Record<string, readonly string[]> = {
   'mapped.partner.example': ['::ffff:169.254.169.254'],
 };
 
-let api: TestApi;
-let strict: TestApi;
-let caller: Caller;
+const resolveHost = async (name: string) => {
+  const found = names[name];
+  if (!found) throw new Error('unknown name');
+  return found;
+};
 
-beforeAll(async () => {
-  const resolveHost = async (name: string) => {
-    const found = names[name];
-    if (!found) throw new Error('unknown name');
-    return found;
-  };
-  api = await createTestApi({ deps: { resolveHost } });
-  strict = await createTestApi({ deps: { resolveHost }, config: { webhookAllowLocalTargets: false } });
-  caller = await api.createCaller();
-});
-afterAll(() => Promise.all([api.close(), strict.close()]));
+const test = withApi({ deps: { resolveHost } }).extend(
+  'strict',
+  FILE,
+  openApi({ deps: { resolveHost }, config: { webhookAllowLocalTargets: false } }),
+);
 
 const body = (overrides: Record<string, unknown> = {}) => ({
   url: 'https://hooks.partner.example/in?token=s3cr3t',
   event_types: ['settlement.settled'],
   ...overrides,
 });
-const create = async (owner: Caller, overrides: Record<string, unknown> = {}) => {
+const create = async (api: TestApi, owner: Caller, overrides: Record<string, unknown> = {}) => {
   const answer = await api.call(owner, 'POST', '/v1/webhooks', body(overrides));
   expect(answer.statusCode, answer.body).toBe(201);
   return jsonOf(answer);
@@ -46,33 +43,33 @@ const locs = (answer: { json(): { detail: { loc: unknown[]; type: string }[] } }
   answer.json().detail.map(({ loc, type }) => `${loc.join('.')} ${type}`);
 
 describe('creation refuses', () => {
-  test('403 for a key whose scope is not full, and nothing is written', async () => {
-    const settle = await api.createKey(caller.orgId, 'settle');
+  test('403 for a key whose scope is not full, and nothing is written', async ({ api, partner }) => {
+    const settle = await api.createKey(partner.orgId, 'settle');
     const before = await digestTables(api.connection.pool);
     expect((await api.call(settle, 'POST', '/v1/webhooks', body())).statusCode).toBe(403);
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 for every fault of the form at once', async () => {
-    const answer = await api.call(caller, 'POST', '/v1/webhooks', { url: 'ftp://x', event_types: [], extra: 1 });
+  test('422 for every fault of the form at once', async ({ api, partner }) => {
+    const answer = await api.call(partner, 'POST', '/v1/webhooks', { url: 'ftp://x', event_types: [], extra: 1 });
     expect(answer.statusCode).toBe(422);
     expect(locs(answer)).toEqual(['body.url value_error', 'body.event_types too_short', 'body.extra extra_forbidden']);
   });
 
-  test('422 for an event type that does not exist', async () => {
-    expect(locs(await api.call(caller, 'POST', '/v1/webhooks', body({ event_types: ['settlement.made_up'] })))).toEqual(
-      ['body.event_types.0 enum'],
-    );
+  test('422 for an event type that does not exist', async ({ api, partner }) => {
+    expect(
+      locs(await api.call(partner, 'POST', '/v1/webhooks', body({ event_types: ['settlement.made_up'] }))),
+    ).toEqual(['body.event_types.0 enum']);
   });
 
-  test.each([
+  test.for([
     ['http', 'http://hooks.partner.example/'],
     ['loopback by name', 'https://localhost:8443/'],
     ['loopback by address', 'https://127.0.0.1:8443/'],
     ['a name that means a private address', 'https://private.partner.example/'],
     ['a name with one public and one private address', 'https://mixed.partner.example/'],
     ['a name that means a metadata address in other clothes', 'https://mapped.partner.example/'],
-  ])('422 on url for %s outside the local sandbox, without an echo', async (_, url) => {
+  ] as const)('422 on url for %s outside the local sandbox, without an echo', async ([_, url], { strict }) => {
     const owner = await strict.createCaller();
     const answer = await strict.call(owner, 'POST', '/v1/webhooks', body({ url }));
     expect(answer.statusCode).toBe(422);
@@ -80,13 +77,13 @@ describe('creation refuses', () => {
     expect(answer.body).not.toContain('partner.example');
   });
 
-  test('422 on url for a private address even where local targets are allowed', async () => {
+  test('422 on url for a private address even where local targets are allowed', async ({ api, partner }) => {
     for (const url of ['https://10.0.0.7/', 'http://private.partner.example:8080/', 'https://169.254.169.254/']) {
-      expect(locs(await api.call(caller, 'POST', '/v1/webhooks', body({ url })))).toEqual(['body.url value_error']);
+      expect(locs(await api.call(partner, 'POST', '/v1/webhooks', body({ url })))).toEqual(['body.url value_error']);
     }
   });
 
-  test('409 for the twenty-first subscription, even when two race for the twentieth place', async () => {
+  test('409 for the twenty-first subscription, even when two race for the twentieth place', async ({ api }) => {
     const owner = await api.createCaller();
     for (let n = 1; n < 20; n += 1) {
       const options = { sealer: api.deps.sealer, secret: Buffer.alloc(32, n), at: new Date() };
@@ -114,9 +111,9 @@ describe('creation refuses', () => {
 });
 
 describe('creation', () => {
-  test('201 with the secret this once; no read, list or table shows it again', async () => {
+  test('201 with the secret this once; no read, list or table shows it again', async ({ api }) => {
     const owner = await api.createCaller();
-    const created = await create(owner, { description: 'Ledger' });
+    const created = await create(api, owner, { description: 'Ledger' });
     expect(Object.keys(created)).toEqual(
       expect.arrayContaining([
         'webhook_id',
@@ -147,19 +144,19 @@ describe('creation', () => {
     expect(stored).not.toContain(Buffer.from(secret.slice(6), 'base64').toString('hex'));
   });
 
-  test('201 for a name that does not resolve', async () => {
-    await create(caller, { url: 'https://not-yet.partner.example/hook' });
+  test('201 for a name that does not resolve', async ({ api, partner }) => {
+    await create(api, partner, { url: 'https://not-yet.partner.example/hook' });
   });
 
-  test('201 for http and loopback where the local sandbox allows them', async () => {
-    await create(caller, { url: 'http://127.0.0.1:9999/hook' });
-    await create(caller, { url: 'http://localhost:9999/hook', event_types: ['*', '*'] });
+  test('201 for http and loopback where the local sandbox allows them', async ({ api, partner }) => {
+    await create(api, partner, { url: 'http://127.0.0.1:9999/hook' });
+    await create(api, partner, { url: 'http://localhost:9999/hook', event_types: ['*', '*'] });
   });
 });
 
 describe("another organization's subscription", () => {
-  test('404 at every operation, the same as for one that never was', async () => {
-    const { webhook_id: own } = await create(caller);
+  test('404 at every operation, the same as for one that never was', async ({ api, partner }) => {
+    const { webhook_id: own } = await create(api, partner);
     const other = await api.createCaller();
     const before = await digestTables(api.connection.pool);
     for (const webhookId of [own, ABSENT]) {
@@ -179,9 +176,9 @@ describe("another organization's subscription", () => {
 });
 
 describe('change', () => {
-  test('422 under the rules of creation', async () => {
-    const { webhook_id } = await create(caller);
-    const patch = (change: unknown) => api.call(caller, 'PATCH', `/v1/webhooks/${webhook_id}`, change);
+  test('422 under the rules of creation', async ({ api, partner }) => {
+    const { webhook_id } = await create(api, partner);
+    const patch = (change: unknown) => api.call(partner, 'PATCH', `/v1/webhooks/${webhook_id}`, change);
     expect(locs(await patch({ url: 'https://private.partner.example/' }))).toEqual(['body.url value_error']);
     expect(locs(await patch({ event_types: [], status: 'paused', secret: 'x' }))).toEqual([
       'body.event_types too_short',
@@ -190,9 +187,12 @@ describe('change', () => {
     ]);
   });
 
-  test('replaces what is present, clears the description by null, and knows who disabled it', async () => {
-    const { webhook_id } = await create(caller, { description: 'Old' });
-    const patch = (change: unknown) => api.call(caller, 'PATCH', `/v1/webhooks/${webhook_id}`, change).then(jsonOf);
+  test('replaces what is present, clears the description by null, and knows who disabled it', async ({
+    api,
+    partner,
+  }) => {
+    const { webhook_id } = await create(api, partner, { description: 'Old' });
+    const patch = (change: unknown) => api.call(partner, 'PATCH', `/v1/webhooks/${webhook_id}`, change).then(jsonOf);
     expect(await patch({ description: null, event_types: ['*'] })).toMatchObject({
       description: null,
       event_types: ['*'],
@@ -204,15 +204,18 @@ describe('change', () => {
 });
 
 describe('deletion', () => {
-  test('204, then 404 for the subscription and its deliveries, which are canceled; its place is free again', async () => {
-    const { webhook_id } = await create(caller);
-    const pinged = await api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/test`);
+  test('204, then 404 for the subscription and its deliveries, which are canceled; its place is free again', async ({
+    api,
+    partner,
+  }) => {
+    const { webhook_id } = await create(api, partner);
+    const pinged = await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/test`);
     expect(pinged.statusCode, pinged.body).toBe(202);
-    const gone = await api.call(caller, 'DELETE', `/v1/webhooks/${webhook_id}`);
+    const gone = await api.call(partner, 'DELETE', `/v1/webhooks/${webhook_id}`);
     expect([gone.statusCode, gone.body]).toEqual([204, '']);
     for (const path of ['', '/deliveries'])
-      expect((await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}${path}`)).statusCode).toBe(404);
-    expect((await api.call(caller, 'DELETE', `/v1/webhooks/${webhook_id}`)).statusCode).toBe(404);
+      expect((await api.call(partner, 'GET', `/v1/webhooks/${webhook_id}${path}`)).statusCode).toBe(404);
+    expect((await api.call(partner, 'DELETE', `/v1/webhooks/${webhook_id}`)).statusCode).toBe(404);
     const { rows } = await api.connection.pool.query(
       `SELECT d.status, w.secret_sealed FROM webhook_deliveries d JOIN webhooks w USING (webhook_id) WHERE webhook_id = $1`,
       [webhook_id],
@@ -222,9 +225,9 @@ describe('deletion', () => {
 });
 
 describe('rotation', () => {
-  test('200 with a new secret; the table holds two sealed ones and never a third', async () => {
-    const { webhook_id, secret } = await create(caller);
-    const rotate = () => api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`).then(jsonOf);
+  test('200 with a new secret; the table holds two sealed ones and never a third', async ({ api, partner }) => {
+    const { webhook_id, secret } = await create(api, partner);
+    const rotate = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`).then(jsonOf);
     const first = await rotate();
     const second = await rotate();
     expect(new Set([secret, first.secret, second.secret]).size).toBe(3);
@@ -233,17 +236,19 @@ describe('rotation', () => {
 });
 
 describe('deliveries', () => {
-  test('422 for a status that does not exist', async () => {
-    const { webhook_id } = await create(caller);
+  test('422 for a status that does not exist', async ({ api, partner }) => {
+    const { webhook_id } = await create(api, partner);
     expect(
-      new Set(locs(await api.call(caller, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`))),
+      new Set(locs(await api.call(partner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`))),
     ).toEqual(new Set(['query.limit greater_than_equal', 'query.status enum']));
   });
 
-  test('a ping is answered 202 with its pending delivery, for this subscription alone, and nothing of the URL', async () => {
+  test('a ping is answered 202 with its pending delivery, for this subscription alone, and nothing of the URL', async ({
+    api,
+  }) => {
     const owner = await api.createCaller();
-    const { webhook_id } = await create(owner);
-    await create(owner, { event_types: ['*'] });
+    const { webhook_id } = await create(api, owner);
+    await create(api, owner, { event_types: ['*'] });
     const nudges = api.nudges();
     const delivery = jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`));
     expect(api.nudges()).toBe(nudges + 1);
@@ -269,9 +274,9 @@ describe('deliveries', () => {
     expect(rows).toEqual([{ count: 1 }]);
   });
 
-  test('pages and filters by status, newest first', async () => {
+  test('pages and filters by status, newest first', async ({ api }) => {
     const owner = await api.createCaller();
-    const { webhook_id } = await create(owner);
+    const { webhook_id } = await create(api, owner);
     const ids: string[] = [];
     for (let n = 0; n < 3; n += 1)
       ids.unshift(jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`)).delivery_id);
@@ -282,18 +287,22 @@ describe('deliveries', () => {
     expect((await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=exhausted`)).json()).toEqual([]);
   });
 
-  test('404 for a delivery of another subscription of the same organization', async () => {
-    const [one, two] = [await create(caller), await create(caller)];
-    const { delivery_id } = jsonOf(await api.call(caller, 'POST', `/v1/webhooks/${one.webhook_id}/test`));
+  test('404 for a delivery of another subscription of the same organization', async ({ api, partner }) => {
+    const [one, two] = [await create(api, partner), await create(api, partner)];
+    const { delivery_id } = jsonOf(await api.call(partner, 'POST', `/v1/webhooks/${one.webhook_id}/test`));
     expect(
-      (await api.call(caller, 'POST', `/v1/webhooks/${two.webhook_id}/deliveries/${delivery_id}/redeliver`)).statusCode,
+      (await api.call(partner, 'POST', `/v1/webhooks/${two.webhook_id}/deliveries/${delivery_id}/redeliver`))
+        .statusCode,
     ).toBe(404);
   });
 
-  test('a pending delivery is asked for its next attempt; a finished one begins again, once, when two ask at the same moment', async () => {
-    const { webhook_id } = await create(caller);
-    const { delivery_id } = jsonOf(await api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/test`));
-    const redeliver = () => api.call(caller, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`);
+  test('a pending delivery is asked for its next attempt; a finished one begins again, once, when two ask at the same moment', async ({
+    api,
+    partner,
+  }) => {
+    const { webhook_id } = await create(api, partner);
+    const { delivery_id } = jsonOf(await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/test`));
+    const redeliver = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`);
     const asked = () =>
       api.connection.pool.query(
         `SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`,

@@ -55,7 +55,8 @@ export function withDatabase(poolSizeMax = 10) {
 
 /**
  * The API in this process, without Temporal: `api`, `partner` (a key of the file's own organization), `steps` (settlements
- * that the test moves itself) and `clock`, which the API reads and which is right again after each test.
+ * that the test moves itself), `clock` (which the API reads, and which is right again after each test) and `newApi` (opens
+ * one more API for one test).
  */
 export function withApi({ scope, ...options }: TestApiOptions & { readonly scope?: Scope } = {}) {
   beforeAll(async () => void (await testServer()));
@@ -65,7 +66,12 @@ export function withApi({ scope, ...options }: TestApiOptions & { readonly scope
     .extend('clock', FILE, clock)
     .extend('api', FILE, openApi({ ...options, deps: { now: clock.now, ...options.deps } }))
     .extend('partner', FILE, ({ api }) => api.createCaller(scope))
-    .extend('steps', FILE, ({ api, partner }) => createSteps(api, partner));
+    .extend('steps', FILE, ({ api, partner }) => createSteps(api, partner))
+    .extend('newApi', ({ onTestFinished }) => async (own: TestApiOptions = {}) => {
+      const api = await createTestApi(own);
+      onTestFinished(() => api.close());
+      return api;
+    });
 }
 
 /** The whole service in this process, with PostgreSQL and Temporal: `stack`, its `api` and a `partner`. */
@@ -89,6 +95,17 @@ export const openApi = (options: TestApiOptions = {}) =>
   opening(
     () => createTestApi(options),
     (api) => api.close(),
+  );
+
+/** As `openApi`: one API in each runtime environment. */
+export const openApis = () =>
+  opening(
+    async () => ({
+      'local-sandbox': await createTestApi({ runtime: 'local-sandbox' }),
+      'remote-sandbox': await createTestApi({ runtime: 'remote-sandbox' }),
+      production: await createTestApi({ runtime: 'production' }),
+    }),
+    async (apis) => void (await Promise.all(Object.values(apis).map((api) => api.close()))),
   );
 
 /** A fixture that needs no other and is closed after the file. */
