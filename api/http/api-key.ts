@@ -6,7 +6,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Pepper } from '../../config.ts';
 import { newId } from '../../db/id.ts';
-import type { NewApiKey } from '../../db/queries/api-key.ts';
+import type { ApiKeyCredential } from '../../db/queries/api-key.ts';
 import { API_KEY_ENVIRONMENT, environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -18,20 +18,16 @@ const PREFIX_LENGTH = 12;
 
 const KEY = new RegExp(`^sk_(local|test|live)_[0-9A-Za-z]{${SECRET_DIGITS + CHECK_DIGITS}}$`);
 
-/** A raw key for its owner, and the record to store. The key is valid once the record is committed. */
-export type IssuedApiKey = { readonly apiKey: string; readonly record: NewApiKey };
-
-/** Makes a key of this runtime's environment. */
-export function issueApiKey(
-  { runtime, config }: Pick<ApiDeps, 'runtime' | 'config'>,
-  wanted: Pick<NewApiKey, 'orgId' | 'name' | 'scope' | 'expiresAt' | 'createdAt'>,
-): IssuedApiKey {
+/** Makes a key of this runtime's environment: the raw key for its owner, and the credential to store. */
+export function issueApiKey({ runtime, config }: Pick<ApiDeps, 'runtime' | 'config'>): {
+  readonly apiKey: string;
+  readonly credential: ApiKeyCredential;
+} {
   const apiKey = generateApiKey(runtime);
   const [pepper] = config.apiKeyPeppers;
   return {
     apiKey,
-    record: {
-      ...wanted,
+    credential: {
       keyId: newId(),
       environment: environmentName(runtime),
       prefix: apiKey.slice(0, PREFIX_LENGTH),

@@ -1,19 +1,7 @@
-/**
- * Management of an organization's keys (contract §3). Every change runs under the organization's lock and, when one
- * key acts on another, asks there once more whether the acting key is still valid: a revoked key leaves nothing behind.
- */
+/** Management of an organization's keys (contract §3). */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import type { Tx } from '../../db/client.ts';
-import {
-  getApiKey,
-  hasOtherFullKey,
-  insertApiKey,
-  listApiKeys,
-  retireApiKey,
-  revokeApiKey,
-} from '../../db/queries/api-key.ts';
-import { lockOrganization } from '../../db/queries/organization.ts';
-import { type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
+import { createApiKey, revokeApiKey, rotateApiKey } from '../../db/commands/api-key.ts';
+import { listApiKeys } from '../../db/queries/api-key.ts';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
@@ -59,13 +47,9 @@ export const apiKeyRoutes =
         if (expiresAt !== null && expiresAt <= now)
           throw new ValidationError([{ field: 'expires_at', rule: 'must be in the future' }]);
         requireOwnOrganization(caller, request.params.org_id);
-        const issued = issueApiKey(deps, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
-        const key = await deps.db.transaction(async (tx) => {
-          await lockOrganization(tx, caller.orgId);
-          await requireValidCaller(tx, caller, now);
-          return await insertApiKey(tx, issued.record);
-        });
-        return reply.code(201).send({ ...apiKeyResource(key, now), api_key: issued.apiKey });
+        const { apiKey, credential } = issueApiKey(deps);
+        const key = await createApiKey(deps, caller, { name, scope, expiresAt, credential });
+        return reply.code(201).send({ ...apiKeyResource(key, now), api_key: apiKey });
       },
     );
 
@@ -113,9 +97,10 @@ export const apiKeyRoutes =
         },
       },
       async (request) => {
-        const now = deps.now();
-        const { successor, apiKey } = await rotate(deps, principalOf(request), request.params.key_id, now);
-        return { ...apiKeyResource(successor, now), api_key: apiKey, rotated_from: request.params.key_id };
+        const { key_id: keyId } = request.params;
+        const { apiKey, credential } = issueApiKey(deps);
+        const successor = await rotateApiKey(deps, principalOf(request), keyId, credential);
+        return { ...apiKeyResource(successor, deps.now()), api_key: apiKey, rotated_from: keyId };
       },
     );
 
@@ -133,55 +118,11 @@ export const apiKeyRoutes =
         },
       },
       async (request) => {
-        const now = deps.now();
-        return apiKeyResource(await revoke(deps, principalOf(request), request.params.key_id, now), now);
+        const key = await revokeApiKey(deps, principalOf(request), request.params.key_id);
+        return apiKeyResource(key, deps.now());
       },
     );
   };
-
-/** One transaction, so that a key has at most one successor: of two that race, the second finds it rotated. */
-async function rotate(
-  deps: ApiDeps,
-  caller: Principal,
-  keyId: string,
-  now: Date,
-): Promise<{ successor: ApiKey; apiKey: string }> {
-  return await deps.db.transaction(async (tx) => {
-    await lockOrganization(tx, caller.orgId);
-    if (keyId !== caller.keyId) await requireValidCaller(tx, caller, now);
-    const key = await getApiKey(tx, caller.orgId, keyId);
-    const status = apiKeyStatus(key, now);
-    if (status !== 'active')
-      throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
-    // The expiry stays: else a short-lived key could prolong itself for ever.
-    const { name, scope, expiresAt } = key;
-    const issued = issueApiKey(deps, { orgId: caller.orgId, name, scope, expiresAt, createdAt: now });
-    const successor = await insertApiKey(tx, issued.record);
-    await retireApiKey(tx, key, successor.keyId);
-    return { successor, apiKey: issued.apiKey };
-  });
-}
-
-async function revoke(deps: ApiDeps, caller: Principal, keyId: string, now: Date): Promise<ApiKey> {
-  return await deps.db.transaction(async (tx) => {
-    await lockOrganization(tx, caller.orgId);
-    if (keyId !== caller.keyId) await requireValidCaller(tx, caller, now);
-    const key = await getApiKey(tx, caller.orgId, keyId);
-    if (key.status === 'revoked') return key;
-    // Not a success: who revokes a key wants it to have no valid successor.
-    if (key.status === 'rotated') {
-      throw new DomainError(
-        'state_conflict',
-        { current_state: 'rotated', rotated_to: key.rotatedTo },
-        'The key was rotated and is invalid. Revoke the key that took its place.',
-      );
-    }
-    const isWorkingFullKey = key.scope === 'full' && apiKeyStatus(key, now) === 'active';
-    if (isWorkingFullKey && !(await hasOtherFullKey(tx, caller.orgId, keyId, now)))
-      throw new DomainError('last_full_key');
-    return await revokeApiKey(tx, key, now);
-  });
-}
 
 function requireScope(caller: Principal, scope: Scope): void {
   if (!scopeCovers(caller.scope, scope)) throw new DomainError('scope_insufficient', { required_scope: scope });
@@ -189,10 +130,4 @@ function requireScope(caller: Principal, scope: Scope): void {
 
 function requireOwnOrganization(caller: Principal, orgId: string): void {
   if (orgId !== caller.orgId) throw new DomainError('not_found');
-}
-
-/** The key was valid when the request came; under the organization's lock it must be so still. */
-async function requireValidCaller(tx: Tx, caller: Principal, now: Date): Promise<void> {
-  const key = await getApiKey(tx, caller.orgId, caller.keyId);
-  if (apiKeyStatus(key, now) !== 'active') throw new DomainError('credential_invalid');
 }

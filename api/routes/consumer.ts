@@ -1,11 +1,11 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { createRecipient } from '../../db/commands/recipient.ts';
 import { newId } from '../../db/id.ts';
 import { insertQuote } from '../../db/queries/quote.ts';
-import { insertRecipient, listRecipients } from '../../db/queries/recipient.ts';
+import { listRecipients } from '../../db/queries/recipient.ts';
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
-import { requireNoFaults } from '../../domain/error.ts';
 import { newQuote } from '../../domain/quote.ts';
-import { detailsFaults, type Recipient } from '../../domain/recipient.ts';
+import type { Recipient } from '../../domain/recipient.ts';
 import { consumerResource } from '../../domain/resource/consumer.ts';
 import { quoteResource } from '../../domain/resource/quote.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
@@ -80,11 +80,7 @@ export const consumerRoutes =
       },
       async (request, reply) => {
         const draft = recipientDraft({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
-        requireNoFaults(detailsFaults(draft.country, draft));
-        const recipient = await insertRecipient(deps.db, consumerOf(request).orgId, draft, {
-          sealer: deps.sealer,
-          at: deps.now(),
-        });
+        const recipient = await createRecipient(deps, consumerOf(request).orgId, draft);
         return reply.code(201).send(consumerRecipientResource(recipient));
       },
     );

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { createOrganization } from '../../db/commands/organization.ts';
 import { newId } from '../../db/id.ts';
-import { insertApiKey } from '../../db/queries/api-key.ts';
-import { getOrganization, insertOrganization } from '../../db/queries/organization.ts';
-import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
+import { getOrganization } from '../../db/queries/organization.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
 import { organizationResource } from '../../domain/resource/organization.ts';
@@ -49,20 +48,11 @@ export const organizationRoutes =
           environment: environmentName(deps.runtime),
           createdAt: deps.now(),
         };
-        const issued = issueApiKey(deps, {
-          orgId: organization.orgId,
-          name: FIRST_KEY_NAME,
-          scope: 'full',
-          expiresAt: null,
-          createdAt: organization.createdAt,
-        });
-        await deps.db.transaction(async (tx) => {
-          await insertOrganization(tx, organization);
-          await insertApiKey(tx, issued.record);
-        });
+        const { apiKey, credential } = issueApiKey(deps);
+        await createOrganization(deps, organization, credential);
         return reply
           .code(201)
-          .send({ ...organizationResource(organization), key_id: issued.record.keyId, api_key: issued.apiKey });
+          .send({ ...organizationResource(organization), key_id: credential.keyId, api_key: apiKey });
       },
     );
 

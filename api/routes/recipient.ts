@@ -1,15 +1,7 @@
 /** Recipients of payouts (contract §4). They are deactivated, never deleted: settlements keep referring to them. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import {
-  changeRecipient,
-  deactivateRecipient,
-  getRecipient,
-  insertRecipient,
-  listRecipients,
-  lockRecipient,
-} from '../../db/queries/recipient.ts';
-import { DomainError, requireNoFaults } from '../../domain/error.ts';
-import { changeFaults, detailsFaults, type Recipient } from '../../domain/recipient.ts';
+import { changeRecipient, createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
+import { getRecipient, listRecipients } from '../../db/queries/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
@@ -42,12 +34,7 @@ export const recipientRoutes =
         },
       },
       async (request, reply) => {
-        const draft = recipientDraft(request.body);
-        requireNoFaults(detailsFaults(draft.country, draft));
-        const recipient = await insertRecipient(deps.db, principalOf(request).orgId, draft, {
-          sealer: deps.sealer,
-          at: deps.now(),
-        });
+        const recipient = await createRecipient(deps, principalOf(request).orgId, recipientDraft(request.body));
         return reply.code(201).send(recipientResource(recipient));
       },
     );
@@ -105,12 +92,7 @@ export const recipientRoutes =
       async (request) => {
         const change = recipientChange(request.body);
         const { orgId } = principalOf(request);
-        const changed = await deps.db.transaction(async (tx) => {
-          const recipient = await lockRecipient(tx, orgId, request.params.recipient_id);
-          requireNoFaults(changeFaults(recipient, change));
-          refuseInactive(recipient);
-          return await changeRecipient(tx, recipient, change, { sealer: deps.sealer, at: deps.now() });
-        });
+        const changed = await changeRecipient(deps, orgId, request.params.recipient_id, change);
         return recipientResource(changed);
       },
     );
@@ -131,21 +113,8 @@ export const recipientRoutes =
       },
       async (request) => {
         const { orgId } = principalOf(request);
-        const recipient = await deps.db.transaction(async (tx) => {
-          const found = await lockRecipient(tx, orgId, request.params.recipient_id);
-          return await deactivateRecipient(tx, found, { at: deps.now(), requestId: request.id });
-        });
-        deps.dispatcher.nudge();
+        const recipient = await deactivateRecipient(deps, orgId, request.params.recipient_id, request.id);
         return recipientResource(recipient);
       },
     );
   };
-
-function refuseInactive(recipient: Recipient): void {
-  if (!recipient.isActive)
-    throw new DomainError(
-      'state_conflict',
-      { current_state: 'inactive' },
-      'The recipient is inactive and takes no change.',
-    );
-}

@@ -1,6 +1,6 @@
 /**
- * API keys. A key is looked up by its hash at every request: no cache, since a rotated key is invalid at once.
- * Keys of one organization change one after another, under its row's lock; no key is ever deleted.
+ * API keys. A key is looked up by its hash at every request, without a cache, because a rotated key is invalid at once.
+ * The keys of one organization change one after another, under its row's lock. No key is ever deleted.
  */
 import { and, count, desc, eq, gt, inArray, isNull, ne, or } from 'drizzle-orm';
 import type { ApiKey } from '../../domain/api-key.ts';
@@ -11,18 +11,17 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
-export type NewApiKey = Pick<
-  ApiKey,
-  'keyId' | 'orgId' | 'name' | 'scope' | 'environment' | 'prefix' | 'createdAt' | 'expiresAt'
-> & {
+/** What identifies a key: its id, the prefix that is shown, and the hash of the raw key under one pepper. */
+export type ApiKeyCredential = Pick<ApiKey, 'keyId' | 'environment' | 'prefix'> & {
   readonly keyHash: Buffer;
   readonly pepperId: string;
 };
+export type NewApiKey = ApiKeyCredential & Pick<ApiKey, 'name' | 'scope' | 'createdAt' | 'expiresAt'>;
 
 const toApiKey = ({ keyHash: _hash, pepperId: _pepper, ...row }: ApiKeyRow): ApiKey => row;
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
-/** The active key with one of these hashes, one for each pepper, in this environment, expired or not; undefined for every other. */
+/** The active key with one of these hashes (one for each pepper) in this environment, expired or not. */
 export async function findActiveApiKey(
   db: Queryable,
   keyHashes: readonly Buffer[],
@@ -38,7 +37,9 @@ export async function findActiveApiKey(
   return row;
 }
 
-/** Notes a use, and keeps the key under the pepper it is hashed with now; callers bound how often. */
+/**
+ * Stores when the key was last used, and its hash under the current pepper. The caller limits how often.
+ */
 export async function touchApiKey(
   db: Queryable,
   { orgId, keyId }: Pick<ApiKey, 'orgId' | 'keyId'>,
@@ -52,8 +53,9 @@ export async function touchApiKey(
 }
 
 /** Writes a new active key. */
-export async function insertApiKey(tx: Tx, { keyHash, pepperId, ...key }: NewApiKey): Promise<ApiKey> {
-  const stored: ApiKey = { ...key, status: 'active', lastUsedAt: null, revokedAt: null, rotatedTo: null };
+export async function insertApiKey(tx: Tx, orgId: string, { keyHash, pepperId, ...key }: NewApiKey): Promise<ApiKey> {
+  const unused = { status: 'active', lastUsedAt: null, revokedAt: null, rotatedTo: null } as const;
+  const stored: ApiKey = { ...key, orgId, ...unused };
   await tx.insert(apiKeys).values({ ...stored, keyHash, pepperId });
   return stored;
 }
@@ -81,7 +83,7 @@ export async function listApiKeys(db: Database, orgId: string, page: Page): Prom
   return { items: rows.map(toApiKey), total: total?.count ?? 0 };
 }
 
-/** How many keys that still work hang on each pepper, on null where it is not known. */
+/** How many valid keys are hashed with each pepper; `pepperId` is null for keys from before it was stored. */
 export async function countKeysByPepper(
   db: Queryable,
   at: Date,
@@ -94,7 +96,7 @@ export async function countKeysByPepper(
     .groupBy(apiKeys.pepperId);
 }
 
-/** Whether the organization keeps a key of scope `full` that works at `at` when it loses this one. */
+/** Whether the organization has another key of scope `full` that is valid at `at`. */
 export async function hasOtherFullKey(tx: Tx, orgId: string, keyId: string, at: Date): Promise<boolean> {
   const [row] = await tx
     .select({ keyId: apiKeys.keyId })
@@ -112,13 +114,13 @@ export async function hasOtherFullKey(tx: Tx, orgId: string, keyId: string, at: 
   return row !== undefined;
 }
 
-/** Ends an active key in favour of its successor; the caller holds the organization's lock and has read the key under it. */
-export async function retireApiKey(tx: Tx, key: ApiKey, rotatedTo: string): Promise<void> {
+/** Marks a key as replaced by another one. The caller holds the organization's lock and has read the key under it. */
+export async function setApiKeyRotated(tx: Tx, key: ApiKey, rotatedTo: string): Promise<void> {
   await tx.update(apiKeys).set({ status: 'rotated', rotatedTo }).where(owned(key.orgId, key.keyId));
 }
 
-/** As `retireApiKey`, for ever and without a successor. */
-export async function revokeApiKey(tx: Tx, key: ApiKey, at: Date): Promise<ApiKey> {
+/** As `setApiKeyRotated`, for a key that gets no successor. */
+export async function setApiKeyRevoked(tx: Tx, key: ApiKey, at: Date): Promise<ApiKey> {
   const revoked = { status: 'revoked', revokedAt: at } as const;
   await tx.update(apiKeys).set(revoked).where(owned(key.orgId, key.keyId));
   return { ...key, ...revoked };

@@ -1,6 +1,6 @@
 /**
- * Recipients. An account number is sealed on its way into the table and nothing here reads it back: what leaves
- * is a `Recipient`, which has its last four characters.
+ * Recipients. An account number is sealed before it is stored, and nothing here reads it back: a `Recipient` has only its
+ * last four characters.
  */
 import { and, count, desc, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
@@ -13,12 +13,10 @@ import {
   type RecipientDraft,
   verificationAfter,
 } from '../../domain/recipient.ts';
-import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
-import { recordEvent } from './event.ts';
 
 type RecipientRow = typeof recipients.$inferSelect;
 
@@ -47,7 +45,7 @@ export async function insertRecipient(
   db: Queryable,
   orgId: string,
   draft: RecipientDraft,
-  options: { sealer: Sealer; at: Date },
+  options: { readonly sealer: Sealer; readonly at: Date },
 ): Promise<Recipient> {
   const recipientId = newId();
   const row: RecipientRow = {
@@ -71,14 +69,14 @@ export async function getRecipient(db: Queryable, orgId: string, recipientId: st
   return toRecipient(row);
 }
 
-/** As `getRecipient`; until the transaction ends nobody can change what was read. */
+/** As `getRecipient`; nobody can change the recipient until the transaction ends. */
 export async function getRecipientForShare(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('share');
   if (!row) throw new DomainError('not_found');
   return toRecipient(row);
 }
 
-/** As `getRecipient`; until the transaction ends the recipient is the caller's to change. */
+/** As `getRecipient`; locks the row until the transaction ends. */
 export async function lockRecipient(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('no key update');
   if (!row) throw new DomainError('not_found');
@@ -101,12 +99,12 @@ export async function listRecipients(db: Database, orgId: string, page: Page): P
   return { items: rows.map(toRecipient), total: total?.count ?? 0 };
 }
 
-/** Changes a recipient that the caller has locked; a change of nothing leaves it as it is. */
-export async function changeRecipient(
+/** Changes a locked recipient; an empty change leaves it as it is. */
+export async function updateRecipient(
   tx: Tx,
   recipient: Recipient,
   change: RecipientChange,
-  options: { sealer: Sealer; at: Date },
+  options: { readonly sealer: Sealer; readonly at: Date },
 ): Promise<Recipient> {
   if (Object.keys(change).length === 0) return recipient;
   const { bankDetails, ...rest } = change;
@@ -124,25 +122,9 @@ export async function changeRecipient(
   return toRecipient(row);
 }
 
-/** Deactivates a recipient that the caller has locked, and tells of it; one that is inactive stays as it is. */
-export async function deactivateRecipient(
-  tx: Tx,
-  recipient: Recipient,
-  options: { at: Date; requestId: string },
-): Promise<Recipient> {
-  if (!recipient.isActive) return recipient;
-  const { at, requestId } = options;
-  const { orgId, recipientId } = recipient;
-  const inactive: Recipient = { ...recipient, isActive: false, updatedAt: at };
-  await tx.update(recipients).set({ isActive: false, updatedAt: at }).where(owned(orgId, recipientId));
-  await recordEvent(tx, {
-    orgId,
-    objectType: 'recipient',
-    objectId: recipientId,
-    type: 'recipient.deactivated',
-    data: recipientResource(inactive),
-    at,
-    requestId,
-  });
-  return inactive;
+/** Deactivates a locked recipient. */
+export async function setRecipientInactive(tx: Tx, recipient: Recipient, at: Date): Promise<Recipient> {
+  const change = { isActive: false, updatedAt: at };
+  await tx.update(recipients).set(change).where(owned(recipient.orgId, recipient.recipientId));
+  return { ...recipient, ...change };
 }

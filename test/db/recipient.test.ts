@@ -1,11 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  deactivateRecipient,
-  getRecipient,
-  getRecipientForShare,
-  insertRecipient,
-  lockRecipient,
-} from '../../db/queries/recipient.ts';
+import { createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
+import { getRecipient, getRecipientForShare, lockRecipient } from '../../db/queries/recipient.ts';
 import type { Recipient } from '../../domain/recipient.ts';
 import { createTestApi, type TestApi } from '../support/api.ts';
 import { untilBlocked } from '../support/database.ts';
@@ -15,8 +10,6 @@ beforeAll(async () => {
   api = await createTestApi();
 });
 afterAll(() => api.close());
-
-const AT = new Date('2026-11-21T08:00:00.000Z');
 
 async function newRecipient(): Promise<Recipient> {
   const { orgId } = await api.createCaller();
@@ -32,7 +25,7 @@ async function newRecipient(): Promise<Recipient> {
     mobileDetails: null,
     metadata: {},
   } as const;
-  return await insertRecipient(api.connection.db, orgId, draft, { sealer: api.deps.sealer, at: AT });
+  return await createRecipient(api.deps, orgId, draft);
 }
 
 describe('a recipient', () => {
@@ -62,8 +55,7 @@ describe('a recipient', () => {
     let deactivated: Promise<void> | undefined;
     await db.transaction(async (tx) => {
       await getRecipientForShare(tx, orgId, recipientId);
-      deactivated = db.transaction(async (other) => {
-        await deactivateRecipient(other, await lockRecipient(other, orgId, recipientId), { at: AT, requestId: 'r' });
+      deactivated = deactivateRecipient(api.deps, orgId, recipientId, 'test').then(() => {
         steps.push('deactivated');
       });
       await untilBlocked(pool, 1);

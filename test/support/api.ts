@@ -108,15 +108,10 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
   const requireConformance = createConformance(app);
 
   const createKey: TestApi['createKey'] = async (orgId, scope, stored = {}) => {
-    const { apiKey, record } = issueApiKey(deps, {
-      orgId,
-      name: 'test',
-      scope,
-      expiresAt: null,
-      createdAt: deps.now(),
-    });
+    const { apiKey, credential } = issueApiKey(deps);
+    const record = { ...credential, orgId, name: 'test', scope, expiresAt: null, createdAt: deps.now() };
     await connection.db.insert(apiKeys).values({ ...record, status: 'active', ...stored });
-    return { orgId, keyId: record.keyId, apiKey };
+    return { orgId, keyId: credential.keyId, apiKey };
   };
 
   return {

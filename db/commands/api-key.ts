@@ -1,0 +1,105 @@
+/**
+ * Management of an organization's keys (contract §3). Every change locks the organization's row. Where one key acts on
+ * another, it is checked again under that lock that the acting key is still valid: a revoked key changes nothing.
+ */
+import { type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { Tx } from '../client.ts';
+import {
+  type ApiKeyCredential,
+  getApiKey,
+  hasOtherFullKey,
+  insertApiKey,
+  setApiKeyRevoked,
+  setApiKeyRotated,
+} from '../queries/api-key.ts';
+import { lockOrganization } from '../queries/organization.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
+
+/** The key that the request was sent with. */
+type Caller = Pick<ApiKey, 'orgId' | 'keyId'>;
+
+/**
+ * Creates a key for the caller's organization.
+ *
+ * @param wanted `credential` is a new one, whose raw key only its owner gets
+ * @throws DomainError `credential_invalid` when the caller's key has become invalid
+ */
+export async function createApiKey(
+  deps: Deps,
+  caller: Caller,
+  { credential, ...wanted }: Pick<ApiKey, 'name' | 'scope' | 'expiresAt'> & { readonly credential: ApiKeyCredential },
+): Promise<ApiKey> {
+  const createdAt = deps.now();
+  return await commit(deps, async (tx) => {
+    await lockOrganization(tx, caller.orgId);
+    await requireValidCaller(tx, caller, createdAt);
+    return await insertApiKey(tx, caller.orgId, { ...credential, ...wanted, createdAt });
+  });
+}
+
+/**
+ * Replaces an active key by a new one with the same name, scope and expiry. A key has at most one successor: of two
+ * rotations at the same moment, the second finds the key rotated.
+ *
+ * @returns the new key
+ * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` when the key is not active
+ */
+export async function rotateApiKey(
+  deps: Deps,
+  caller: Caller,
+  keyId: string,
+  credential: ApiKeyCredential,
+): Promise<ApiKey> {
+  const createdAt = deps.now();
+  return await commit(deps, async (tx) => {
+    const key = await lockKey(tx, caller, keyId, createdAt);
+    const status = apiKeyStatus(key, createdAt);
+    if (status !== 'active')
+      throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
+    // The expiry stays: otherwise a short-lived key could prolong itself for ever.
+    const { name, scope, expiresAt } = key;
+    const successor = await insertApiKey(tx, key.orgId, { ...credential, name, scope, expiresAt, createdAt });
+    await setApiKeyRotated(tx, key, successor.keyId);
+    return successor;
+  });
+}
+
+/**
+ * Revokes a key for ever; a revoked key stays as it is.
+ *
+ * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` for a rotated key; `last_full_key`
+ */
+export async function revokeApiKey(deps: Deps, caller: Caller, keyId: string): Promise<ApiKey> {
+  const at = deps.now();
+  return await commit(deps, async (tx) => {
+    const key = await lockKey(tx, caller, keyId, at);
+    if (key.status === 'revoked') return key;
+    // Refused, because the caller wants this key to have no valid successor.
+    if (key.status === 'rotated') {
+      throw new DomainError(
+        'state_conflict',
+        { current_state: 'rotated', rotated_to: key.rotatedTo },
+        'The key was rotated and is invalid. Revoke the key that took its place.',
+      );
+    }
+    const isWorkingFullKey = key.scope === 'full' && apiKeyStatus(key, at) === 'active';
+    if (isWorkingFullKey && !(await hasOtherFullKey(tx, key.orgId, keyId, at))) throw new DomainError('last_full_key');
+    return await setApiKeyRevoked(tx, key, at);
+  });
+}
+
+/** Reads a key under its organization's lock. A key may always act on itself; on another one only while it is valid. */
+async function lockKey(tx: Tx, caller: Caller, keyId: string, now: Date): Promise<ApiKey> {
+  await lockOrganization(tx, caller.orgId);
+  if (keyId !== caller.keyId) await requireValidCaller(tx, caller, now);
+  return await getApiKey(tx, caller.orgId, keyId);
+}
+
+/** The key was valid when the request arrived. Under the organization's lock it must still be. */
+async function requireValidCaller(tx: Tx, { orgId, keyId }: Caller, now: Date): Promise<void> {
+  const key = await getApiKey(tx, orgId, keyId);
+  if (apiKeyStatus(key, now) !== 'active') throw new DomainError('credential_invalid');
+}

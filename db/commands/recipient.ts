@@ -1,0 +1,81 @@
+/** Recipients of payouts (contract §4). They are deactivated and never deleted, because settlements refer to them. */
+import { DomainError, requireNoFaults } from '../../domain/error.ts';
+import {
+  changeFaults,
+  detailsFaults,
+  type Recipient,
+  type RecipientChange,
+  type RecipientDraft,
+} from '../../domain/recipient.ts';
+import { recipientResource } from '../../domain/resource/recipient.ts';
+import { recordEvent } from '../queries/event.ts';
+import { insertRecipient, lockRecipient, setRecipientInactive, updateRecipient } from '../queries/recipient.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+/**
+ * Registers a recipient: active and unverified.
+ *
+ * @throws ValidationError when a recipient of this country cannot have these details
+ */
+export async function createRecipient(
+  { db, sealer, now }: Pick<CommandDeps, 'db' | 'sealer' | 'now'>,
+  orgId: string,
+  draft: RecipientDraft,
+): Promise<Recipient> {
+  requireNoFaults(detailsFaults(draft.country, draft));
+  // One statement and no event: it needs no transaction, and the dispatcher has nothing to do.
+  return await insertRecipient(db, orgId, draft, { sealer, at: now() });
+}
+
+/**
+ * Changes the fields that are present.
+ *
+ * @throws DomainError `not_found`; `state_conflict` for an inactive recipient; ValidationError
+ */
+export async function changeRecipient(
+  deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>,
+  orgId: string,
+  recipientId: string,
+  change: RecipientChange,
+): Promise<Recipient> {
+  return await commit(deps, async (tx) => {
+    const recipient = await lockRecipient(tx, orgId, recipientId);
+    requireNoFaults(changeFaults(recipient, change));
+    if (!recipient.isActive)
+      throw new DomainError(
+        'state_conflict',
+        { current_state: 'inactive' },
+        'The recipient is inactive and takes no change.',
+      );
+    return await updateRecipient(tx, recipient, change, { sealer: deps.sealer, at: deps.now() });
+  });
+}
+
+/**
+ * Deactivates a recipient and records the event; an inactive recipient stays as it is.
+ *
+ * @throws DomainError `not_found`
+ */
+export async function deactivateRecipient(
+  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  orgId: string,
+  recipientId: string,
+  requestId: string,
+): Promise<Recipient> {
+  const at = deps.now();
+  return await commit(deps, async (tx) => {
+    const recipient = await lockRecipient(tx, orgId, recipientId);
+    if (!recipient.isActive) return recipient;
+    const inactive = await setRecipientInactive(tx, recipient, at);
+    await recordEvent(tx, {
+      orgId,
+      objectType: 'recipient',
+      objectId: recipientId,
+      type: 'recipient.deactivated',
+      data: recipientResource(inactive),
+      at,
+      requestId,
+    });
+    return inactive;
+  });
+}
