@@ -1,10 +1,9 @@
 /** A person sends money (contract §12): the whole way, with real mail, real workflows and a real settlement. */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { otpChallenges } from '../../db/schema/index.ts';
 import { otpWorkflowId, settlementWorkflowId } from '../../domain/workflow-id.ts';
 import {
-  type ConsumerCaller,
   callAs,
   createConsumerRecipient,
   createQuote,
@@ -15,36 +14,47 @@ import {
   transferBody,
   verifyOtp,
 } from '../support/consumer.ts';
+import { FILE, withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
-import { codeIn, type MailServer, startMailServer } from '../support/mail-server.ts';
+import { codeIn, startMailServer } from '../support/mail-server.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { startStack, type TestStack } from '../support/stack.ts';
+import { startStack } from '../support/stack.ts';
 
 const WAIT = { timeout: 20_000, interval: 25 };
 
-describe('a transfer', () => {
-  let stack: TestStack;
-  let consumer: ConsumerCaller;
-  const email = newEmail();
-  beforeAll(async () => {
-    stack = await startStack();
-    consumer = await signIn(stack.api, { email });
+const test = withStack()
+  .extend('email', FILE, newEmail())
+  .extend('consumer', FILE, ({ api, email }) => signIn(api, { email }))
+  .extend('untilStatus', FILE, ({ api, consumer }) => async (transferId: string, status: string): Promise<Json> => {
+    const read = async (): Promise<Json> =>
+      jsonOf(await callAs(api, consumer, 'GET', `/consumer/transfers/${transferId}`));
+    await expect.poll(async () => (await read()).status, WAIT).toBe(status);
+    return await read();
+  })
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('mailServer', FILE, async ({}, { onCleanup }) => {
+    const mailServer = await startMailServer();
+    onCleanup(mailServer.close);
+    return mailServer;
+  })
+  .extend('remote', FILE, async ({ mailServer }, { onCleanup }) => {
+    const smtpUrl = `smtp://127.0.0.1:${mailServer.port}?tls.rejectUnauthorized=false`;
+    const remote = await startStack({ api: { runtime: 'remote-sandbox', config: { smtpUrl } } });
+    onCleanup(remote.close);
+    return remote;
   });
-  afterAll(() => stack.close());
 
-  const read = async (transferId: string): Promise<Json> =>
-    jsonOf(await callAs(stack.api, consumer, 'GET', `/consumer/transfers/${transferId}`));
-  const untilStatus = async (transferId: string, status: string): Promise<Json> => {
-    await expect.poll(async () => (await read(transferId)).status, WAIT).toBe(status);
-    return read(transferId);
-  };
-
-  test('of a quote is settled, with its certificate, and answers the same for ever', async () => {
-    const recipientId = await createConsumerRecipient(stack.api, consumer);
-    const quote = await createQuote(stack.api, consumer);
+describe('a transfer', () => {
+  test('of a quote settles with a certificate, and its key gets the same answer again', async ({
+    api,
+    consumer,
+    untilStatus,
+  }) => {
+    const recipientId = await createConsumerRecipient(api, consumer);
+    const quote = await createQuote(api, consumer);
     const body = { quote_id: quote.quote_id, recipient_id: recipientId, card_token: 'tok_visa' };
     const key = crypto.randomUUID();
-    const first = await transfer(stack.api, consumer, body, key);
+    const first = await transfer(api, consumer, body, key);
     expect(first.statusCode).toBe(201);
     const settled = await untilStatus(jsonOf(first).transfer_id, 'settled');
     expect(settled).toMatchObject({
@@ -61,24 +71,24 @@ describe('a transfer', () => {
       'paying_out',
       'settled',
     ]);
-    const again = await transfer(stack.api, consumer, body, key);
+    const again = await transfer(api, consumer, body, key);
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([201, first.body, 'true']);
-    const other = await transfer(stack.api, consumer, { ...body, card_token: 'tok_declined' }, key);
+    const other = await transfer(api, consumer, { ...body, card_token: 'tok_declined' }, key);
     expect(jsonOf(other)).toMatchObject({ status: 409, mismatch: ['card_token'] });
   });
 
-  test('whose card is declined fails, and says why', async () => {
-    const body = transferBody(await createConsumerRecipient(stack.api, consumer), { card_token: 'tok_declined' });
-    const { transfer_id: transferId } = jsonOf(await transfer(stack.api, consumer, body));
+  test('whose card is declined fails with card_declined', async ({ api, consumer, untilStatus }) => {
+    const body = transferBody(await createConsumerRecipient(api, consumer), { card_token: 'tok_declined' });
+    const { transfer_id: transferId } = jsonOf(await transfer(api, consumer, body));
     expect((await untilStatus(transferId, 'failed')).failure.code).toBe('card_declined');
   });
 
-  test('leaves nothing personal in its history', async () => {
+  test('leaves no personal data in its history', async ({ api, consumer, email, untilStatus, stack }) => {
     const name = 'Zebedee Uniqueconsumer';
-    const body = transferBody(await createConsumerRecipient(stack.api, consumer, { name }), {
+    const body = transferBody(await createConsumerRecipient(api, consumer, { name }), {
       reference: 'Private-Reference-91',
     });
-    const made = jsonOf(await transfer(stack.api, consumer, body));
+    const made = jsonOf(await transfer(api, consumer, body));
     await untilStatus(made.transfer_id, 'settled');
     const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(made.settlement_id));
     await handle.result();
@@ -90,34 +100,21 @@ describe('a transfer', () => {
 });
 
 describe('a sign-in in a remote runtime', () => {
-  let stack: TestStack;
-  let mails: MailServer;
-  beforeAll(async () => {
-    mails = await startMailServer();
-    stack = await startStack({
-      api: {
-        runtime: 'remote-sandbox',
-        config: { smtpUrl: `smtp://127.0.0.1:${mails.port}?tls.rejectUnauthorized=false` },
-      },
-    });
-  });
-  afterAll(async () => {
-    await stack.close();
-    await mails.close();
-  });
-
-  test('by the code that came by mail, which no answer, no row and no history has', async () => {
+  test('works with the code from the mail, which is in no answer, no row and no history', async ({
+    remote,
+    mailServer,
+  }) => {
     const email = newEmail();
-    const answer = await requestOtp(stack.api, { email });
+    const answer = await requestOtp(remote.api, { email });
     const { challenge_id: challengeId } = jsonOf(answer);
-    await expect.poll(() => mails.messages.length, WAIT).toBe(1);
-    const [mail] = mails.messages;
+    await expect.poll(() => mailServer.messages.length, WAIT).toBe(1);
+    const [mail] = mailServer.messages;
     const code = codeIn(mail?.text ?? '') ?? expect.fail('no code in the mail');
     expect([mail?.to, mail?.encrypted]).toEqual([[email], true]);
     expect(answer.body).not.toContain(code);
-    const handle = stack.temporal.workflow.getHandle(otpWorkflowId(challengeId));
+    const handle = remote.temporal.workflow.getHandle(otpWorkflowId(challengeId));
     expect(await handle.result()).toEqual({ outcome: 'sent' });
-    const [row] = await stack.api.connection.db
+    const [row] = await remote.api.connection.db
       .select()
       .from(otpChallenges)
       .where(eq(otpChallenges.challengeId, challengeId));
@@ -126,20 +123,23 @@ describe('a sign-in in a remote runtime', () => {
     expect(text).toContain(challengeId);
     expect(text).not.toContain(email);
     expect(text).not.toMatch(new RegExp(`(?<![0-9])${code}(?![0-9])`));
-    const session = await verifyOtp(stack.api, challengeId, code);
-    const caller = { consumerId: jsonOf(session).consumer_id, token: jsonOf(session).access_token };
-    expect(jsonOf(await callAs(stack.api, caller, 'GET', '/consumer/me'))).toMatchObject({
+    const session = await verifyOtp(remote.api, challengeId, code);
+    const consumer = { consumerId: jsonOf(session).consumer_id, token: jsonOf(session).access_token };
+    expect(jsonOf(await callAs(remote.api, consumer, 'GET', '/consumer/me'))).toMatchObject({
       email,
-      consumer_id: caller.consumerId,
+      consumer_id: consumer.consumerId,
     });
   });
 
-  test('while no worker runs: the request answers at once, and the mail comes when one is back', async () => {
-    await stack.stopWorker();
+  test('answers at once while no worker runs, and the mail comes when a worker runs again', async ({
+    remote,
+    mailServer,
+  }) => {
+    await remote.stopWorker();
     const email = newEmail();
-    expect((await requestOtp(stack.api, { email })).statusCode).toBe(200);
-    expect(mails.messages.filter(({ to }) => to.includes(email))).toEqual([]);
-    await stack.startWorker();
-    await expect.poll(() => mails.messages.filter(({ to }) => to.includes(email)).length, WAIT).toBe(1);
+    expect((await requestOtp(remote.api, { email })).statusCode).toBe(200);
+    expect(mailServer.messages.filter(({ to }) => to.includes(email))).toEqual([]);
+    await remote.startWorker();
+    await expect.poll(() => mailServer.messages.filter(({ to }) => to.includes(email)).length, WAIT).toBe(1);
   });
 });

@@ -1,85 +1,80 @@
-/** The pages in a real browser: what it asks for, what it complains about, and what people see and reach. */
-import type { FastifyInstance } from 'fastify';
+/** The pages in a real browser: its requests, its errors, and what people see and reach. */
 import { pino } from 'pino';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { buildApp } from '../../api/app.ts';
-import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { TEST_SECRETS } from '../support/api.ts';
 import { BROWSER_TIMEOUT_MS, startBrowser } from '../support/browser.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const PLAIN_PAGES = ['/', '/status', '/problems/idempotency_key_reused'];
 const NARROW = { width: 360, height: 740 };
 const WIDE = { width: 1280, height: 900 };
-const GROUND = { light: 'rgb(255, 255, 255)', dark: 'rgb(18, 24, 29)' };
+const BACKGROUND = { light: 'rgb(255, 255, 255)', dark: 'rgb(18, 24, 29)' };
 
-let api: TestApi;
-let caller: Caller;
-let certificatePath: string;
-let app: FastifyInstance;
-let baseUrl: string;
-let browser: Browser;
-beforeAll(async () => {
-  api = await createTestApi();
-  app = await buildApp(api.deps, pino({ level: 'silent' }));
-  [browser, baseUrl] = await Promise.all([startBrowser(), app.listen({ host: '127.0.0.1', port: 0 })]);
-  caller = await api.createCaller('read');
-  const { certId } = await insertCertifiedSettlement(
-    api.connection.db,
-    createCertifier([TEST_SECRETS.signing]),
-    caller.orgId,
-  );
-  certificatePath = `/v1/caribbean/certificate/${certId}`;
-}, BROWSER_TIMEOUT_MS);
-afterAll(async () => {
-  await browser?.close();
-  await app?.close();
-  await api.close();
-});
+type Visit = { readonly page: Page; readonly requested: string[] };
 
-type Visit = { readonly page: Page; readonly complaints: string[]; readonly requested: string[] };
+const test = withApi({ scope: 'read' })
+  .extend('baseUrl', FILE, async ({ api }, { onCleanup }) => {
+    const app = await buildApp(api.deps, pino({ level: 'silent' }));
+    onCleanup(() => app.close());
+    return await app.listen({ host: '127.0.0.1', port: 0 });
+  })
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('browser', FILE, async ({}, { onCleanup }) => {
+    const browser = await startBrowser();
+    onCleanup(() => browser.close());
+    return browser;
+  })
+  .extend('certificatePath', FILE, async ({ api, partner }) => {
+    const certifier = createCertifier([TEST_SECRETS.signing]);
+    const { certId } = await insertCertifiedSettlement(api.connection.db, certifier, partner.orgId);
+    return `/v1/caribbean/certificate/${certId}`;
+  })
+  /** Opens a page. The browser must report no error and send no request to another server. */
+  .extend('visit', FILE, ({ browser, baseUrl }) => {
+    return async (path: string, options: BrowserContextOptions, use: (visit: Visit) => Promise<void>) => {
+      const context = await browser.newContext({ viewport: WIDE, ...options });
+      try {
+        const page = await context.newPage();
+        const [errors, requested]: [string[], string[]] = [[], []];
+        page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+        page.on('pageerror', (error) => errors.push(error.message));
+        page.on('requestfailed', (request) => errors.push(`${request.url()} failed`));
+        page.on('request', (request) => requested.push(request.url()));
+        await page.goto(`${baseUrl}${path}`);
+        await use({ page, requested });
+        expect(errors).toEqual([]);
+        expect(requested.filter((url) => !url.startsWith(`${baseUrl}/`) && !/^(data|blob):/.test(url))).toEqual([]);
+      } finally {
+        await context.close();
+      }
+    };
+  });
+// Starts the browser in a hook: the first start may install it.
+test.beforeAll(({ visit: _ }) => undefined, BROWSER_TIMEOUT_MS);
 
-/** Opens a page and listens to everything that the browser asks for and complains about. */
-async function visit(
-  path: string,
-  options: BrowserContextOptions,
-  use: (visit: Visit) => Promise<void>,
-): Promise<void> {
-  const context = await browser.newContext({ viewport: WIDE, ...options });
-  try {
-    const page = await context.newPage();
-    const [complaints, requested]: [string[], string[]] = [[], []];
-    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
-    page.on('pageerror', (error) => complaints.push(error.message));
-    page.on('requestfailed', (request) => complaints.push(`${request.url()} failed`));
-    page.on('request', (request) => requested.push(request.url()));
-    await page.goto(`${baseUrl}${path}`);
-    await use({ page, complaints, requested });
-    expect(complaints).toEqual([]);
-    expect(requested.filter((url) => !url.startsWith(`${baseUrl}/`) && !/^(data|blob):/.test(url))).toEqual([]);
-  } finally {
-    await context.close();
-  }
-}
-
-/** What was asked for, each once, whatever its digest: the page first. The browser asks for the icon when it likes. */
+/**
+ * The requested paths without digests, each once, the page first. The icon is always listed: a browser may not load it.
+ */
 function kindsOf([page = '', ...others]: readonly string[]): string[] {
   const paths = [page, ...others.toSorted()].map((url) => new URL(url).pathname.replace(/-[0-9a-f]{16}\./, '.'));
   return [...new Set([paths[0] ?? '', '/assets/icon.svg', ...paths])];
 }
 
-/** Nothing to scroll sideways, and nothing cut off. */
+/** How many pixels the page is wider than the window. */
 const overflow = (page: Page): Promise<number> =>
   page.locator('html').evaluate((html) => html.scrollWidth - html.clientWidth);
 
-/** What the browser makes of the styles. */
+/** A property of the computed style. */
 const styleOf = (page: Page, selector: string, property: string): Promise<string> =>
   page
     .locator(selector)
     .evaluate((element, name) => element.ownerDocument.defaultView.getComputedStyle(element)[name], property);
 
-/** Texts whose contrast with what is behind them is less than people with weak sight need (WCAG 2.2, 1.4.3). */
+/** The texts whose contrast with their background is too low (WCAG 2.2, 1.4.3). */
 function faintTexts(page: Page): Promise<string[]> {
   return page.locator('body').evaluate((body) => {
     const TEXT_NODE = 3;
@@ -91,10 +86,10 @@ function faintTexts(page: Page): Promise<string[]> {
       );
       return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
     };
-    const groundOf = (element: typeof body): string => {
+    const backgroundOf = (element: typeof body): string => {
       if (!element) return 'rgb(255, 255, 255)';
       const { backgroundColor } = styleOf(element);
-      return (numbers(backgroundColor)[3] ?? 1) === 0 ? groundOf(element.parentElement) : backgroundColor;
+      return (numbers(backgroundColor)[3] ?? 1) === 0 ? backgroundOf(element.parentElement) : backgroundColor;
     };
     return Array.from<typeof body>(body.querySelectorAll('*'))
       .filter((element) =>
@@ -103,8 +98,8 @@ function faintTexts(page: Page): Promise<string[]> {
         ),
       )
       .filter((element) => {
-        const [text, ground] = [luminance(styleOf(element).color), luminance(groundOf(element))];
-        return (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05) < 4.5;
+        const [text, background] = [luminance(styleOf(element).color), luminance(backgroundOf(element))];
+        return (Math.max(text, background) + 0.05) / (Math.min(text, background) + 0.05) < 4.5;
       })
       .map((element) => String(element.textContent).trim());
   });
@@ -114,25 +109,28 @@ describe.each([
   ['with scripts', true],
   ['without scripts', false],
 ])('%s', (_name, javaScriptEnabled) => {
-  test.each(PLAIN_PAGES)('%s is whole at any width, light and dark, and asks nothing of the world', async (path) => {
-    await visit(path, { javaScriptEnabled }, async ({ page, requested }) => {
-      expect(await page.locator('h1').count()).toBe(1);
-      expect(await page.getByRole('note').textContent()).toContain('LOCAL SANDBOX: simulation only');
-      for (const colorScheme of ['light', 'dark'] as const) {
-        for (const viewport of [NARROW, WIDE]) {
-          await page.emulateMedia({ colorScheme });
-          await page.setViewportSize(viewport);
-          expect(await styleOf(page, 'body', 'backgroundColor')).toBe(GROUND[colorScheme]);
-          expect(await overflow(page)).toBe(0);
-          expect(await faintTexts(page)).toEqual([]);
+  test.for(PLAIN_PAGES)(
+    '%s fits any width, is readable in light and dark, and loads nothing from other servers',
+    async (path, { visit }) => {
+      await visit(path, { javaScriptEnabled }, async ({ page, requested }) => {
+        expect(await page.locator('h1').count()).toBe(1);
+        expect(await page.getByRole('note').textContent()).toContain('LOCAL SANDBOX: simulation only');
+        for (const colorScheme of ['light', 'dark'] as const) {
+          for (const viewport of [NARROW, WIDE]) {
+            await page.emulateMedia({ colorScheme });
+            await page.setViewportSize(viewport);
+            expect(await styleOf(page, 'body', 'backgroundColor')).toBe(BACKGROUND[colorScheme]);
+            expect(await overflow(page)).toBe(0);
+            expect(await faintTexts(page)).toEqual([]);
+          }
         }
-      }
-      expect(kindsOf(requested)).toEqual([path, '/assets/icon.svg', '/assets/style.css']);
-    });
-  });
+        expect(kindsOf(requested)).toEqual([path, '/assets/icon.svg', '/assets/style.css']);
+      });
+    },
+  );
 });
 
-test('the keyboard goes past the navigation to the content, and shows where it is', async () => {
+test('the keyboard skips the navigation, and the focus is visible', async ({ visit, baseUrl }) => {
   await visit('/', {}, async ({ page }) => {
     const focused = async () => {
       const element = page.locator(':focus');
@@ -158,7 +156,7 @@ test('the keyboard goes past the navigation to the content, and shows where it i
   });
 });
 
-test('the evidence of a capability opens by keyboard, without scripts', async () => {
+test('the evidence of a capability opens by keyboard, without scripts', async ({ visit }) => {
   await visit('/status', { javaScriptEnabled: false, viewport: NARROW }, async ({ page }) => {
     const details = page.locator('article details').first();
     expect(await details.locator('li').first().isVisible()).toBe(false);
@@ -170,9 +168,9 @@ test('the evidence of a capability opens by keyboard, without scripts', async ()
 });
 
 describe('the reference', () => {
-  test('shows every group and a curl to copy, tries nothing, asks for no key, fits a telephone', {
+  test('shows every group and a curl command, sends no request, asks for no key and fits a phone', {
     timeout: 60_000,
-  }, async () => {
+  }, async ({ visit }) => {
     await visit('/docs', {}, async ({ page, requested }) => {
       await page.getByRole('heading', { name: 'Start a settlement' }).waitFor({ timeout: 20_000 });
       await page.getByText('--request POST').first().waitFor();
@@ -190,7 +188,7 @@ describe('the reference', () => {
     });
   });
 
-  test('is a list of operations without scripts', async () => {
+  test('is a list of operations when scripts are off', async ({ visit }) => {
     await visit('/docs', { javaScriptEnabled: false, viewport: NARROW }, async ({ page }) => {
       expect(await page.getByText('Start a settlement', { exact: true }).isVisible()).toBe(true);
       expect(await overflow(page)).toBe(0);
@@ -200,8 +198,13 @@ describe('the reference', () => {
 });
 
 describe('a certificate', () => {
-  test('is a page that stands alone, fits a telephone and is read in the dark', async () => {
-    const options = { viewport: NARROW, extraHTTPHeaders: { 'x-api-key': caller.apiKey, accept: 'text/html' } };
+  test('is one page without other requests, fits a phone and is readable in dark mode', async ({
+    visit,
+    baseUrl,
+    partner,
+    certificatePath,
+  }) => {
+    const options = { viewport: NARROW, extraHTTPHeaders: { 'x-api-key': partner.apiKey, accept: 'text/html' } };
     await visit(certificatePath, options, async ({ page, requested }) => {
       expect(await page.getByRole('note').allTextContents()).toEqual([
         expect.stringContaining('SIMULATION'),
