@@ -41,8 +41,8 @@ export const openapi = fp(async (app: FastifyInstance) => {
         version: API_VERSION,
         description:
           'Settlement and payout API for Caribbean corridors. Controlled infrastructure under hardening: value moves ' +
-          'only in the local sandbox, as a simulation. Elsewhere every value operation answers 503 before anything is ' +
-          'collected. No corridor is live.',
+          'only in the local sandbox, as a simulation. Elsewhere every value operation answers 503 before anything ' +
+          'is collected. No corridor is live.',
       },
       tags: TAGS.map((name) => ({ name })),
       components: {

@@ -4,10 +4,11 @@
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
+import { CORRIDOR_IDS, type CorridorId } from '../../domain/corridor.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { closedGates, corridorOf } from '../gate.ts';
+import { closedGates } from '../http/gate.ts';
 
 export const remoteGate = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   if (!isRemote(deps.runtime)) return;
@@ -19,3 +20,9 @@ export const remoteGate = fp(async (app: FastifyInstance, { deps }: { deps: ApiD
     if (answer === 'local_sandbox_only' || answer === 'remote_environment') throw new DomainError(answer);
   });
 });
+
+/** The corridor that a body names, if it names one. */
+function corridorOf(body: unknown): CorridorId | undefined {
+  const named = typeof body === 'object' && body !== null && 'corridor' in body ? body.corridor : undefined;
+  return CORRIDOR_IDS.find((id) => id === named);
+}

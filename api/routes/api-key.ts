@@ -87,7 +87,8 @@ export const apiKeyRoutes =
           operationId: 'rotateApiKey',
           summary: 'Replace an API key',
           description:
-            'Any active key may rotate itself; rotating another one needs scope `full`. The successor keeps name, scope and expiry.',
+            'Any active key may rotate itself; rotating another one needs scope `full`. The successor keeps name, ' +
+            'scope and expiry.',
           params: ApiKeyPath,
           response: { 200: ApiKeyRotatedResponse },
         },

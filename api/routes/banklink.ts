@@ -22,7 +22,8 @@ export const banklinkRoutes =
           operationId: 'createLinkToken',
           summary: 'Begin to link a bank account',
           description:
-            'Simulated. The answer also has the public token that a linking widget would hand back; it is exchanged once, within 30 minutes.',
+            'Simulated. The answer also has the public token that a linking widget would hand back; it is exchanged ' +
+            'once, within 30 minutes.',
           body: LinkTokenRequest,
           response: { 200: LinkTokenResponse },
         },
@@ -57,7 +58,9 @@ export const banklinkRoutes =
           operationId: 'exchangePublicToken',
           summary: 'Exchange a public token for an access token',
           description:
-            'A `sandbox_public_token` is exchanged once. Any other `public-sandbox-…` token stands for a test account: `public-sandbox-return` for one whose debit is returned (R01), `public-sandbox-manual` for one that waits, every other one for an account that pays.',
+            'A `sandbox_public_token` is exchanged once. Any other `public-sandbox-…` token stands for a test ' +
+            'account: `public-sandbox-return` for one whose debit is returned (R01), `public-sandbox-manual` for one ' +
+            'that waits, every other one for an account that pays.',
           body: ExchangeRequest,
           response: { 200: ExchangeResponse },
         },

@@ -38,7 +38,8 @@ export const caribbeanRoutes =
           operationId: 'createCaribbeanSettlement',
           summary: 'Start a settlement (legacy)',
           description:
-            'Legacy admission route; simulation in the local sandbox, funded internally without an input fee. Without a key one is drawn.',
+            'Legacy admission route; simulation in the local sandbox, funded internally without an input fee. ' +
+            'Without a key one is drawn.',
           headers: OptionalIdempotencyKey,
           body: CaribbeanOfframpRequest,
           response: { 201: CaribbeanOfframpResponse },

@@ -1,11 +1,12 @@
-/** The identity provider's webhook (contract §9); what its events mean for a verification is said here. */
+/** The identity provider's webhook (contract §9): events about verifications, as Sumsub sends them. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { type EventClaim, NO_CLAIM, receiveProviderEvent } from '../../db/commands/provider-event.ts';
+import { type EventClaim, NO_CLAIM } from '../../db/commands/provider-event.ts';
 import { DomainError } from '../../domain/error.ts';
 import { REVIEW_ANSWERS, rejectionReasonOf } from '../../domain/idverify.ts';
 import { isLiveMode } from '../../domain/runtime.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
+import { receiveEvent } from '../http/provider-event.ts';
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
@@ -14,7 +15,7 @@ import { ProviderEventReceipt } from '../schemas/provider-event.ts';
 
 const DIGEST_ALGORITHM = 'HMAC_SHA256_HEX';
 
-/** Registered where bodies arrive as raw bytes. */
+/** Register it after `acceptSignedBodies`: the signature covers the raw bytes. */
 export const idverifyEventRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -36,24 +37,19 @@ export const idverifyEventRoutes =
           operationId: 'receiveIdverifyEvent',
           summary: "Receive an identity provider's event",
           description:
-            'Authenticated by `X-Payload-Digest: <hex HMAC-SHA256 of the body>` with `X-Payload-Digest-Alg: HMAC_SHA256_HEX`. The decision is committed before the answer. The first decision counts; later ones are kept and change nothing.',
+            'Authenticated by `X-Payload-Digest: <hex HMAC-SHA256 of the body>` with `X-Payload-Digest-Alg: ' +
+            'HMAC_SHA256_HEX`. The decision is committed before the answer. Only the first decision counts: later ' +
+            'ones are stored and change nothing.',
           body: IdverifyEvent,
           response: { 200: ProviderEventReceipt },
         },
       },
       async (request) => {
         const event = request.body;
-        // What a provider's sandbox decides says nothing about a person in production.
-        const fits = !(event.sandboxMode === true && isLiveMode(deps.runtime));
-        const verified = {
-          provider: 'idverify' as const,
-          eventId: event.correlationId,
-          type: event.type,
-          bytes: request.rawBody,
-          requestId: request.id,
-        };
-        const receipt = await receiveProviderEvent(deps, verified, fits ? claimOf(event) : NO_CLAIM);
-        return { received: true as const, event_id: event.correlationId, ...receipt };
+        // A decision of the provider's sandbox is not applied to a person in production.
+        const applies = !(event.sandboxMode === true && isLiveMode(deps.runtime));
+        const named = { provider: 'idverify', eventId: event.correlationId, type: event.type } as const;
+        return await receiveEvent(deps, request, named, applies ? claimOf(event) : NO_CLAIM);
       },
     );
   };
@@ -72,7 +68,7 @@ function claimOf(event: IdverifyEvent): EventClaim {
   }
 }
 
-/** @throws InvalidRequestError when a review has no answer that is one */
+/** @throws InvalidRequestError when the answer of a review is missing or unknown */
 function decisionOf({ reviewResult }: IdverifyEvent): VerificationDecision {
   const answer = reviewResult?.reviewAnswer;
   if (answer === 'GREEN') return { to: 'verified', verifiedName: null };

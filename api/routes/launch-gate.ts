@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { readGates } from '../gate.ts';
+import { readGates } from '../http/gate.ts';
 import { LaunchGatesResponse } from '../schemas/launch-gate.ts';
 
 /** How the launch gates stand (contract §14). A gate is shown as open when it is open in every corridor. */
@@ -18,7 +18,8 @@ export const launchGateRoutes =
           operationId: 'getLaunchGates',
           summary: 'Read how the launch gates stand',
           description:
-            'What stands before real value movement. The local sandbox only simulates, which a gate without evidence does not forbid; elsewhere one closed gate forbids every value operation.',
+            'What stands before real value movement. The local sandbox only simulates, which a gate without evidence ' +
+            'does not forbid; elsewhere one closed gate forbids every value operation.',
           response: { 200: LaunchGatesResponse },
         },
       },

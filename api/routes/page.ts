@@ -5,7 +5,7 @@ import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { readGates } from '../gate.ts';
+import { readGates } from '../http/gate.ts';
 import { REFERENCE_POLICY, sendAsset, sendPage } from '../pages/answer.ts';
 import { ASSETS_PATH, loadAssets } from '../pages/asset.ts';
 import { homePage } from '../pages/home.ts';

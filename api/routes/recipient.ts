@@ -106,7 +106,8 @@ export const recipientRoutes =
           operationId: 'deactivateRecipient',
           summary: 'Deactivate a recipient',
           description:
-            'The record stays for audit and for its settlements. Deactivating an inactive recipient again changes nothing.',
+            'The record stays for audit and for its settlements. Deactivating an inactive recipient again changes ' +
+            'nothing.',
           params: RecipientPath,
           response: { 200: RecipientResponse },
         },

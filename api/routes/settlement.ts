@@ -40,7 +40,8 @@ export const settlementRoutes =
           operationId: 'createSettlement',
           summary: 'Start a settlement',
           description:
-            'Local-sandbox simulation. Answers once the record is committed; poll the settlement or subscribe to its events.',
+            'Local-sandbox simulation. Answers once the record is committed; poll the settlement or subscribe to its ' +
+            'events.',
           headers: RequiredIdempotencyKeyV2,
           body: SettleRequestV2,
           response: { 202: SettleResponseV2 },

@@ -26,7 +26,8 @@ export const testHelperRoutes =
           operationId: 'sendSandboxEvent',
           summary: "Have a settlement's provider send an event",
           description:
-            'The simulator sends it, signed, to the inbound webhook, once for each accepted request; payout events answer for the payout rail.',
+            'The simulator sends it, signed, to the inbound webhook, once for each accepted request; payout events ' +
+            'answer for the payout rail.',
           params: SettlementPath,
           body: SandboxEventRequest,
           response: { 202: SandboxEventResponse },
@@ -91,7 +92,8 @@ export const testHelperRoutes =
           operationId: 'listScenarios',
           summary: 'List every sandbox input with the path of states it leads to',
           description:
-            "The service's own tests run each of them. A review is resolved by an operator, in Temporal UI or with `npm run sandbox -- resolve`.",
+            "The service's own tests run each of them. A review is resolved by an operator, in Temporal UI or with " +
+            '`npm run sandbox -- resolve`.',
           response: { 200: z.array(Scenario).readonly() },
         },
       },

@@ -51,7 +51,8 @@ export const verificationRoutes =
           operationId: 'startVerification',
           summary: 'Open a verification that is decided by hand',
           description:
-            'Manual mock of the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. At most one is open per recipient and type; open for 30 days.',
+            'Manual mock of the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. At most one is open per ' +
+            'recipient and type; open for 30 days.',
           headers: OptionalIdempotencyKey,
           body: StartVerificationRequest,
           response: { 201: VerificationResponse },
@@ -144,7 +145,9 @@ export const verificationRoutes =
           operationId: 'createIdverifyApplicant',
           summary: 'Have the identity provider verify a recipient',
           description:
-            "Opens a verification, or goes on with the open one, and answers with a short-lived token for the provider's widget. Safe to repeat. The provider's confirmed name and document country are neither fetched nor reconciled.",
+            'Opens a verification, or goes on with the open one, and answers with a short-lived token for the ' +
+            "provider's widget. Safe to repeat. The provider's confirmed name and document country are neither " +
+            'fetched nor reconciled.',
           body: CreateIdverifyApplicantRequest,
           response: { 201: IdverifyApplicantResponse },
         },

@@ -200,7 +200,8 @@ const subscriptionActionRoutes =
           operationId: 'sendWebhookPing',
           summary: 'Send a webhook.ping',
           description:
-            'To this subscription alone, whatever its event types, even when it is disabled: so an endpoint can be tried before it is enabled.',
+            'To this subscription alone, whatever its event types, even when it is disabled: so an endpoint can be ' +
+            'tried before it is enabled.',
           params: WebhookPath,
           response: { 202: WebhookDeliveryResponse },
         },
@@ -248,7 +249,8 @@ const deliveryRoutes =
           operationId: 'redeliverWebhook',
           summary: 'Deliver an event again',
           description:
-            'The same bytes under the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now.',
+            'The same bytes under the same `webhook-id`, even to a disabled subscription. A pending delivery makes ' +
+            'its next attempt now.',
           params: WebhookDeliveryPath,
           response: { 202: WebhookDeliveryResponse },
         },

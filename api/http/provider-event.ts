@@ -1,0 +1,62 @@
+/** What the routes of provider webhooks share (contract §9): the receipt, and the claim about a settlement's money. */
+import type { FastifyRequest } from 'fastify';
+import { type EventClaim, receiveProviderEvent, type VerifiedEvent } from '../../db/commands/provider-event.ts';
+import type { NewEvidence } from '../../db/queries/evidence.ts';
+import type { PaymentMethod } from '../../domain/payment-method.ts';
+import type { ApiDeps } from '../deps.ts';
+import { InvalidRequestError, missingField } from './request-fault.ts';
+
+/**
+ * Stores a verified event, applies it and answers with its receipt.
+ *
+ * @throws DomainError `provider_event_conflict` when the event's id was seen with other bytes
+ */
+export async function receiveEvent(
+  deps: ApiDeps,
+  { rawBody: bytes, id: requestId }: Pick<FastifyRequest, 'rawBody' | 'id'>,
+  event: Pick<VerifiedEvent, 'provider' | 'eventId' | 'type'>,
+  claim: EventClaim,
+) {
+  const receipt = await receiveProviderEvent(deps, { ...event, bytes, requestId }, claim);
+  return { received: true as const, event_id: event.eventId, ...receipt };
+}
+
+/**
+ * What an event says about a settlement's money.
+ *
+ * @param methods the settlement must be paid by one of these
+ * @param says the fields that the event has
+ */
+export function evidenceClaim(
+  named: Pick<NewEvidence, 'settlementId' | 'provider'>,
+  methods: readonly PaymentMethod[],
+  says: Pick<NewEvidence, 'kind'> & Partial<NewEvidence>,
+): EventClaim {
+  return {
+    about: 'settlement',
+    evidence: { ...named, amountMinor: null, currency: null, failure: null, ...says },
+    methods,
+  };
+}
+
+/**
+ * The money of an event that says that money moved. The provider's schema cannot require it, because other events have
+ * none.
+ *
+ * @param amountField integer minor units
+ * @param loc where `object` stands in the request
+ * @throws InvalidRequestError naming each missing field
+ */
+export function movedMoney<Field extends string>(
+  object: { readonly [Key in Field]?: number | undefined } & { readonly currency?: string | undefined },
+  amountField: Field,
+  loc: readonly string[],
+): Pick<NewEvidence, 'amountMinor' | 'currency'> {
+  const amount = object[amountField];
+  const { currency } = object;
+  if (amount === undefined || currency === undefined) {
+    const missing = [amount === undefined ? [amountField] : [], currency === undefined ? ['currency'] : []].flat();
+    throw new InvalidRequestError(missing.map((field) => missingField([...loc, field])));
+  }
+  return { amountMinor: BigInt(amount), currency: currency.toUpperCase() };
+}
