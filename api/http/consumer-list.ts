@@ -5,7 +5,10 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
-import type { Paged } from '../../domain/page.ts';
+import type { Page, Paged } from '../../domain/page.ts';
+
+/** What a list shows: the newest objects. */
+export const CONSUMER_PAGE: Page = { limit: CONSUMER_LIST_MAX, offset: 0 };
 
 /** The response of a list route for its schema, with its header. */
 export const listOf = <Item extends z.ZodType>(item: Item) => ({

@@ -1,4 +1,4 @@
-/** Bank linking (contract §10): a simulation whose access tokens serve ACH settlements of their organization alone. */
+/** Bank linking (contract §10), simulated. An access token pays ACH settlements of the organization that linked it. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { sealAccessToken } from '../../db/banklink-token.ts';
@@ -20,10 +20,10 @@ export const banklinkRoutes =
         schema: {
           tags: ['Bank linking'],
           operationId: 'createLinkToken',
-          summary: 'Begin to link a bank account',
+          summary: 'Start linking a bank account',
           description:
-            'Simulated. The answer also has the public token that a linking widget would hand back; it is exchanged ' +
-            'once, within 30 minutes.',
+            'Simulated. The answer also contains the public token that a linking widget would return. It can be ' +
+            'exchanged once, within 30 minutes.',
           body: LinkTokenRequest,
           response: { 200: LinkTokenResponse },
         },
@@ -58,9 +58,9 @@ export const banklinkRoutes =
           operationId: 'exchangePublicToken',
           summary: 'Exchange a public token for an access token',
           description:
-            'A `sandbox_public_token` is exchanged once. Any other `public-sandbox-…` token stands for a test ' +
-            'account: `public-sandbox-return` for one whose debit is returned (R01), `public-sandbox-manual` for one ' +
-            'that waits, every other one for an account that pays.',
+            'A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test ' +
+            'account: with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the ' +
+            'payment waits, with every other one the account pays.',
           body: ExchangeRequest,
           response: { 200: ExchangeResponse },
         },

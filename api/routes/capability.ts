@@ -6,17 +6,17 @@ import { catalogResource } from '../../domain/resource/capability.ts';
 import { namesTag } from '../http/conditional.ts';
 import { CapabilitiesResponse, CatalogConditions } from '../schemas/capability.ts';
 
-/** JSON schemas: the document's generator wraps them into headers. */
+/** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
 const CATALOG_HEADERS = {
   ETag: { type: 'string', description: 'The SHA-256 of the bytes, in hex.' },
   Vary: { type: 'string', const: 'X-API-Key' },
 } as const;
 
 /**
- * The capability catalog (contract §14): without a key what is public, with one everything. Both answers are made
- * once, from a catalog that was checked.
+ * The capability catalog (contract §14): the public entries without a key, all entries with one. Both answers are made
+ * once, when the application starts.
  *
- * @throws when the catalog is not what the specification says
+ * @throws Error if the catalog breaks a rule of the specification
  */
 export const capabilityRoutes =
   (catalog: CapabilityCatalog = CAPABILITY_CATALOG): FastifyPluginAsyncZodOpenApi =>
@@ -32,7 +32,7 @@ export const capabilityRoutes =
           tags: ['Posture'],
           operationId: 'getCapabilities',
           summary: 'Read the capability catalog',
-          description: 'Without a key the public entries, with one all of them. No capability is live.',
+          description: 'The public entries without a key, all entries with one. No capability is live.',
           headers: CatalogConditions,
           response: {
             200: {
@@ -40,7 +40,7 @@ export const capabilityRoutes =
               headers: CATALOG_HEADERS,
               content: { 'application/json': { schema: CapabilitiesResponse } },
             },
-            304: { description: 'The caller has this catalog.' },
+            304: { description: 'The caller has the current catalog.' },
           },
         },
       },

@@ -1,11 +1,11 @@
-/** The legacy Caribbean off-ramp (contract §6): the same settlements, funded internally, and the reads of all of them. */
+/** The legacy Caribbean off-ramp (contract §6): it starts internally funded settlements, and reads all settlements. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { acceptSettlement } from '../../db/commands/settlement.ts';
 import { detailSettlement, detailSettlements, getSettlement, listSettlements } from '../../db/queries/settlement.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
@@ -16,6 +16,7 @@ import {
   CaribbeanOfframpResponse,
   SettlementPath,
   SettlementResponse,
+  settlementFields,
 } from '../schemas/settlement.ts';
 
 export const caribbeanRoutes =
@@ -24,22 +25,14 @@ export const caribbeanRoutes =
     app.post(
       '/v1/caribbean/settle',
       {
-        config: {
-          access: {
-            auth: 'api_key',
-            scope: 'settle',
-            remote: 'launch_gates_closed',
-            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
-            headers: ACCEPTED_HEADERS,
-          },
-        },
+        config: { access: { auth: 'api_key', scope: 'settle', ...ACCEPTS_SETTLEMENT } },
         schema: {
           tags: ['Caribbean off-ramp'],
           operationId: 'createCaribbeanSettlement',
           summary: 'Start a settlement (legacy)',
           description:
-            'Legacy admission route; simulation in the local sandbox, funded internally without an input fee. ' +
-            'Without a key one is drawn.',
+            'Legacy route. A simulation in the local sandbox, funded internally without an input fee. Without an ' +
+            '`Idempotency-Key` the service draws one.',
           headers: OptionalIdempotencyKey,
           body: CaribbeanOfframpRequest,
           response: { 201: CaribbeanOfframpResponse },
@@ -57,10 +50,7 @@ export const caribbeanRoutes =
             requestId: request.id,
             origin: 'caribbean',
             priced: { pricing },
-            recipientId: body.recipient_id,
-            purpose: body.purpose ?? null,
-            reference: body.reference ?? null,
-            metadata: body.metadata ?? {},
+            ...settlementFields(body),
             cardToken: null,
             banklinkToken: null,
           },

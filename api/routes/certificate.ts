@@ -19,22 +19,23 @@ import {
   EvidenceCertificate,
 } from '../schemas/certificate.ts';
 
-/** A certificate never changes, so that whoever has it need not ask again. */
+/** A certificate never changes, so that a client may keep it. */
 const CACHE_CONTROL = 'private, max-age=31536000, immutable';
 
-/** JSON schemas: the document's generator wraps them into headers. */
+/** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
 const CERTIFICATE_HEADERS = {
   ETag: { type: 'string', description: 'The SHA-256 of the bytes, in hex.' },
   Vary: { type: 'string', const: 'Accept' },
   'Cache-Control': { type: 'string', const: CACHE_CONTROL },
-  'Content-Disposition': { type: 'string', description: 'A file named by the id.' },
+  'Content-Disposition': { type: 'string', description: 'A file name with the id.' },
   'X-Certificate-Signature': {
     type: 'string',
-    description: 'With JSON alone: detached Ed25519 JWS over the bytes (RFC 7797); its header names a key of the JWKS.',
+    description:
+      'Only with JSON: a detached Ed25519 JWS over the bytes (RFC 7797). Its header names a key of the JWKS.',
   },
 } as const;
 
-/** Reads and checks the caller's certificates (contract §7); the JSON served is the bytes that were signed. */
+/** Serves and verifies the caller's certificates (contract §7). The JSON answer is the bytes that were signed. */
 export const certificateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -48,8 +49,7 @@ export const certificateRoutes =
           tags: ['Caribbean off-ramp'],
           operationId: 'getCertificate',
           summary: 'Download an evidence certificate',
-          description:
-            'As JSON unless `Accept` likes `text/html` or `application/pdf` better. The JSON is what is signed.',
+          description: 'JSON, unless `Accept` prefers `text/html` or `application/pdf`. The signature covers the JSON.',
           params: CertificatePath,
           headers: CertificateConditions,
           response: {
@@ -60,12 +60,13 @@ export const certificateRoutes =
               content: {
                 'application/json': { schema: EvidenceCertificate },
                 'text/html': {
-                  schema: z.string().meta({ description: 'For reading: says SIMULATION and UNANCHORED in words.' }),
+                  schema: z.string().meta({ description: 'For reading. It says SIMULATION and UNANCHORED in words.' }),
                 },
                 'application/pdf': {
-                  schema: z
-                    .string()
-                    .meta({ format: 'binary', description: 'For print; the same certificate gives the same bytes.' }),
+                  schema: z.string().meta({
+                    format: 'binary',
+                    description: 'For print. The same certificate always gives the same bytes.',
+                  }),
                 },
               },
             },

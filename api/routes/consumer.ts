@@ -3,7 +3,6 @@ import { createRecipient } from '../../db/commands/recipient.ts';
 import { newId } from '../../db/id.ts';
 import { insertQuote } from '../../db/queries/quote.ts';
 import { listRecipients } from '../../db/queries/recipient.ts';
-import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import { newQuote } from '../../domain/quote.ts';
 import type { Recipient } from '../../domain/recipient.ts';
 import { consumerResource } from '../../domain/resource/consumer.ts';
@@ -11,7 +10,7 @@ import { quoteResource } from '../../domain/resource/quote.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerList, listOf } from '../http/consumer-list.ts';
+import { answerList, CONSUMER_PAGE, listOf } from '../http/consumer-list.ts';
 import { consumerOf } from '../route-config.ts';
 import { ConsumerRecipientResponse, MeResponse, QuoteBody, QuoteResponse, RecipientBody } from '../schemas/consumer.ts';
 import { recipientDraft } from '../schemas/recipient.ts';
@@ -19,10 +18,13 @@ import { SessionHeader } from '../schemas/session.ts';
 
 const TAGS = ['Consumer'];
 
-/** Partners tell two kinds of recipients apart; nothing depends on it, and consumers are not asked. */
+/** The kind of every consumer's recipient. Partners choose between two kinds; nothing depends on it. */
 const KIND = 'contractor';
 
-/** What a consumer has and is shown (contract §12). A consumer is an organization, so that ownership is one rule. */
+/**
+ * A consumer's own data, recipients and quotes (contract §12). A consumer is an organization of its own, so that the
+ * rule of ownership is the same everywhere.
+ */
 export const consumerRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -33,7 +35,7 @@ export const consumerRoutes =
         schema: {
           tags: TAGS,
           operationId: 'getConsumer',
-          summary: 'Read who is signed in',
+          summary: 'Read the signed-in consumer',
           headers: SessionHeader,
           response: { 200: MeResponse },
         },
@@ -57,10 +59,7 @@ export const consumerRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listRecipients(deps.db, consumerOf(request).orgId, {
-          limit: CONSUMER_LIST_MAX,
-          offset: 0,
-        });
+        const { items, total } = await listRecipients(deps.db, consumerOf(request).orgId, CONSUMER_PAGE);
         return answerList(reply, { items: items.map(consumerRecipientResource), total });
       },
     );

@@ -15,7 +15,7 @@ import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { CorridorsResponse } from '../schemas/corridor.ts';
 
-/** What is modeled; no corridor is live (contract §5). */
+/** The modeled corridors (contract §5). No corridor is live. */
 export const corridorRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {

@@ -10,7 +10,7 @@ import {
   OfframpEstimateResponse,
 } from '../schemas/estimate.ts';
 
-/** Estimates are shown and never executed; nothing is stored (contract §5). */
+/** Estimates (contract §5). They are for display only: nothing is stored and nothing executes them. */
 export const estimateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {

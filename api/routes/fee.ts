@@ -4,7 +4,7 @@ import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { FeeEstimateRequest, FeeEstimateResponse } from '../schemas/fee.ts';
 
-/** What the static schedule comes to; neither a quote nor an authorization (contract §5). */
+/** Fee estimates from the static schedule (contract §5). They are neither a quote nor an authorization. */
 export const feeRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {

@@ -4,7 +4,10 @@ import { countAppliedMigrations } from '../../db/queries/health.ts';
 import type { ApiDeps } from '../deps.ts';
 import { Liveness, Readiness } from '../schemas/health.ts';
 
-/** Liveness says that the process runs; readiness, that PostgreSQL has the schema of this code (contract §15). */
+/**
+ * Health checks (contract §15). Live: the process runs. Ready: PostgreSQL answers and has the migrations of this
+ * version.
+ */
 export const healthRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -37,7 +40,7 @@ export const healthRoutes =
       async (request, reply) => {
         const [applied, temporal] = await Promise.all([
           countAppliedMigrations(deps.db).catch((error: unknown) => {
-            request.log.warn({ err: error }, 'readiness could not read the database');
+            request.log.warn({ err: error }, 'readiness could not query the database');
             return undefined;
           }),
           deps.temporalHealth(),

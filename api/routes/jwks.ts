@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { ApiDeps } from '../deps.ts';
 import { JsonWebKeySet } from '../schemas/certificate.ts';
 
-/** The keys that verify certificates, old ones included, so that a certificate can be checked without us (contract §7). */
+/** The keys that verify certificates, including old ones (contract §7). Anyone can verify a certificate with them. */
 export const jwksRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {

@@ -5,7 +5,7 @@ import type { ApiDeps } from '../deps.ts';
 import { readGates } from '../http/gate.ts';
 import { LaunchGatesResponse } from '../schemas/launch-gate.ts';
 
-/** How the launch gates stand (contract §14). A gate is shown as open when it is open in every corridor. */
+/** The state of the launch gates (contract §14). A gate is shown as open if it is open in every corridor. */
 export const launchGateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -16,10 +16,10 @@ export const launchGateRoutes =
         schema: {
           tags: ['Posture'],
           operationId: 'getLaunchGates',
-          summary: 'Read how the launch gates stand',
+          summary: 'Read the launch gates',
           description:
-            'What stands before real value movement. The local sandbox only simulates, which a gate without evidence ' +
-            'does not forbid; elsewhere one closed gate forbids every value operation.',
+            'Real value can move only when all gates are open. In the local sandbox a gate without evidence does not ' +
+            'stop a simulation. Elsewhere one closed gate forbids every value operation.',
           response: { 200: LaunchGatesResponse },
         },
       },

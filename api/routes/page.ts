@@ -14,15 +14,15 @@ import { problemPage } from '../pages/problem.ts';
 import { referencePage } from '../pages/reference.ts';
 import { statusPage } from '../pages/status.ts';
 
-/** Open to everyone, and no operation of the interface: the document leaves them out. */
+/** Pages are open to everyone. They are not operations of the interface, so the OpenAPI document omits them. */
 const PAGE = { config: { access: { auth: 'none' } }, schema: { hide: true } } as const;
 
-/** From memory: to count such a request would cost more than to answer it. */
+/** Not counted by the rate limit: an asset is sent from memory, and counting it would cost more. */
 const ASSET = { config: { access: { auth: 'none', uncounted: true } }, schema: { hide: true } } as const;
 
 type ByName<Params> = { readonly Params: Params };
 
-/** The pages of the service, for people (contract §15). */
+/** The pages of the service (contract §15). */
 export const pageRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -45,7 +45,7 @@ export const pageRoutes =
 
     app.get<ByName<{ code: string }>>('/problems/:code', PAGE, async (request, reply) => {
       const page = problemPage(frame, request.params.code);
-      if (page === undefined) throw new DomainError('not_found', {}, 'There is no such problem.');
+      if (page === undefined) throw new DomainError('not_found', {}, 'There is no such problem code.');
       return sendPage(reply, page);
     });
 

@@ -6,7 +6,7 @@ import { environmentName, isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { PaymentMethodsResponse } from '../schemas/payment-method.ts';
 
-/** Implementation is told apart from admission, and neither attests readiness (contract §5). */
+/** The payment methods (contract §5). Implementation and admission are separate, and neither attests readiness. */
 export const paymentMethodRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -41,7 +41,7 @@ const methodEntry = (posture: PaymentMethodPosture, remote: boolean) => ({
   required_fields: [...posture.requiredFields],
 });
 
-/** A method that is not implemented has no terms. */
+/** A method that is not implemented has no limits and no fees. */
 function termsOf(id: PaymentMethodPosture['id']) {
   if (id === 'stablecoin') return { source_currencies: [], limits: null, fees: [] };
   const { sourceCurrencies } = METHOD_RULES[id];

@@ -1,11 +1,11 @@
-/** The v2 settlement routes (contract §6). */
+/** Starting, reading and canceling a settlement (contract §6). */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { acceptSettlement, cancelSettlement } from '../../db/commands/settlement.ts';
 import { detailSettlement, getSettlement } from '../../db/queries/settlement.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { createChangeWaiter, preferredWaitMs } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
@@ -16,6 +16,7 @@ import {
   SettlementResponse,
   SettleRequestV2,
   SettleResponseV2,
+  settlementFields,
 } from '../schemas/settlement.ts';
 
 export const settlementRoutes =
@@ -26,22 +27,14 @@ export const settlementRoutes =
     app.post(
       '/v2/settle',
       {
-        config: {
-          access: {
-            auth: 'api_key',
-            scope: 'settle',
-            remote: 'launch_gates_closed',
-            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
-            headers: ACCEPTED_HEADERS,
-          },
-        },
+        config: { access: { auth: 'api_key', scope: 'settle', ...ACCEPTS_SETTLEMENT } },
         schema: {
           tags: ['Settlement'],
           operationId: 'createSettlement',
           summary: 'Start a settlement',
           description:
-            'Local-sandbox simulation. Answers once the record is committed; poll the settlement or subscribe to its ' +
-            'events.',
+            'Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement ' +
+            'or subscribe to its events.',
           headers: RequiredIdempotencyKeyV2,
           body: SettleRequestV2,
           response: { 202: SettleResponseV2 },
@@ -59,10 +52,7 @@ export const settlementRoutes =
             requestId: request.id,
             origin: 'v2',
             priced: { pricing },
-            recipientId: body.recipient_id,
-            purpose: body.purpose ?? null,
-            reference: body.reference ?? null,
-            metadata: body.metadata ?? {},
+            ...settlementFields(body),
             cardToken: body.card_token ?? null,
             banklinkToken: body.banklink_account_token ?? null,
           },
@@ -80,7 +70,7 @@ export const settlementRoutes =
           tags: ['Settlement'],
           operationId: 'getSettlement',
           summary: 'Read a settlement',
-          description: 'With `Prefer: wait=N` (up to 30 s) the answer waits for the next change of status.',
+          description: 'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes.',
           params: SettlementPath,
           headers: SettlementPreferences,
           response: { 200: SettlementResponse },
@@ -103,7 +93,7 @@ export const settlementRoutes =
         schema: {
           tags: ['Settlement'],
           operationId: 'cancelSettlement',
-          summary: 'Cancel a settlement that is not funded yet',
+          summary: 'Cancel a settlement that is not yet funded',
           params: SettlementPath,
           response: { 200: SettlementResponse },
         },

@@ -1,4 +1,7 @@
-/** The local sandbox's test helpers (contract §6): make a provider speak, move one settlement's clock, list what to try. */
+/**
+ * Test helpers of the local sandbox (contract §6): they send a provider's event, move one settlement's clock, list
+ * inputs.
+ */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { advanceSettlement, sendSandboxEvent } from '../../db/commands/test-helper.ts';
@@ -26,17 +29,17 @@ export const testHelperRoutes =
           operationId: 'sendSandboxEvent',
           summary: "Have a settlement's provider send an event",
           description:
-            'The simulator sends it, signed, to the inbound webhook, once for each accepted request; payout events ' +
-            'answer for the payout rail.',
+            'The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout ' +
+            'events stand for the answer of the payout rail.',
           params: SettlementPath,
           body: SandboxEventRequest,
           response: { 202: SandboxEventResponse },
         },
       },
       async (request, reply) => {
-        const asked = { ...request.body, requestId: request.id };
+        const wanted = { ...request.body, requestId: request.id };
         const { orgId } = principalOf(request);
-        const sent = await sendSandboxEvent(deps, orgId, request.params.settlement_id, asked);
+        const sent = await sendSandboxEvent(deps, orgId, request.params.settlement_id, wanted);
         const { settlement, event, amountMinor, commandId } = sent;
         return reply.code(202).send({
           command_id: commandId,
@@ -60,7 +63,7 @@ export const testHelperRoutes =
           tags: ['Sandbox'],
           operationId: 'advanceSettlement',
           summary: "Move a settlement's own clock forward",
-          description: 'By default to the end of the current wait. No other settlement notices.',
+          description: 'By default to the end of the current wait. Other settlements are not affected.',
           params: SettlementPath,
           body: AdvanceRequest,
           response: { 202: AdvanceResponse },
@@ -90,9 +93,9 @@ export const testHelperRoutes =
         schema: {
           tags: ['Sandbox'],
           operationId: 'listScenarios',
-          summary: 'List every sandbox input with the path of states it leads to',
+          summary: 'List every sandbox input with the statuses that it leads to',
           description:
-            "The service's own tests run each of them. A review is resolved by an operator, in Temporal UI or with " +
+            'The tests of the service run each of them. An operator resolves a review, in Temporal UI or with ' +
             '`npm run sandbox -- resolve`.',
           response: { 200: z.array(Scenario).readonly() },
         },

@@ -1,4 +1,4 @@
-/** A consumer's transfers (contract §12): settlements of the consumer's own organization, under ids of their own. */
+/** A consumer's transfers (contract §12): settlements of the consumer's own organization, with ids of their own. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
 import { acceptSettlement } from '../../db/commands/settlement.ts';
@@ -6,15 +6,14 @@ import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { detailSettlement, detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
-import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
 import { type PricingInput, price } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
 import { settlementDetail } from '../../domain/resource/settlement.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerList, listOf } from '../http/consumer-list.ts';
-import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { answerList, CONSUMER_PAGE, listOf } from '../http/consumer-list.ts';
+import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOf } from '../http/validation.ts';
@@ -30,19 +29,12 @@ export const transferRoutes =
     app.post(
       '/consumer/transfers',
       {
-        config: {
-          access: {
-            auth: 'session',
-            remote: 'launch_gates_closed',
-            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
-            headers: ACCEPTED_HEADERS,
-          },
-        },
+        config: { access: { auth: 'session', ...ACCEPTS_SETTLEMENT } },
         schema: {
           tags: TAGS,
           operationId: 'createTransfer',
           summary: 'Send money',
-          description: 'Local-sandbox simulation. Rate and fees are those of acceptance, also where a quote is named.',
+          description: 'Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.',
           headers: TransferHeaders,
           body: TransferBody,
           response: { 201: TransferResponse },
@@ -75,11 +67,7 @@ export const transferRoutes =
             },
             { status: 201, present: acceptedTransfer },
           ));
-        return sendAccepted(
-          reply,
-          answer,
-          `/consumer/transfers/${Named.parse(JSON.parse(answer.body.toString())).transfer_id}`,
-        );
+        return sendAccepted(reply, answer, `/consumer/transfers/${transferIdIn(answer.body)}`);
       },
     );
 
@@ -96,10 +84,7 @@ export const transferRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listSettlements(deps.db, consumerOf(request).orgId, {
-          limit: CONSUMER_LIST_MAX,
-          offset: 0,
-        });
+        const { items, total } = await listSettlements(deps.db, consumerOf(request).orgId, CONSUMER_PAGE);
         return answerList(reply, { items: await detailSettlements(deps.db, items, transferDetail), total });
       },
     );
@@ -124,13 +109,15 @@ export const transferRoutes =
     );
   };
 
-const Named = TransferResponse.pick({ transfer_id: true });
+const NamedTransfer = TransferResponse.pick({ transfer_id: true });
+
+const transferIdIn = (body: Buffer): string => NamedTransfer.parse(JSON.parse(body.toString())).transfer_id;
 
 /**
- * The four fields as they were given, or as the quote has them.
+ * The inputs of the price: those of the body, or those of the quote that it names.
  *
  * @throws DomainError `not_found` for a quote that is not the consumer's
- * @throws InvalidRequestError when the payer's token does not go with the quote's method
+ * @throws InvalidRequestError when the payer's token does not match the payment method of the quote
  */
 async function inputsOf(
   deps: ApiDeps,
@@ -151,7 +138,7 @@ const transferDetail = (settlement: Settlement, history: Parameters<typeof settl
   ...settlementDetail(settlement, history),
 });
 
-/** A transfer as it is accepted: the read of a settlement that was accepted and has not changed since. */
+/** A transfer as it is accepted: as a read would show it before the first change. */
 function acceptedTransfer(settlement: Settlement) {
   const accepted = {
     sequence: settlement.version,

@@ -1,6 +1,6 @@
 /**
- * Verification of recipients (contract §8). By hand in the local sandbox; elsewhere by the identity provider, whose
- * decisions come through its signed webhook alone.
+ * Verification of recipients (contract §8). In the local sandbox the caller decides manually. Elsewhere the identity
+ * provider decides, and its decisions arrive only through its signed webhook.
  */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
@@ -49,10 +49,10 @@ export const verificationRoutes =
         schema: {
           tags: TAGS,
           operationId: 'startVerification',
-          summary: 'Open a verification that is decided by hand',
+          summary: 'Open a verification that is decided manually',
           description:
-            'Manual mock of the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. At most one is open per ' +
-            'recipient and type; open for 30 days.',
+            'A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at ' +
+            'most one open verification of each type. It expires after 30 days.',
           headers: OptionalIdempotencyKey,
           body: StartVerificationRequest,
           response: { 201: VerificationResponse },
@@ -87,8 +87,9 @@ export const verificationRoutes =
         schema: {
           tags: TAGS,
           operationId: 'completeVerification',
-          summary: 'Decide a verification by hand',
-          description: 'Local sandbox only. The same decision again is answered alike; another one is a conflict.',
+          summary: 'Decide a verification manually',
+          description:
+            'Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict.',
           params: VerificationPath,
           body: CompleteVerificationRequest,
           response: { 200: VerificationResponse },
@@ -145,8 +146,8 @@ export const verificationRoutes =
           operationId: 'createIdverifyApplicant',
           summary: 'Have the identity provider verify a recipient',
           description:
-            'Opens a verification, or goes on with the open one, and answers with a short-lived token for the ' +
-            "provider's widget. Safe to repeat. The provider's confirmed name and document country are neither " +
+            'Opens a verification, or continues the open one, and answers with a short-lived token for the ' +
+            "provider's widget. It is safe to repeat. The provider's confirmed name and document country are neither " +
             'fetched nor reconciled.',
           body: CreateIdverifyApplicantRequest,
           response: { 201: IdverifyApplicantResponse },
@@ -183,7 +184,7 @@ export const verificationRoutes =
     );
   };
 
-/** The schema holds that a rejection has its reason. */
+/** The schema guarantees that a rejection has a reason. */
 const decisionOf = (body: z.output<typeof CompleteVerificationRequest>): VerificationDecision =>
   body.status === 'verified'
     ? { to: 'verified', verifiedName: body.verified_name ?? null }

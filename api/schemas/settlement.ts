@@ -36,6 +36,14 @@ const command = {
   metadata: metadata().optional(),
 };
 
+/** The parts of a command that are not its price. */
+export const settlementFields = (body: z.output<z.ZodObject<typeof command>>) => ({
+  recipientId: body.recipient_id,
+  purpose: body.purpose ?? null,
+  reference: body.reference ?? null,
+  metadata: body.metadata ?? {},
+});
+
 /** The payment method of each token. A token is required with its method and refused with others. */
 const TOKENS = { card_token: 'card', banklink_account_token: 'ach' } as const;
 
@@ -62,8 +70,8 @@ const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMeth
 });
 
 /**
- * A transformation adds `pricing` to the body. It does not run when the form has other faults. Then this refinement lists
- * the faults of pricing beside them.
+ * A transformation adds `pricing` to the body. It does not run when the form has other faults. Then this refinement
+ * lists the faults of pricing beside them.
  */
 function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
   if (context.issues.length > 0) priced(input, context);
