@@ -1,18 +1,18 @@
 /** Simulated bank linking (contract §10): which test account a public token stands for. */
 
-/** How long a link token and the public token beside it are good for. */
+/** How long a link token and its public token are valid. */
 export const LINK_TOKEN_LIFETIME_MS = 30 * 60_000;
 
 export const PUBLIC_TOKEN_PREFIX = 'public-sandbox-';
 export const PUBLIC_TOKEN_PATTERN = /^public-sandbox-[A-Za-z0-9-]{1,64}$/;
 
-export type LinkedAccount = { readonly mask: string; readonly type: 'checking'; readonly name: string };
+type LinkedAccount = { readonly mask: string; readonly type: 'checking'; readonly name: string };
 
 const MASK_FACTOR = 31;
 const MASK_VALUES = 10_000;
 const MASK_DIGITS = 4;
 
-/** What the payer's bank shows of the account; the same token always shows the same account. */
+/** The account that a public token stands for. The same token always gives the same account. */
 export function linkedAccount(publicToken: string): LinkedAccount {
   let digits = 0;
   for (const character of publicToken) digits = (digits * MASK_FACTOR + (character.codePointAt(0) ?? 0)) % MASK_VALUES;

@@ -1,4 +1,4 @@
-/** The capability catalog's entries (contract §14); what is claimed here is proven by the tests that are named. */
+/** The entries of the capability catalog (contract §14). A test checks that the tests named as evidence exist. */
 import type { Capability, CapabilityCatalog } from './capability.ts';
 
 const REVIEWED_AT = '2026-11-21T08:00:00.000Z';
@@ -38,7 +38,8 @@ const DEVELOPER: readonly Capability[] = [
     id: 'production-certification',
     name: 'Production certification',
     category: 'developer',
-    description: 'Certification of a partner for production. There is no production value movement to certify for.',
+    description:
+      'Certification of a partner for production. Production moves no value, so there is nothing to certify.',
     state: 'unavailable',
     environment: 'production',
     audience: 'public',
@@ -102,7 +103,7 @@ const PARTIES: readonly Capability[] = [
     name: 'KYB and KYC orchestration',
     category: 'identity',
     description:
-      'Verification of recipients: decided by hand in the local sandbox, elsewhere by signed provider events alone.',
+      'Verification of recipients: decided manually in the local sandbox, elsewhere only by signed provider events.',
     state: 'gated',
     environment: 'remote sandbox',
     audience: 'authenticated partner',
@@ -154,7 +155,8 @@ const SETTLEMENT: readonly Capability[] = [
     id: 'payment-method-discovery',
     name: 'Payment method discovery',
     category: 'payins',
-    description: 'What each input method has of code, told apart from whether value may move by it.',
+    description:
+      'For each input method, how much of it is implemented and, separately, whether value may move through it.',
     state: 'local sandbox',
     environment: 'local sandbox',
     audience: 'public',
@@ -172,7 +174,7 @@ const SETTLEMENT: readonly Capability[] = [
     name: 'ACH, card and wire collection',
     category: 'payins',
     description:
-      'Collection by signed provider events. Simulated in the local sandbox; elsewhere refused before anything is collected.',
+      'Collection by signed provider events. Simulated in the local sandbox; refused in every other environment.',
     state: 'gated',
     environment: 'remote sandbox',
     audience: 'authenticated partner',
@@ -253,7 +255,7 @@ const SETTLEMENT: readonly Capability[] = [
     id: 'batch-payables',
     name: 'Batch payables',
     category: 'batch',
-    description: 'Paying many recipients by one command. The batch routes of old are retired.',
+    description: 'Paying many recipients with one command. The old batch routes are retired.',
     state: 'unavailable',
     environment: 'production',
     audience: 'authenticated partner',
@@ -284,7 +286,7 @@ const RECORDS: readonly Capability[] = [
     id: 'evidence-certificates',
     name: 'Evidence certificates',
     category: 'evidence',
-    description: 'An immutable, signed certificate of each settled simulation, named by its digest. Unanchored.',
+    description: 'An immutable, signed certificate of each settled simulation, identified by its digest. Not anchored.',
     state: 'local sandbox',
     environment: 'local sandbox',
     audience: 'public',
@@ -303,7 +305,7 @@ const RECORDS: readonly Capability[] = [
     name: 'Public certificate verification',
     category: 'evidence',
     description:
-      'Verifying a certificate without a key at a public address. Today its owner verifies it, or anyone who was given it, offline.',
+      'Verifying a certificate publicly, without a key. Today its owner verifies it, and others verify a copy offline.',
     state: 'gated',
     environment: 'public',
     audience: 'public',
@@ -350,7 +352,7 @@ const RECORDS: readonly Capability[] = [
     id: 'webhook-delivery-history',
     name: 'Webhook delivery history',
     category: 'events',
-    description: 'Every attempt at a delivery and its outcome, without URLs, bodies or secrets.',
+    description: 'Every delivery attempt and its outcome, without URLs, bodies or secrets.',
     state: 'local sandbox',
     environment: 'local sandbox',
     audience: 'authenticated partner',
@@ -381,7 +383,7 @@ const RECORDS: readonly Capability[] = [
     id: 'three-way-reconciliation',
     name: 'Three-way reconciliation',
     category: 'reconciliation',
-    description: 'Reconciling the journal with provider and bank statements. The journal is of simulated money.',
+    description: 'Reconciling the journal with provider and bank statements. The journal has only simulated money.',
     state: 'unavailable',
     environment: 'production',
     audience: 'authenticated partner',
@@ -395,8 +397,7 @@ const RECORDS: readonly Capability[] = [
     id: 'returns-refunds-disputes',
     name: 'Returns, refunds and disputes',
     category: 'exceptions',
-    description:
-      'Accounting for money that goes back. The sandbox records that it is due and that a dispute was opened; nothing is paid back.',
+    description: 'Accounting for money that is paid back. The sandbox records what is due back, but pays nothing back.',
     state: 'unavailable',
     environment: 'production',
     audience: 'authenticated partner',

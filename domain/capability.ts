@@ -1,6 +1,7 @@
 /**
- * What the service can do, and how far (contract §14). No capability is live or in maintenance: code that exists, or
- * an address that answers, makes none so. A catalog that says otherwise does not start.
+ * The catalog of what the service offers, and in which state (contract §14). No capability is `live` or in
+ * `maintenance`; written code or an endpoint that answers does not make it so. With an invalid catalog the service does
+ * not start.
  */
 import type { CapabilityState } from './capability-state.ts';
 import { GATES, type Gate } from './gate.ts';
@@ -23,7 +24,7 @@ export const CAPABILITY_CATEGORIES = [
   'batch',
   'onchain',
 ] as const;
-export type CapabilityCategory = (typeof CAPABILITY_CATEGORIES)[number];
+type CapabilityCategory = (typeof CAPABILITY_CATEGORIES)[number];
 
 export const CAPABILITY_ENVIRONMENTS = [
   'public',
@@ -31,13 +32,13 @@ export const CAPABILITY_ENVIRONMENTS = [
   'remote sandbox',
   'production',
 ] as const satisfies readonly ('public' | EnvironmentName)[];
-export type CapabilityEnvironment = (typeof CAPABILITY_ENVIRONMENTS)[number];
+type CapabilityEnvironment = (typeof CAPABILITY_ENVIRONMENTS)[number];
 
 export const CAPABILITY_AUDIENCES = ['public', 'authenticated partner'] as const;
-export type CapabilityAudience = (typeof CAPABILITY_AUDIENCES)[number];
+type CapabilityAudience = (typeof CAPABILITY_AUDIENCES)[number];
 
 export const EVIDENCE_LEVELS = ['locally tested', 'documented'] as const;
-export type EvidenceLevel = (typeof EVIDENCE_LEVELS)[number];
+type EvidenceLevel = (typeof EVIDENCE_LEVELS)[number];
 
 export type Capability = {
   readonly id: string;
@@ -45,15 +46,15 @@ export type Capability = {
   readonly category: CapabilityCategory;
   readonly description: string;
   readonly state: CapabilityState;
-  /** Where it is offered; for what is not offered yet, where it would be first. */
+  /** Where it is offered, or where it would be offered first. */
   readonly environment: CapabilityEnvironment;
   readonly audience: CapabilityAudience;
-  /** Through what it is used: operations, or what stands in their place. */
+  /** The operations that offer it, or a few words if there are none. */
   readonly surface: string;
   readonly evidenceLevel: EvidenceLevel;
-  /** Tests that prove it, each as `<file> › <name of the test>`; none for what is only documented. */
+  /** The tests that prove it, each as `<file> › <name of the test>`; none for a documented capability. */
   readonly evidence: readonly string[];
-  /** The launch gate that stands before its next state. */
+  /** The launch gate that must open before its next state. */
   readonly nextGate: Gate;
   /** RFC 3339, UTC, milliseconds. */
   readonly reviewedAt: string;
@@ -65,8 +66,8 @@ export type CapabilityCatalog = {
   readonly services: readonly Capability[];
 };
 
-/** The specification's table of states. The catalog must agree with it, entry by entry. */
-export const SPECIFIED_STATES: Readonly<Record<Exclude<CapabilityState, 'live' | 'maintenance'>, readonly string[]>> = {
+/** The specification's table of states. Each entry of the catalog must agree with it. */
+const SPECIFIED_STATES: Readonly<Record<Exclude<CapabilityState, 'live' | 'maintenance'>, readonly string[]>> = {
   'local sandbox': [
     'recipient-records',
     'quote-estimates',
@@ -103,7 +104,7 @@ export const SPECIFIED_STATES: Readonly<Record<Exclude<CapabilityState, 'live' |
 const EVIDENCE = /^test\/[a-z0-9/-]+\.test\.ts › \S.*$/;
 const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-/** Everything that is wrong with a catalog, a sentence each; none when it may be served. */
+/** Every fault of a catalog, one sentence each; empty if the catalog is valid. */
 export function catalogFaults({ updatedAt, services }: CapabilityCatalog): string[] {
   const specified = new Map(
     Object.entries(SPECIFIED_STATES).flatMap(([state, ids]) => ids.map((id) => [id, state] as const)),
@@ -116,34 +117,34 @@ export function catalogFaults({ updatedAt, services }: CapabilityCatalog): strin
   return [
     ...[...specified.keys()].filter((id) => !ids.includes(id)).map((id) => `${id} is missing`),
     ...ids.filter((id, index) => ids.indexOf(id) !== index).map((id) => `${id} is there twice`),
-    ...(updatedAt === latest ? [] : ['the catalog is not as old as its newest review']),
+    ...(updatedAt === latest ? [] : ['updatedAt is not the time of the newest review']),
     ...services.flatMap((entry) => entryFaults(entry, specified.get(entry.id)).map((fault) => `${entry.id} ${fault}`)),
   ];
 }
 
 /** @throws Error naming every fault */
-export function requireSoundCatalog(catalog: CapabilityCatalog): void {
+export function requireValidCatalog(catalog: CapabilityCatalog): void {
   const faults = catalogFaults(catalog);
-  if (faults.length > 0) throw new Error(`The capability catalog must not be served: ${faults.join('; ')}.`);
+  if (faults.length > 0) throw new Error(`The capability catalog is invalid: ${faults.join('; ')}.`);
 }
 
 function entryFaults(entry: Capability, specifiedState: string | undefined): string[] {
   const isTested = entry.evidenceLevel === 'locally tested';
   const checks: readonly (readonly [boolean, string])[] = [
     [specifiedState !== undefined, 'is not in the specification'],
-    [entry.state === specifiedState, `is ${entry.state}, not ${specifiedState ?? 'anything'}`],
+    [specifiedState === undefined || entry.state === specifiedState, `is ${entry.state}, not ${specifiedState}`],
     [CAPABILITY_CATEGORIES.includes(entry.category), 'has an unknown category'],
     [CAPABILITY_ENVIRONMENTS.includes(entry.environment), 'has an unknown environment'],
     [CAPABILITY_AUDIENCES.includes(entry.audience), 'has an unknown audience'],
     [EVIDENCE_LEVELS.includes(entry.evidenceLevel), 'has an unknown evidence level'],
-    [GATES.includes(entry.nextGate), 'waits for an unknown gate'],
+    [GATES.includes(entry.nextGate), 'has an unknown next gate'],
     [[entry.name, entry.description, entry.surface].every((text) => text.trim() !== ''), 'has an empty text'],
-    [TIMESTAMP.test(entry.reviewedAt) && !Number.isNaN(Date.parse(entry.reviewedAt)), 'was reviewed at no time'],
+    [TIMESTAMP.test(entry.reviewedAt) && !Number.isNaN(Date.parse(entry.reviewedAt)), 'has an invalid review time'],
     [
       isTested === entry.evidence.length > 0,
       isTested ? 'is called tested but names no test' : 'names tests but is not called tested',
     ],
-    [entry.evidence.every((test) => EVIDENCE.test(test)), 'names a test in another form than `<file> › <name>`'],
+    [entry.evidence.every((test) => EVIDENCE.test(test)), 'names a test that is not of the form `<file> › <name>`'],
   ];
-  return checks.filter(([sound]) => !sound).map(([, fault]) => fault);
+  return checks.filter(([valid]) => !valid).map(([, fault]) => fault);
 }

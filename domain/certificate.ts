@@ -1,6 +1,7 @@
 /**
- * What a certificate says (contract §7): only facts frozen when the settlement settled, so that the same
- * settlement always gives the same bytes. Numbers are strings, since canonical JSON has floating-point ones only.
+ * The content of a certificate (contract §7). It has only facts that no longer change once the settlement has settled,
+ * so that the same settlement always gives the same bytes. Numbers are strings, because canonical JSON has only
+ * floating-point numbers.
  */
 import type { EvidenceFact } from './evidence.ts';
 import { type Currency, formatMoney, formatRate } from './money.ts';
@@ -10,7 +11,7 @@ import type { Settlement, SettlementTransition } from './settlement.ts';
 export const CERTIFICATE_SCHEMA_VERSION = '1';
 export const CERTIFICATE_ID_PATTERN = /^CERT-[0-9A-F]{32}$/;
 
-/** Certificates are anchored nowhere, and never claim to be. */
+/** No certificate is anchored, and every certificate says so. */
 export const UNANCHORED = { status: 'unanchored' } as const;
 
 /** `CERT-` and the first 32 upper-case hex digits of the content's SHA-256. */
@@ -19,18 +20,18 @@ export const certificateId = (sha256Hex: string): string => `CERT-${sha256Hex.sl
 /** A line of the journal with the step that booked it. */
 export type StepPosting = Posting & { readonly step: string };
 
-/** What a settlement's rows say beside its own; each list in its stored order. */
+/** A settlement's history from the other tables. Each list is in its stored order. */
 export type SettlementFacts = {
   readonly transitions: readonly SettlementTransition[];
   readonly evidence: readonly EvidenceFact[];
   readonly postings: readonly StepPosting[];
 };
 
-/** `settlement` as it stands once settled. */
+/** `settlement` is its row after it settled. */
 export type CertificateFacts = SettlementFacts & { readonly settlement: Settlement };
 
 /** A line of the journal as a certificate shows it. */
-export type CertificatePosting = {
+type CertificatePosting = {
   readonly step: string;
   readonly account: string;
   readonly amount: string;
@@ -38,13 +39,13 @@ export type CertificatePosting = {
 };
 
 /**
- * The content to be canonicalised; never contains personal data.
+ * The content before it is canonicalised. It never contains personal data.
  *
- * @throws when the settlement's history does not end as settled: its postings would be missing
+ * @throws Error when the history does not end in `settled`, because the last postings would be missing
  */
 export function certificateContent({ settlement, transitions, evidence, postings }: CertificateFacts) {
   if (transitions.at(-1)?.to !== 'settled')
-    throw new Error(`settlement ${settlement.settlementId} has not settled: there is nothing to certify`);
+    throw new Error(`settlement ${settlement.settlementId} has not settled and cannot be certified`);
   const source = (amountMinor: bigint) => formatMoney(amountMinor, settlement.sourceCurrency);
   return {
     schema_version: CERTIFICATE_SCHEMA_VERSION,
@@ -90,10 +91,10 @@ const certificatePosting = ({ step, account, amountMinor, currency }: StepPostin
 });
 
 /**
- * Whether the journal sums to zero per currency and still says what the certificate says, for every step that the
- * certificate names. Steps booked later, such as money that came too late, contradict nothing.
+ * Whether the journal sums to zero per currency and still has exactly the certified lines of each certified step. Steps
+ * that were booked later, such as money that came too late, are allowed.
  *
- * @param journal all postings of the settlement, ordered as when they were certified
+ * @param journal all postings of the settlement, in the order in which they were certified
  */
 export function isLedgerConfirmed(certified: readonly CertificatePosting[], journal: readonly StepPosting[]): boolean {
   const sums = new Map<Currency, bigint>();

@@ -1,9 +1,12 @@
-/** A consumer (contract §12): a person who proved a contact, and a tenant of its own, so that ownership is one rule. */
+/**
+ * A consumer (contract §12): a person who proved a contact. Each consumer is an organization of its own, so that one
+ * rule decides who owns an object.
+ */
 import type { Organization } from './organization.ts';
 import type { Contact } from './otp.ts';
 import type { EnvironmentName } from './runtime.ts';
 
-/** Exactly one of `email` and `phone` is there: the contact that was proved. */
+/** Exactly one of `email` and `phone` is set: the contact that was proved. */
 export type Consumer = {
   /** Also the id of its organization. */
   readonly consumerId: string;
@@ -22,7 +25,7 @@ export type ConsumerSession = {
 
 export const SESSION_VALIDITY_MS = 12 * 60 * 60_000;
 
-/** How many objects a list of the consumer API has at most, newest first; it has no pages (specification). */
+/** The length of the longest list in the consumer API. Its lists are newest first and have no pages (specification). */
 export const CONSUMER_LIST_MAX = 200;
 
 export const newConsumer = (
@@ -38,10 +41,10 @@ export const newConsumer = (
   createdAt,
 });
 
-/** ISO 3166-1 leaves it to its users; here, that nobody asked. */
+/** ISO 3166-1 leaves this code to its users. Here it means that the country is not known. */
 const NO_COUNTRY = 'ZZ';
 
-/** The consumer's tenant. Of the person it knows nothing: the contact stands in the consumer's own row alone. */
+/** The consumer's organization. It has no personal data: only the consumer's own row has the contact. */
 export const consumerOrganization = ({ consumerId, environment, createdAt }: Consumer): Organization => ({
   orgId: consumerId,
   kind: 'consumer',

@@ -34,7 +34,7 @@ export type Corridor = {
   readonly sourceCurrency: Currency;
   readonly destinationCurrency: Currency;
   readonly rateMillionths: bigint;
-  /** The first one is used where a request names none. */
+  /** The first one is used when a request names none. */
   readonly rails: readonly [Rail, ...Rail[]];
 };
 
@@ -80,5 +80,5 @@ export const CORRIDORS: Record<CorridorId, Corridor> = {
   'US-LC': corridor('US-LC', ['USD', 'XCD'], '2.700000', ['bank_transfer']),
 };
 
-/** Changes whenever a corridor, rate, rail or limit does. */
+/** Must change with every change of a corridor, a rate, a rail or a limit. */
 export const CORRIDOR_SCHEMA_VERSION = '1';

@@ -1,6 +1,7 @@
 /** ISO 8601 durations of a fixed length: weeks, days, hours, minutes and seconds. Years and months have none. */
-export const DURATION_PATTERN =
-  /^P(?=[0-9T])(?:([0-9]{1,5})W)?(?:([0-9]{1,5})D)?(?:T(?=[0-9])(?:([0-9]{1,6})H)?(?:([0-9]{1,8})M)?(?:([0-9]{1,9})(?:\.([0-9]{1,3}))?S)?)?$/;
+const DATE_PART = /(?:([0-9]{1,5})W)?(?:([0-9]{1,5})D)?/;
+const TIME_PART = /(?:T(?=[0-9])(?:([0-9]{1,6})H)?(?:([0-9]{1,8})M)?(?:([0-9]{1,9})(?:\.([0-9]{1,3}))?S)?)?/;
+export const DURATION_PATTERN = new RegExp(`^P(?=[0-9T])${DATE_PART.source}${TIME_PART.source}$`);
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -9,7 +10,7 @@ const DAY_MS = 24 * HOUR_MS;
 const WEEK_MS = 7 * DAY_MS;
 const UNITS_MS = [WEEK_MS, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS];
 
-/** @returns milliseconds, or undefined when the text is no such duration: `P1DT12H` is 129 600 000 */
+/** @returns milliseconds, `P1DT12H` as 129 600 000; undefined when the text is not such a duration */
 export function parseDuration(text: string): number | undefined {
   const match = DURATION_PATTERN.exec(text);
   if (!match) return undefined;

@@ -1,7 +1,7 @@
 /**
- * The closed list of refusals (contract §2). A code is the contract; its title and detail are the public text.
- * Which HTTP status a code has is known to `api/error-handler.ts` alone; in activities a code is the type of a
- * non-retryable failure.
+ * The closed list of refusals (contract §2). The code is the contract, the title and the detail are its public text.
+ * Only `api/http/error-handler.ts` knows the HTTP status of a code. In activities, a code is the type of a failure that
+ * is not retried.
  */
 export const ERROR_CODES = [
   'credential_missing',
@@ -31,7 +31,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 
 type ErrorText = { readonly title: string; readonly detail: string };
 
-/** Title and default detail of each problem, written for the partner's developer: cause, then next step. */
+/** The public texts, for the partner's developer: the cause, then the next step. */
 export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   credential_missing: { title: 'Credential missing', detail: 'Send the credential that this operation needs.' },
   credential_ambiguous: {
@@ -53,11 +53,11 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   not_found: { title: 'Not found', detail: 'There is no such object in your organization.' },
   method_not_allowed: {
     title: 'Method not allowed',
-    detail: 'This address does not offer this method. The Allow header lists those that it offers.',
+    detail: 'This address does not support this method. The Allow header lists the methods that it supports.',
   },
   idempotency_key_reused: {
     title: 'Idempotency key reused',
-    detail: 'This key is bound to another command for ever. Use a new key for a new command.',
+    detail: 'This key belongs to another command permanently. Use a new key for a new command.',
   },
   state_conflict: { title: 'State conflict', detail: "The object's state does not allow this." },
   last_full_key: {
@@ -66,24 +66,23 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   },
   provider_event_conflict: {
     title: 'Provider event conflict',
-    detail: 'An event with this id was received before with other content.',
+    detail: 'An event with this id was received before with different content.',
   },
   request_timeout: { title: 'Request timeout', detail: 'The request did not arrive completely in time.' },
   payload_too_large: { title: 'Payload too large', detail: 'The request body is larger than this operation accepts.' },
   unsupported_media_type: { title: 'Unsupported media type', detail: 'Send the body as application/json.' },
-  rate_limited: { title: 'Rate limited', detail: 'Too many requests. Wait for the time that Retry-After tells.' },
+  rate_limited: { title: 'Rate limited', detail: 'Too many requests. Wait for the time in the Retry-After header.' },
   remote_environment: {
     title: 'Remote environment',
-    detail: 'Bank linking is simulated in the local sandbox only; no provider answers here.',
+    detail: 'Bank linking is simulated in the local sandbox only. This environment has no provider for it.',
   },
   launch_gates_closed: {
     title: 'Launch gates closed',
-    detail:
-      'Value operations stay closed in this environment until every launch gate passes. Nothing was collected or stored.',
+    detail: 'Value operations are closed here until every launch gate is open. Nothing was collected or stored.',
   },
   local_sandbox_only: {
     title: 'Local sandbox only',
-    detail: 'This operation is a simulation that exists in the local sandbox only. Nothing was stored.',
+    detail: 'This operation is a simulation and exists in the local sandbox only. Nothing was stored.',
   },
   provider_not_configured: {
     title: 'Provider not configured',
@@ -103,14 +102,14 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   },
 };
 
-/** Members that a problem carries beside the standard ones, by their JSON names (contract §2). */
-export type ErrorExtras = Readonly<Record<string, unknown>>;
+/** More members of a problem, by their JSON names (contract §2). */
+type ErrorExtras = Readonly<Record<string, unknown>>;
 
-/** An expected refusal. Carries no personal data: `detail` and `extras` reach the caller. */
+/** An expected refusal. The caller gets `detail` and `extras`, so they have no personal data. */
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly extras: ErrorExtras;
-  /** Public sentence; the code's default text when not given. */
+  /** A public sentence. By default, the text of the code. */
   readonly detail: string;
 
   constructor(code: ErrorCode, extras: ErrorExtras = {}, detail: string = ERROR_TEXT[code].detail) {

@@ -1,4 +1,4 @@
-/** Outbound event types and their envelope (contract §11). Events are committed with the change they tell of. */
+/** Outbound event types and their envelope (contract §11). An event is committed together with its change. */
 import type { SettlementStatus } from './settlement.ts';
 
 export const EVENT_TYPES = [
@@ -25,7 +25,7 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 export const EVENT_SCHEMA_VERSION = '1';
 
-/** The event of each state; a review is told as an exception, since nothing about the money is decided. */
+/** The event of each state. A review is an exception, because nothing about the money is decided yet. */
 export const EVENT_OF_STATUS: Record<SettlementStatus, EventType> = {
   accepted: 'settlement.accepted',
   compliance_hold: 'settlement.compliance_hold',
@@ -40,10 +40,10 @@ export const EVENT_OF_STATUS: Record<SettlementStatus, EventType> = {
   canceled: 'settlement.canceled',
 };
 
-export const OBJECT_TYPES = ['settlement', 'certificate', 'verification', 'recipient', 'webhook'] as const;
-export type ObjectType = (typeof OBJECT_TYPES)[number];
+/** What an event is about. */
+export type ObjectType = 'settlement' | 'certificate' | 'verification' | 'recipient' | 'webhook';
 
-/** The body that subscribers receive; serialised once, when the event is committed. */
+/** The body that subscribers receive. It is serialised once, when the event is committed. */
 export type EventEnvelope = {
   readonly id: string;
   readonly type: EventType;
@@ -51,6 +51,6 @@ export type EventEnvelope = {
   readonly schema_version: typeof EVENT_SCHEMA_VERSION;
   /** Counts this object's events from 1. */
   readonly sequence: number;
-  /** The object as it was at that change, as the API shows it. */
+  /** The object right after the change, as the API shows it. */
   readonly data: Readonly<Record<string, unknown>>;
 };

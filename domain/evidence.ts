@@ -1,7 +1,6 @@
 /**
- * What providers say about a settlement's money, and what it means (contract §6). A provider's event becomes at
- * most one piece of evidence; folding evidence is order-independent up to the first decision, and nothing is
- * applied twice.
+ * What providers report about a settlement's money, and what follows from it (contract §6). A provider event becomes at
+ * most one piece of evidence, and no evidence is applied twice. Up to the first decision, the order does not matter.
  */
 import { type Failure, isTerminal, type Settlement } from './settlement.ts';
 
@@ -15,13 +14,12 @@ export const EVIDENCE_KINDS = [
 ] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 
-export const EVIDENCE_PROVIDERS = ['cardproc', 'bankledger', 'payout_rail', 'internal'] as const;
-export type EvidenceProvider = (typeof EVIDENCE_PROVIDERS)[number];
+export type EvidenceProvider = 'cardproc' | 'bankledger' | 'payout_rail' | 'internal';
 
 export const EXCEPTION_TYPES = ['overpaid', 'currency_mismatch', 'late_evidence', 'disputed', 'returned'] as const;
 export type ExceptionType = (typeof EXCEPTION_TYPES)[number];
 
-/** `amountMinor` and `currency` only where money moved; `failure` only where the provider refused. */
+/** `amountMinor` and `currency` are set only if money moved, `failure` only if the provider refused. */
 export type Evidence = {
   readonly evidenceId: string;
   readonly kind: EvidenceKind;
@@ -40,10 +38,10 @@ export type SettlementException = {
 };
 
 /**
- * What a new piece of evidence is to a settlement in its present state: `pending` evidence waits to be folded
- * by the workflow; a surplus is money to give back; the rest is recorded and changes nothing.
+ * How a settlement receives new evidence in its current state. `pending` evidence waits until the workflow folds it. A
+ * surplus is money that is due back. Other evidence is recorded and changes nothing.
  */
-export type Reception = {
+type Reception = {
   readonly pending: boolean;
   readonly exception: ExceptionType | null;
   readonly surplus: boolean;
@@ -56,8 +54,8 @@ const recorded = (exception: ExceptionType | null, surplus = false): Reception =
 });
 
 /**
- * Decides how evidence is received, under the settlement's row lock. A bank may take its money back whatever became of
- * the settlement that it funded. In review the rail's answer comes too late to decide: an operator does.
+ * Decides how evidence is received. The caller holds the lock on the settlement's row. A bank can take its money back
+ * in any state of the settlement that it funded. In review, the rail's answer comes too late: an operator decides.
  */
 export function receive(
   settlement: Pick<Settlement, 'status' | 'sourceCurrency' | 'amountMinor' | 'amountReceivedMinor'>,
@@ -76,7 +74,7 @@ export function receive(
     : { pending: true, exception: null, surplus: false };
 }
 
-/** Money folded so far and what follows: nothing yet, funded (perhaps with too much), or failed. */
+/** The money folded so far, and the decision: none yet, funded (perhaps with too much), or failed. */
 export type Funding = {
   readonly applied: readonly (Evidence & { readonly amountMinor: bigint })[];
   readonly receivedMinor: bigint;
@@ -87,8 +85,8 @@ export type Funding = {
 };
 
 /**
- * Folds pending collection evidence, oldest first, up to the first decision; partial amounts add up. What comes
- * after the decision is not folded: it is received again, in the new state.
+ * Folds pending collection evidence, oldest first, up to the first decision. Partial amounts add up. Evidence after the
+ * decision is not folded: the new state receives it again.
  */
 export function foldFunding(
   settlement: Pick<Settlement, 'amountMinor' | 'amountReceivedMinor'>,

@@ -32,7 +32,7 @@ export type Fees = {
   readonly totalFeesMinor: bigint;
 };
 
-/** What `amountMinor` costs by this method, in the same currency. */
+/** The fees of an amount by this method, in the same currency. */
 export function feesOf(amountMinor: bigint, method: PaymentMethod): Fees {
   const inputFeeMinor = applyRule(INPUT_FEE_RULES[method], amountMinor);
   const platformFeeMinor = applyRule(PLATFORM_FEE_RULE, amountMinor);

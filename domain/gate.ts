@@ -1,7 +1,7 @@
 /**
  * Launch gates (contract §14). A gate is closed unless evidence proves it open: for this environment and this
  * corridor, not expired, not revoked, approved by two different operators. The newest evidence decides; older
- * evidence opens nothing. Every comparison is written so that what cannot be compared closes.
+ * evidence opens nothing. Every comparison is written so that an invalid date closes the gate.
  */
 import type { CorridorId } from './corridor.ts';
 import { type EnvironmentName, isRemote, type RuntimeEnvironment } from './runtime.ts';
@@ -30,7 +30,7 @@ export type GateReason = (typeof GATE_REASONS)[number];
 
 export type GateApproval = { readonly operator: string; readonly approvedAt: Date };
 
-/** Evidence as stored. What it names is text: a name that the code does not know opens nothing. */
+/** Evidence as stored. Gate, environment and corridor are plain text: an unknown name opens nothing. */
 export type GateEvidence = {
   readonly evidenceId: string;
   readonly gate: string;
@@ -46,10 +46,10 @@ export type GateEvidence = {
   readonly approvals: readonly GateApproval[];
 };
 
-/** Where a step would move value; all corridors where it is not known which. */
+/** Where a step would move value: its corridor, or all corridors if it is not known. */
 export type GateScope = { readonly environment: EnvironmentName; readonly corridors: readonly CorridorId[] };
 
-/** `reason` says why the gate is closed, and is null when it is open; `evidence` is what decided. */
+/** `reason` says why the gate is closed, and is null when it is open. `evidence` is the evidence that decided. */
 export type GateVerdict = {
   readonly gate: Gate;
   readonly reason: GateReason | null;
@@ -58,19 +58,19 @@ export type GateVerdict = {
 
 export type ClosedGate = { readonly gate: Gate; readonly reason: GateReason };
 
-/** Operators who must have approved, each counted once. */
+/** How many different operators must have approved. */
 export const APPROVALS_REQUIRED = 2;
 
-/** The corridors to which a live adapter pays out: none (contract §14). */
+/** The corridors with a live payout adapter. There is none (contract §14). */
 const LIVE_ADAPTER_CORRIDORS: readonly CorridorId[] = [];
 
-/** What a simulation needs no proof of: it moves nothing, by an adapter that is none. */
+/** Reasons that do not stop a simulation: it moves no value, and it needs no live adapter. */
 const NOT_NEEDED_TO_SIMULATE: readonly GateReason[] = ['no_evidence', 'no_live_adapter'];
 
-/** An operator's name, one spelling for each. */
+/** An operator's name, normalized, so that each operator counts once. */
 export const operatorName = (text: string): string => text.trim().toLowerCase();
 
-/** One verdict a gate. For several corridors a gate is open when it is open in each of them. */
+/** A verdict for each gate. For several corridors, a gate is open if it is open in each of them. */
 export function evaluateGates(evidence: readonly GateEvidence[], scope: GateScope, now: Date): readonly GateVerdict[] {
   return GATES.map((gate) => {
     const verdicts = scope.corridors.map((corridor) =>
@@ -83,14 +83,14 @@ export function evaluateGates(evidence: readonly GateEvidence[], scope: GateScop
   });
 }
 
-/** Every gate closed for one reason. */
+/** A verdict for each gate: closed for this reason. */
 export const allClosed = (reason: GateReason): readonly GateVerdict[] =>
   GATES.map((gate) => ({ gate, reason, evidence: undefined }));
 
 /**
- * The gates that forbid a value step in this runtime. This is the one place where the local sandbox differs: its steps
- * are simulations, so that a gate which nobody recorded evidence for is open to them. Evidence that was recorded there
- * is judged like any other: revoke it, and the simulation stops.
+ * The gates that forbid a value step in this runtime. The local sandbox differs only here: its steps are simulations,
+ * so a gate without evidence does not stop them. Recorded evidence counts there too: when it is revoked, the simulation
+ * stops.
  */
 export function forbiddingGates(verdicts: readonly GateVerdict[], runtime: RuntimeEnvironment): readonly ClosedGate[] {
   return verdicts.flatMap(({ gate, reason }) =>
@@ -117,7 +117,7 @@ function reasonToClose(evidence: GateEvidence, now: Date): GateReason | null {
   return operators.size >= APPROVALS_REQUIRED ? null : 'not_approved';
 }
 
-/** Admission to a rail is more than paper: there must be something to send with. */
+/** Rail admission needs more than evidence: a live adapter must exist. */
 const missingAdapter = (gate: Gate, corridor: CorridorId): GateReason | null =>
   gate === 'rail_admission' && !LIVE_ADAPTER_CORRIDORS.includes(corridor) ? 'no_live_adapter' : null;
 

@@ -1,12 +1,9 @@
-/**
- * The identity-verification provider as the service sees it (contract §8, §9): whom it is asked about, what it hands
- * out, and what the local sandbox's simulation of it decides.
- */
+/** The identity-verification provider (contract §8, §9): what the service sends to it, and what it answers. */
 import type { VerificationType } from './verification.ts';
 
-/** Whom the provider is to look at; contact data is the recipient's own, as recorded. */
+/** The applicant to verify. The contact data is that of the recipient's record. */
 export type ApplicantOrder = {
-  /** The provider's name for the applicant as well: asking twice makes one. */
+  /** The provider's key for the applicant too, so that a repeated request creates no second one. */
   readonly verificationId: string;
   readonly verificationType: VerificationType;
   readonly levelName: string;
@@ -14,7 +11,7 @@ export type ApplicantOrder = {
   readonly phone: string | null;
 };
 
-/** The token opens the provider's widget for this applicant alone; it is handed on and kept nowhere. */
+/** The token opens the provider's widget for this applicant only. It is passed to the caller and stored nowhere. */
 export type Applicant = {
   readonly applicantId: string;
   readonly sdkAccessToken: string;
@@ -23,7 +20,7 @@ export type Applicant = {
 
 export type IdentityProvider = {
   readonly simulation: boolean;
-  /** @throws DomainError `temporarily_unavailable` when the provider gave no usable answer in time; asking again is safe */
+  /** @throws DomainError `temporarily_unavailable` when the provider gave no usable answer in time; a retry is safe */
   createApplicant(order: ApplicantOrder): Promise<Applicant>;
 };
 
@@ -35,7 +32,7 @@ export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 const LABEL = /^[A-Z][A-Z0-9_]{0,63}$/;
 const LABELS_MAX = 10;
 
-/** A provider's labels as far as they are such: the text reaches partners, so nothing else may ride on it. */
+/** The reason that partners see. Whatever is not a plain label is dropped, because the text leaves the service. */
 export function rejectionReasonOf(labels: readonly string[]): string {
   const known = [...new Set(labels)].filter((label) => LABEL.test(label)).slice(0, LABELS_MAX);
   return known.length > 0 ? known.join(', ') : 'REJECTED_BY_PROVIDER';

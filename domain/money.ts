@@ -19,7 +19,7 @@ export const CURRENCIES = [
 ] as const;
 export type Currency = (typeof CURRENCIES)[number];
 
-/** Minor digits, ISO 4217. All the currencies of the corridors have two; a test compares the table with the library's. */
+/** Minor digits by ISO 4217. A test compares the table with a library's. */
 export const MINOR_DIGITS: Record<Currency, number> = {
   USD: 2,
   CAD: 2,
@@ -36,18 +36,16 @@ export const MINOR_DIGITS: Record<Currency, number> = {
   XCD: 2,
 };
 
-/** Largest amount text that is read at all; every operation's own bounds are far below. */
+/** Length of the longest amount that is parsed. The bounds of every operation are far below it. */
 export const MONEY_TEXT_LENGTH_MAX = 20;
 
 /** No sign, exponent, leading zero or grouping; trailing zeros may be missing (contract §1). */
 export const MONEY_PATTERN = /^(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?$/;
 
-export const isCurrency = (code: string): code is Currency => (CURRENCIES as readonly string[]).includes(code);
-
 /**
  * Reads a decimal string in major units.
  *
- * @returns minor units, or undefined when the text is no amount of that currency (`"1.005"` in USD)
+ * @returns minor units, or undefined when the text is not a valid amount in that currency (`"1.005"` in USD)
  */
 export function parseMoney(text: string, currency: Currency): bigint | undefined {
   if (text.length > MONEY_TEXT_LENGTH_MAX || !MONEY_PATTERN.test(text)) return undefined;
@@ -75,12 +73,12 @@ const RATE_SCALE = 1_000_000n;
 const RATE_PATTERN = /^(0|[1-9][0-9]{0,8})\.[0-9]{6}$/;
 
 /**
- * A rate of exactly six decimals as millionths, `"157.250000"` as `157250000n`.
+ * Reads a rate of exactly six decimals as millionths, `"157.250000"` as `157250000n`.
  *
- * @throws RangeError when the text is no such rate: rates are fixtures of ours, so a wrong one is a mistake in the code
+ * @throws RangeError for any other text. Rates are constants of this code, so an invalid one is a bug
  */
 export function parseRate(text: string): bigint {
-  if (!RATE_PATTERN.test(text)) throw new RangeError(`not a rate of six decimals: ${text}`);
+  if (!RATE_PATTERN.test(text)) throw new RangeError(`invalid rate, six decimals expected: ${text}`);
   return BigInt(text.replace('.', ''));
 }
 

@@ -1,9 +1,9 @@
-/** A tenant (contract §3): whatever is read or written belongs to exactly one. */
+/** A tenant (contract §3). Every object belongs to exactly one. */
 import type { EnvironmentName } from './runtime.ts';
 
 export type Organization = {
   readonly orgId: string;
-  /** A consumer is a tenant of its own (contract §12). */
+  /** Each consumer is a tenant of its own (contract §12). */
   readonly kind: 'partner' | 'consumer';
   readonly name: string;
   readonly country: string;

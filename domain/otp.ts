@@ -1,9 +1,8 @@
-/** One-time codes (contract §12): what a code proves, for how long, and how often it may be asked for and tried. */
+/** One-time codes (contract §12): what a code proves, how long it is valid, how often it may be requested and tried. */
 
-export const CHANNELS = ['email', 'phone'] as const;
-export type Channel = (typeof CHANNELS)[number];
+export type Channel = 'email' | 'phone';
 
-/** Where a person can be reached, in the one spelling by which it is known. Personal: for the database alone. */
+/** Where a person can be reached, normalized. This is personal data: only the database stores it. */
 export type Contact = { readonly channel: Channel; readonly address: string };
 
 export const OTP_LIMITS = {
@@ -14,27 +13,27 @@ export const OTP_LIMITS = {
   requestWindowMs: 60 * 60_000,
 } as const;
 
-/** A challenge as stored; of its code there is a hash, and a sealed copy only until it was sent. */
+/** A challenge as stored. It has a hash of its code, and a sealed copy of the code until it was sent. */
 export type OtpChallenge = {
   readonly challengeId: string;
   readonly channel: Channel;
-  /** Under the server's pepper; counts the requests of one contact. */
+  /** Keyed with the server's pepper. The requests of a contact are counted by it. */
   readonly contactHash: Buffer;
   readonly contactSealed: string;
   readonly codeHash: Buffer;
   readonly codeSealed: string | null;
-  /** How often a code was compared with this challenge's. */
+  /** How often a code was compared with this one. */
   readonly attempts: number;
   readonly createdAt: Date;
   readonly expiresAt: Date;
   readonly consumedAt: Date | null;
 };
 
-/** Mail systems tell capital letters apart in theory alone; whoever types one is the same person. */
+/** Mail addresses are compared without case, as mail systems do in practice. */
 export const contactOf = (channel: Channel, address: string): Contact => ({
   channel,
   address: channel === 'email' ? address.toLowerCase() : address,
 });
 
-/** What a challenge's sealed parts are bound to; they open for no other one. */
+/** What a sealed part is bound to. It cannot be opened as another part, or for another challenge. */
 export const otpBinding = (part: 'contact' | 'code', challengeId: string): string => `otp.${part}:${challengeId}`;

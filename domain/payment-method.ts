@@ -1,6 +1,6 @@
 /**
- * How money comes in (contract §5). What the adapter code can do (`implementationState`) is told apart from
- * whether value may move (`admissionState`): neither attests readiness.
+ * How money comes in (contract §5). `implementationState` says how much of an adapter is written, `admissionState`
+ * whether value may move through it. Neither says that a method is ready for production.
  */
 import type { CapabilityState, ImplementationState } from './capability-state.ts';
 import type { Currency } from './money.ts';
@@ -17,7 +17,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 type MethodRule = {
-  /** Bounds on the amount, in minor units of the source currency, whichever it is: all of them have two digits. */
+  /** Bounds on the amount, in minor units. They hold for every source currency, because all have two minor digits. */
   readonly minimumMinor: bigint;
   readonly maximumMinor: bigint;
   readonly sourceCurrencies: readonly [Currency, ...Currency[]];

@@ -1,7 +1,7 @@
 /**
- * The double-entry journal of simulated money (contract §6). Debits are positive, credits negative; every set
- * sums to zero per currency; a set is written once per (settlement, step). Fees are earned when the settlement
- * settles, so until then everything collected can be booked to what is due back.
+ * The double-entry journal of simulated money (contract §6). Debits are positive, credits negative. Every
+ * set of postings sums to zero per currency, and is written once per settlement and step. Fees are earned when the
+ * settlement settles, so until then everything that was collected can still be booked as due back.
  */
 import type { Currency } from './money.ts';
 import type { PaymentMethod } from './payment-method.ts';
@@ -51,18 +51,15 @@ type Priced = Pick<
   | 'amountReceivedMinor'
 >;
 
-/** Money came in and is held for the settlement. */
+/** Collected money that is held for the settlement. */
 export const collectionPostings = (settlement: Priced, amountMinor: bigint): Posting[] =>
   transfer(CLEARING[settlement.paymentMethod], 'settlement_funds', amountMinor, settlement.sourceCurrency);
 
-/** Money came in that the settlement has no use for: too much, or too late. It is due back. */
+/** Collected money that is due back, because it was too much or too late. */
 export const surplusPostings = (settlement: Priced, amountMinor: bigint): Posting[] =>
   transfer(CLEARING[settlement.paymentMethod], 'refund_due', amountMinor, settlement.sourceCurrency);
 
-/**
- * What a transition books; `settlement` is as it stood before, with everything received so far already booked
- * by `collectionPostings`.
- */
+/** @param settlement its row before the transition; `collectionPostings` has booked everything that was received */
 export function transitionPostings(settlement: Priced, from: SettlementStatus, to: SettlementStatus): Posting[] {
   const { sourceCurrency, totalFeesMinor } = settlement;
   const netMinor = settlement.amountMinor - totalFeesMinor;
@@ -94,7 +91,7 @@ export function transitionPostings(settlement: Priced, from: SettlementStatus, t
   }
 }
 
-/** Where the money of a settlement lies when it ends without being settled. */
+/** The accounts that hold the money of a settlement when it ends without being settled. */
 function heldFunds(settlement: Priced, from: SettlementStatus): [Account, bigint][] {
   switch (from) {
     case 'awaiting_funds':

@@ -1,4 +1,4 @@
-/** What the service says of itself before anything else, in words: on the terminal and on its pages. */
+/** The line about the runtime that the terminal and every page show first. */
 import type { RuntimeEnvironment } from './runtime.ts';
 
 export const POSTURE: Readonly<Record<RuntimeEnvironment, string>> = {

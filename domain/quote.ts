@@ -1,6 +1,6 @@
 /**
- * A consumer's quote (contract §12): the inputs of an estimate under an id. A transfer that names it copies these
- * inputs and nothing else: its rate and its fees are those of its acceptance, so that a quote is never executed.
+ * A consumer's quote (contract §12): the inputs of an estimate, stored under an id. A transfer that names a quote
+ * copies only these inputs. Its rate and its fees are computed when it is accepted, so a quote is never executed.
  */
 import { formatMoney } from './money.ts';
 import type { InputMethod } from './payment-method.ts';
@@ -30,7 +30,7 @@ export const newQuote = (quoteId: string, orgId: string, pricing: Pricing<InputM
   expiresAt: new Date(createdAt.getTime() + RATE_LOCK_SECONDS * 1_000),
 });
 
-/** What a transfer copies. */
+/** The inputs that a transfer copies. */
 export const quoteInputs = (quote: Quote): PricingInput<InputMethod> => ({
   corridor: quote.corridor,
   amount: formatMoney(quote.amountMinor, quote.sourceCurrency),

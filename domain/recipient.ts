@@ -5,7 +5,7 @@ import type { FieldFault } from './error.ts';
 export const RECIPIENT_VERIFICATION_STATUSES = ['unverified', 'pending', 'verified', 'rejected', 'expired'] as const;
 export type RecipientVerificationStatus = (typeof RECIPIENT_VERIFICATION_STATUSES)[number];
 
-/** Bank details as stored in clear and shown; the account number itself is sealed beside them. */
+/** Bank details as they are stored and shown. The whole account number is stored sealed. */
 export type BankDetails = {
   readonly bank_name: string;
   readonly account_number_last4: string;
@@ -16,7 +16,7 @@ export type BankDetails = {
   readonly currency: string;
 };
 
-/** Bank details as a request gives them, with the account number in clear. */
+/** Bank details as in a request, with the account number in clear. */
 export type GivenBankDetails = Omit<BankDetails, 'account_number_last4'> & { readonly account_number: string };
 
 export type MobileDetails = { readonly provider: string; readonly phone_number: string };
@@ -43,7 +43,7 @@ export type Recipient = {
   readonly updatedAt: Date;
 };
 
-/** What a request gives to make a recipient. */
+/** The fields of a request for a new recipient. */
 export type RecipientDraft = Pick<
   Recipient,
   'kind' | 'entityType' | 'name' | 'country' | 'email' | 'phone' | 'mobileDetails' | 'metadata'
@@ -51,7 +51,7 @@ export type RecipientDraft = Pick<
   readonly bankDetails: GivenBankDetails | null;
 };
 
-/** What a request gives to change one: what is absent stays, null clears. */
+/** The fields of a request to change a recipient. An absent field stays as it is, null clears it. */
 export type RecipientChange = Partial<
   Pick<RecipientDraft, 'name' | 'email' | 'phone' | 'bankDetails' | 'mobileDetails' | 'metadata'>
 >;
@@ -61,7 +61,7 @@ type Details = {
   readonly mobileDetails: MobileDetails | null;
 };
 
-/** Why these details cannot be a recipient's of this country; empty when they can (contract §4). */
+/** The rules that the details of a recipient in this country break (contract §4). */
 export function detailsFaults(country: string, details: Details): FieldFault[] {
   const faults: FieldFault[] = [];
   if (details.bankDetails === null && details.mobileDetails === null) {
@@ -77,14 +77,14 @@ export function detailsFaults(country: string, details: Details): FieldFault[] {
   return faults;
 }
 
-/** As `detailsFaults`, for the details that a change would leave. */
+/** As `detailsFaults`, for the details after a change. */
 export const changeFaults = (recipient: Recipient, change: RecipientChange): FieldFault[] =>
   detailsFaults(recipient.country, {
     bankDetails: change.bankDetails === undefined ? recipient.bankDetails : change.bankDetails,
     mobileDetails: change.mobileDetails === undefined ? recipient.mobileDetails : change.mobileDetails,
   });
 
-/** A verification is of a name: another name has not been verified (contract §4). */
+/** The status after a change. A verification counts for one name, so a new name is not verified (contract §4). */
 export function verificationAfter(recipient: Recipient, change: RecipientChange): RecipientVerificationStatus {
   const renamed = change.name !== undefined && change.name !== recipient.name;
   return renamed && recipient.verificationStatus === 'verified' ? 'unverified' : recipient.verificationStatus;
@@ -92,7 +92,7 @@ export function verificationAfter(recipient: Recipient, change: RecipientChange)
 
 const ABA_WEIGHTS = [3, 7, 1, 3, 7, 1, 3, 7, 1] as const;
 
-/** Nine digits whose weighted sum is a multiple of ten. All zeros would pass the sum and names no bank. */
+/** Nine digits whose weighted sum is a multiple of ten. Nine zeros have such a sum, but belong to no bank. */
 export function isAbaRoutingNumber(text: string): boolean {
   if (!/^[0-9]{9}$/.test(text)) return false;
   const sum = ABA_WEIGHTS.reduce((total, weight, index) => total + weight * Number(text[index]), 0);
@@ -101,10 +101,10 @@ export function isAbaRoutingNumber(text: string): boolean {
 
 const LAST4 = 4;
 
-/** What is shown of an account number. */
+/** The part of an account number that is shown. */
 export const lastFour = (accountNumber: string): string => accountNumber.slice(-LAST4);
 
-/** Why this recipient cannot be paid over this corridor and rail; empty when it can (contract §5). */
+/** The rules that a payout to this recipient over this corridor and rail breaks (contract §5). */
 export function payoutFaults(recipient: Recipient, corridor: Corridor, rail: Rail): FieldFault[] {
   const faults: FieldFault[] = [];
   if (recipient.country !== corridor.destinationCountry) {

@@ -3,7 +3,7 @@ export const RESOLUTION_OUTCOMES = ['paid', 'refused'] as const;
 
 export type Resolution = {
   readonly outcome: (typeof RESOLUTION_OUTCOMES)[number];
-  /** Who decided, and how they know, in their own words; never shown to partners. */
+  /** Who decided, and how they know it. Never shown to partners. */
   readonly operator: string;
   readonly note: string;
 };
@@ -12,7 +12,7 @@ const OPERATOR_LENGTH_MAX = 64;
 const NOTE_LENGTH_MAX = 500;
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** Why this is no resolution, in one sentence; undefined when it is one. It comes from outside, so its type proves nothing. */
+/** The first rule that a resolution breaks; undefined if it is valid. It comes from outside, so types are checked. */
 export function resolutionFault(
   given: Readonly<Partial<Record<keyof Resolution, unknown>>> | undefined,
 ): string | undefined {

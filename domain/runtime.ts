@@ -1,6 +1,6 @@
 /**
- * The runtime environments and what each is called (contract §1). Everything that moves or simulates
- * value is open in the local sandbox alone; "remote" means either of the other two.
+ * The runtime environments and their names (contract §1). Steps that move or simulate value are open only in the local
+ * sandbox. "Remote" means either of the other two.
  */
 export const RUNTIME_ENVIRONMENTS = ['local-sandbox', 'remote-sandbox', 'production'] as const;
 export type RuntimeEnvironment = (typeof RUNTIME_ENVIRONMENTS)[number];
@@ -19,7 +19,7 @@ export const environmentName = (runtime: RuntimeEnvironment): EnvironmentName =>
 
 export const isRemote = (runtime: RuntimeEnvironment): boolean => runtime !== 'local-sandbox';
 
-/** A provider event's `livemode` must be this, else the event is stored and applied to nothing (contract §9). */
+/** What `livemode` a provider event must have. Otherwise the event is stored, but not applied (contract §9). */
 export const isLiveMode = (runtime: RuntimeEnvironment): boolean => runtime === 'production';
 
 /** The environment part of a raw API key, `sk_<env>_…` (contract §3). */

@@ -2,7 +2,7 @@
 export const SCOPES = ['read', 'recipients', 'compliance', 'settle', 'full'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Whether a key of scope `held` may use a route that requires `required`; also whether it may hand out such a key. */
+/** Whether a key of scope `held` may use a route that requires `required`, or create a key of that scope. */
 export function scopeCovers(held: Scope, required: Scope): boolean {
   return held === required || required === 'read' || held === 'full';
 }

@@ -1,6 +1,6 @@
 /**
- * A settlement's life as data (contract §6): its states, the only transitions there are, and how long each
- * state waits. The database holds the same table as a trigger; `docs/state-machines.md` is drawn from it.
+ * A settlement's states, its transitions, and how long it waits in each state, as data (contract §6). A database
+ * trigger refuses every other transition. `docs/state-machines.md` is generated from this table.
  */
 import type { CorridorId, Rail } from './corridor.ts';
 import type { Currency } from './money.ts';
@@ -72,10 +72,10 @@ export const canMove = (from: SettlementStatus, to: SettlementStatus): boolean =
 export const CANCELABLE_STATUSES: readonly SettlementStatus[] = ['accepted', 'compliance_hold', 'awaiting_funds'];
 
 const DAY_MS = 24 * 60 * 60_000;
-export const COMPLIANCE_WINDOW_MS = 7 * DAY_MS;
-export const PAYOUT_WINDOW_MS = 3 * DAY_MS;
+const COMPLIANCE_WINDOW_MS = 7 * DAY_MS;
+const PAYOUT_WINDOW_MS = 3 * DAY_MS;
 
-/** How long a settlement may stay in a state before its wait ends, in milliseconds; undefined where no clock runs. */
+/** How long a settlement may wait in a state, in milliseconds; undefined for a state without a time limit. */
 export function waitWindowMs(status: SettlementStatus, method: PaymentMethod): number | undefined {
   if (status === 'compliance_hold') return COMPLIANCE_WINDOW_MS;
   if (status === 'awaiting_funds') return METHOD_RULES[method].fundingWindowMs;
@@ -88,9 +88,8 @@ export const VERIFICATION_THRESHOLD_MINOR = 100_000n;
 export const PURPOSES = ['family_support', 'goods', 'services', 'payroll', 'rent', 'other'] as const;
 export type Purpose = (typeof PURPOSES)[number];
 
-/** Which route made it; it decides nothing after creation. */
-export const ORIGINS = ['v2', 'caribbean', 'consumer'] as const;
-export type Origin = (typeof ORIGINS)[number];
+/** The route that created the settlement. No rule depends on it after creation. */
+export type Origin = 'v2' | 'caribbean' | 'consumer';
 
 /** Why a settlement ended without being settled, or was refused. `message` is public. */
 export type Failure = { readonly code: string; readonly message: string };
@@ -145,7 +144,7 @@ export type Settlement = {
 export const settlementTime = (settlement: Pick<Settlement, 'clockOffsetMs'>, now: Date): Date =>
   new Date(now.getTime() + settlement.clockOffsetMs);
 
-/** What acceptance decides; the rest of a new settlement is always the same. */
+/** The fields that acceptance decides. The others start the same for every settlement. */
 export type NewSettlement = Omit<
   Settlement,
   | 'status'
@@ -158,7 +157,7 @@ export type NewSettlement = Omit<
   | 'updatedAt'
 >;
 
-/** A settlement as it is accepted. */
+/** A settlement that was just accepted. */
 export const acceptedSettlement = (record: NewSettlement): Settlement => ({
   ...record,
   status: 'accepted',

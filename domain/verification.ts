@@ -1,6 +1,6 @@
 /**
- * A verification's life as data (contract §8): its states, the only transitions there are, how long it stays open,
- * and what becomes of its recipient. The database holds the same table as a trigger.
+ * A verification's states and transitions as data (contract §8), how long it stays open, and how it changes its
+ * recipient's status. A database trigger refuses every other transition.
  */
 import type { Recipient, RecipientVerificationStatus } from './recipient.ts';
 
@@ -14,7 +14,7 @@ export const VERIFICATION_DECISIONS = ['verified', 'rejected'] as const satisfie
 export const isOpen = (status: VerificationStatus): boolean =>
   (OPEN_VERIFICATION_STATUSES as readonly VerificationStatus[]).includes(status);
 
-export type VerificationTransition = {
+type VerificationTransition = {
   readonly from: VerificationStatus | null;
   readonly to: VerificationStatus;
   readonly when: string;
@@ -23,11 +23,11 @@ export type VerificationTransition = {
 export const VERIFICATION_TRANSITIONS: readonly VerificationTransition[] = [
   { from: null, to: 'pending', when: 'opened by the partner' },
   { from: 'pending', to: 'in_review', when: 'the provider has the documents' },
-  { from: 'pending', to: 'verified', when: 'decided so' },
-  { from: 'pending', to: 'rejected', when: 'decided so' },
+  { from: 'pending', to: 'verified', when: 'decided as verified' },
+  { from: 'pending', to: 'rejected', when: 'decided as rejected' },
   { from: 'pending', to: 'expired', when: 'thirty days without a decision' },
-  { from: 'in_review', to: 'verified', when: 'decided so' },
-  { from: 'in_review', to: 'rejected', when: 'decided so' },
+  { from: 'in_review', to: 'verified', when: 'decided as verified' },
+  { from: 'in_review', to: 'rejected', when: 'decided as rejected' },
   { from: 'in_review', to: 'expired', when: 'thirty days without a decision' },
 ];
 
@@ -63,19 +63,19 @@ export type Verification = {
   readonly status: VerificationStatus;
   readonly provider: VerificationProvider;
   readonly applicantId: string | null;
-  /** The provider's name for what it is to check; null where the provider has none. */
+  /** The provider's name for the kind of check; null for a provider without levels. */
   readonly levelName: string | null;
-  /** The recipient's name when the verification was opened: what the decision is about. */
+  /** The recipient's name when the verification was opened. The decision is about this name. */
   readonly subjectName: string;
-  /** What the caller said of the applicant: stored, and never used (contract §8). */
+  /** Contact data from the request. It is stored and never used (contract §8). */
   readonly givenContact: GivenContact | null;
   readonly verifiedName: string | null;
   readonly rejectionReason: string | null;
   readonly requestId: string;
   readonly createdAt: Date;
-  /** When it was verified or rejected; null for what expired. */
+  /** When it was verified or rejected; null if it expired. */
   readonly decidedAt: Date | null;
-  /** End of the time in which it can be decided. */
+  /** Until then it can be decided. */
   readonly expiresAt: Date;
 };
 
@@ -85,7 +85,7 @@ export type GivenContact = {
   readonly country: string | null;
 };
 
-/** What opening decides; the rest of a new verification follows. */
+/** The fields that opening decides. The others follow from the recipient. */
 export type NewVerification = Pick<
   Verification,
   | 'verificationId'
@@ -99,7 +99,7 @@ export type NewVerification = Pick<
   | 'createdAt'
 >;
 
-/** A verification of this recipient as it is opened. */
+/** A new verification of this recipient. */
 export const openedVerification = (recipient: Recipient, opening: NewVerification): Verification => ({
   ...opening,
   orgId: recipient.orgId,
@@ -113,7 +113,7 @@ export const openedVerification = (recipient: Recipient, opening: NewVerificatio
   expiresAt: new Date(opening.createdAt.getTime() + VERIFICATION_WINDOW_MS),
 });
 
-/** What is verified where the caller does not say: a person or a business (contract §8). */
+/** The type of a verification when the request names none (contract §8). */
 export const defaultVerificationType = (entityType: Recipient['entityType']): VerificationType =>
   entityType === 'business' ? 'kyb' : 'kyc';
 
@@ -121,7 +121,7 @@ export type VerificationDecision =
   | { readonly to: 'verified'; readonly verifiedName: string | null }
   | { readonly to: 'rejected'; readonly rejectionReason: string };
 
-/** Whether a decision says no more and nothing else than the one that was taken; what it leaves out agrees. */
+/** Whether a decision repeats the one that was taken. It may leave out the verified name. */
 export function isSameDecision(verification: Verification, decision: VerificationDecision): boolean {
   if (verification.status !== decision.to) return false;
   if (decision.to === 'rejected') return verification.rejectionReason === decision.rejectionReason;
@@ -129,9 +129,9 @@ export function isSameDecision(verification: Verification, decision: Verificatio
 }
 
 /**
- * The recipient's `verification_status` after its verification moved (contract §4). The latest news counts. A
- * decision is about the name that was looked at: another one has not been verified. Expiry is the absence of news and
- * takes nothing away that another verification gave or may still give.
+ * The recipient's `verification_status` after its verification changed state (contract §4). The latest change counts. A
+ * decision is about the name that was checked: a recipient with another name is not verified. Expiry is not a decision:
+ * it does not change a status that another verification gave or may still give.
  *
  * @param othersOpen whether another verification of the recipient is open
  */

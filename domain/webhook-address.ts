@@ -1,11 +1,11 @@
 /**
- * Which network addresses a subscriber may have (contract §11). IPv4 is public unless listed; IPv6 is refused unless
- * inside the global unicast block and not listed there, so that a form nobody thought of is refused. An address that
- * cannot be read is refused.
+ * Which network addresses a subscriber may have (contract §11). An IPv4 address is public unless it is listed. An IPv6
+ * address is refused unless it is in the global unicast block and not listed there, so that unforeseen forms are
+ * refused. An address that cannot be parsed is refused.
  */
 
-/** `loopback` is refused like the rest, but the local sandbox may admit it. */
-export type AddressKind = 'public' | 'loopback' | 'refused';
+/** `loopback` is refused too, unless the local sandbox admits it. */
+type AddressKind = 'public' | 'loopback' | 'refused';
 
 type Block = { readonly base: bigint; readonly prefix: number };
 
@@ -13,7 +13,7 @@ const IPV4_BITS = 32;
 const IPV6_BITS = 128;
 const GROUPS = 8;
 
-/** Special-purpose blocks of the IANA registries, and the one metadata address that hides in a public block. */
+/** Special-purpose blocks of the IANA registries, and a cloud's metadata address in a public block. */
 const IPV4_REFUSED = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -46,7 +46,7 @@ const IPV4_LOOPBACK = block('127.0.0.0/8', ipv4Value);
 const IPV6_LOOPBACK = 1n;
 const IPV4_MAPPED = block('::ffff:0:0/96', ipv6Value);
 
-/** Classifies a textual address. IPv4 inside IPv6 (`::ffff:a.b.c.d`) is judged as the IPv4 address that it dials. */
+/** Classifies an address. `::ffff:a.b.c.d` is classified as its IPv4 address, because a connection goes there. */
 export function addressKind(text: string): AddressKind {
   const v4 = ipv4Value(text);
   if (v4 !== undefined) return ipv4Kind(v4);
@@ -65,7 +65,7 @@ export function isSameAddress(left: string, right: string): boolean {
   return value !== undefined && value === canonicalValue(right);
 }
 
-/** Whether the text is an address and no name. A URL's host is normalised before: `0x7f.1` is an address by then. */
+/** Whether the text is an address, not a name. The URL parser has already turned a host such as `0x7f.1` into one. */
 export const isAddress = (text: string): boolean => canonicalValue(text) !== undefined || text.includes(':');
 
 function ipv4Kind(value: bigint): AddressKind {
@@ -91,7 +91,7 @@ function ipv4Value(text: string): bigint | undefined {
   return octets.reduce((value, octet) => (value << 8n) | BigInt(octet), 0n);
 }
 
-/** RFC 4291 text, with an IPv4 tail where there is one; no zone. */
+/** RFC 4291 text, with or without an IPv4 tail, without a zone. */
 function ipv6Value(text: string): bigint | undefined {
   const tail = text.slice(text.lastIndexOf(':') + 1);
   const v4 = tail.includes('.') ? ipv4Value(tail) : undefined;
@@ -113,6 +113,6 @@ function ipv6Value(text: string): bigint | undefined {
 function block(text: string, read: (address: string) => bigint | undefined): Block {
   const [address = '', prefix = ''] = text.split('/');
   const base = read(address);
-  if (base === undefined) throw new Error(`${text} is no block of addresses`);
+  if (base === undefined) throw new Error(`invalid block of addresses: ${text}`);
   return { base, prefix: Number(prefix) };
 }

@@ -1,20 +1,21 @@
 /**
- * Which URLs a subscription may have (contract §11), as far as their text tells. What a name resolves to is checked by
- * whoever resolves it, by `admitsAddress`: at creation for the partner's sake, at each connection for safety.
+ * Which URLs a subscription may have (contract §11), judged by their text. The addresses of a host name are checked by
+ * `admitsAddress`: once at creation, so that the partner gets an error early, and at each connection, for safety.
  */
 import { addressKind, isAddress } from './webhook-address.ts';
 
 export const TARGET_LENGTH_MAX = 2048;
 
-/** `allowLocal` admits `http` and loopback, and nothing else; only the local sandbox may say so. */
+/** `allowLocal` admits `http` and loopback too. Only the local sandbox may set it. */
 export type TargetRules = { readonly allowLocal: boolean };
 
+const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
 const UNPRIVILEGED_PORT_MIN = 1024;
 const NAME_LENGTH_MAX = 253;
 const LABEL_LENGTH_MAX = 63;
 
-/** Names that mean something only inside a network, with everything below them. */
+/** Names that exist only inside a network. All names below them are refused too. */
 const PRIVATE_NAMES = [
   'localhost',
   'local',
@@ -38,30 +39,26 @@ const PRIVATE_NAMES = [
   'kubernetes.default',
 ] as const;
 
-/** Whether an address may be dialled. */
+/** Whether a connection to an address is allowed. */
 export function admitsAddress(address: string, rules: TargetRules): boolean {
   const kind = addressKind(address);
   return kind === 'public' || (rules.allowLocal && kind === 'loopback');
 }
 
-/** The host as it is resolved: no brackets, no trailing dot, lower case. */
+/** The host as it is looked up: no brackets, no trailing dot, lower case. */
 export const targetHost = (url: URL): string =>
   url.hostname
     .toLowerCase()
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '');
 
-/** Whether the host is an address of this machine, or the name that every machine gives itself. */
+/** Whether the host is a loopback address or `localhost`. */
 export const isLoopbackHost = (host: string): boolean => host === 'localhost' || addressKind(host) === 'loopback';
 
-/**
- * The rule that a URL breaks; undefined when it breaks none.
- *
- * @returns a sentence for the partner's developer, without the URL
- */
+/** The first rule that a URL breaks; undefined if it breaks none. The text never contains the URL. */
 export function targetFault(text: string, rules: TargetRules): string | undefined {
   if (text.length > TARGET_LENGTH_MAX) return `must have at most ${TARGET_LENGTH_MAX} characters`;
-  // The parser would drop or rewrite these; a URL is taken as it is written, or not at all.
+  // The URL parser drops or rewrites these characters, so it would check another URL than the submitted one.
   if (/[\s\\\p{Cc}]/u.test(text) || !/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text))
     return 'must be an absolute https URL';
   const url = new URL(text);
@@ -73,7 +70,7 @@ export function targetFault(text: string, rules: TargetRules): string | undefine
 }
 
 function portFault(url: URL): string | undefined {
-  const port = url.port === '' ? (url.protocol === 'https:' ? HTTPS_PORT : 80) : Number(url.port);
+  const port = url.port === '' ? (url.protocol === 'https:' ? HTTPS_PORT : HTTP_PORT) : Number(url.port);
   return port === HTTPS_PORT || port >= UNPRIVILEGED_PORT_MIN
     ? undefined
     : `must use port ${HTTPS_PORT} or a port from ${UNPRIVILEGED_PORT_MIN} on`;

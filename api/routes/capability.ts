@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { type CapabilityCatalog, requireSoundCatalog } from '../../domain/capability.ts';
+import { type CapabilityCatalog, requireValidCatalog } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { namesTag } from '../http/conditional.ts';
@@ -21,7 +21,7 @@ const CATALOG_HEADERS = {
 export const capabilityRoutes =
   (catalog: CapabilityCatalog = CAPABILITY_CATALOG): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    requireSoundCatalog(catalog);
+    requireValidCatalog(catalog);
     const forEveryone = taggedBytes(catalog, false);
     const forPartners = taggedBytes(catalog, true);
     app.get(

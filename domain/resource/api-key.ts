@@ -1,7 +1,7 @@
 /** An API key as its organization sees it (contract §3). */
 import { type ApiKey, apiKeyStatus } from '../api-key.ts';
 
-/** The key object of the API; neither the raw key nor its hash. */
+/** The key object of the API. It has neither the raw key nor its hash. */
 export function apiKeyResource(key: ApiKey, now: Date) {
   return {
     key_id: key.keyId,

@@ -2,7 +2,7 @@
 import type { CapabilityCatalog } from '../capability.ts';
 import { CAPABILITY_STATES } from '../capability-state.ts';
 
-/** The catalog as it is served: without a key, what is public; with one, everything. */
+/** Without a key, the catalog has only its public entries; with a key, it has all. */
 export const catalogResource = ({ schemaVersion, updatedAt, services }: CapabilityCatalog, isPartner: boolean) => ({
   schema_version: schemaVersion,
   updated_at: updatedAt,

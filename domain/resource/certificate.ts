@@ -2,7 +2,7 @@
 import { UNANCHORED } from '../certificate.ts';
 import type { EnvironmentName } from '../runtime.ts';
 
-/** What `certificate.issued` tells: which certificate, of what, and the digest to check its bytes by. */
+/** The data of the event. `sha256` is the digest of the certificate's bytes. */
 export const certificateResource = (certificate: {
   readonly certId: string;
   readonly orgId: string;

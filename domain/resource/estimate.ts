@@ -3,7 +3,7 @@ import { DELIVERY_MINUTES } from '../corridor.ts';
 import { formatMoney, formatRate } from '../money.ts';
 import { type Pricing, RATE_LOCK_SECONDS } from '../pricing.ts';
 
-/** An estimate's fields as partners see them (contract §5); `at` is the moment of the answer. Nothing accepts an estimate. */
+/** @param at the time of the answer */
 export function estimateResource(pricing: Pricing, at: Date) {
   const source = (amountMinor: bigint) => formatMoney(amountMinor, pricing.sourceCurrency);
   const minutes = DELIVERY_MINUTES[pricing.payoutRail];

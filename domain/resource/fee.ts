@@ -4,7 +4,7 @@ import { type Currency, formatMoney } from '../money.ts';
 import type { PaymentMethod } from '../payment-method.ts';
 import type { Pricing } from '../pricing.ts';
 
-/** The fee lines alone, as partners see them. */
+/** The fees of a priced command, line by line. */
 export function feeResource(pricing: Pricing) {
   const currency = pricing.sourceCurrency;
   const line = (type: 'input_fee' | 'platform_fee', amountMinor: bigint) => ({
@@ -22,7 +22,7 @@ export function feeResource(pricing: Pricing) {
 const formatPercent = (basisPoints: bigint): string =>
   `${basisPoints / 100n}.${(basisPoints % 100n).toString().padStart(2, '0')}`;
 
-/** A rule as partners see it; null where there is no such bound. */
+/** The fields of a rule. A bound is null when the rule has none. */
 const feeRuleResource = (fee: FeeRule, currency: Currency) => ({
   percent: formatPercent(fee.basisPoints),
   fixed: formatMoney(fee.fixedMinor, currency),
@@ -30,7 +30,7 @@ const feeRuleResource = (fee: FeeRule, currency: Currency) => ({
   maximum: fee.maximumMinor === undefined ? null : formatMoney(fee.maximumMinor, currency),
 });
 
-/** The rules that these methods' settlements pay in this source currency, as partners see them. */
+/** The fee rules of these methods in this source currency, and the platform's. */
 export const feeScheduleResource = (methods: readonly PaymentMethod[], currency: Currency) => [
   ...methods.map((method) => ({
     type: 'input_fee' as const,

@@ -2,7 +2,7 @@
 import type { GateVerdict } from '../gate.ts';
 import type { EnvironmentName } from '../runtime.ts';
 
-/** As `/v2/launch-gates` shows them. Neither who approved nor where the evidence lies is told, only its digest. */
+/** Of the evidence, the answer shows the digest and the expiry, but neither its approvers nor its location. */
 export const gatesResource = (environment: EnvironmentName, verdicts: readonly GateVerdict[]) => ({
   environment,
   open: verdicts.every(({ reason }) => reason === null),

@@ -1,6 +1,6 @@
 /**
- * A recipient as the API and the events show it (contract §4): the one place where it becomes snake_case. Of an
- * account number it has the last four characters, because `Recipient` has no more.
+ * A recipient as the API and the events show it (contract §4). It has only the last four characters of an account
+ * number, because `Recipient` has no more.
  */
 import type { BankDetails, Recipient } from '../recipient.ts';
 

@@ -1,7 +1,4 @@
-/**
- * A settlement as partners see it (contract §6): the one place where it becomes snake_case, used by the API's
- * answers and by the events alike.
- */
+/** A settlement as the API and the events show it (contract §6). */
 import type { SettlementException } from '../evidence.ts';
 import { formatMoney, formatRate } from '../money.ts';
 import { isTerminal, type Settlement, type SettlementTransition } from '../settlement.ts';
@@ -36,7 +33,7 @@ export function settlementResource(settlement: Settlement) {
   };
 }
 
-/** What a read adds to `settlementResource`. */
+/** A settlement with its history, as a read returns it. */
 export function settlementDetail(
   settlement: Settlement,
   history: {
@@ -66,7 +63,7 @@ export function settlementDetail(
   };
 }
 
-/** Simulated instructions for a wire; no account behind them exists. */
+/** Simulated instructions for a wire. The account does not exist. */
 function paymentInstructions(settlement: Settlement) {
   if (settlement.paymentMethod !== 'wire') return null;
   return {

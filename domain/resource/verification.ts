@@ -1,11 +1,8 @@
-/**
- * A verification as partners see it (contract §8). Events and answers share it; the name that was verified is shown
- * to who asks with a key and sent to nobody.
- */
+/** A verification as the API and the events show it (contract §8). Only the API shows the verified name. */
 import type { Verification } from '../verification.ts';
 import { verificationWorkflowId } from '../workflow-id.ts';
 
-/** What events carry. */
+/** The data of an event: all fields but the verified name. */
 export function verificationResource(verification: Verification) {
   return {
     verification_id: verification.verificationId,

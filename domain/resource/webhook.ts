@@ -1,6 +1,6 @@
 /**
- * Subscriptions and deliveries as the API shows them (contract §11). A delivery shows status, class words and times:
- * nothing of the URL, of an answer's body, or of a secret.
+ * Subscriptions and deliveries as the API shows them (contract §11). A delivery shows its status, its
+ * attempts, error classes and times. It never shows the URL, a response body or a secret.
  */
 import type { Attempt, Delivery, Webhook } from '../webhook.ts';
 

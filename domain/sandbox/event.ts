@@ -1,21 +1,15 @@
 /**
- * What the sandbox's providers can be made to say (contract §6), in the service's own words; each provider's adapter
- * says it in that provider's. The same words serve what a payer's token stands for and what a test helper asks for.
+ * What the sandbox's providers can report (contract §6), in the service's own words. Each provider's adapter translates
+ * it into that provider's event. Payers' tokens and test helpers both select from these events.
  */
 import { DomainError, ValidationError } from '../error.ts';
 import { type Currency, formatMoney, parseMoney } from '../money.ts';
 import type { PaymentMethod } from '../payment-method.ts';
 import type { Settlement, SettlementStatus } from '../settlement.ts';
 
-export const COLLECTION_EVENTS = [
-  'collection_succeeded',
-  'collection_partial',
-  'collection_failed',
-  'dispute_opened',
-] as const;
-export type CollectionEvent = (typeof COLLECTION_EVENTS)[number];
+export type CollectionEvent = 'collection_succeeded' | 'collection_partial' | 'collection_failed' | 'dispute_opened';
 
-export const PAYOUT_EVENTS = ['payout_confirmed', 'payout_refused'] as const;
+const PAYOUT_EVENTS = ['payout_confirmed', 'payout_refused'] as const;
 export type PayoutEvent = (typeof PAYOUT_EVENTS)[number];
 
 export const SANDBOX_EVENTS = [
@@ -25,7 +19,7 @@ export const SANDBOX_EVENTS = [
   'payout_confirmed',
   'payout_refused',
   'dispute_opened',
-] as const;
+] as const satisfies readonly (CollectionEvent | PayoutEvent)[];
 export type SandboxEvent = CollectionEvent | PayoutEvent;
 
 export const isPayoutEvent = (event: SandboxEvent): event is PayoutEvent =>
@@ -37,21 +31,21 @@ export const isPayoutEvent = (event: SandboxEvent): event is PayoutEvent =>
  */
 export type CollectionReport = { readonly event: CollectionEvent; readonly amountMinor: bigint };
 
-/** As accepted: who sends it is decided by the settlement. */
+/** An accepted request for an event. The settlement's payment method decides which provider sends it. */
 export type SandboxCommand = { readonly event: SandboxEvent; readonly amountMinor: bigint };
 
-/** More than any settlement takes, so that too much can be sent as well. */
+/** More than the largest settlement, so that an overpayment can be sent too. */
 const AMOUNT_MINOR_MAX = 10_000_000n;
 
-/** The rail answers about a payout that was sent, until the settlement has its end. */
+/** The states in which the rail can answer: the payout was sent, and the settlement has not ended. */
 const PAYOUT_STATUSES: readonly SettlementStatus[] = ['paying_out', 'needs_review'];
 
 const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
 
 /**
- * The event that a test helper asks for.
+ * The event that a test helper asks for. Without an amount, it sends what is missing.
  *
- * @param receivedMinor what evidence has brought so far, folded or not; without an amount the rest is sent
+ * @param receivedMinor the sum of all evidence so far, folded or pending
  * @throws ValidationError on `event` or `amount`; DomainError `state_conflict` when no payout waits for an answer
  */
 export function sandboxCommand(
@@ -86,7 +80,7 @@ function givenAmount(amount: string, currency: Currency): bigint {
   ]);
 }
 
-/** What is still missing, or half of it; of a settlement that misses nothing, its amount again. */
+/** What is missing, or half of it for a partial collection. If nothing is missing, the whole amount again. */
 function usualAmount({ amountMinor }: Settlement, event: SandboxEvent, receivedMinor: bigint): bigint {
   const missingMinor = receivedMinor < amountMinor ? amountMinor - receivedMinor : amountMinor;
   return event === 'collection_partial' && missingMinor > 1n ? missingMinor / 2n : missingMinor;

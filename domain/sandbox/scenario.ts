@@ -1,6 +1,6 @@
 /**
- * Every input of the local sandbox, with the path of states that it leads to (contract §6). `GET
- * /v2/test-helpers/scenarios` serves this data as it is, so it has the API's field names; the tests run each of them.
+ * Every input of the local sandbox, with the path of states that it leads to (contract §6). The API serves this list as
+ * it is, so it has the API's field names. An end-to-end test runs each scenario.
  */
 import type { CorridorId, Rail } from '../corridor.ts';
 import type { ExceptionType } from '../evidence.ts';
@@ -10,14 +10,14 @@ import type { SettlementStatus } from '../settlement.ts';
 import type { SandboxEvent } from './event.ts';
 import { SANDBOX_NAMES } from './input.ts';
 
-/** What to do, once the settlement has this status (and has received this much). */
+/** What to do once the settlement has this status and, where given, has received this much. */
 export type ScenarioStep = { readonly when: SettlementStatus; readonly received?: string } & (
   | { readonly do: 'send_event'; readonly event: SandboxEvent; readonly amount?: string }
   | { readonly do: 'advance_clock'; readonly by?: string }
   | { readonly do: 'cancel' }
   | { readonly do: 'decide_verification'; readonly decision: 'verified' | 'rejected' }
   | { readonly do: 'resolve_review'; readonly outcome: (typeof RESOLUTION_OUTCOMES)[number] }
-  /** A signed event of the bank ledger's own, for what the simulator never sends. */
+  /** A signed event in the bank ledger's own form, for what the simulated ledger never sends. */
   | {
       readonly do: 'post_bankledger_event';
       readonly event: 'reconciled';
@@ -65,7 +65,7 @@ const ach = (publicToken: string, given: Given = {}) =>
 const wire = (given: Given = {}) => by({ payment_method: 'wire', ...given });
 const paidTo = (name: string) => card('tok_visa', { recipient_name: name });
 
-/** A scenario whose end, unless it says otherwise, is the settled one. */
+/** A scenario that settles, unless `rest` has another path. */
 const scenario = (
   name: string,
   summary: string,
