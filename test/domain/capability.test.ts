@@ -1,4 +1,4 @@
-/** The catalog claims what the specification allows and the tests prove, and nothing else starts (contract §14). */
+/** The catalog claims only what the specification allows and the tests prove (contract §14). */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import {
   type CapabilityCatalog,
   catalogFaults,
   EVIDENCE_LEVELS,
-  requireSoundCatalog,
+  requireValidCatalog,
 } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { CAPABILITY_STATES } from '../../domain/capability-state.ts';
@@ -33,13 +33,13 @@ const withEntry = (id: string, changes: Readonly<Record<string, unknown>>): Capa
 });
 const ANY = 'settlement-simulation';
 
-describe('a catalog does not start', () => {
-  test.each(['live', 'maintenance'])('with an entry that is %s, whichever', (state) => {
+describe('a catalog is invalid', () => {
+  test.each(['live', 'maintenance'])('with any entry that is %s', (state) => {
     for (const { id } of services)
-      expect(() => requireSoundCatalog(withEntry(id, { state }))).toThrow(`${id} is ${state}`);
+      expect(() => requireValidCatalog(withEntry(id, { state }))).toThrow(`${id} is ${state}`);
   });
 
-  test('with an entry in any state but its own', () => {
+  test('with an entry in another state than the specified one', () => {
     for (const { id, state } of services) {
       for (const other of CAPABILITY_STATES.filter((candidate) => candidate !== state)) {
         expect(catalogFaults(withEntry(id, { state: other }))).toEqual([`${id} is ${other}, not ${state}`]);
@@ -47,7 +47,7 @@ describe('a catalog does not start', () => {
     }
   });
 
-  test('without one of its entries, with one twice, or with one of its own invention', () => {
+  test('without an entry, with one entry twice, or with an unknown one', () => {
     for (const { id } of services) {
       expect(catalogFaults({ ...CAPABILITY_CATALOG, services: services.filter((entry) => entry.id !== id) })).toEqual([
         `${id} is missing`,
@@ -75,10 +75,10 @@ describe('a catalog does not start', () => {
     ['evidence', ['domain/gate.ts › GATES']],
     ['evidenceLevel', 'documented'],
   ])('with %s %j', (field, value) => {
-    expect(() => requireSoundCatalog(withEntry(ANY, { [field]: value }))).toThrow(ANY);
+    expect(() => requireValidCatalog(withEntry(ANY, { [field]: value }))).toThrow(ANY);
   });
 
-  test('older or younger than its newest review', () => {
+  test('when it is older or newer than its newest review', () => {
     expect(catalogFaults({ ...CAPABILITY_CATALOG, updatedAt: '2026-11-22T08:00:00.000Z' })).toHaveLength(1);
     expect(catalogFaults(withEntry(ANY, { reviewedAt: '2026-11-22T08:00:00.000Z' }))).toHaveLength(1);
   });
@@ -92,8 +92,8 @@ describe('the catalog', () => {
     expect(sorted(services.map(({ state, id }) => [state, id]))).toEqual(sorted(SPECIFIED));
   });
 
-  test('is served', () => {
-    expect(() => requireSoundCatalog(CAPABILITY_CATALOG)).not.toThrow();
+  test('is valid', () => {
+    expect(() => requireValidCatalog(CAPABILITY_CATALOG)).not.toThrow();
   });
 
   test('uses every category, and no value that the specification does not list', () => {
@@ -104,7 +104,7 @@ describe('the catalog', () => {
     expect(CAPABILITY_STATES).toEqual(['live', 'local sandbox', 'gated', 'maintenance', 'unavailable']);
   });
 
-  test('shows everyone what is public and partners everything', () => {
+  test('shows partners every entry, and everyone else the public ones', () => {
     const everyone = catalogResource(CAPABILITY_CATALOG, false).services;
     expect(new Set(everyone.map(({ audience }) => audience))).toEqual(new Set(['public']));
     expect(catalogResource(CAPABILITY_CATALOG, true).services).toHaveLength(25);
@@ -112,7 +112,7 @@ describe('the catalog', () => {
   });
 });
 
-/** Whether a file has a test or a group of exactly this name. */
+/** Whether a file has a test or a group with exactly this name. */
 function hasTest(file: string, name: string): boolean {
   const source = path.join(ROOT, file);
   if (!existsSync(source)) return false;
@@ -126,11 +126,11 @@ const proofs = services.flatMap(({ id, evidence }: Capability) =>
   evidence.map((proof) => [id, ...proof.split(' › ')] as const),
 );
 
-describe('what proves an entry exists', () => {
-  test('no test is found where there is none', () => {
+describe('the evidence of an entry exists', () => {
+  test('hasTest does not find a test that does not exist', () => {
     expect(hasTest('test/domain/capability.test.ts', ['no such', 'test'].join(' '))).toBe(false);
-    expect(hasTest('test/domain/nothing.test.ts', 'is served')).toBe(false);
-    expect(hasTest('test/domain/capability.test.ts', 'is served')).toBe(true);
+    expect(hasTest('test/domain/nothing.test.ts', 'is valid')).toBe(false);
+    expect(hasTest('test/domain/capability.test.ts', 'is valid')).toBe(true);
   });
 
   test.each(proofs)('%s: %s › %s', (_id, file = '', name = '') => {

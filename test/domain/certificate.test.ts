@@ -19,7 +19,7 @@ const line = (step: string, account: Account, amountMinor: bigint): StepPosting 
 });
 const certify = (postings: readonly StepPosting[]) => certificateContent(certificateFacts({ postings })).postings;
 
-describe('what is refused', () => {
+describe('refused', () => {
   test.each([
     ['a settlement without history', []],
     ['a settlement that is still paying out', certificateFacts().transitions.slice(0, -1)],
@@ -57,7 +57,7 @@ describe('the content', () => {
     expect(certificateContent(facts).parties).toEqual({ recipient_id: facts.settlement.recipientId });
   });
 
-  test('leaves out what people wrote: reference, metadata, purpose and the reasons of transitions', () => {
+  test('has nothing that people wrote: reference, metadata, purpose and the reasons of transitions', () => {
     const { settlement, transitions, ...rest } = certificateFacts();
     const facts: CertificateFacts = {
       ...rest,
@@ -67,14 +67,14 @@ describe('the content', () => {
     expect(JSON.stringify(certificateContent(facts))).not.toMatch(/WRITTEN|rent|note/);
   });
 
-  test('holds no number, so that no reader can round one', () => {
+  test('has no JSON number, so that no reader can round one', () => {
     JSON.parse(JSON.stringify(certificateContent(certificateFacts())), (_name, value: unknown) => {
       expect(typeof value).not.toBe('number');
       return value;
     });
   });
 
-  test('says that it is a simulation, anchored nowhere', () => {
+  test('says that it is a simulation and not anchored', () => {
     expect(certificateContent(certificateFacts())).toMatchObject({
       simulation: true,
       anchor: { status: 'unanchored' },
@@ -82,7 +82,7 @@ describe('the content', () => {
     });
   });
 
-  test('does not change with what happens to the settlement after it settled', () => {
+  test('does not change when the settlement changes after it settled', () => {
     const facts = certificateFacts();
     const later = {
       ...facts.settlement,
@@ -106,7 +106,7 @@ describe('the ledger is not confirmed', () => {
 
   test.each([
     ['when the journal does not sum to zero', [...set, line('late', 'refund_due', 1n)]],
-    ['when a certified step is gone', []],
+    ['when a certified step is missing', []],
     ['when a certified step lost a line', set.slice(1)],
     [
       'when a certified step gained lines',
@@ -118,12 +118,12 @@ describe('the ledger is not confirmed', () => {
     ],
     ['when an account changed', [line('settled', 'payout_paid', 500n), line('settled', 'fx_position', -500n)]],
     ['when a currency changed', set.map((posting) => ({ ...posting, currency: 'JMD' as const }))],
-    ['when lines changed places', [...set].reverse()],
+    ['when the order of the lines changed', [...set].reverse()],
   ])('%s', (_name, journal) => {
     expect(isLedgerConfirmed(certify(set), journal)).toBe(false);
   });
 
-  test('when one currency makes up for another', () => {
+  test('when one currency balances another', () => {
     const crossed = [
       line('settled', 'payout_in_transit', 500n),
       { ...line('settled', 'fx_position', -500n), currency: 'CAD' as const },
@@ -133,12 +133,12 @@ describe('the ledger is not confirmed', () => {
 });
 
 describe('the ledger is confirmed', () => {
-  test('by the journal it was certified from', () => {
+  test('by the journal that was certified', () => {
     const { postings } = certificateFacts();
     expect(isLedgerConfirmed(certify(postings), postings)).toBe(true);
   });
 
-  property.prop([fc.bigInt({ min: 1n, max: 10n ** 12n })])('whatever balanced step is booked later', (amountMinor) => {
+  property.prop([fc.bigInt({ min: 1n, max: 10n ** 12n })])('by a journal with a later balanced step', (amountMinor) => {
     const { postings } = certificateFacts();
     const late = [line('surplus:late', 'card_clearing', amountMinor), line('surplus:late', 'refund_due', -amountMinor)];
     expect(isLedgerConfirmed(certify(postings), [...postings, ...late])).toBe(true);

@@ -4,7 +4,7 @@ import { CORRIDOR_IDS, CORRIDORS, DELIVERY_MINUTES, RAIL_IMPLEMENTATION_STATE, R
 import { formatRate, MINOR_DIGITS } from '../../domain/money.ts';
 import { METHOD_RULES, methodsFor, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 
-/** The contract's table (§5), word for word. */
+/** The contract's table (§5). */
 const CONTRACT = [
   'US-JM USD→JMD 157.250000 bank_transfer, mobile_money, cash_pickup',
   'CA-JM CAD→JMD 112.300000 bank_transfer, mobile_money',
@@ -31,7 +31,7 @@ describe('the corridors', () => {
     expect(table).toEqual(CONTRACT);
   });
 
-  test.each(CORRIDOR_IDS)('%s goes from one ISO 3166-1 country to another, as its name says', (id) => {
+  test.each(CORRIDOR_IDS)('%s leads from one ISO 3166-1 country to another, as its name says', (id) => {
     const { id: named, sourceCountry, destinationCountry } = CORRIDORS[id];
     expect(named).toBe(id);
     expect(`${sourceCountry}-${destinationCountry}`).toBe(id);
@@ -40,7 +40,7 @@ describe('the corridors', () => {
     );
   });
 
-  test('pay out by rails whose times are those of the contract', () => {
+  test('have rails with the delivery times of the contract', () => {
     expect(DELIVERY_MINUTES).toEqual({
       bank_transfer: { min: 60, max: 1440 },
       mobile_money: { min: 5, max: 60 },
@@ -49,7 +49,7 @@ describe('the corridors', () => {
     expect(Object.keys(DELIVERY_MINUTES)).toEqual(RAILS);
   });
 
-  test('claim no rail that has an adapter: payouts are simulated', () => {
+  test('do not claim an implemented rail, because payouts are simulated', () => {
     expect(RAIL_IMPLEMENTATION_STATE).not.toBe('implemented');
   });
 });
@@ -69,13 +69,16 @@ describe('the bounds of an amount', () => {
     ]);
   });
 
-  test.each(PAYMENT_METHODS)('by %s mean the same in every currency it takes, since all have two digits', (method) => {
-    expect(METHOD_RULES[method].sourceCurrencies.map((currency) => MINOR_DIGITS[currency])).toEqual(
-      METHOD_RULES[method].sourceCurrencies.map(() => 2),
-    );
-  });
+  test.each(PAYMENT_METHODS)(
+    'by %s hold in every currency that it takes, because all have two minor digits',
+    (method) => {
+      expect(METHOD_RULES[method].sourceCurrencies.map((currency) => MINOR_DIGITS[currency])).toEqual(
+        METHOD_RULES[method].sourceCurrencies.map(() => 2),
+      );
+    },
+  );
 
-  test('ach takes USD alone', () => {
+  test('ach takes only USD', () => {
     expect(methodsFor('USD')).toEqual(['ach', 'card', 'wire', 'internal']);
     expect(methodsFor('CAD')).toEqual(['card', 'wire', 'internal']);
     expect(methodsFor('JMD')).toEqual([]);

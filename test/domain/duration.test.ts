@@ -23,7 +23,7 @@ describe('an ISO 8601 duration', () => {
     'P1D1W',
     'PT1S1M',
     'P123456D',
-  ])('%j is none', (text) => {
+  ])('%j is invalid', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });
 

@@ -25,11 +25,11 @@ const collections = (amounts: readonly bigint[]): Evidence[] =>
 
 const nothingYet = (amountMinor: bigint) => ({ amountMinor, amountReceivedMinor: 0n });
 
-/** What the contract says (§6) of evidence in each state: waits to be folded, or is recorded as an exception. */
+/** The rules of the contract (§6) for evidence in each state: it waits to be folded, or is recorded as an exception. */
 const BEFORE_FUNDING = ['accepted', 'compliance_hold', 'awaiting_funds'];
 const FUNDED = ['funded', 'paying_out', 'needs_review', 'settled'];
 
-/** A settlement of 1.00 as far as its evidence is concerned. */
+/** The fields of a settlement of 1.00 that matter for its evidence. */
 const inState = (status: SettlementStatus, amountReceivedMinor = FUNDED.includes(status) ? 100n : 0n) => ({
   status,
   sourceCurrency: 'USD' as const,
@@ -58,7 +58,7 @@ describe('receiving evidence', () => {
     expect(receive(inState(status), piece('collection_succeeded', { currency: null }))).toEqual(reception);
   });
 
-  test.each(SETTLEMENT_STATUSES.filter(isTerminal))('nothing waits to be folded in %s', (status) => {
+  test.each(SETTLEMENT_STATUSES.filter(isTerminal))('no evidence waits to be folded in %s', (status) => {
     for (const kind of EVIDENCE_KINDS) expect(receive(inState(status), piece(kind)).pending).toBe(false);
   });
 
@@ -72,21 +72,21 @@ describe('receiving evidence', () => {
 
 describe('receiving a return', () => {
   test.each(['failed', 'settled'] as const)(
-    'of what had funded the settlement is a return, though it has %s since',
+    'of money that funded the settlement is a return, even after it %s',
     (status) => {
       expect(receive(inState(status, 100n), piece('collection_failed')).exception).toBe('returned');
     },
   );
 
   test.each(['failed', 'expired', 'canceled', 'rejected'] as const)(
-    'of a part that never funded it comes late, in %s',
+    'of a part that never funded it is late evidence in %s',
     (status) => {
       expect(receive(inState(status, 99n), piece('collection_failed')).exception).toBe('late_evidence');
     },
   );
 });
 
-describe('folding what was collected', () => {
+describe('folding collections', () => {
   const shuffled = fc.bigInt({ min: 1n, max: 5_000_000n }).chain((amountMinor) =>
     partsOf(amountMinor, 6)
       .chain((parts) => fc.shuffledSubarray(parts, { minLength: parts.length, maxLength: parts.length }))
@@ -94,7 +94,7 @@ describe('folding what was collected', () => {
   );
 
   property.prop([shuffled])(
-    'parts that make up the amount fund it with the last one, in any order and split',
+    'parts that make up the amount fund it with the last one, in any order',
     ({ amountMinor, parts }) => {
       for (let count = 0; count < parts.length; count += 1) {
         expect(foldFunding(nothingYet(amountMinor), collections(parts.slice(0, count))).outcome).toBeUndefined();
@@ -111,7 +111,7 @@ describe('folding what was collected', () => {
   });
 
   property.prop([anyMoney])(
-    'funds exactly when covered, tells of too much, and leaves what comes after unfolded',
+    'funds exactly when the amount is covered, reports an overpayment, and folds no later evidence',
     ({ amountMinor, received }) => {
       const sums = received.map((_, index) => received.slice(0, index + 1).reduce((sum, part) => sum + part, 0n));
       const covered = sums.findIndex((sum) => sum >= amountMinor);
@@ -127,14 +127,19 @@ describe('folding what was collected', () => {
     },
   );
 
-  property.prop([anyMoney, fc.nat()])('comes to the same in one fold or in two', ({ amountMinor, received }, cut) => {
-    const evidence = collections(received);
-    const first = foldFunding(nothingYet(amountMinor), evidence.slice(0, cut % (evidence.length + 1)));
-    const rest = evidence.slice(first.applied.length);
-    const second = first.outcome ? first : foldFunding({ amountMinor, amountReceivedMinor: first.receivedMinor }, rest);
-    const whole = foldFunding(nothingYet(amountMinor), evidence);
-    expect([second.receivedMinor, second.outcome]).toEqual([whole.receivedMinor, whole.outcome]);
-  });
+  property.prop([anyMoney, fc.nat()])(
+    'gives the same result in one fold or in two',
+    ({ amountMinor, received }, cut) => {
+      const evidence = collections(received);
+      const first = foldFunding(nothingYet(amountMinor), evidence.slice(0, cut % (evidence.length + 1)));
+      const rest = evidence.slice(first.applied.length);
+      const second = first.outcome
+        ? first
+        : foldFunding({ amountMinor, amountReceivedMinor: first.receivedMinor }, rest);
+      const whole = foldFunding(nothingYet(amountMinor), evidence);
+      expect([second.receivedMinor, second.outcome]).toEqual([whole.receivedMinor, whole.outcome]);
+    },
+  );
 
   test('a failure before the amount is covered fails it with the reason of the provider', () => {
     const failure = { code: 'R01', message: 'Insufficient funds.' };
@@ -144,14 +149,14 @@ describe('folding what was collected', () => {
     expect(funding.receivedMinor).toBe(100n);
   });
 
-  test('a failure without a reason gets one', () => {
+  test('a failure without a reason gets a default one', () => {
     expect(foldFunding(nothingYet(200n), [piece('collection_failed')]).outcome).toMatchObject({
       to: 'failed',
       failure: { code: 'collection_failed' },
     });
   });
 
-  test('a failure after the amount was covered is left to be received as a return', () => {
+  test('a failure after the amount was covered is not folded: it is received as a return', () => {
     const funding = foldFunding(nothingYet(100n), [
       ...collections([100n]),
       piece('collection_failed', { evidenceId: 'returned' }),
@@ -160,7 +165,7 @@ describe('folding what was collected', () => {
     expect(receive(inState('funded'), piece('collection_failed')).exception).toBe('returned');
   });
 
-  test("the payout rail's evidence and disputes are no money", () => {
+  test("the payout rail's evidence and disputes add no money", () => {
     const others = EVIDENCE_KINDS.filter((kind) => !kind.startsWith('collection_')).map((kind) =>
       piece(kind, { amountMinor: 100n }),
     );
@@ -168,8 +173,8 @@ describe('folding what was collected', () => {
   });
 });
 
-describe('folding what the payout rail said', () => {
-  test('nothing is no outcome: unknown is not failed', () => {
+describe('folding the answers of the payout rail', () => {
+  test('without an answer there is no outcome: unknown is not failed', () => {
     expect(foldPayout([])).toBeUndefined();
     expect(foldPayout([piece('collection_succeeded'), piece('dispute_opened')])).toBeUndefined();
   });

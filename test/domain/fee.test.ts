@@ -4,7 +4,7 @@ import { feesOf } from '../../domain/fee.ts';
 import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
 import { feeScheduleResource } from '../../domain/resource/fee.ts';
 
-/** The schedule in the contract's words (§5): a fraction of the amount, a fixed part, a least and a greatest fee. */
+/** The schedule of the contract (§5): a fraction of the amount, a fixed part, a least and a greatest fee. */
 type Line = {
   readonly per: readonly [bigint, bigint];
   readonly fixed?: bigint;
@@ -19,7 +19,7 @@ const CONTRACT: Record<PaymentMethod | 'platform', Line> = {
   platform: { per: [75n, 10_000n], least: 50n },
 };
 
-/** By the definition of half up: the quotient, and one more when what remains is at least half. */
+/** By the definition of half up: the quotient, and one more when the remainder is at least half. */
 function expected(line: Line, amountMinor: bigint): bigint {
   const [numerator, denominator] = line.per;
   const quotient = (amountMinor * numerator) / denominator;
@@ -55,7 +55,7 @@ describe('the fees of an amount', () => {
     });
   });
 
-  property.prop([method, amount])('are those of the contract, each rounded half up on its own', (by, amountMinor) => {
+  property.prop([method, amount])('are those of the contract, each rounded half up separately', (by, amountMinor) => {
     const inputFeeMinor = expected(CONTRACT[by], amountMinor);
     const platformFeeMinor = expected(CONTRACT.platform, amountMinor);
     expect(feesOf(amountMinor, by)).toEqual({
@@ -65,19 +65,19 @@ describe('the fees of an amount', () => {
     });
   });
 
-  property.prop([method, amount, amount])('never fall while the amount rises', (by, one, other) => {
+  property.prop([method, amount, amount])('never fall when the amount rises', (by, one, other) => {
     const [small, large] = one < other ? [one, other] : [other, one];
     expect(feesOf(small, by).totalFeesMinor <= feesOf(large, by).totalFeesMinor).toBe(true);
   });
 
-  test.each(PAYMENT_METHODS)('by %s are below the greatest amount it takes', (by) => {
+  test.each(PAYMENT_METHODS)('by %s are below the greatest amount that it takes', (by) => {
     const { maximumMinor } = METHOD_RULES[by];
     expect(feesOf(maximumMinor, by).totalFeesMinor < maximumMinor).toBe(true);
   });
 });
 
-describe('the schedule that partners see', () => {
-  test('says what is charged, and null where there is no bound', () => {
+describe('the resource of the schedule', () => {
+  test('has every rule, with null for a bound that it does not have', () => {
     expect(feeScheduleResource(PAYMENT_METHODS, 'USD')).toEqual([
       { type: 'input_fee', payment_method: 'ach', percent: '0.80', fixed: '0.00', minimum: '0.25', maximum: '5.00' },
       { type: 'input_fee', payment_method: 'card', percent: '2.90', fixed: '0.30', minimum: null, maximum: null },

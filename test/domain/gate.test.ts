@@ -17,8 +17,8 @@ const MINUTE_MS = 60_000;
 const at = (minutes: number): Date => new Date(NOW.getTime() + minutes * MINUTE_MS);
 const SCOPE = { environment: 'remote sandbox', corridors: ['US-JM'] } as const;
 
-/** Evidence that opens its gate; a test breaks one thing of it. */
-const sound = (changes: Partial<GateEvidence> = {}): GateEvidence => ({
+/** Evidence that opens its gate. Each test makes one thing of it invalid. */
+const valid = (changes: Partial<GateEvidence> = {}): GateEvidence => ({
   evidenceId: '0193a5c0-0000-7000-8000-000000000001',
   gate: 'compliance_program',
   environment: 'remote sandbox',
@@ -36,29 +36,29 @@ const sound = (changes: Partial<GateEvidence> = {}): GateEvidence => ({
   ...changes,
 });
 
-const soundForAll = (changes: Partial<GateEvidence> = {}): GateEvidence[] =>
-  GATES.map((gate) => sound({ gate, ...changes }));
+const validForAll = (changes: Partial<GateEvidence> = {}): GateEvidence[] =>
+  GATES.map((gate) => valid({ gate, ...changes }));
 const reasonOf = (gate: Gate, evidence: readonly GateEvidence[], now = NOW) =>
   evaluateGates(evidence, SCOPE, now).find((verdict) => verdict.gate === gate)?.reason;
 
-const [ANA, BO] = sound().approvals;
+const [ANA, BO] = valid().approvals;
 const REFUSALS: readonly (readonly [string, readonly GateEvidence[], string])[] = [
   ['no evidence', [], 'no_evidence'],
-  ['evidence for another gate alone', [sound({ gate: 'dispute_accounting' })], 'no_evidence'],
-  ['evidence for a gate that nobody knows', [sound({ gate: 'compliance_programme' })], 'no_evidence'],
-  ['evidence for another environment', [sound({ environment: 'production' })], 'no_evidence'],
-  ['evidence for the local sandbox', [sound({ environment: 'local sandbox' })], 'no_evidence'],
-  ['evidence for another corridor', [sound({ corridor: 'CA-JM' })], 'no_evidence'],
-  ['evidence for a corridor by another spelling', [sound({ corridor: 'us-jm' })], 'no_evidence'],
-  ['evidence that expired a moment ago', [sound({ expiresAt: NOW })], 'expired'],
-  ['evidence that expired long ago', [sound({ recordedAt: at(-99), expiresAt: at(-1) })], 'expired'],
-  ['evidence without an expiry that can be read', [sound({ expiresAt: new Date(Number.NaN) })], 'expired'],
-  ['a clock behind the recording', [sound({ recordedAt: at(1) })], 'clock_behind'],
-  ['a recording at no time', [sound({ recordedAt: new Date(Number.NaN) })], 'clock_behind'],
+  ['evidence only for another gate', [valid({ gate: 'dispute_accounting' })], 'no_evidence'],
+  ['evidence for an unknown gate', [valid({ gate: 'compliance_programme' })], 'no_evidence'],
+  ['evidence for another environment', [valid({ environment: 'production' })], 'no_evidence'],
+  ['evidence for the local sandbox', [valid({ environment: 'local sandbox' })], 'no_evidence'],
+  ['evidence for another corridor', [valid({ corridor: 'CA-JM' })], 'no_evidence'],
+  ['evidence for a corridor in another spelling', [valid({ corridor: 'us-jm' })], 'no_evidence'],
+  ['evidence that expired a moment ago', [valid({ expiresAt: NOW })], 'expired'],
+  ['evidence that expired long ago', [valid({ recordedAt: at(-99), expiresAt: at(-1) })], 'expired'],
+  ['evidence with an invalid expiry', [valid({ expiresAt: new Date(Number.NaN) })], 'expired'],
+  ['evidence recorded after the current time', [valid({ recordedAt: at(1) })], 'clock_behind'],
+  ['evidence with an invalid recording time', [valid({ recordedAt: new Date(Number.NaN) })], 'clock_behind'],
   [
-    'a clock behind an approval',
+    'an approval after the current time',
     [
-      sound({
+      valid({
         approvals: [
           { operator: 'ana', approvedAt: at(-1) },
           { operator: 'bo', approvedAt: at(1) },
@@ -67,27 +67,27 @@ const REFUSALS: readonly (readonly [string, readonly GateEvidence[], string])[] 
     ],
     'clock_behind',
   ],
-  ['nobody who approved', [sound({ approvals: [] })], 'not_approved'],
-  ['one who approved', [sound({ approvals: ANA ? [ANA] : [] })], 'not_approved'],
-  ['one who approved twice', [sound({ approvals: ANA ? [ANA, ANA] : [] })], 'not_approved'],
+  ['no approval', [valid({ approvals: [] })], 'not_approved'],
+  ['one approval', [valid({ approvals: ANA ? [ANA] : [] })], 'not_approved'],
+  ['two approvals of one operator', [valid({ approvals: ANA ? [ANA, ANA] : [] })], 'not_approved'],
   [
-    'one who approved under two spellings',
-    [sound({ approvals: [' Ana', 'ANA ', 'ana'].map((operator) => ({ operator, approvedAt: at(-1) })) })],
+    'approvals of one operator in several spellings',
+    [valid({ approvals: [' Ana', 'ANA ', 'ana'].map((operator) => ({ operator, approvedAt: at(-1) })) })],
     'not_approved',
   ],
   [
-    'a nameless second one',
-    [sound({ approvals: [...(BO ? [BO] : []), { operator: ' ', approvedAt: at(-1) }] })],
+    'a second approval without a name',
+    [valid({ approvals: [...(BO ? [BO] : []), { operator: ' ', approvedAt: at(-1) }] })],
     'not_approved',
   ],
-  ['revoked evidence', [sound({ revokedAt: at(-1) })], 'revoked'],
-  ['evidence to be revoked in the future', [sound({ revokedAt: at(1) })], 'revoked'],
-  ['newer evidence that nobody approved', [sound(), sound({ recordedAt: at(-5), approvals: [] })], 'not_approved'],
-  ['newer evidence that was revoked', [sound({ recordedAt: at(-5), revokedAt: at(-1) }), sound()], 'revoked'],
-  ['newer evidence from a clock ahead', [sound(), sound({ recordedAt: at(5) })], 'clock_behind'],
+  ['revoked evidence', [valid({ revokedAt: at(-1) })], 'revoked'],
+  ['evidence whose revocation is in the future', [valid({ revokedAt: at(1) })], 'revoked'],
+  ['newer evidence without approvals', [valid(), valid({ recordedAt: at(-5), approvals: [] })], 'not_approved'],
+  ['newer evidence that was revoked', [valid({ recordedAt: at(-5), revokedAt: at(-1) }), valid()], 'revoked'],
+  ['newer evidence recorded after the current time', [valid(), valid({ recordedAt: at(5) })], 'clock_behind'],
   [
-    'two at one moment, of which the later id was revoked',
-    [sound(), sound({ evidenceId: 'f', revokedAt: at(-1) })],
+    'two pieces of one time, if the one with the later id was revoked',
+    [valid(), valid({ evidenceId: 'f', revokedAt: at(-1) })],
     'revoked',
   ],
 ];
@@ -97,8 +97,8 @@ describe('a gate is closed by', () => {
     expect(reasonOf('compliance_program', evidence)).toBe(reason);
   });
 
-  test('one corridor of several, and by no corridor at all', () => {
-    const everywhere = CORRIDOR_IDS.map((corridor) => sound({ corridor }));
+  test('one corridor of several without evidence, and by an empty list of corridors', () => {
+    const everywhere = CORRIDOR_IDS.map((corridor) => valid({ corridor }));
     const reasons = (evidence: readonly GateEvidence[], corridors: readonly (typeof CORRIDOR_IDS)[number][]) =>
       evaluateGates(evidence, { ...SCOPE, corridors }, NOW).find(({ gate }) => gate === 'compliance_program')?.reason;
     expect(reasons(everywhere, CORRIDOR_IDS)).toBeNull();
@@ -109,19 +109,19 @@ describe('a gate is closed by', () => {
     expect(reasons(everywhere, [])).toBe('no_evidence');
   });
 
-  test('want of a live adapter, which no evidence replaces', () => {
-    expect(reasonOf('rail_admission', soundForAll())).toBe('no_live_adapter');
+  test('the lack of a live adapter, which no evidence replaces', () => {
+    expect(reasonOf('rail_admission', validForAll())).toBe('no_live_adapter');
   });
 });
 
 describe('in a remote runtime', () => {
   test.each(['remote-sandbox', 'production'] as const)(
-    '%s: a value step is forbidden with every gate proven, in every corridor',
+    '%s: a value step is forbidden in every corridor, even with evidence for every gate',
     (runtime) => {
       const environment = runtime === 'production' ? 'production' : 'remote sandbox';
       for (const corridor of CORRIDOR_IDS) {
         const verdicts = evaluateGates(
-          soundForAll({ environment, corridor }),
+          validForAll({ environment, corridor }),
           { environment, corridors: [corridor] },
           NOW,
         );
@@ -137,12 +137,12 @@ describe('in a remote runtime', () => {
 });
 
 describe('in the local sandbox', () => {
-  test('a simulation is forbidden by every reason but want of evidence and of an adapter', () => {
-    const forgiven = GATE_REASONS.filter((reason) => forbiddingGates(allClosed(reason), 'local-sandbox').length === 0);
-    expect(forgiven).toEqual(['no_evidence', 'no_live_adapter']);
+  test('a simulation is forbidden by every reason but a lack of evidence and of an adapter', () => {
+    const ignored = GATE_REASONS.filter((reason) => forbiddingGates(allClosed(reason), 'local-sandbox').length === 0);
+    expect(ignored).toEqual(['no_evidence', 'no_live_adapter']);
   });
 
-  test('is the only runtime that forgives anything', () => {
+  test('is the only runtime that ignores a reason', () => {
     expect(
       RUNTIME_ENVIRONMENTS.filter((runtime) => forbiddingGates(allClosed('no_evidence'), runtime).length === 0),
     ).toEqual(['local-sandbox']);
@@ -151,26 +151,26 @@ describe('in the local sandbox', () => {
 
 describe('a gate is open', () => {
   test.each(GATES.filter((gate) => gate !== 'rail_admission'))(
-    '%s: with evidence for here, unexpired, approved by two',
+    '%s: with evidence for this environment and corridor, not expired, approved by two operators',
     (gate) => {
-      expect(reasonOf(gate, [sound({ gate })])).toBeNull();
+      expect(reasonOf(gate, [valid({ gate })])).toBeNull();
     },
   );
 
   test('from the moment of its second approval to the moment before it expires', () => {
-    const evidence = [sound()];
+    const evidence = [valid()];
     expect(reasonOf('compliance_program', evidence, at(-20))).toBeNull();
     expect(reasonOf('compliance_program', evidence, new Date(at(60).getTime() - 1))).toBeNull();
     expect(reasonOf('compliance_program', evidence, at(60))).toBe('expired');
   });
 
   test('by the newest evidence when an older one was revoked', () => {
-    expect(reasonOf('compliance_program', [sound({ recordedAt: at(-90), revokedAt: at(-80) }), sound()])).toBeNull();
+    expect(reasonOf('compliance_program', [valid({ recordedAt: at(-90), revokedAt: at(-80) }), valid()])).toBeNull();
   });
 });
 
-test('the resource tells of each gate its digest and expiry, of nobody who approved, and is never open', () => {
-  const resource = gatesResource('remote sandbox', evaluateGates(soundForAll(), SCOPE, NOW));
+test('the resource shows the digest and the expiry of each gate, never an approver, and is never open', () => {
+  const resource = gatesResource('remote sandbox', evaluateGates(validForAll(), SCOPE, NOW));
   expect(resource.open).toBe(false);
   expect(resource.gates.map(({ gate }) => gate)).toEqual([...GATES]);
   expect(resource.gates[0]).toEqual({
@@ -184,7 +184,7 @@ test('the resource tells of each gate its digest and expiry, of nobody who appro
 });
 
 test('for several corridors the gate shows the evidence that expires first', () => {
-  const evidence = [sound({ corridor: 'US-JM', expiresAt: at(90) }), sound({ corridor: 'CA-JM', expiresAt: at(30) })];
+  const evidence = [valid({ corridor: 'US-JM', expiresAt: at(90) }), valid({ corridor: 'CA-JM', expiresAt: at(30) })];
   const [verdict] = evaluateGates(evidence, { ...SCOPE, corridors: ['US-JM', 'CA-JM'] }, NOW);
   expect(verdict?.evidence?.expiresAt).toEqual(at(30));
 });

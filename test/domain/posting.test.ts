@@ -19,7 +19,7 @@ type Life = {
   readonly surplus: readonly bigint[];
 };
 
-/** Any life with any money: what comes in covers the amount where the life is funded, and does not where it is not. */
+/** Any path of states with any money. The money covers the amount exactly when the path is funded. */
 const lives: fc.Arbitrary<Life> = fc.tuple(pricing, fc.constantFrom(...allLives())).chain(([priced, states]) =>
   fc.record({
     priced: fc.constant(priced),
@@ -40,7 +40,7 @@ function moneyOf(amountMinor: bigint, covered: boolean): fc.Arbitrary<bigint[]> 
     .map(([parts, more]) => parts.map((part, index) => (index === parts.length - 1 ? part + more : part)));
 }
 
-/** Every posting set of a life, in the order in which the service writes them. */
+/** Every set of postings of such a path, in the order in which the service writes them. */
 function journalOf({ priced, states, received, surplus }: Life): Posting[][] {
   const sets: Posting[][] = [];
   let settlement = { ...priced, amountReceivedMinor: 0n };
@@ -84,8 +84,8 @@ const clearingOf = {
   internal: 'internal_funding',
 } as const;
 
-describe('every life that the table of transitions allows, with any money', () => {
-  property.prop([lives], { numRuns: 1_000 })('books sets that each sum to zero per currency', (life) => {
+describe('every path that the table of transitions allows, with any money', () => {
+  property.prop([lives], { numRuns: 1_000 })('books sets that sum to zero per currency', (life) => {
     for (const set of journalOf(life)) {
       for (const currency of new Set(set.map((posting) => posting.currency))) {
         expect(
@@ -95,26 +95,23 @@ describe('every life that the table of transitions allows, with any money', () =
     }
   });
 
-  property.prop([lives], { numRuns: 1_000 })(
-    'holds nothing at its end, neither funds nor a payout on its way',
-    (life) => {
-      const sets = journalOf(life);
-      expect(TERMINAL_STATUSES).toContain(life.states.at(-1));
-      expect(balance(sets, 'settlement_funds', life.priced.sourceCurrency)).toBe(0n);
-      expect(balance(sets, 'payout_in_transit', life.priced.sourceCurrency)).toBe(0n);
-    },
-  );
+  property.prop([lives], { numRuns: 1_000 })('holds no funds and no payout in transit after it has ended', (life) => {
+    const sets = journalOf(life);
+    expect(TERMINAL_STATUSES).toContain(life.states.at(-1));
+    expect(balance(sets, 'settlement_funds', life.priced.sourceCurrency)).toBe(0n);
+    expect(balance(sets, 'payout_in_transit', life.priced.sourceCurrency)).toBe(0n);
+  });
 
   property.prop([lives], { numRuns: 1_000 })(
-    'accounts for every minor unit that came in: paid out, earned, or due back',
+    'accounts for every minor unit that was received: paid out, earned, or due back',
     (life) => {
       const { priced, states } = life;
       const sets = journalOf(life);
       const of = (account: Account) => balance(sets, account, priced.sourceCurrency);
-      const cameIn = sumOf([...life.received, ...life.surplus]);
+      const receivedInAll = sumOf([...life.received, ...life.surplus]);
       const settled = states.at(-1) === 'settled';
-      expect(of(clearingOf[priced.paymentMethod])).toBe(cameIn);
-      expect(of('refund_due')).toBe(-(settled ? cameIn - priced.amountMinor : cameIn));
+      expect(of(clearingOf[priced.paymentMethod])).toBe(receivedInAll);
+      expect(of('refund_due')).toBe(-(settled ? receivedInAll - priced.amountMinor : receivedInAll));
       expect([of('input_fee_income'), of('platform_fee_income')]).toEqual(
         settled ? [-priced.inputFeeMinor, -priced.platformFeeMinor] : [0n, 0n],
       );
@@ -128,7 +125,7 @@ describe('every life that the table of transitions allows, with any money', () =
     },
   );
 
-  property.prop([lives])('holds the whole amount while it is funded, and never less than nothing', (life) => {
+  property.prop([lives])('holds exactly the whole amount when it is funded', (life) => {
     const { states, priced } = life;
     const until = states.indexOf('funded');
     fc.pre(until !== -1);
@@ -150,7 +147,7 @@ describe('a set', () => {
     amountReceivedMinor: 100n,
   } as const;
 
-  test('has no lines of nothing', () => {
+  test('has no line with an amount of zero', () => {
     expect(collectionPostings(priced, 0n)).toEqual([]);
     expect(transitionPostings(priced, 'awaiting_funds', 'funded')).toEqual([]);
     expect(transitionPostings(priced, 'paying_out', 'settled').every((posting) => posting.amountMinor !== 0n)).toBe(
@@ -165,11 +162,11 @@ describe('a set', () => {
     ['accepted', 'canceled'],
     ['compliance_hold', 'expired'],
     ['paying_out', 'needs_review'],
-  ] as const)('is empty where no money moves: %s → %s', (from, to) => {
+  ] as const)('is empty when no money moves: %s → %s', (from, to) => {
     expect(transitionPostings({ ...priced, amountReceivedMinor: 0n }, from, to)).toEqual([]);
   });
 
-  test('of an overpayment gives the rest back', () => {
+  test('of an overpayment books the rest as due back', () => {
     expect(transitionPostings({ ...priced, amountReceivedMinor: 130n }, 'awaiting_funds', 'funded')).toEqual([
       { account: 'settlement_funds', currency: 'USD', amountMinor: 30n },
       { account: 'refund_due', currency: 'USD', amountMinor: -30n },

@@ -31,10 +31,10 @@ describe('refused', () => {
     ['more than ach takes', { amount: '25000.01', paymentMethod: 'ach' }, ['amount']],
     ['more than a wire takes', { amount: '50000.01', paymentMethod: 'wire' }, ['amount']],
     ['more decimals than the currency has', { amount: '250.005' }, ['amount']],
-    ['an amount that is all fees', { amount: '15.50', paymentMethod: 'wire' }, ['amount']],
+    ['an amount equal to the fees', { amount: '15.50', paymentMethod: 'wire' }, ['amount']],
     ['an amount below the fees', { amount: '1.00', paymentMethod: 'wire' }, ['amount']],
     [
-      'everything that is wrong, at once',
+      'several faults, all reported',
       { corridor: 'GB-BB', paymentMethod: 'ach', payoutRail: 'mobile_money', amount: '0.10' },
       ['payout_rail', 'payment_method', 'amount'],
     ],
@@ -48,7 +48,7 @@ describe('refused', () => {
     expect(faults.map((fault) => fault.field)).toEqual(fields);
   });
 
-  test('with the bounds that hold, and without the submitted amount', () => {
+  test('with the bounds in the text, and without the submitted amount', () => {
     const [fault] = faultsOf({ ...command, amount: '98765.43' });
     expect(fault?.rule).toContain('from 1.00 to 10000.00');
     expect(fault?.rule).not.toContain('98765');
@@ -78,7 +78,7 @@ describe('a price', () => {
     );
   });
 
-  test.each(PAYMENT_METHODS)('exists at both bounds of %s, unless the fees eat it', (paymentMethod) => {
+  test.each(PAYMENT_METHODS)('exists at both bounds of %s, unless the fees are higher', (paymentMethod) => {
     const { minimumMinor, maximumMinor } = METHOD_RULES[paymentMethod];
     const isPriced = (amountMinor: bigint) =>
       faultsOf({ ...command, paymentMethod, amount: formatMoney(amountMinor, 'USD') }).length === 0;
@@ -98,7 +98,7 @@ describe('a price', () => {
   });
 
   property.prop([anyCommand])(
-    'exists exactly for what the rules allow, and its parts add up',
+    'exists exactly for the commands that the rules allow, and its parts add up',
     ({ amountMinor, ...rest }) => {
       const corridor = CORRIDORS[rest.corridor];
       const rule = METHOD_RULES[rest.paymentMethod];
@@ -129,7 +129,7 @@ describe('every corridor and method', () => {
   );
 
   test.each(pairs)(
-    '%s by %s: priced on each rail where the currency fits, else refused on the method alone',
+    '%s by %s: priced on each rail when the method takes the currency, else refused for the method only',
     (corridor, paymentMethod) => {
       const { sourceCurrency, rails } = CORRIDORS[corridor];
       const fits = METHOD_RULES[paymentMethod].sourceCurrencies.includes(sourceCurrency);
@@ -141,10 +141,10 @@ describe('every corridor and method', () => {
   );
 });
 
-describe('what partners see', () => {
+describe('the resource', () => {
   const at = new Date('2026-11-21T08:00:00.000Z');
 
-  test('of an estimate: that nothing executes it, and thirty seconds', () => {
+  test('of an estimate says that it is not executable, and that its rate is shown for thirty seconds', () => {
     expect(estimateResource(priced(command), at)).toEqual({
       corridor: 'US-JM',
       amount: '250.00',
@@ -165,7 +165,7 @@ describe('what partners see', () => {
     });
   });
 
-  test.each(CORRIDORS['US-JM'].rails)('of the delivery by %s: that rail and its own times', (payoutRail) => {
+  test.each(CORRIDORS['US-JM'].rails)('of an estimate by %s has that rail and its delivery times', (payoutRail) => {
     const { min, max } = DELIVERY_MINUTES[payoutRail];
     expect(estimateResource(priced({ ...command, payoutRail }), at)).toMatchObject({
       payout_rail: payoutRail,
@@ -173,7 +173,7 @@ describe('what partners see', () => {
     });
   });
 
-  test('of the fees: each line with its currency, and their sum', () => {
+  test('of the fees has each line with its currency, and their sum', () => {
     expect(feeResource(priced({ ...command, corridor: 'GB-JM' }))).toEqual({
       fees: [
         { type: 'input_fee', amount: '7.55', currency: 'GBP' },

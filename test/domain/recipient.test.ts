@@ -40,7 +40,7 @@ describe('a routing number', () => {
   );
 
   test.each(['', '000000000', '02100002', '0210000210', '021000022', '02100002a', ' 21000021', '０２１０００021'])(
-    '%j is none',
+    '%j is not an ABA number',
     (text) => expect(isAbaRoutingNumber(text)).toBe(false),
   );
 
@@ -48,14 +48,14 @@ describe('a routing number', () => {
     fc.constantFrom('021000021', '011401533', '091000019'),
     fc.nat({ max: 8 }),
     fc.integer({ min: 1, max: 9 }),
-  ])('one wrong digit is always found', (text, position, by) => {
+  ])('with one wrong digit is always refused', (text, position, by) => {
     const wrong = (Number(text[position]) + by) % 10;
     expect(isAbaRoutingNumber(`${text.slice(0, position)}${wrong}${text.slice(position + 1)}`)).toBe(false);
   });
 });
 
 describe('the details of a recipient', () => {
-  test('refused when there are none, and for a wrong routing number in the US, together', () => {
+  test('are refused when there are none, and in the US with an invalid routing number', () => {
     expect(detailsFaults('JM', { bankDetails: null, mobileDetails: null })).toEqual([
       { field: null, rule: expect.stringContaining('bank_details') },
     ]);
@@ -66,7 +66,7 @@ describe('the details of a recipient', () => {
     ).toEqual(['bank_details.routing_number']);
   });
 
-  test('accepted with either, with any routing number outside the US, and with none inside', () => {
+  test('are accepted with either kind; a routing number is checked in the US only', () => {
     for (const [country, bankDetails] of [
       ['JM', { routing_number: '123456789' }],
       ['US', {}],
@@ -77,7 +77,7 @@ describe('the details of a recipient', () => {
     expect(detailsFaults('JM', { bankDetails: null, mobileDetails: MOBILE })).toEqual([]);
   });
 
-  test('a change is judged by what it would leave', () => {
+  test('are checked as they are after a change', () => {
     const both = recipient({ mobileDetails: MOBILE });
     expect(changeFaults(both, { bankDetails: null })).toEqual([]);
     expect(changeFaults(both, { mobileDetails: null })).toEqual([]);
@@ -89,13 +89,13 @@ describe('the details of a recipient', () => {
 });
 
 describe('the verification after a change', () => {
-  test('is void when a verified recipient gets another name', () => {
+  test('is unverified when a verified recipient gets another name', () => {
     expect(verificationAfter(recipient({ verificationStatus: 'verified' }), { name: 'Marcia Campbell' })).toBe(
       'unverified',
     );
   });
 
-  test('stays for the same name, for other fields and in every other status', () => {
+  test('stays the same for the same name, for other fields and in every other status', () => {
     const verified = recipient({ verificationStatus: 'verified' });
     expect(verificationAfter(verified, { name: verified.name, email: 'new@acme.example' })).toBe('verified');
     expect(verificationAfter(verified, { bankDetails: null })).toBe('verified');
@@ -106,13 +106,13 @@ describe('the verification after a change', () => {
 });
 
 describe('a payout', () => {
-  test('refused for a recipient in another country than the destination', () => {
+  test('is refused for a recipient in another country than the destination', () => {
     expect(
       payoutFaults(recipient({ country: 'TT' }), CORRIDORS['US-JM'], 'bank_transfer').map(({ field }) => field),
     ).toEqual(['recipient_id']);
   });
 
-  test('refused over a rail that the recipient has no details for; cash needs none', () => {
+  test('is refused over a rail that the recipient has no details for; cash needs none', () => {
     expect(
       payoutFaults(recipient({ bankDetails: null, mobileDetails: MOBILE }), CORRIDORS['US-JM'], 'bank_transfer'),
     ).toHaveLength(1);
@@ -123,7 +123,7 @@ describe('a payout', () => {
 });
 
 describe('the resource', () => {
-  test('has every field, null where there is nothing, and of an account its last four characters', () => {
+  test('has every field, null when it is not set, and only the last four characters of an account number', () => {
     expect(recipientResource(recipient())).toEqual({
       recipient_id: 'r-1',
       org_id: 'o-1',

@@ -52,11 +52,11 @@ describe('the table of transitions', () => {
     expect(new Set(rows).size).toBe(rows.length);
   });
 
-  test('lets every row be moved along', () => {
+  test('allows exactly the moves of its rows', () => {
     for (const [from, to] of PAIRS) expect(canMove(from, to)).toBe(CONTRACT[from].includes(to));
   });
 
-  test('begins with accepted alone', () => {
+  test('begins only with accepted', () => {
     expect(TRANSITIONS.filter(({ from }) => from === null).map(({ to }) => to)).toEqual(['accepted']);
   });
 
@@ -70,7 +70,7 @@ describe('the table of transitions', () => {
   });
 
   property.prop([fc.infiniteStream(fc.nat())])(
-    'leads any random walk to a terminal state, entering none twice',
+    'leads any random walk to a terminal state, and enters no state twice',
     (choices) => {
       const walked: SettlementStatus[] = ['accepted'];
       for (const choice of choices) {
@@ -84,7 +84,7 @@ describe('the table of transitions', () => {
     },
   );
 
-  test('settles nothing that was not funded and paid out, and pays out nothing unfunded', () => {
+  test('settles only what was funded and paid out, and pays out only what was funded', () => {
     for (const life of allLives()) {
       if (life.includes('settled')) expect(life.slice(-3, -1)).toContain('paying_out');
       if (life.includes('paying_out')) expect(life[life.indexOf('paying_out') - 1]).toBe('funded');
@@ -118,7 +118,7 @@ describe('windows', () => {
     expect(waitWindowMs(status, method)).toBe(windowMs);
   });
 
-  test.each(PAYMENT_METHODS)('by %s are on exactly the states that a clock can end', (method) => {
+  test.each(PAYMENT_METHODS)('by %s are on exactly the states that a time limit can end', (method) => {
     const timed = SETTLEMENT_STATUSES.filter((status) => canMove(status, 'expired') || canMove(status, 'needs_review'));
     expect(SETTLEMENT_STATUSES.filter((status) => waitWindowMs(status, method) !== undefined)).toEqual(timed);
   });
@@ -130,6 +130,6 @@ describe('windows', () => {
   });
 });
 
-test('verification is asked for from 1 000.00 on', () => {
+test('the recipient must be verified from 1 000.00 on', () => {
   expect(VERIFICATION_THRESHOLD_MINOR).toBe(100_000n);
 });

@@ -46,12 +46,12 @@ const opened = (name = 'Marcia Brown') =>
   });
 
 describe('the table of verifications', () => {
-  test('no move leaves a decided or expired one', () => {
+  test('no transition leaves a decided or expired verification', () => {
     for (const from of ['verified', 'rejected', 'expired'] as const)
       for (const to of VERIFICATION_STATUSES) expect(canMoveVerification(from, to)).toBe(false);
   });
 
-  test('nothing goes back to pending', () => {
+  test('no transition leads back to pending', () => {
     for (const from of VERIFICATION_STATUSES) expect(canMoveVerification(from, 'pending')).toBe(false);
   });
 
@@ -62,7 +62,7 @@ describe('the table of verifications', () => {
     }
   });
 
-  test('every state but the first is reached, and each move is told once', () => {
+  test('every state is reached, and each transition is listed once', () => {
     expect(new Set(VERIFICATION_TRANSITIONS.map(({ to }) => to))).toEqual(new Set(VERIFICATION_STATUSES));
     expect(new Set(VERIFICATION_TRANSITIONS.map(({ from, to }) => `${from}>${to}`)).size).toBe(
       VERIFICATION_TRANSITIONS.length,
@@ -70,18 +70,18 @@ describe('the table of verifications', () => {
   });
 });
 
-describe('a verification as it is opened', () => {
+describe('a new verification', () => {
   test('stays open for thirty days', () => {
     expect(opened().expiresAt.toISOString()).toBe('2026-12-01T00:00:00.000Z');
   });
 
-  test('is of a person or of a business, by the recipient', () => {
+  test('is by default of the type that the recipient needs: kyc for a person, kyb for a business', () => {
     expect(defaultVerificationType('individual')).toBe('kyc');
     expect(defaultVerificationType('business')).toBe('kyb');
   });
 });
 
-describe('what becomes of the recipient', () => {
+describe("the recipient's status", () => {
   const statusAfter = (
     status: ReturnType<typeof opened>['status'],
     recipient: Parameters<typeof recipientOf>[0] = {},
@@ -93,18 +93,18 @@ describe('what becomes of the recipient', () => {
       othersOpen,
     );
 
-  test('a name that was not looked at is not verified', () => {
+  test('is not verified for another name than the one that was checked', () => {
     expect(statusAfter('verified', { name: 'Somebody Else' })).toBe('unverified');
   });
 
-  test('it follows what is opened and decided', () => {
+  test('follows each opening and each decision', () => {
     expect(statusAfter('pending', { verificationStatus: 'verified' })).toBe('pending');
     expect(statusAfter('verified')).toBe('verified');
     expect(statusAfter('rejected', { verificationStatus: 'verified' })).toBe('rejected');
     expect(statusAfter('in_review')).toBe('pending');
   });
 
-  test('expiry takes nothing away that another verification gave or may still give', () => {
+  test('does not lose by expiry what another verification gave or may still give', () => {
     expect(statusAfter('expired', { verificationStatus: 'verified' })).toBe('verified');
     expect(statusAfter('expired', {}, true)).toBe('pending');
     expect(statusAfter('expired')).toBe('expired');
@@ -114,7 +114,7 @@ describe('what becomes of the recipient', () => {
 describe('the same decision', () => {
   const verified = { ...opened(), status: 'verified' as const, verifiedName: 'Marcia A. Brown' };
 
-  test('is not another status, another name, another reason', () => {
+  test('has no other status, no other name and no other reason', () => {
     expect(isSameDecision(verified, { to: 'rejected', rejectionReason: 'no' })).toBe(false);
     expect(isSameDecision(verified, { to: 'verified', verifiedName: 'Marcia B. Brown' })).toBe(false);
     expect(
@@ -131,7 +131,7 @@ describe('the same decision', () => {
   });
 });
 
-test('no name is in what events carry; the answer has the verified one', () => {
+test('an event has no name; the answer has the verified one', () => {
   const verified = { ...opened('Marcia Secretname'), status: 'verified' as const, verifiedName: 'Marcia Secretname' };
   expect(JSON.stringify(verificationResource(verified))).not.toContain('Secretname');
   expect(new Set(Object.keys(verificationDetail(verified)))).toEqual(

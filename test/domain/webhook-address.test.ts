@@ -85,7 +85,7 @@ describe('addresses that are refused', () => {
     expect(addresses.filter((address) => admitsAddress(address, LOCAL))).toEqual([]);
   });
 
-  test('loopback, but for the local sandbox', () => {
+  test('loopback, except in the local sandbox', () => {
     for (const address of [
       '127.0.0.1',
       '127.255.255.255',
@@ -101,7 +101,7 @@ describe('addresses that are refused', () => {
 });
 
 describe('addresses that are public', () => {
-  test('those just outside each refused block', () => {
+  test('the addresses just outside each refused block', () => {
     const public4 = [
       '1.0.0.0',
       '9.255.255.255',
@@ -136,18 +136,18 @@ describe('addresses that are public', () => {
     expect([...public4, ...more4, ...public6].filter((address) => addressKind(address) !== 'public')).toEqual([]);
   });
 
-  test.prop([fc.ipV4()])('an IPv4 address is what its mapped form is', (address) => {
+  test.prop([fc.ipV4()])('an IPv4 address and its mapped form have the same kind', (address) => {
     expect(addressKind(`::ffff:${address}`)).toBe(addressKind(address));
     expect(isSameAddress(`::ffff:${address}`, address)).toBe(true);
   });
 
-  test.prop([fc.ipV6()])('no IPv6 address outside 2000::/3 is public, but for the mapped ones', (address) => {
+  test.prop([fc.ipV6()])('no IPv6 address outside 2000::/3 is public, except mapped ones', (address) => {
     const first = Number.parseInt(new URL(`http://[${address}]/`).hostname.slice(1).split(':')[0] || '0', 16);
     const mapped = new URL(`http://[${address}]/`).hostname.startsWith('[::ffff:');
     if (first >> 13 !== 1 && !mapped) expect(addressKind(address)).not.toBe('public');
   });
 
-  test('the same address in two spellings is the same, two addresses are not', () => {
+  test('two spellings of one address are the same address, two addresses are not', () => {
     expect(isSameAddress('2606:4700::1111', '2606:4700:0:0:0:0:0:1111')).toBe(true);
     expect(isSameAddress('93.184.216.34', '93.184.216.35')).toBe(false);
     expect(isSameAddress('', '')).toBe(false);

@@ -7,7 +7,7 @@ const LOCAL = { allowLocal: true };
 describe('URLs that are refused', () => {
   test.each([
     [
-      'no https',
+      'not https',
       [
         'http://ok.example/',
         'ftp://ok.example/',
@@ -20,7 +20,7 @@ describe('URLs that are refused', () => {
       ],
     ],
     [
-      'spellings that a parser would mend',
+      'characters that the URL parser would rewrite',
       [
         'https://ok.example\\@127.0.0.1/',
         'https://ok\t.example/',
@@ -51,9 +51,9 @@ describe('URLs that are refused', () => {
         'https://ok.example:65536/',
       ],
     ],
-    ['too long a text', [`https://ok.example/${'a'.repeat(2048)}`]],
+    ['too long', [`https://ok.example/${'a'.repeat(2048)}`]],
     [
-      'no domain',
+      'no valid domain',
       [
         'https://intranet/',
         'https://a/',
@@ -120,7 +120,7 @@ describe('URLs that are refused', () => {
     expect(urls.filter((url) => targetFault(url, PUBLIC) === undefined)).toEqual([]);
   });
 
-  test('even in the local sandbox: everything but http and loopback', () => {
+  test('in the local sandbox too, except http and loopback', () => {
     const urls = [
       'http://10.0.0.1:8080/',
       'http://169.254.169.254:8080/',
@@ -135,7 +135,7 @@ describe('URLs that are refused', () => {
 });
 
 describe('URLs that are accepted', () => {
-  test('public https by name, on its port or an unprivileged one', () => {
+  test('https with a public name, on port 443 or an unprivileged one', () => {
     const longest = `https://ok.example/${'a'.repeat(2048 - 'https://ok.example/'.length)}`;
     const urls = [
       'https://example.com',
@@ -150,7 +150,7 @@ describe('URLs that are accepted', () => {
     expect(urls.filter((url) => targetFault(url, PUBLIC) !== undefined)).toEqual([]);
   });
 
-  test('http and loopback where the local sandbox allows them', () => {
+  test('http and loopback, only in the local sandbox', () => {
     const urls = [
       'http://127.0.0.1:8080/',
       'http://localhost:8080/x',

@@ -1,13 +1,13 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { ATTEMPTS_MAX, hasFailedTooLong, placeWaitMs, RETRY_STEPS_MS, retryDelayMs } from '../../domain/webhook.ts';
+import { ATTEMPTS_MAX, hasFailedTooLong, placeWaitMs, RETRY_DELAYS_MS, retryDelayMs } from '../../domain/webhook.ts';
 
 const HOUR_MS = 3_600_000;
 
 describe('the schedule', () => {
   test('has eight attempts over 27 hours, 35 minutes and 5 seconds', () => {
     expect(ATTEMPTS_MAX).toBe(8);
-    expect(RETRY_STEPS_MS.reduce((sum: number, step) => sum + step, 0)).toBe(27 * HOUR_MS + 35 * 60_000 + 5_000);
+    expect(RETRY_DELAYS_MS.reduce((sum: number, delayMs) => sum + delayMs, 0)).toBe(27 * HOUR_MS + 35 * 60_000 + 5_000);
     expect(retryDelayMs(8, 0.5, null)).toBeUndefined();
     expect(retryDelayMs(8, 0.5, 60_000)).toBeUndefined();
   });
@@ -15,30 +15,30 @@ describe('the schedule', () => {
   const attempt = fc.integer({ min: 1, max: 7 });
   const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-  test.prop([attempt, random])('spreads each step by a tenth to either side', (n, r) => {
-    const step = RETRY_STEPS_MS[n - 1] ?? 0;
+  test.prop([attempt, random])('spreads each delay by up to a tenth in both directions', (n, r) => {
+    const base = RETRY_DELAYS_MS[n - 1] ?? 0;
     const delay = retryDelayMs(n, r, null) ?? 0;
-    expect(Math.abs(delay - step)).toBeLessThanOrEqual(step / 10);
+    expect(Math.abs(delay - base)).toBeLessThanOrEqual(base / 10);
   });
 
   test.prop([attempt, random, fc.integer({ min: 0, max: 100 * HOUR_MS })])(
-    'honours Retry-After between one step and two, never before the time asked for',
+    'honours Retry-After between one delay and two, and never retries earlier than it asks',
     (n, r, asked) => {
-      const step = RETRY_STEPS_MS[n - 1] ?? 0;
+      const base = RETRY_DELAYS_MS[n - 1] ?? 0;
       const delay = retryDelayMs(n, r, asked) ?? 0;
-      expect(delay).toBeGreaterThanOrEqual(Math.min(2 * step, Math.max(step, asked)));
-      expect(delay).toBeLessThanOrEqual(2 * step);
+      expect(delay).toBeGreaterThanOrEqual(Math.min(2 * base, Math.max(base, asked)));
+      expect(delay).toBeLessThanOrEqual(2 * base);
     },
   );
 
-  test('five days of nothing but failure are too long, a millisecond less is not', () => {
+  test('five days of failures are too long, a millisecond less is not', () => {
     const since = new Date('2026-11-21T08:00:00.000Z');
     expect(hasFailedTooLong(null, since)).toBe(false);
     expect(hasFailedTooLong(since, new Date(since.getTime() + 5 * 24 * HOUR_MS - 1))).toBe(false);
     expect(hasFailedTooLong(since, new Date(since.getTime() + 5 * 24 * HOUR_MS))).toBe(true);
   });
 
-  test('the further behind in the line, the less often a delivery looks by itself', () => {
+  test('a delivery further back in the queue checks less often by itself', () => {
     expect(placeWaitMs(1, 0)).toBe(15_000);
     expect(placeWaitMs(40, 0)).toBe(150_000);
     expect(placeWaitMs(1_000_000, 0)).toBe(600_000);

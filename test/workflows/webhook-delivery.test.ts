@@ -2,7 +2,7 @@
 import { describe, expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
-import { RETRY_JITTER, RETRY_STEPS_MS } from '../../domain/webhook.ts';
+import { RETRY_DELAYS_MS, RETRY_JITTER } from '../../domain/webhook.ts';
 import { webhookDeliveryWorkflowId } from '../../domain/workflow-id.ts';
 import {
   DELIVERY_TASK_QUEUE,
@@ -88,7 +88,7 @@ describe('a delivery that always fails', () => {
     answer = answered(500);
     const { handle, untilAttempts, rows } = await startDelivery();
     let delivery = await untilAttempts(1);
-    for (const [index, stepMs] of RETRY_STEPS_MS.entries()) {
+    for (const [index, stepMs] of RETRY_DELAYS_MS.entries()) {
       const { at, duration_ms } = delivery.attempts[index];
       const dueMs = Date.parse(delivery.next_attempt_at);
       const waitMs = dueMs - Date.parse(at) - duration_ms;
@@ -102,7 +102,7 @@ describe('a delivery that always fails', () => {
     expect(delivery).toMatchObject({ status: 'exhausted', next_attempt_at: null });
     expect(await handle.result()).toEqual({ status: 'exhausted' });
     const [first, last] = [delivery.attempts[0], delivery.attempts[7]];
-    const totalMs = RETRY_STEPS_MS.reduce((sum: number, step) => sum + step, 0);
+    const totalMs = RETRY_DELAYS_MS.reduce((sum: number, step) => sum + step, 0);
     expect(Math.abs(Date.parse(last.at) - Date.parse(first.at) - totalMs)).toBeLessThan(totalMs * RETRY_JITTER);
     const expected = Array.from({ length: 8 }, (_, index) => [
       `Attempt ${index + 1} of 8`,

@@ -16,7 +16,7 @@ const settlementOf = (
   amount = '250.00',
 ): Settlement => {
   const priced = price({ corridor: 'US-JM', amount, paymentMethod });
-  if ('faults' in priced) throw new Error('a test settlement that breaks the rules');
+  if ('faults' in priced) throw new Error('the test settlement has invalid inputs');
   const settlement = acceptedSettlement({
     ...priced.pricing,
     settlementId: 'stl_1',
@@ -59,18 +59,18 @@ describe('an event that a test helper asks for', () => {
     },
   );
 
-  test.each(['ach', 'wire', 'internal'] as const)('is refused as a dispute of what was paid by %s', (method) => {
+  test.each(['ach', 'wire', 'internal'] as const)('is refused as a dispute of a payment by %s', (method) => {
     expect(faultOf(() => sandboxCommand(settlementOf(method), { event: 'dispute_opened' }, 0n))).toBe('event');
   });
 
   test.each(['collection_succeeded', 'collection_partial', 'collection_failed'] as const)(
-    'is refused as %s where nobody collects',
+    'is refused as %s when no provider collects',
     (event) => {
       expect(faultOf(() => sandboxCommand(settlementOf('internal'), { event }, 0n))).toBe('event');
     },
   );
 
-  test('answers a payout only while one waits for an answer', () => {
+  test('is an answer about a payout only while one waits for an answer', () => {
     const refused = SETTLEMENT_STATUSES.filter(
       (status) =>
         faultOf(() => sandboxCommand(settlementOf('card', status), { event: 'payout_confirmed' }, 0n)) ===
@@ -90,7 +90,7 @@ describe('an event that a test helper asks for', () => {
     ['collection_failed', undefined, 0n, 0n],
     ['dispute_opened', undefined, 25_000n, 0n],
   ] as const)(
-    '%s with amount %s, after %d was received, moves %d',
+    '%s with amount %s, after %d was received, has the amount %d',
     (event: SandboxEvent, amount, receivedMinor, amountMinor) => {
       expect(sandboxCommand(settlementOf('card'), { event, amount }, receivedMinor)).toEqual({ event, amountMinor });
     },

@@ -1,4 +1,4 @@
-/** The list of scenarios is complete and possible; that it is true is proved end to end. */
+/** The list of scenarios is complete and possible. That each one is true is proved end to end. */
 import { describe, expect, test } from 'vitest';
 import { EXCEPTION_TYPES } from '../../../domain/evidence.ts';
 import { SANDBOX_EVENTS } from '../../../domain/sandbox/event.ts';
@@ -10,7 +10,7 @@ const missing = (wanted: readonly string[], shown: readonly (string | undefined)
 
 describe('the scenarios', () => {
   test.each(SCENARIOS.map((scenario) => [scenario.name, scenario.path] as const))(
-    '%s takes only transitions that there are',
+    '%s takes only transitions of the table',
     (_name, path) => {
       expect(path[0]).toBe('accepted');
       const pairs = path.slice(1).map((to, index) => [path[index] ?? expect.fail('no status'), to] as const);
@@ -19,13 +19,13 @@ describe('the scenarios', () => {
   );
 
   test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
-    '%s acts only where its path comes by',
+    '%s acts only in states of its path',
     (_name, { steps, path }) => {
       expect(steps.filter((step) => !path.includes(step.when))).toEqual([]);
     },
   );
 
-  test('reach every state, send every event, record every exception', () => {
+  test('reach every state, send every event and record every exception', () => {
     expect(
       missing(
         SETTLEMENT_STATUSES,
@@ -46,7 +46,7 @@ describe('the scenarios', () => {
     ).toEqual([]);
   });
 
-  test('show every card token and every account that behaves in its own way', () => {
+  test('show every card token and every special account', () => {
     const cards = ['tok_visa', 'tok_declined', 'tok_partial', 'tok_dispute', 'tok_manual'];
     expect(
       missing(
@@ -62,7 +62,7 @@ describe('the scenarios', () => {
     ).toEqual([]);
   });
 
-  test('take every transition but those of a closed gate, of an inactive recipient and of a cancel before admission', () => {
+  test('take every transition but a cancel before admission and the failure of a funded settlement', () => {
     const taken = new Set(SCENARIOS.flatMap(({ path }) => path.slice(1).map((to, index) => `${path[index]} → ${to}`)));
     const untaken = TRANSITIONS.flatMap(({ from, to }) =>
       from === null || taken.has(`${from} → ${to}`) ? [] : [`${from} → ${to}`],
