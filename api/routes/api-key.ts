@@ -1,4 +1,4 @@
-/** Management of an organization's keys (contract §3). */
+/** Creating, listing, rotating and revoking an organization's keys (contract §3). */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { createApiKey, revokeApiKey, rotateApiKey } from '../../db/commands/api-key.ts';
 import { listApiKeys } from '../../db/queries/api-key.ts';
@@ -42,7 +42,7 @@ export const apiKeyRoutes =
         const { name, scope, expires_at: expiry } = request.body;
         const now = deps.now();
         const expiresAt = expiry === undefined ? null : new Date(expiry);
-        // Scope `full`, which the route asks for, covers all; the rule must not depend on that.
+        // The route requires scope `full`, which covers every scope. The rule must not depend on that.
         requireScope(caller, scope);
         if (expiresAt !== null && expiresAt <= now)
           throw new ValidationError([{ field: 'expires_at', rule: 'must be in the future' }]);
@@ -63,7 +63,9 @@ export const apiKeyRoutes =
           summary: 'List the API keys',
           params: OrganizationPath,
           querystring: PageQuery,
-          response: { 200: pageOf(ApiKeyResponse, 'Every key the organization ever had, newest first.') },
+          response: {
+            200: pageOf(ApiKeyResponse, 'All keys of the organization, including invalid ones, newest first.'),
+          },
         },
       },
       async (request, reply) => {
@@ -87,8 +89,8 @@ export const apiKeyRoutes =
           operationId: 'rotateApiKey',
           summary: 'Replace an API key',
           description:
-            'Any active key may rotate itself; rotating another one needs scope `full`. The successor keeps name, ' +
-            'scope and expiry.',
+            'Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same ' +
+            'name, scope and expiry.',
           params: ApiKeyPath,
           response: { 200: ApiKeyRotatedResponse },
         },
@@ -113,7 +115,7 @@ export const apiKeyRoutes =
           tags: TAGS,
           operationId: 'revokeApiKey',
           summary: 'Revoke an API key',
-          description: 'For ever. Revoking a revoked key again changes nothing.',
+          description: 'The key stays invalid for ever. Revoking it again changes nothing.',
           params: ApiKeyPath,
           response: { 200: ApiKeyResponse },
         },

@@ -18,10 +18,10 @@ import {
 
 const TAGS = ['Organizations and keys'];
 
-/** Signing up needs no credential, so it weighs more against its address's limit. */
+/** Signing up needs no credential. Therefore it counts as several requests against the limit of the address. */
 const ORGANIZATION_COST = 10;
 
-/** Organizations (contract §3): anyone may make one, and from then on it is seen by its own keys alone. */
+/** Organizations (contract §3). Anyone may create one; afterwards only its own keys can read it. */
 export const organizationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {

@@ -1,4 +1,4 @@
-/** Recipients of payouts (contract §4). They are deactivated, never deleted: settlements keep referring to them. */
+/** Recipients of payouts (contract §4). They are deactivated and never deleted, because settlements refer to them. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { changeRecipient, createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
 import { getRecipient, listRecipients } from '../../db/queries/recipient.ts';
@@ -49,7 +49,7 @@ export const recipientRoutes =
           summary: 'List the recipients',
           querystring: PageQuery,
           response: {
-            200: pageOf(RecipientResponse, "The organization's recipients, inactive ones included, newest first."),
+            200: pageOf(RecipientResponse, "The organization's recipients, including inactive ones, newest first."),
           },
         },
       },
@@ -83,7 +83,7 @@ export const recipientRoutes =
           tags: TAGS,
           operationId: 'updateRecipient',
           summary: 'Change a recipient',
-          description: 'Only fields that are present change. Another name makes a verified recipient `unverified`.',
+          description: 'Only the fields that are present change. A new name makes a verified recipient `unverified`.',
           params: RecipientPath,
           body: UpdateRecipientRequest,
           response: { 200: RecipientResponse },
@@ -106,8 +106,7 @@ export const recipientRoutes =
           operationId: 'deactivateRecipient',
           summary: 'Deactivate a recipient',
           description:
-            'The record stays for audit and for its settlements. Deactivating an inactive recipient again changes ' +
-            'nothing.',
+            'The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing.',
           params: RecipientPath,
           response: { 200: RecipientResponse },
         },

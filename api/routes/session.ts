@@ -19,7 +19,7 @@ import {
 const TAGS = ['Consumer'];
 const WINDOW_SECONDS = OTP_LIMITS.requestWindowMs / 1_000;
 
-/** How consumers sign in and out (contract §12). */
+/** Sign-in and sign-out of consumers (contract §12). */
 export const sessionRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -33,7 +33,10 @@ export const sessionRoutes =
           tags: TAGS,
           operationId: 'requestOtp',
           summary: 'Ask for a one-time code',
-          description: `Answers alike for every contact. A contact is sent ${OTP_LIMITS.requestsMax} codes an hour at most.`,
+          description: [
+            'The answer is alike for known and unknown contacts.',
+            `A contact gets at most ${OTP_LIMITS.requestsMax} codes an hour.`,
+          ].join(' '),
           body: RequestOTPBody,
           response: { 200: OTPChallengeResponse },
         },
@@ -45,7 +48,7 @@ export const sessionRoutes =
           reply.header('RateLimit-Policy', `"otp";q=${OTP_LIMITS.requestsMax};w=${WINDOW_SECONDS}`);
           reply.header('RateLimit', `"otp";r=0;t=${retryAfterSeconds}`);
           reply.header('Retry-After', String(retryAfterSeconds));
-          throw new DomainError('rate_limited', {}, 'This contact was sent as many codes as it may be for now.');
+          throw new DomainError('rate_limited', {}, 'This contact has been sent the maximum number of codes for now.');
         }
         const { challengeId, expiresAt, code } = answer;
         return {
@@ -64,7 +67,10 @@ export const sessionRoutes =
           tags: TAGS,
           operationId: 'verifyOtp',
           summary: 'Open a session with a one-time code',
-          description: `A code is valid for ${OTP_LIMITS.validityMs / 60_000} minutes, ${OTP_LIMITS.triesMax} tries and one use; it answers alike for every code that does not fit.`,
+          description: [
+            `A code is valid for ${OTP_LIMITS.validityMs / 60_000} minutes, ${OTP_LIMITS.triesMax} tries and one use.`,
+            'Every invalid code gets the same answer.',
+          ].join(' '),
           body: VerifyOTPBody,
           response: { 200: SessionResponse },
         },
