@@ -1,10 +1,13 @@
-/** What Temporal keeps of a settlement when encryption is switched on while it waits, and when the key changes while it waits. */
+/**
+ * What Temporal stores of a settlement when encryption is switched on, or the key is changed, while the settlement
+ * waits.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Payload } from '@temporalio/common';
 import { type History, payloadToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Worker } from '@temporalio/worker';
 import Stripe from 'stripe';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { Config, NamedKey } from '../../config.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
@@ -15,7 +18,8 @@ import { connectTemporal, type TemporalClient } from '../../process/temporal.ts'
 import { createWorker } from '../../worker/worker.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { activityDeps } from '../support/activity.ts';
-import { type Caller, createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { TEST_SECRETS } from '../support/api.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 import { devServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
@@ -25,94 +29,92 @@ const [OLD, NEW] = [newKey('key-1'), newKey('key-2')];
 const PLANTED = 'stl_planted_0123456789abcdef';
 const UI = 'http://127.0.0.1:8080';
 
-let temporal: Awaited<ReturnType<typeof devServer>>;
-let api: TestApi;
-let caller: Caller;
-let service: { readonly temporal: TemporalClient; readonly dispatcher: Dispatcher; stop(): Promise<void> } | undefined;
+/** Dispatcher and worker with one set of keys. */
+type Service = { readonly temporal: TemporalClient; readonly dispatcher: Dispatcher; stop(): Promise<void> };
+/** The service that runs now; the API nudges its dispatcher. */
+let service: Service | undefined;
 
-beforeAll(async () => {
-  temporal = await devServer();
-  api = await createTestApi({ deps: { dispatcher: { nudge: () => service?.dispatcher.nudge() } } });
-  caller = await api.createCaller();
-});
-afterAll(async () => {
-  await service?.stop();
-  await api.close();
-  await temporal.close();
-});
-
-const configOf = (payloadKeys: Config['payloadKeys']) => ({ ...workerConfig(temporal), payloadKeys });
-
-/** Dispatcher and worker, restarted with these keys. */
-async function restart(payloadKeys: Config['payloadKeys']): Promise<TemporalClient> {
-  await service?.stop();
-  const client = connectTemporal(configOf(payloadKeys));
-  const dispatcher = startDispatcher({ db: api.connection.db, client: client.client, log: { warn: () => undefined } });
-  const activities = createActivities(activityDeps(api, 'http://127.0.0.1:1', dispatcher));
-  const worker = await createWorker({
-    config: configOf(payloadKeys),
-    activities,
-    bundle: await testWorkflowBundle(),
-  });
-  const ended = worker.run();
-  service = {
-    temporal: client,
-    dispatcher,
-    stop: async () => {
-      service = undefined;
-      worker.shutdown();
-      await ended;
-      await dispatcher.stop();
-      await Promise.all([worker.close(), client.close()]);
+const test = withApi({ deps: { dispatcher: { nudge: () => service?.dispatcher.nudge() } } })
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('temporal', FILE, async ({}, { onCleanup }) => {
+    const temporal = await devServer();
+    onCleanup(async () => void (await temporal.close()));
+    return temporal;
+  })
+  .extend('configOf', FILE, ({ temporal }) => (payloadKeys: Config['payloadKeys']) => ({
+    ...workerConfig(temporal),
+    payloadKeys,
+  }))
+  /** Restarts dispatcher and worker with these keys. */
+  .extend('restart', FILE, ({ api, configOf }, { onCleanup }) => {
+    onCleanup(async () => void (await service?.stop()));
+    return async (payloadKeys: Config['payloadKeys']): Promise<TemporalClient> => {
+      await service?.stop();
+      const config = configOf(payloadKeys);
+      const temporal = connectTemporal(config);
+      const { client } = temporal;
+      const dispatcher = startDispatcher({ db: api.connection.db, client, log: { warn: () => undefined } });
+      const activities = createActivities(activityDeps(api, 'http://127.0.0.1:1', dispatcher));
+      const worker = await createWorker({ config, activities, bundle: await testWorkflowBundle() });
+      const ended = worker.run();
+      const stop = async (): Promise<void> => {
+        service = undefined;
+        worker.shutdown();
+        await ended;
+        await dispatcher.stop();
+        await Promise.all([worker.close(), temporal.close()]);
+      };
+      service = { temporal, dispatcher, stop };
+      return temporal;
+    };
+  })
+  .extend('world', FILE, ({ api, partner, temporal }) => ({
+    /** A settlement that waits for its money. */
+    accept: async (): Promise<string> => {
+      const body = settleBody(await createRecipient({ api }, partner), { card_token: 'tok_manual' });
+      const { settlement_id: id } = jsonOf(
+        await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() }),
+      );
+      await untilStatus({ api }, partner, id, 'awaiting_funds');
+      return id;
     },
-  };
-  return client;
-}
+    /** Sends the money, and waits until the settlement has settled. */
+    pay: async (settlementId: string): Promise<void> => {
+      const payload = JSON.stringify({
+        id: `evt_${randomUUID()}`,
+        object: 'event',
+        type: 'payment_intent.succeeded',
+        created: Math.floor(Date.now() / 1_000),
+        livemode: false,
+        data: {
+          object: {
+            object: 'payment_intent',
+            amount_received: 25_000,
+            currency: 'usd',
+            metadata: { settlement_id: settlementId },
+          },
+        },
+      });
+      const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: TEST_SECRETS.cardproc });
+      const answer = await api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header });
+      expect(answer.statusCode, answer.body).toBe(200);
+      await untilStatus({ api }, partner, settlementId, 'settled');
+    },
+    /** The history as Temporal stores it, read by a client without keys, once the workflow has ended. */
+    rawHistory: async (settlementId: string): Promise<History> => {
+      const handle = temporal.client.workflow.getHandle(settlementWorkflowId(settlementId));
+      const hasEnded = async (): Promise<boolean | undefined> => {
+        const { events } = await handle.fetchHistory();
+        return events?.some(({ workflowExecutionCompletedEventAttributes: end }) => end);
+      };
+      await expect.poll(hasEnded).toBe(true);
+      return await handle.fetchHistory();
+    },
+  }));
 
-async function acceptUntilItWaits(): Promise<string> {
-  const body = settleBody(await createRecipient({ api }, caller), { card_token: 'tok_manual' });
-  const { settlement_id: id } = jsonOf(
-    await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() }),
-  );
-  await untilStatus({ api }, caller, id, 'awaiting_funds');
-  return id;
-}
-
-async function pay(settlementId: string): Promise<void> {
-  const object = {
-    object: 'payment_intent',
-    amount_received: 25_000,
-    currency: 'usd',
-    metadata: { settlement_id: settlementId },
-  };
-  const created = Math.floor(Date.now() / 1_000);
-  const payload = JSON.stringify({
-    id: `evt_${randomUUID()}`,
-    object: 'event',
-    type: 'payment_intent.succeeded',
-    created,
-    livemode: false,
-    data: { object },
-  });
-  const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: TEST_SECRETS.cardproc });
-  expect(
-    (await api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header })).statusCode,
-  ).toBe(200);
-  await untilStatus({ api }, caller, settlementId, 'settled');
-}
-
-/** As Temporal keeps it: read by a client that has no keys. */
-async function rawHistory(workflowId: string): Promise<History> {
-  const handle = temporal.client.workflow.getHandle(workflowId);
-  await expect
-    .poll(async () =>
-      (await handle.fetchHistory()).events?.some(({ workflowExecutionCompletedEventAttributes: end }) => end),
-    )
-    .toBe(true);
-  return await handle.fetchHistory();
-}
-
-/** The keys of a history's payloads; `none` for what is readable. Search attributes and the SDK's own notes are always so. */
+/**
+ * The key ids of a history's payloads; `none` for readable ones. Search attributes and the SDK's own data have no key.
+ */
 function keysOf(history: History): Set<string> {
   const keys = new Set<string>();
   const visit = (value: unknown, name: string): void => {
@@ -139,9 +141,9 @@ const replay = (history: History, keys: Config['payloadKeys']) =>
     Worker.runReplayHistory({ workflowBundle, dataConverter: dataConverterOf({ payloadKeys: keys }) }, history),
   );
 
-test('nothing of what a workflow is told can be read from the bytes that Temporal keeps', {
+test('the bytes that Temporal stores contain no input, memo, summary or details of a workflow', {
   timeout: 60_000,
-}, async () => {
+}, async ({ restart, temporal }) => {
   const { client } = await restart([OLD]);
   const handle = await client.workflow.start('settlement', {
     workflowId: 'planted',
@@ -159,27 +161,24 @@ test('nothing of what a workflow is told can be read from the bytes that Tempora
   expect((await handle.describe()).memo).toEqual({ requestId: `memo-${PLANTED}` });
 });
 
-test('settlements that wait while encryption is switched on and while its key is changed settle, and read and replay with both keys', {
+test('settlements that wait while encryption is switched on or its key changes settle, and replay with both keys', {
   timeout: 120_000,
-}, async () => {
+}, async ({ restart, configOf, temporal, world, partner }) => {
   await restart(undefined);
-  const first = await acceptUntilItWaits();
+  const first = await world.accept();
   await restart([OLD]);
-  await pay(first);
-  const second = await acceptUntilItWaits();
+  await world.pay(first);
+  const second = await world.accept();
   const { client } = await restart([NEW, OLD]);
-  await pay(second);
+  await world.pay(second);
 
-  const [fromPlain, rotated] = [
-    await rawHistory(settlementWorkflowId(first)),
-    await rawHistory(settlementWorkflowId(second)),
-  ];
-  expect([keysOf(fromPlain), keysOf(rotated)]).toEqual([new Set(['none', 'key-1']), new Set(['key-1', 'key-2'])]);
+  const [switchedOn, rotated] = [await world.rawHistory(first), await world.rawHistory(second)];
+  expect([keysOf(switchedOn), keysOf(rotated)]).toEqual([new Set(['none', 'key-1']), new Set(['key-1', 'key-2'])]);
   expect(await client.workflow.getHandle(settlementWorkflowId(second)).result()).toEqual({
     status: 'settled',
     failure: null,
   });
-  for (const history of [fromPlain, rotated]) await expect(replay(history, [NEW, OLD])).resolves.toBeUndefined();
+  for (const history of [switchedOn, rotated]) await expect(replay(history, [NEW, OLD])).resolves.toBeUndefined();
 
   const withoutOld = connectTemporal(configOf([NEW]));
   await expect(withoutOld.client.workflow.getHandle(settlementWorkflowId(second)).describe()).rejects.toThrow(
@@ -203,5 +202,5 @@ test('settlements that wait while encryption is switched on and while its key is
     payload: { payloads: [payloadToJSON(input)] },
   });
   const opened = Buffer.from(answer.json().payloads[0].data, 'base64').toString();
-  expect(JSON.parse(opened)).toEqual({ settlementId: second, orgId: caller.orgId });
+  expect(JSON.parse(opened)).toEqual({ settlementId: second, orgId: partner.orgId });
 });

@@ -1,71 +1,86 @@
+/** Traces of one settlement with a subscriber, as a collector receives them. */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type History, historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { test as base, describe, expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { repositoryRoot } from '../../process/place.ts';
-import { loadTracing, type Tracing } from '../../process/tracing.ts';
+import { loadTracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
-import { type Caller, TEST_SECRETS } from '../support/api.ts';
-import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts';
+import { TEST_SECRETS } from '../support/api.ts';
+import { type CollectedSpan, startCollector } from '../support/collector.ts';
+import { FILE } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
-import { startStack, type TestStack } from '../support/stack.ts';
+import { startStack } from '../support/stack.ts';
 import { testWorkflowBundle } from '../support/temporal.ts';
-import { type Receiver, startReceiver, subscribe, until } from '../support/webhook.ts';
+import { startReceiver, subscribe, until } from '../support/webhook.ts';
 
-const STRANGERS_TRACE = 'aaaabbbbccccddddaaaabbbbccccdddd';
+/** A trace that a caller names; the service must not join it. */
+const FOREIGN_TRACE = 'aaaabbbbccccddddaaaabbbbccccdddd';
+const RUN_TIMEOUT_MS = 90_000;
 
-let collector: Collector;
-let tracing: Tracing;
-let stack: TestStack;
-let caller: Caller;
-let receiver: Receiver;
-let settlementId: string;
-let secret: string;
-
-const spansNamed = (name: string): CollectedSpan[] => collector.spans().filter((span) => span.name === name);
 const attributeOf = (span: CollectedSpan | undefined, key: string): string | undefined =>
   span?.attributes.find((attribute) => attribute.key === key)?.value.stringValue;
 
-/** One settlement with a subscriber, to its end and the end of what follows from it; then everything is sent. */
-beforeAll(async () => {
-  collector = await startCollector();
-  const started = await loadTracing(
-    { otlpEndpoint: collector.url },
-    { service: 'test', log: { warn: () => undefined } },
-  );
-  if (!started) throw new Error('no traces are kept');
-  tracing = started;
-  stack = await startStack({ tracing, deliveries: true });
-  caller = await stack.api.createCaller();
-  receiver = await startReceiver();
-  secret = (await subscribe(stack.api, caller, receiver.url, ['settlement.settled'])).secret;
-  const body = settleBody(await createRecipient(stack, caller));
-  const headers = { 'idempotency-key': crypto.randomUUID(), traceparent: `00-${STRANGERS_TRACE}-bbbbccccddddeeee-01` };
-  settlementId = jsonOf(await stack.api.call(caller, 'POST', '/v2/settle', body, headers)).settlement_id;
-  await untilStatus(stack, caller, settlementId, 'settled');
-  await until(
-    async () => {
-      await tracing.flush();
-      return spansNamed('RunWorkflow:webhookDelivery').length;
-    },
-    (deliveries) => deliveries === 1,
-  );
-}, 90_000);
-
-afterAll(async () => {
-  await stack.close();
-  await tracing.close();
-  await receiver.close();
-  await collector.close();
-});
+const test = base
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('collector', FILE, async ({}, { onCleanup }) => {
+    const collector = await startCollector();
+    onCleanup(collector.close);
+    return collector;
+  })
+  .extend('tracing', FILE, async ({ collector }, { onCleanup }) => {
+    const options = { service: 'test', log: { warn: () => undefined } };
+    const tracing = await loadTracing({ otlpEndpoint: collector.url }, options);
+    if (!tracing) throw new Error('there is no tracing');
+    onCleanup(tracing.close);
+    return tracing;
+  })
+  .extend('stack', FILE, async ({ tracing }, { onCleanup }) => {
+    const stack = await startStack({ tracing, deliveries: true });
+    onCleanup(stack.close);
+    return stack;
+  })
+  .extend('partner', FILE, ({ stack }) => stack.api.createCaller())
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('receiver', FILE, async ({}, { onCleanup }) => {
+    const receiver = await startReceiver();
+    onCleanup(receiver.close);
+    return receiver;
+  })
+  .extend('spans', FILE, ({ collector, tracing }) => {
+    const named = (name: string): CollectedSpan[] => collector.spans().filter((span) => span.name === name);
+    return {
+      named,
+      /** Sends what has ended, until the collector has this many spans of the name. */
+      untilSent: (name: string, count: number) =>
+        until(
+          async () => {
+            await tracing.flush();
+            return named(name).length;
+          },
+          (sent) => sent === count,
+        ),
+    };
+  })
+  /** One settlement that has settled and whose subscriber has its event; all spans of it are sent. */
+  .extend('settled', FILE, async ({ stack, partner, receiver, spans }) => {
+    const { secret } = await subscribe(stack.api, partner, receiver.url, ['settlement.settled']);
+    const body = settleBody(await createRecipient(stack, partner));
+    const headers = { 'idempotency-key': crypto.randomUUID(), traceparent: `00-${FOREIGN_TRACE}-bbbbccccddddeeee-01` };
+    const accepted = jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, headers));
+    await untilStatus(stack, partner, accepted.settlement_id, 'settled');
+    await spans.untilSent('RunWorkflow:webhookDelivery', 1);
+    return { settlementId: String(accepted.settlement_id), secret: String(secret) };
+  });
+test.beforeAll(({ settled: _ }) => undefined, RUN_TIMEOUT_MS);
 
 describe('traces', () => {
-  test('one settlement is one trace: request, dispatch, workflow, activities, delivery', () => {
-    const [request] = spansNamed('POST /v2/settle');
+  test('one settlement is one trace: request, dispatch, workflow, activities, delivery', ({ collector, spans }) => {
+    const [request] = spans.named('POST /v2/settle');
     const trace = collector.spans().filter(({ traceId }) => traceId === request?.traceId);
     const parentOf = (span: CollectedSpan) => trace.find(({ spanId }) => spanId === span.parentSpanId);
     const above = (name: string): string[] => {
@@ -94,45 +109,45 @@ describe('traces', () => {
     ]);
   });
 
-  test('the ids of organization, settlement and workflow lead from the one to the other', () => {
-    expect(attributeOf(spansNamed('POST /v2/settle')[0], 'organization.id')).toBe(caller.orgId);
-    expect(attributeOf(spansNamed('dispatch settlement')[0], 'settlement.id')).toBe(settlementId);
-    expect(attributeOf(spansNamed('RunWorkflow:settlement')[0], 'workflow.id')).toBe(
-      settlementWorkflowId(settlementId),
+  test('spans name the ids of the organization, the settlement and the workflow', ({ partner, spans, settled }) => {
+    expect(attributeOf(spans.named('POST /v2/settle')[0], 'organization.id')).toBe(partner.orgId);
+    expect(attributeOf(spans.named('dispatch settlement')[0], 'settlement.id')).toBe(settled.settlementId);
+    expect(attributeOf(spans.named('RunWorkflow:settlement')[0], 'workflow.id')).toBe(
+      settlementWorkflowId(settled.settlementId),
     );
   });
 
-  test("a stranger's trace is not joined, and a subscriber is told of none", () => {
-    expect(collector.bodies.join('')).not.toContain(STRANGERS_TRACE);
+  test('the trace of a caller is not joined, and a subscriber gets no trace', ({ collector, receiver }) => {
+    expect(collector.bodies.join('')).not.toContain(FOREIGN_TRACE);
     expect(receiver.received).toHaveLength(1);
     expect(
       Object.keys(receiver.received[0]?.headers ?? {}).filter((name) => name.startsWith('trace') || name === 'baggage'),
     ).toEqual([]);
   });
 
-  test('nothing personal and no secret is in them, of whatever was answered how', async () => {
+  test('spans contain no personal data and no secret, whatever the answer was', async ({
+    collector,
+    stack,
+    partner,
+    spans,
+    settled,
+  }) => {
     const refused = [
       await stack.api.call(null, 'GET', '/v1/recipients/Marcia%20Brown?name=Marcia%20Brown', undefined, {
         'x-api-key': 'sk_wrong_key',
       }),
-      await stack.api.call(caller, 'GET', '/v1/recipients/Marcia%20Brown'),
-      await stack.api.call(caller, 'GET', '/Marcia%20Brown'),
-      await stack.api.call(caller, 'POST', '/v1/recipients', { name: 'Marcia Brown', country: 'Jamaica' }),
+      await stack.api.call(partner, 'GET', '/v1/recipients/Marcia%20Brown'),
+      await stack.api.call(partner, 'GET', '/Marcia%20Brown'),
+      await stack.api.call(partner, 'POST', '/v1/recipients', { name: 'Marcia Brown', country: 'Jamaica' }),
     ];
     expect(refused.map(({ statusCode }) => statusCode)).toEqual([401, 404, 404, 422]);
-    await until(
-      async () => {
-        await tracing.flush();
-        return spansNamed('POST /v1/recipients').length;
-      },
-      (requests) => requests === 2,
-    );
+    await spans.untilSent('POST /v1/recipients', 2);
     const sent = collector.bodies.join('\n');
     const personal = ['Marcia', 'Brown', 'Acme', '123456789', 'tok_visa', '250.00', 'dev@acme'];
     const secrets = [
-      caller.apiKey,
+      partner.apiKey,
       'sk_wrong_key',
-      secret,
+      settled.secret,
       'query-secret',
       TEST_SECRETS.cardproc,
       TEST_SECRETS.apiKeyPepper.secret,
@@ -159,22 +174,16 @@ describe('traces', () => {
     ]);
   });
 
-  test('a probe leaves none', async () => {
+  test('a health probe leaves no span', async ({ stack, spans }) => {
     await stack.api.call(null, 'GET', '/health/live');
     await stack.api.call(null, 'GET', '/v1/caribbean/corridors');
-    await until(
-      async () => {
-        await tracing.flush();
-        return spansNamed('GET /v1/caribbean/corridors').length;
-      },
-      (requests) => requests === 1,
-    );
-    expect(spansNamed('GET /health/live')).toEqual([]);
+    await spans.untilSent('GET /v1/caribbean/corridors', 1);
+    expect(spans.named('GET /health/live')).toEqual([]);
   });
 });
 
-/** Which of them cannot be replayed, and why. */
-async function faultsOfReplay(
+/** The histories that do not replay, with the reason. */
+async function replayFaults(
   options: ReplayWorkerOptions,
   histories: { workflowId: string; history: History }[],
 ): Promise<string[]> {
@@ -184,21 +193,21 @@ async function faultsOfReplay(
   return faults;
 }
 
-describe('runs of workflows', () => {
+describe('histories of workflows', () => {
   const HISTORIES = path.join(repositoryRoot, 'test/workflows/histories');
   const recorded = readdirSync(HISTORIES).filter((file) => file.endsWith('.json'));
 
-  test('that began without traces replay where they are kept, on every recorded path', async () => {
+  test('that started without tracing replay with tracing, on every recorded path', async ({ tracing }) => {
     const bundle = await workflowBundle({ traced: true });
     expect(recorded.length).toBeGreaterThan(15);
     const histories = recorded.map((file) => ({
       workflowId: file,
       history: historyFromJSON(JSON.parse(readFileSync(path.join(HISTORIES, file), 'utf8'))),
     }));
-    expect(await faultsOfReplay({ workflowBundle: bundle, ...tracing.worker }, histories)).toEqual([]);
+    expect(await replayFaults({ workflowBundle: bundle, ...tracing.worker }, histories)).toEqual([]);
   }, 60_000);
 
-  test('that began where traces are kept replay without them', async () => {
+  test('that started with tracing replay without it', async ({ collector, stack }) => {
     const ids = collector
       .spans()
       .flatMap((span) => (span.name.startsWith('StartWorkflow:') ? (attributeOf(span, 'workflow.id') ?? []) : []));
@@ -213,16 +222,20 @@ describe('runs of workflows', () => {
       expect(history.events?.[0]?.workflowExecutionStartedEventAttributes?.header?.fields).toHaveProperty(
         '_tracer-data',
       );
-    expect(await faultsOfReplay({ workflowBundle: await testWorkflowBundle() }, histories)).toEqual([]);
+    expect(await replayFaults({ workflowBundle: await testWorkflowBundle() }, histories)).toEqual([]);
   });
 });
 
-/** What a process that has all of the service has of OpenTelemetry, but for the interface that the metrics bring: without an endpoint, then with one. */
+/**
+ * Counts the modules of OpenTelemetry in a process with the whole service: without an endpoint, then with one. The
+ * interface package is not counted: the metrics load it.
+ */
 const PROGRAM = `
   import { createRequire } from 'node:module';
   for (const file of ['./api/app.ts', './worker/worker.ts', './process/dispatcher.ts']) await import(file);
   const { loadTracing } = await import('./process/tracing.ts');
-  const loaded = () => Object.keys(createRequire(import.meta.url).cache).filter((file) => /@opentelemetry.(?!api.)|interceptors-opentelemetry/.test(file));
+  const isOpenTelemetry = (file) => /@opentelemetry.(?!api.)|interceptors-opentelemetry/.test(file);
+  const loaded = () => Object.keys(createRequire(import.meta.url).cache).filter(isOpenTelemetry);
   const options = { service: 'test', log: console };
   await loadTracing({ otlpEndpoint: undefined }, options);
   const without = loaded();
@@ -230,7 +243,7 @@ const PROGRAM = `
   process.stdout.write(JSON.stringify([without, loaded().length]));
   process.exit(0);`;
 
-test('nothing of OpenTelemetry is loaded where no endpoint is configured', async () => {
+test('no module of OpenTelemetry is loaded when no endpoint is configured', async () => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['--import', 'tsx', '--input-type=module', '-e', PROGRAM],
