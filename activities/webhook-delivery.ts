@@ -68,7 +68,7 @@ export function webhookDeliveryActivities(deps: ActivityDeps) {
   return {
     /** Sends an event once, unless it no longer is to be sent or the subscription has too many requests under way. */
     attemptDelivery: async (input: AttemptInput): Promise<DeliveryState> => {
-      const begun = await inTurn(input.webhookId, () => deps.db.transaction((tx) => begin(tx, input)));
+      const begun = await inTurn(input.webhookId, () => commit(deps, (tx) => begin(tx, input)));
       if ('state' in begun) return begun.state;
       const answer = await send(deps, begun);
       const asked = answer.status === TOO_MANY_REQUESTS || answer.status === UNAVAILABLE;

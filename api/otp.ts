@@ -4,22 +4,13 @@
  */
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 import type { Pepper } from '../config.ts';
+import { openSession, storeChallenge } from '../db/commands/session.ts';
 import { newId } from '../db/id.ts';
-import { findOrInsertConsumer, insertSession } from '../db/queries/consumer.ts';
-import {
-  consumeChallenge,
-  countChallenges,
-  countTry,
-  forgetChallenges,
-  insertChallenge,
-  lockContact,
-} from '../db/queries/otp.ts';
-import { enqueue } from '../db/queries/outbox.ts';
-import { type ConsumerSession, SESSION_VALIDITY_MS } from '../domain/consumer.ts';
+import { countTry } from '../db/queries/otp.ts';
+import type { ConsumerSession } from '../domain/consumer.ts';
 import { DomainError } from '../domain/error.ts';
 import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding } from '../domain/otp.ts';
-import { otpMessage } from '../domain/outbox.ts';
-import { environmentName, isRemote } from '../domain/runtime.ts';
+import { isRemote } from '../domain/runtime.ts';
 import type { ApiDeps } from './deps.ts';
 import { generateSessionToken, hashSessionToken } from './http/session-token.ts';
 
@@ -36,22 +27,13 @@ export type OtpRequest =
 export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: string): Promise<OtpRequest> {
   const mailed = contact.channel === 'email' && deps.config.smtpUrl !== undefined;
   if (!mailed && isRemote(deps.runtime)) throw new DomainError('provider_not_configured');
-  const at = deps.now();
-  const { challenge, code } = newChallenge(deps, contact, mailed, at);
+  const { challenge, code } = newChallenge(deps, contact, mailed);
   const contactHashes = hashesOfContact(deps, contact);
-  const windowStart = new Date(at.getTime() - OTP_LIMITS.requestWindowMs);
-  const firstAt = await deps.db.transaction(async (tx) => {
-    await lockContact(tx, contactHashes);
-    const before = await countChallenges(tx, contactHashes, windowStart);
-    if (before.requests >= OTP_LIMITS.requestsMax) return before.firstAt;
-    await forgetChallenges(tx, windowStart);
-    await insertChallenge(tx, challenge);
-    if (mailed) await enqueue(tx, otpMessage(challenge.challengeId, requestId));
-    return null;
-  });
-  if (firstAt !== null)
-    return { retryAfterSeconds: Math.max(1, Math.ceil((firstAt.getTime() - windowStart.getTime()) / 1_000)) };
-  deps.dispatcher.nudge();
+  const nextAt = await storeChallenge(deps, { challenge, contactHashes, mailed, requestId });
+  if (nextAt !== undefined) {
+    const waitMs = nextAt.getTime() - challenge.createdAt.getTime();
+    return { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
+  }
   return { challengeId: challenge.challengeId, expiresAt: challenge.expiresAt, code };
 }
 
@@ -59,9 +41,9 @@ function newChallenge(
   deps: ApiDeps,
   contact: Contact,
   mailed: boolean,
-  at: Date,
 ): { readonly challenge: OtpChallenge; readonly code: string } {
   const challengeId = newId();
+  const createdAt = deps.now();
   const [pepper] = deps.config.apiKeyPeppers;
   const code = String(randomInt(10 ** OTP_LIMITS.codeDigits)).padStart(OTP_LIMITS.codeDigits, '0');
   const challenge = {
@@ -72,8 +54,8 @@ function newChallenge(
     codeHash: hash(pepper, 'code', challengeId, code),
     codeSealed: mailed ? deps.sealer.seal(code, otpBinding('code', challengeId)) : null,
     attempts: 0,
-    createdAt: at,
-    expiresAt: new Date(at.getTime() + OTP_LIMITS.validityMs),
+    createdAt,
+    expiresAt: new Date(createdAt.getTime() + OTP_LIMITS.validityMs),
     consumedAt: null,
   };
   return { challenge, code };
@@ -88,28 +70,17 @@ export type OpenedSession = { readonly token: string; readonly session: Consumer
  *   often
  */
 export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string): Promise<OpenedSession> {
-  const at = deps.now();
-  const challenge = await countTry(deps.db, challengeId, at);
+  const challenge = await countTry(deps.db, challengeId, deps.now());
   const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
   if (!challenge || !isOneOf(given, challenge.codeHash)) throw refusal();
   const address = deps.sealer.open(challenge.contactSealed, otpBinding('contact', challengeId))?.toString();
-  if (address === undefined)
-    throw new Error(`the contact of challenge ${challengeId} was sealed by a key that is gone`);
+  if (address === undefined) throw new Error(`no configured key opens the contact of challenge ${challengeId}`);
   const contact: Contact = { channel: challenge.channel, address };
   const token = generateSessionToken();
-  const session = await deps.db.transaction(async (tx) => {
-    await lockContact(tx, hashesOfContact(deps, contact));
-    if (!(await consumeChallenge(tx, challengeId, at))) throw refusal();
-    const { consumerId } = await findOrInsertConsumer(tx, contact, environmentName(deps.runtime), at);
-    const opened: ConsumerSession = {
-      sessionId: newId(),
-      consumerId,
-      createdAt: at,
-      expiresAt: new Date(at.getTime() + SESSION_VALIDITY_MS),
-    };
-    await insertSession(tx, opened, hashSessionToken(deps.config.apiKeyPeppers[0], token));
-    return opened;
-  });
+  const tokenHash = hashSessionToken(deps.config.apiKeyPeppers[0], token);
+  const contactHashes = hashesOfContact(deps, contact);
+  const session = await openSession(deps, { challengeId, contact, contactHashes, tokenHash });
+  if (!session) throw refusal();
   return { token, session };
 }
 

@@ -16,6 +16,14 @@ const STATEMENT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 3_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 
+/**
+ * Runs reads that must see one moment: the snapshot of the first of them.
+ *
+ * @throws whatever `read` or the database throws
+ */
+export const readSnapshot = <Result>(db: Database, read: (tx: Tx) => Promise<Result>): Promise<Result> =>
+  db.transaction(read, { isolationLevel: 'repeatable read', accessMode: 'read only' });
+
 export type Connection = { readonly db: Database; readonly pool: pg.Pool; close(): Promise<void> };
 
 /**

@@ -4,6 +4,7 @@
  */
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { tsToDate, tsToMs } from '@temporalio/common/lib/time.js';
+import { commit } from '../db/commands/commit.ts';
 import { type AuditAction, insertAuditEntry } from '../db/queries/audit.ts';
 import { DomainError } from '../domain/error.ts';
 import { CommandError, command, EXIT, type ExitCode, group } from '../process/command-line.ts';
@@ -165,7 +166,7 @@ async function audited(
     const workers = id === UNVERSIONED ? 'without a version' : `of ${id}`;
     if (missing.length > 0)
       throw new DomainError('state_conflict', {}, `No worker ${workers} polls ${missing.join(', ')}.`);
-    await deps.db.transaction(async (tx) => {
+    await commit(deps, async (tx) => {
       const objectId = `${deployment.deploymentName}:${id === UNVERSIONED ? 'unversioned' : id}`;
       await insertAuditEntry(tx, null, { ...entry, action, objectId, at: deps.now() });
       await change();

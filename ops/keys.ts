@@ -3,7 +3,8 @@
  * each of them, record in the audit who changed them and why, and seal stored texts again. No key is ever printed.
  */
 import type { Config } from '../config.ts';
-import type { Queryable, Tx } from '../db/client.ts';
+import { type Queryable, readSnapshot, type Tx } from '../db/client.ts';
+import { commit } from '../db/commands/commit.ts';
 import { countKeysByPepper } from '../db/queries/api-key.ts';
 import { findLatestAuditEntry, insertAuditEntry } from '../db/queries/audit.ts';
 import { countCertificatesByHeader } from '../db/queries/certificate.ts';
@@ -52,7 +53,7 @@ type ListName = (typeof LISTS)[number][0];
 type CountedName = Exclude<ListName, 'TEMPORAL_PAYLOAD_KEYS'>;
 
 async function record(deps: OpsDeps, act: KeysAct): Promise<ExitCode> {
-  const changes = await deps.db.transaction((tx) => recordChanges(deps, tx, act));
+  const changes = await commit(deps, (tx) => recordChanges(deps, tx, act));
   for (const change of changes) deps.print(sentenceOf(change));
   if (changes.length === 0) deps.print('Nothing has changed since the last record.');
   deps.printData({
@@ -102,26 +103,23 @@ type KeyState = 'active' | 'old' | 'missing' | 'unrecorded';
 type KeyUse = { readonly id: string | null; readonly state: KeyState; readonly count: number | null };
 
 async function list(deps: OpsDeps): Promise<ExitCode> {
-  const lists = await deps.db.transaction(
-    async (tx) => {
-      await allowLongStatements(tx);
-      const counts = {
-        ENCRYPTION_KEYS: await sealedByKey(tx),
-        API_KEY_PEPPER: await keysByPepper(tx, deps.now()),
-        CERTIFICATE_SIGNING_KEY: await certificatesByKey(tx),
-        TEMPORAL_PAYLOAD_KEYS: undefined,
-      };
-      const found = [];
-      for (const [name, keysOf] of LISTS) {
-        const keys = keysOf(deps.keys);
-        if (keys.length === 0) continue;
-        const recorded = await findRecord(tx, name);
-        found.push({ name, ids: idsOf(keys), recorded, uses: listUses(keys, counts[name]) });
-      }
-      return found;
-    },
-    { accessMode: 'read only' },
-  );
+  const lists = await readSnapshot(deps.db, async (tx) => {
+    await allowLongStatements(tx);
+    const counts = {
+      ENCRYPTION_KEYS: await sealedByKey(tx),
+      API_KEY_PEPPER: await keysByPepper(tx, deps.now()),
+      CERTIFICATE_SIGNING_KEY: await certificatesByKey(tx),
+      TEMPORAL_PAYLOAD_KEYS: undefined,
+    };
+    const found = [];
+    for (const [name, keysOf] of LISTS) {
+      const keys = keysOf(deps.keys);
+      if (keys.length === 0) continue;
+      const recorded = await findRecord(tx, name);
+      found.push({ name, ids: idsOf(keys), recorded, uses: listUses(keys, counts[name]) });
+    }
+    return found;
+  });
   for (const { name, ids, recorded, uses } of lists) {
     deps.print(`${name}: ${recordText(ids, recorded)}`);
     for (const use of uses) deps.print(`  ${useText(name, use)}`);

@@ -3,6 +3,7 @@
  * statement of its own, so the command can be interrupted and repeated, and it can run beside the service.
  */
 import type { Tx } from '../db/client.ts';
+import { commit } from '../db/commands/commit.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import { listSealed, replaceSealed, SEALED_COLUMNS, type SealedColumn } from '../db/queries/sealed.ts';
 import { createSealer, type Sealer } from '../db/seal.ts';
@@ -27,7 +28,7 @@ export async function reseal(
 ): Promise<ExitCode> {
   const [active] = deps.keys.encryptionKeys;
   // Resealing takes many transactions, so the audit entry is written before the first one.
-  const changes = await deps.db.transaction(async (tx) => {
+  const changes = await commit(deps, async (tx) => {
     await insertAuditEntry(tx, null, {
       objectId: `ENCRYPTION_KEYS:${active.id}`,
       action: 'keys_reseal',

@@ -1,29 +1,17 @@
-/** Subscriptions to events (contract §11): who is told, where, and what became of each delivery. */
-import { randomBytes } from 'node:crypto';
+/** Subscriptions to events, and the deliveries of each (contract §11). */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
-import type { Tx } from '../../db/client.ts';
-import { recordEvent } from '../../db/queries/event.ts';
 import {
   changeWebhook,
+  createWebhook,
   deleteWebhook,
-  getWebhook,
-  insertWebhook,
-  listWebhooks,
-  lockWebhook,
-  type Occasion,
+  pingWebhook,
   rotateWebhookSecret,
-  type WebhookChange,
-} from '../../db/queries/webhook.ts';
-import {
-  getDelivery,
-  getDeliveryOfEvent,
-  listAttempts,
-  listDeliveries,
-  redeliver,
-} from '../../db/queries/webhook-delivery.ts';
+} from '../../db/commands/webhook.ts';
+import { redeliver } from '../../db/commands/webhook-delivery.ts';
+import { getWebhook, listWebhooks, type WebhookChange } from '../../db/queries/webhook.ts';
+import { listDeliveries } from '../../db/queries/webhook-delivery.ts';
 import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
-import type { Delivery, Webhook } from '../../domain/webhook.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf, type RouteConfig } from '../route-config.ts';
@@ -44,7 +32,6 @@ import { requireTarget } from '../webhook-target.ts';
 const TAGS = ['Webhooks'];
 const READ = { auth: 'api_key', scope: 'read' } as const satisfies RouteConfig;
 const MANAGE = { auth: 'api_key', scope: 'full' } as const satisfies RouteConfig;
-const SECRET_BYTES = 32;
 
 export const webhookRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -72,12 +59,8 @@ const subscriptionRoutes =
       async (request, reply) => {
         const { url, event_types: eventTypes, description } = request.body;
         await requireTarget(deps, url);
-        const secret = randomBytes(SECRET_BYTES);
-        const options = { sealer: deps.sealer, secret, at: deps.now() };
         const draft = { url, eventTypes, description: description ?? null };
-        const webhook = await deps.db.transaction((tx) =>
-          insertWebhook(tx, principalOf(request).orgId, draft, options),
-        );
+        const { webhook, secret } = await createWebhook(deps, principalOf(request).orgId, draft);
         return reply.code(201).send({ ...webhookResource(webhook), secret: shown(secret) });
       },
     );
@@ -133,9 +116,7 @@ const subscriptionRoutes =
       async (request) => {
         const change = changeOf(request.body);
         if (change.url !== undefined) await requireTarget(deps, change.url);
-        const changed = await underLock(deps, request, (tx, webhook, occasion) =>
-          changeWebhook(tx, webhook, change, occasion),
-        );
+        const changed = await changeWebhook(deps, principalOf(request).orgId, request.params.webhook_id, change);
         return webhookResource(changed);
       },
     );
@@ -155,7 +136,7 @@ const subscriptionRoutes =
         },
       },
       async (request, reply) => {
-        await underLock(deps, request, deleteWebhook);
+        await deleteWebhook(deps, principalOf(request).orgId, request.params.webhook_id);
         return reply.code(204).send();
       },
     );
@@ -179,13 +160,10 @@ const subscriptionActionRoutes =
         },
       },
       async (request) => {
-        const secret = randomBytes(SECRET_BYTES);
-        const rotated = await underLock(deps, request, (tx, webhook, { at }) =>
-          rotateWebhookSecret(tx, webhook, { sealer: deps.sealer, secret, at }),
-        );
+        const rotated = await rotateWebhookSecret(deps, principalOf(request).orgId, request.params.webhook_id);
         return {
           ...webhookResource(rotated.webhook),
-          secret: shown(secret),
+          secret: shown(rotated.secret),
           previous_secret_expires_at: rotated.previousSecretExpiresAt.toISOString(),
         };
       },
@@ -207,7 +185,8 @@ const subscriptionActionRoutes =
         },
       },
       async (request, reply) => {
-        const delivery = await underLock(deps, request, ping);
+        const { orgId } = principalOf(request);
+        const delivery = await pingWebhook(deps, orgId, request.params.webhook_id, request.id);
         return reply.code(202).send(deliveryResource(delivery, []));
       },
     );
@@ -231,8 +210,9 @@ const deliveryRoutes =
       },
       async (request, reply) => {
         const { status, ...page } = request.query;
-        const webhook = await getWebhook(deps.db, principalOf(request).orgId, request.params.webhook_id);
-        const { items, total } = await listDeliveries(deps.db, webhook.webhookId, { status, page });
+        const { orgId } = principalOf(request);
+        const { webhookId } = await getWebhook(deps.db, orgId, request.params.webhook_id);
+        const { items, total } = await listDeliveries(deps.db, orgId, { webhookId, status, page });
         return answerPage(request, reply, page, {
           items: items.map(({ delivery, attempts }) => deliveryResource(delivery, attempts)),
           total,
@@ -256,49 +236,13 @@ const deliveryRoutes =
         },
       },
       async (request, reply) => {
-        const { delivery, attempts } = await underLock(deps, request, async (tx, webhook, occasion) => {
-          const found = await getDelivery(tx, webhook.webhookId, request.params.delivery_id);
-          const begun = await redeliver(tx, found, occasion);
-          return { delivery: begun, attempts: await listAttempts(tx, [begun.deliveryId]) };
-        });
-        return reply.code(202).send(deliveryResource(delivery, attempts.get(delivery.deliveryId) ?? []));
+        const { webhook_id: webhookId, delivery_id: deliveryId } = request.params;
+        const key = { webhookId, deliveryId };
+        const { delivery, attempts } = await redeliver(deps, principalOf(request).orgId, key, request.id);
+        return reply.code(202).send(deliveryResource(delivery, attempts));
       },
     );
   };
-
-type OwnRequest = { readonly id: string; readonly params: { readonly webhook_id: string } } & Parameters<
-  typeof principalOf
->[0];
-
-/** Runs a change under the subscription's lock and has what follows from it dispatched. */
-async function underLock<T>(
-  deps: ApiDeps,
-  request: OwnRequest,
-  run: (tx: Tx, webhook: Webhook, occasion: Occasion) => Promise<T>,
-): Promise<T> {
-  const { orgId } = principalOf(request);
-  const changed = await deps.db.transaction(async (tx) => {
-    const webhook = await lockWebhook(tx, orgId, request.params.webhook_id);
-    return await run(tx, webhook, { at: deps.now(), requestId: request.id });
-  });
-  deps.dispatcher.nudge();
-  return changed;
-}
-
-async function ping(tx: Tx, webhook: Webhook, { at, requestId }: Occasion): Promise<Delivery> {
-  const { orgId, webhookId } = webhook;
-  const data = webhookResource(webhook);
-  const eventId = await recordEvent(tx, {
-    orgId,
-    objectType: 'webhook',
-    objectId: webhookId,
-    type: 'webhook.ping',
-    data,
-    at,
-    requestId,
-  });
-  return await getDeliveryOfEvent(tx, webhookId, eventId);
-}
 
 function changeOf(body: z.output<typeof UpdateWebhookRequest>): WebhookChange {
   return {

@@ -3,7 +3,7 @@ import type { CorridorId } from '../../domain/corridor.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Gate } from '../../domain/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
-import { insertAuditEntry } from '../queries/audit.ts';
+import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import {
   insertGateApproval,
   insertGateEvidence,
@@ -45,7 +45,7 @@ export async function recordGateEvidence(deps: Deps, given: NewGateEvidence): Pr
 }
 
 /** Who approves or revokes evidence, and what was examined, or why. */
-export type GateAct = { readonly operator: string; readonly note: string };
+type GateAct = Omit<OperatorAct, 'requestId'>;
 
 /**
  * Approves evidence in the name of one operator, once.

@@ -22,7 +22,7 @@ import {
 import { openAccessToken } from '../banklink-token.ts';
 import type { Tx } from '../client.ts';
 import { settlementIdOf } from '../id.ts';
-import { insertAuditEntry } from '../queries/audit.ts';
+import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { foldCollections, listPendingEvidence, receiveLeftovers } from '../queries/evidence.ts';
 import { requireOpenGates } from '../queries/gate.ts';
 import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../queries/idempotency-key.ts';
@@ -135,9 +135,6 @@ const newSettlement = (deps: CommandDeps, request: SettlementRequest, pricing: P
     requestId: request.requestId,
     createdAt: deps.now(),
   });
-
-/** What an operator does, for the audit entry: who, why, and the request id that events show. */
-export type OperatorAct = { readonly operator: string; readonly note: string; readonly requestId: string };
 
 /**
  * Cancels a settlement for its partner and signals its workflow. Money that came in part is booked as due back.

@@ -1,10 +1,13 @@
-/** What operators did by hand. Written in the transaction of the deed; a trigger holds that entries are permanent. */
+/** What operators did. An entry is written in the transaction of the change; a trigger makes entries permanent. */
 import { and, desc, eq, sql } from 'drizzle-orm';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { type AuditAction, auditEntries } from '../schema/audit.ts';
 
 export type { AuditAction };
+
+/** What an operator does: who, why, and the request id that events show. */
+export type OperatorAct = { readonly operator: string; readonly note: string; readonly requestId: string };
 
 export type AuditEntry = Omit<typeof auditEntries.$inferSelect, 'auditId' | 'orgId'>;
 
@@ -22,7 +25,7 @@ export async function insertAuditEntries(
     await tx.insert(auditEntries).values(entries.map((entry) => ({ ...entry, auditId: newId() })));
 }
 
-/** The last time that this was done to an object whose id begins so. */
+/** The latest entry of this action for an object whose id starts with `objectIdStart`. */
 export async function findLatestAuditEntry(
   db: Queryable,
   action: AuditAction,

@@ -1,37 +1,37 @@
-/** Consumers and their sessions. A session is looked up by its token's hash at every request: one that was ended is over at once. */
+/**
+ * Consumers and their sessions. A session is looked up by its token's hash at every request, so that an ended session is
+ * over at once.
+ */
 import { and, eq, gt, inArray, isNull } from 'drizzle-orm';
-import { type Consumer, type ConsumerSession, consumerOrganization, newConsumer } from '../../domain/consumer.ts';
+import type { Consumer, ConsumerSession } from '../../domain/consumer.ts';
 import type { Contact } from '../../domain/otp.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { newId } from '../id.ts';
 import { consumerSessions, consumers } from '../schema/consumer.ts';
-import { insertOrganization } from './organization.ts';
 
-/** Who proved this contact, made with a tenant of its own the first time. The caller has locked the contact. */
-export async function findOrInsertConsumer(
-  tx: Tx,
+/** The consumer of this environment with this contact. */
+export async function findConsumer(
+  db: Queryable,
   contact: Contact,
   environment: EnvironmentName,
-  at: Date,
-): Promise<Consumer> {
+): Promise<Consumer | undefined> {
   const column = contact.channel === 'email' ? consumers.email : consumers.phone;
-  const [known] = await tx
+  const [row] = await db
     .select()
     .from(consumers)
     .where(and(eq(consumers.environment, environment), eq(column, contact.address)));
-  if (known) return known;
-  const consumer = newConsumer(newId(), contact, environment, at);
-  await insertOrganization(tx, consumerOrganization(consumer));
+  return row;
+}
+
+export async function insertConsumer(tx: Tx, consumer: Consumer): Promise<void> {
   await tx.insert(consumers).values(consumer);
-  return consumer;
 }
 
 export async function insertSession(tx: Tx, session: ConsumerSession, tokenHash: Buffer): Promise<void> {
   await tx.insert(consumerSessions).values({ ...session, tokenHash });
 }
 
-/** The session with one of these hashes of a token, one for each pepper, that is not over at `at`, and whose it is. */
+/** The session with one of these hashes of its token (one for each pepper) that is valid at `at`, and its consumer. */
 export async function findSession(
   db: Queryable,
   tokenHashes: readonly Buffer[],

@@ -133,14 +133,16 @@ const withDates = (row: WaitingSettlement): WaitingSettlement => ({
   expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt),
 });
 
-/** Something that a workflow should run for, and what has it started. */
+/** Reads start after this id. */
+export type OpenPage = { readonly after: string; readonly limit: number };
+
+/** An object for which a workflow should run, and the message that starts or signals it. */
 export type OpenObject = { readonly orgId: string; readonly message: OutboxMessage };
 
 /** Settlements that are not at an end, in the order of their ids. */
 export async function listOpenSettlements(
   db: Queryable,
-  after: string,
-  limit: number,
+  { after, limit }: OpenPage,
   requestId: string,
 ): Promise<OpenObject[]> {
   const { settlementId, orgId, corridor, paymentMethod, status } = settlements;
@@ -156,8 +158,7 @@ export async function listOpenSettlements(
 /** Verifications that nobody has decided, in the order of their ids. */
 export async function listOpenVerifications(
   db: Queryable,
-  after: string,
-  limit: number,
+  { after, limit }: OpenPage,
   requestId: string,
 ): Promise<OpenObject[]> {
   const { verificationId, orgId, verificationType, provider, status } = verifications;
@@ -173,8 +174,7 @@ export async function listOpenVerifications(
 /** Deliveries that are not finished, in the order of their ids. None is attempted before its time. */
 export async function listOpenDeliveries(
   db: Queryable,
-  after: string,
-  limit: number,
+  { after, limit }: OpenPage,
   requestId: string,
 ): Promise<OpenObject[]> {
   const { deliveryId, webhookId, orgId, generation, status } = webhookDeliveries;

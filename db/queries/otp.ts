@@ -1,26 +1,26 @@
 /**
- * One-time codes. A try is counted by a statement of its own, committed before anything is compared, so that parallel
- * guesses, a crash or a rollback never make one more than there may be.
+ * One-time codes. A try is counted by a statement of its own, which commits before anything is compared. So neither
+ * parallel guesses nor a crash or a rollback give anybody more tries.
  */
 import { and, count, eq, gt, inArray, isNull, lt, lte, min, sql } from 'drizzle-orm';
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
 
-/** How many old rows one request takes away at most; more than it adds. */
-const FORGET_MAX = 20;
+/** How many old rows one request deletes at most. It adds one, so the table does not grow. */
+const DELETE_MAX = 20;
 
 /**
- * Makes what concerns one contact wait for each other until the transaction ends.
+ * Locks a contact until the transaction ends.
  *
- * @param contactHashes one for each pepper; locked in one order by everybody
+ * @param contactHashes one for each pepper; they are locked in one order, which prevents deadlocks
  */
 export async function lockContact(tx: Tx, contactHashes: readonly Buffer[]): Promise<void> {
   for (const contactHash of contactHashes.toSorted(Buffer.compare))
     await tx.execute(sql`SELECT pg_advisory_xact_lock(${contactHash.readBigInt64BE()}::bigint)`);
 }
 
-/** How often a contact, which the caller has locked, was sent a code since; and when first. */
+/** How many codes a locked contact was sent since then, and when the first of them. */
 export async function countChallenges(
   tx: Tx,
   contactHashes: readonly Buffer[],
@@ -37,14 +37,14 @@ export async function insertChallenge(tx: Tx, challenge: OtpChallenge): Promise<
   await tx.insert(otpChallenges).values(challenge);
 }
 
-/** Deletes some of what was asked for before: contacts are not kept once they neither prove nor limit anything. */
-export async function forgetChallenges(tx: Tx, before: Date): Promise<void> {
+/** Deletes some challenges from before this time: they neither prove nor limit anything, so contacts are not kept. */
+export async function deleteOldChallenges(tx: Tx, before: Date): Promise<void> {
   const old = tx
     .select({ challengeId: otpChallenges.challengeId })
     .from(otpChallenges)
     .where(lte(otpChallenges.createdAt, before))
     .orderBy(otpChallenges.createdAt)
-    .limit(FORGET_MAX)
+    .limit(DELETE_MAX)
     .for('update', { skipLocked: true });
   await tx.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
 }
@@ -54,7 +54,11 @@ export async function findChallenge(db: Queryable, challengeId: string): Promise
   return row;
 }
 
-/** Counts a try; not for use in a transaction. Undefined where none is left: unknown, used, expired, or tried too often. */
+/**
+ * Counts a try. It must not run in a transaction.
+ *
+ * @returns the challenge; undefined when no try is left: it is unknown, used, expired, or was tried too often
+ */
 export async function countTry(db: Queryable, challengeId: string, at: Date): Promise<OtpChallenge | undefined> {
   const [row] = await db
     .update(otpChallenges)
@@ -71,7 +75,7 @@ export async function countTry(db: Queryable, challengeId: string, at: Date): Pr
   return row;
 }
 
-/** Uses a code up; false when it was used before. */
+/** Uses up a challenge; false when it was used before. */
 export async function consumeChallenge(tx: Tx, challengeId: string, at: Date): Promise<boolean> {
   const consumed = await tx
     .update(otpChallenges)
@@ -81,7 +85,7 @@ export async function consumeChallenge(tx: Tx, challengeId: string, at: Date): P
   return consumed.length === 1;
 }
 
-/** Forgets the code itself: it was sent, or never will be. Its hash still checks it. */
+/** Erases the sealed code once it was sent, or never will be. Its hash still checks it. */
 export async function eraseCode(db: Queryable, challengeId: string): Promise<void> {
   await db.update(otpChallenges).set({ codeSealed: null }).where(eq(otpChallenges.challengeId, challengeId));
 }

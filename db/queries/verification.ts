@@ -21,7 +21,7 @@ import {
   type VerificationStatus,
   type VerificationType,
 } from '../../domain/verification.ts';
-import type { Database, Queryable, Tx } from '../client.ts';
+import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';
@@ -121,18 +121,15 @@ export async function readVerifications(
   orgId: string,
   recipientId: string,
 ): Promise<{ readonly recipient: Recipient; readonly verifications: Verification[] }> {
-  return await db.transaction(
-    async (tx) => ({
-      recipient: await getRecipient(tx, orgId, recipientId),
-      verifications: await tx
-        .select()
-        .from(verifications)
-        .where(and(eq(verifications.orgId, orgId), eq(verifications.recipientId, recipientId)))
-        .orderBy(desc(verifications.createdAt), desc(verifications.verificationId))
-        .limit(LIST_MAX),
-    }),
-    { isolationLevel: 'repeatable read', accessMode: 'read only' },
-  );
+  return await readSnapshot(db, async (tx) => ({
+    recipient: await getRecipient(tx, orgId, recipientId),
+    verifications: await tx
+      .select()
+      .from(verifications)
+      .where(and(eq(verifications.orgId, orgId), eq(verifications.recipientId, recipientId)))
+      .orderBy(desc(verifications.createdAt), desc(verifications.verificationId))
+      .limit(LIST_MAX),
+  }));
 }
 
 /**

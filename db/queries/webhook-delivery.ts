@@ -4,14 +4,14 @@
  */
 import { and, asc, count, desc, eq, inArray, max, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import { deliveryMessage, type OutboxKind, type OutboxSignal } from '../../domain/outbox.ts';
+import type { OutboxKind, OutboxSignal } from '../../domain/outbox.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import type { Attempt, Delivery, DeliveryStatus, Webhook } from '../../domain/webhook.ts';
-import type { Database, Queryable, Tx } from '../client.ts';
+import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { currentTraceparent } from '../traceparent.ts';
-import { enqueue } from './outbox.ts';
+import type { Stamp } from './event.ts';
 
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
@@ -32,16 +32,17 @@ export const enqueueDeliveriesSql = (source: SQL, signal: string | null): SQL =>
 /** Newest first, each with its attempts as they were at one moment; a fixed number of queries however many there are. */
 export async function listDeliveries(
   db: Database,
-  webhookId: string,
-  filter: { readonly status?: DeliveryStatus | undefined; readonly page: Page },
+  orgId: string,
+  filter: { readonly webhookId: string; readonly status?: DeliveryStatus | undefined; readonly page: Page },
 ): Promise<Paged<{ delivery: Delivery; attempts: Attempt[] }>> {
-  const { status, page } = filter;
+  const { webhookId, status, page } = filter;
   const wanted = and(
+    eq(webhookDeliveries.orgId, orgId),
     eq(webhookDeliveries.webhookId, webhookId),
     status === undefined ? undefined : eq(webhookDeliveries.status, status),
   );
   const newestFirst = [desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId)];
-  const read = async (tx: Tx) => {
+  return await readSnapshot(db, async (tx) => {
     const [total] = await tx.select({ count: count() }).from(webhookDeliveries).where(wanted);
     const query = tx
       .select()
@@ -57,8 +58,7 @@ export async function listDeliveries(
       items: rows.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] })),
       total: total?.count ?? 0,
     };
-  };
-  return await db.transaction(read, { isolationLevel: 'repeatable read', accessMode: 'read only' });
+  });
 }
 
 /** The attempts of these deliveries, each in its order. */
@@ -75,12 +75,22 @@ export async function listAttempts(db: Queryable, deliveryIds: readonly string[]
   return byDelivery;
 }
 
-/** @throws DomainError `not_found`, for another subscription's delivery as well */
-export async function getDelivery(db: Queryable, webhookId: string, deliveryId: string): Promise<Delivery> {
+/** @throws DomainError `not_found`, for another organization's or another subscription's delivery as well */
+export async function getDelivery(
+  db: Queryable,
+  orgId: string,
+  key: { readonly webhookId: string; readonly deliveryId: string },
+): Promise<Delivery> {
   const [row] = await db
     .select()
     .from(webhookDeliveries)
-    .where(and(eq(webhookDeliveries.webhookId, webhookId), eq(webhookDeliveries.deliveryId, deliveryId)))
+    .where(
+      and(
+        eq(webhookDeliveries.orgId, orgId),
+        eq(webhookDeliveries.webhookId, key.webhookId),
+        eq(webhookDeliveries.deliveryId, key.deliveryId),
+      ),
+    )
     .limit(1);
   if (!row) throw new DomainError('not_found');
   return row;
@@ -97,19 +107,8 @@ export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: str
   return row;
 }
 
-/**
- * Has an event sent again: a pending delivery makes its next attempt now; a finished one begins a new generation.
- * The caller has locked the subscription.
- */
-export async function redeliver(
-  tx: Tx,
-  delivery: Delivery,
-  occasion: { readonly at: Date; readonly requestId: string },
-): Promise<Delivery> {
-  if (delivery.status === 'pending') {
-    await enqueue(tx, deliveryMessage(delivery, 'retryRequested', occasion.requestId));
-    return delivery;
-  }
+/** Makes a finished delivery pending again, as a new generation whose attempts follow those made so far. */
+export async function beginGeneration(tx: Tx, delivery: Delivery, { at, requestId }: Stamp): Promise<Delivery> {
   const [last] = await tx
     .select({ number: max(webhookAttempts.number) })
     .from(webhookAttempts)
@@ -121,18 +120,17 @@ export async function redeliver(
       generation: delivery.generation + 1,
       requested: true,
       priorAttempts: last?.number ?? 0,
-      nextAttemptAt: occasion.at,
+      nextAttemptAt: at,
       waitingSince: null,
-      requestId: occasion.requestId,
+      requestId,
     })
     .where(eq(webhookDeliveries.deliveryId, delivery.deliveryId))
     .returning();
-  if (!begun) throw new Error(`delivery ${delivery.deliveryId} is gone`);
-  await enqueue(tx, deliveryMessage(begun, null, occasion.requestId));
+  if (!begun) throw new Error(`delivery ${delivery.deliveryId} does not exist any more`);
   return begun;
 }
 
-/** Ends whatever is pending of a subscription that the caller has locked, and tells the workflows; one statement. */
+/** Ends the pending deliveries of a locked subscription and signals their workflows; one statement. */
 export async function endPendingDeliveries(tx: Tx, webhook: Webhook, to: 'skipped' | 'canceled'): Promise<void> {
   const signal: OutboxSignal = 'subscriptionChanged';
   await tx.execute(sql`

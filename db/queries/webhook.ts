@@ -1,26 +1,20 @@
 /**
- * Subscriptions. Whatever changes one, or a delivery of its, runs under its row's lock. Secrets are sealed on their way
- * in and leave only as sealed text, for the signer; a deleted subscription has none and is found by nobody.
+ * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and only
+ * the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
 import { and, count, desc, eq, isNull } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import { type DisabledReason, ROTATION_OVERLAP_MS, SUBSCRIPTIONS_MAX, type Webhook } from '../../domain/webhook.ts';
+import type { DisabledReason, Webhook } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
-import { newId } from '../id.ts';
 import { webhooks } from '../schema/webhook.ts';
-import type { Sealer } from '../seal.ts';
-import { lockOrganization } from './organization.ts';
 import { endPendingDeliveries } from './webhook-delivery.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
 export type WebhookDraft = Pick<Webhook, 'url' | 'eventTypes' | 'description'>;
 /** What a partner may change; `status` disables and enables. */
 export type WebhookChange = Partial<WebhookDraft & Pick<Webhook, 'status'>>;
-/** What a change is stamped with. */
-export type Occasion = { readonly at: Date; readonly requestId: string };
-
-/** A subscription as the sender needs it: a deleted one too, and its sealed secrets, the current one first. */
+/** A subscription, also a deleted one, as the sender needs it: with its sealed secrets, the current one first. */
 export type Subscription = {
   readonly webhook: Webhook;
   readonly deleted: boolean;
@@ -39,38 +33,31 @@ function toWebhook(row: WebhookRow): Webhook {
   return { webhookId, orgId, url, eventTypes, description, status, disabledReason, failingSince, createdAt, updatedAt };
 }
 
-/**
- * Writes a new, enabled subscription under the organization's lock, so that of two that race for the last place one is refused.
- *
- * @throws DomainError `state_conflict` when the organization has as many as it may
- */
-export async function insertWebhook(
-  tx: Tx,
-  orgId: string,
-  draft: WebhookDraft,
-  options: { sealer: Sealer; secret: Buffer; at: Date },
-): Promise<Webhook> {
-  await lockOrganization(tx, orgId);
-  const [existing] = await tx
+/** How many subscriptions the organization has. */
+export async function countWebhooks(db: Queryable, orgId: string): Promise<number> {
+  const [existing] = await db
     .select({ count: count() })
     .from(webhooks)
     .where(and(eq(webhooks.orgId, orgId), isNull(webhooks.deletedAt)));
-  if ((existing?.count ?? 0) >= SUBSCRIPTIONS_MAX) {
-    const detail = `An organization has at most ${SUBSCRIPTIONS_MAX} subscriptions. Delete one, or widen the event types of another.`;
-    throw new DomainError('state_conflict', { current_state: 'subscription_limit_reached' }, detail);
-  }
-  const webhookId = newId();
+  return existing?.count ?? 0;
+}
+
+/** Writes a new, enabled subscription. */
+export async function insertWebhook(
+  tx: Tx,
+  orgId: string,
+  { at, ...draft }: WebhookDraft & { readonly webhookId: string; readonly at: Date },
+  secretSealed: string,
+): Promise<Webhook> {
   const webhook: Webhook = {
     ...draft,
-    webhookId,
     orgId,
     status: 'enabled',
     disabledReason: null,
     failingSince: null,
-    createdAt: options.at,
-    updatedAt: options.at,
+    createdAt: at,
+    updatedAt: at,
   };
-  const secretSealed = options.sealer.seal(options.secret, webhookSecretBinding(webhookId));
   await tx.insert(webhooks).values({ ...webhook, eventTypes: [...webhook.eventTypes], secretSealed });
   return webhook;
 }
@@ -82,7 +69,7 @@ export async function getWebhook(db: Queryable, orgId: string, webhookId: string
   return toWebhook(row);
 }
 
-/** As `getWebhook`; until the transaction ends the subscription and its deliveries are the caller's to change. */
+/** As `getWebhook`; locks the row until the transaction ends. */
 export async function lockWebhook(tx: Tx, orgId: string, webhookId: string): Promise<Webhook> {
   const [row] = await tx.select().from(webhooks).where(present(orgId, webhookId)).for('no key update');
   if (!row) throw new DomainError('not_found');
@@ -122,30 +109,22 @@ export async function listWebhooks(db: Database, orgId: string, page: Page): Pro
   return { items: rows.map(toWebhook), total: total?.count ?? 0 };
 }
 
-/** Changes a subscription that the caller has locked. Enabling forgets why it was disabled and how long it had failed. */
-export async function changeWebhook(
-  tx: Tx,
-  webhook: Webhook,
-  change: WebhookChange,
-  { at }: Occasion,
-): Promise<Webhook> {
+/** Changes a locked subscription. Enabling clears why it was disabled and since when it failed. */
+export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookChange, at: Date): Promise<Webhook> {
   if (Object.keys(change).length === 0) return webhook;
   const { status = webhook.status, eventTypes, ...rest } = change;
-  const turned =
-    status === webhook.status
-      ? {}
-      : { status, disabledReason: status === 'disabled' ? ('requested' as const) : null, failingSince: null };
+  const disabledReason = status === 'disabled' ? ('requested' as const) : null;
+  const turned = status === webhook.status ? {} : { status, disabledReason, failingSince: null };
   const [row] = await tx
     .update(webhooks)
     .set({ ...rest, ...(eventTypes === undefined ? {} : { eventTypes: [...eventTypes] }), ...turned, updatedAt: at })
     .where(present(webhook.orgId, webhook.webhookId))
     .returning();
   if (!row) throw new Error(`webhook ${webhook.webhookId} was changed without its lock`);
-  if (webhook.status === 'enabled' && status === 'disabled') await endPendingDeliveries(tx, webhook, 'skipped');
   return toWebhook(row);
 }
 
-/** Disables a subscription that the caller has locked, for what its endpoint answered; its pending deliveries are skipped. */
+/** Disables a locked subscription because of what its endpoint answered; its pending deliveries are skipped. */
 export async function disableWebhook(
   tx: Tx,
   webhook: Webhook,
@@ -159,42 +138,31 @@ export async function disableWebhook(
   await endPendingDeliveries(tx, webhook, 'skipped');
 }
 
-/** Notes that a subscription that the caller has locked began to fail, or, with null, that it works. */
+/** Stores since when a locked subscription fails; null when it works. */
 export async function setFailingSince(tx: Tx, webhook: Webhook, failingSince: Date | null): Promise<void> {
   if (webhook.failingSince?.getTime() === failingSince?.getTime()) return;
   await tx.update(webhooks).set({ failingSince }).where(owned(webhook.orgId, webhook.webhookId));
 }
 
-/**
- * Gives a subscription that the caller has locked a new secret. The one before signs as well for a day; one before that no more.
- *
- * @returns the subscription and until when the previous secret signs
- */
-export async function rotateWebhookSecret(
+/** Gives a locked subscription a new secret; the current one becomes the previous one. */
+export async function replaceWebhookSecret(
   tx: Tx,
   webhook: Webhook,
-  options: { sealer: Sealer; secret: Buffer; at: Date },
-) {
-  const previousSecretExpiresAt = new Date(options.at.getTime() + ROTATION_OVERLAP_MS);
-  const secretSealed = options.sealer.seal(options.secret, webhookSecretBinding(webhook.webhookId));
+  secretSealed: string,
+  { at, previousSecretExpiresAt }: { readonly at: Date; readonly previousSecretExpiresAt: Date },
+): Promise<Webhook> {
   await tx
     .update(webhooks)
-    .set({ secretSealed, previousSecretSealed: webhooks.secretSealed, previousSecretExpiresAt, updatedAt: options.at })
+    .set({ secretSealed, previousSecretSealed: webhooks.secretSealed, previousSecretExpiresAt, updatedAt: at })
     .where(owned(webhook.orgId, webhook.webhookId));
-  return { webhook: { ...webhook, updatedAt: options.at }, previousSecretExpiresAt };
+  return { ...webhook, updatedAt: at };
 }
 
-/** Deletes a subscription that the caller has locked: nobody finds it any more, its secrets are gone, nothing more is sent. */
-export async function deleteWebhook(tx: Tx, webhook: Webhook, { at }: Occasion): Promise<void> {
+/** Marks a locked subscription as deleted and erases its secrets. */
+export async function setWebhookDeleted(tx: Tx, webhook: Webhook, at: Date): Promise<void> {
+  const noSecrets = { secretSealed: null, previousSecretSealed: null, previousSecretExpiresAt: null };
   await tx
     .update(webhooks)
-    .set({
-      deletedAt: at,
-      updatedAt: at,
-      secretSealed: null,
-      previousSecretSealed: null,
-      previousSecretExpiresAt: null,
-    })
+    .set({ deletedAt: at, updatedAt: at, ...noSecrets })
     .where(owned(webhook.orgId, webhook.webhookId));
-  await endPendingDeliveries(tx, webhook, 'canceled');
 }

@@ -1,6 +1,6 @@
 /** Subscriptions over HTTP (contract §11): refusals first, then what they answer and what is kept. */
 import { describe, expect } from 'vitest';
-import { insertWebhook } from '../../db/queries/webhook.ts';
+import { createWebhook } from '../../db/commands/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
@@ -86,15 +86,8 @@ describe('creation refuses', () => {
   test('409 for the twenty-first subscription, even when two race for the twentieth place', async ({ api }) => {
     const owner = await api.createCaller();
     for (let n = 1; n < 20; n += 1) {
-      const options = { sealer: api.deps.sealer, secret: Buffer.alloc(32, n), at: new Date() };
-      await api.connection.db.transaction((tx) =>
-        insertWebhook(
-          tx,
-          owner.orgId,
-          { url: `https://h${n}.example/`, eventTypes: ['*'], description: null },
-          options,
-        ),
-      );
+      const draft = { url: `https://h${n}.example/`, eventTypes: ['*' as const], description: null };
+      await createWebhook(api.deps, owner.orgId, draft);
     }
     const post = () => api.call(owner, 'POST', '/v1/webhooks', body());
     const answers = await raceBehind(

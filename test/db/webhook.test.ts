@@ -1,9 +1,9 @@
 /** The fan-out of events: in the transaction of their change, to whom it concerns, once. */
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createWebhook } from '../../db/commands/webhook.ts';
 import { newId } from '../../db/id.ts';
 import { recordEvent } from '../../db/queries/event.ts';
-import { insertWebhook } from '../../db/queries/webhook.ts';
 import { events, webhookDeliveries } from '../../db/schema/index.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { EventFilter } from '../../domain/webhook.ts';
@@ -21,15 +21,10 @@ beforeEach(async () => {
 afterAll(() => api.close());
 
 const rowsOf = async (text: string, ...values: unknown[]) => (await api.connection.pool.query(text, values)).rows;
-const subscribe = (orgId: string, eventTypes: EventFilter[]) =>
-  api.connection.db.transaction((tx) =>
-    insertWebhook(
-      tx,
-      orgId,
-      { url: 'https://hooks.partner.example/', eventTypes, description: null },
-      { sealer: api.deps.sealer, secret: Buffer.alloc(32), at: new Date() },
-    ),
-  );
+const subscribe = async (orgId: string, eventTypes: EventFilter[]) => {
+  const draft = { url: 'https://hooks.partner.example/', eventTypes, description: null };
+  return (await createWebhook(api.deps, orgId, draft)).webhook;
+};
 const event = (type: EventType, objectId = newId()) =>
   ({
     orgId: caller.orgId,

@@ -1,8 +1,9 @@
 /** What a consumer's application does, as short calls for tests. */
 import { randomUUID } from 'node:crypto';
 import { generateSessionToken, hashSessionToken } from '../../api/http/session-token.ts';
+import { findOrCreateConsumer } from '../../db/commands/session.ts';
 import { newId } from '../../db/id.ts';
-import { findOrInsertConsumer, insertSession } from '../../db/queries/consumer.ts';
+import { insertSession } from '../../db/queries/consumer.ts';
 import { SESSION_VALIDITY_MS } from '../../domain/consumer.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { TestApi } from './api.ts';
@@ -100,7 +101,7 @@ export async function insertConsumerSession(api: TestApi): Promise<ConsumerCalle
   const createdAt = api.deps.now();
   const token = generateSessionToken();
   const consumer = await db.transaction(async (tx) => {
-    const found = await findOrInsertConsumer(
+    const found = await findOrCreateConsumer(
       tx,
       { channel: 'email', address: newEmail() },
       environmentName(api.deps.runtime),

@@ -1,0 +1,99 @@
+/**
+ * Consumers' sign-in (contract §12): asking for a one-time code, and opening a session with it. Both lock the contact, so
+ * that its requests are counted exactly and it never gets two consumers.
+ */
+import {
+  type Consumer,
+  type ConsumerSession,
+  consumerOrganization,
+  newConsumer,
+  SESSION_VALIDITY_MS,
+} from '../../domain/consumer.ts';
+import { type Contact, OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
+import { otpMessage } from '../../domain/outbox.ts';
+import { type EnvironmentName, environmentName } from '../../domain/runtime.ts';
+import type { Tx } from '../client.ts';
+import { newId } from '../id.ts';
+import { findConsumer, insertConsumer, insertSession } from '../queries/consumer.ts';
+import { insertOrganization } from '../queries/organization.ts';
+import {
+  consumeChallenge,
+  countChallenges,
+  deleteOldChallenges,
+  insertChallenge,
+  lockContact,
+} from '../queries/otp.ts';
+import { enqueue } from '../queries/outbox.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+export type ChallengeRequest = {
+  readonly challenge: OtpChallenge;
+  /** The contact's hash under each pepper; the challenge has the first one. */
+  readonly contactHashes: readonly Buffer[];
+  /** Whether the code is sent by mail. */
+  readonly mailed: boolean;
+  readonly requestId: string;
+};
+
+/**
+ * Stores a challenge and has its code sent, unless the contact was sent as many codes as it may be.
+ *
+ * @returns undefined when it is stored; otherwise when the contact may be sent another code
+ */
+export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<Date | undefined> {
+  const { challenge, contactHashes, mailed, requestId } = request;
+  const windowStart = new Date(challenge.createdAt.getTime() - OTP_LIMITS.requestWindowMs);
+  return await commit(deps, async (tx) => {
+    await lockContact(tx, contactHashes);
+    const { requests, firstAt } = await countChallenges(tx, contactHashes, windowStart);
+    if (requests >= OTP_LIMITS.requestsMax && firstAt !== null)
+      return new Date(firstAt.getTime() + OTP_LIMITS.requestWindowMs);
+    await deleteOldChallenges(tx, windowStart);
+    await insertChallenge(tx, challenge);
+    if (mailed) await enqueue(tx, otpMessage(challenge.challengeId, requestId));
+    return undefined;
+  });
+}
+
+export type ProvedContact = {
+  readonly challengeId: string;
+  readonly contact: Contact;
+  readonly contactHashes: readonly Buffer[];
+  readonly tokenHash: Buffer;
+};
+
+/**
+ * Uses up a challenge whose code was proved, and opens a session. At the first sign-in it creates the consumer.
+ *
+ * @returns undefined when the challenge was used before
+ */
+export async function openSession(
+  deps: CommitDeps & Pick<CommandDeps, 'runtime' | 'now'>,
+  { challengeId, contact, contactHashes, tokenHash }: ProvedContact,
+): Promise<ConsumerSession | undefined> {
+  const at = deps.now();
+  return await commit(deps, async (tx) => {
+    await lockContact(tx, contactHashes);
+    if (!(await consumeChallenge(tx, challengeId, at))) return undefined;
+    const { consumerId } = await findOrCreateConsumer(tx, contact, environmentName(deps.runtime), at);
+    const expiresAt = new Date(at.getTime() + SESSION_VALIDITY_MS);
+    const session: ConsumerSession = { sessionId: newId(), consumerId, createdAt: at, expiresAt };
+    await insertSession(tx, session, tokenHash);
+    return session;
+  });
+}
+
+/** The consumer with this contact, which is locked; a new one has an organization of its own. */
+export async function findOrCreateConsumer(
+  tx: Tx,
+  contact: Contact,
+  environment: EnvironmentName,
+  at: Date,
+): Promise<Consumer> {
+  const known = await findConsumer(tx, contact, environment);
+  if (known) return known;
+  const consumer = newConsumer(newId(), contact, environment, at);
+  await insertOrganization(tx, consumerOrganization(consumer));
+  await insertConsumer(tx, consumer);
+  return consumer;
+}

@@ -1,0 +1,137 @@
+/**
+ * Subscriptions to events (contract §11). Every change of one, or of its deliveries, locks its row first. A secret is
+ * returned once, when it is made; only its sealed text is stored.
+ */
+import { randomBytes } from 'node:crypto';
+import { DomainError } from '../../domain/error.ts';
+import { webhookResource } from '../../domain/resource/webhook.ts';
+import { type Delivery, ROTATION_OVERLAP_MS, SUBSCRIPTIONS_MAX, type Webhook } from '../../domain/webhook.ts';
+import type { Tx } from '../client.ts';
+import { newId } from '../id.ts';
+import { recordEvent } from '../queries/event.ts';
+import { lockOrganization } from '../queries/organization.ts';
+import {
+  countWebhooks,
+  insertWebhook,
+  lockWebhook,
+  replaceWebhookSecret,
+  setWebhookDeleted,
+  updateWebhook,
+  type WebhookChange,
+  type WebhookDraft,
+  webhookSecretBinding,
+} from '../queries/webhook.ts';
+import { endPendingDeliveries, getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
+type SealingDeps = Deps & Pick<CommandDeps, 'sealer'>;
+
+const SECRET_BYTES = 32;
+
+/**
+ * Creates an enabled subscription. The organization's lock orders two that ask for the last place: one is refused.
+ *
+ * @throws DomainError `state_conflict` when the organization has as many as it may have
+ */
+export async function createWebhook(
+  deps: SealingDeps,
+  orgId: string,
+  draft: WebhookDraft,
+): Promise<{ readonly webhook: Webhook; readonly secret: Buffer }> {
+  const secret = randomBytes(SECRET_BYTES);
+  const at = deps.now();
+  return await commit(deps, async (tx) => {
+    await lockOrganization(tx, orgId);
+    if ((await countWebhooks(tx, orgId)) >= SUBSCRIPTIONS_MAX) throw limitReached();
+    const webhookId = newId();
+    const sealed = deps.sealer.seal(secret, webhookSecretBinding(webhookId));
+    return { webhook: await insertWebhook(tx, orgId, { ...draft, webhookId, at }, sealed), secret };
+  });
+}
+
+const limitReached = (): DomainError =>
+  new DomainError(
+    'state_conflict',
+    { current_state: 'subscription_limit_reached' },
+    `An organization has at most ${SUBSCRIPTIONS_MAX} subscriptions. Delete one, or widen the event types of another.`,
+  );
+
+/**
+ * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries.
+ *
+ * @throws DomainError `not_found`
+ */
+export async function changeWebhook(
+  deps: Deps,
+  orgId: string,
+  webhookId: string,
+  change: WebhookChange,
+): Promise<Webhook> {
+  return await commit(deps, async (tx) => {
+    const webhook = await lockWebhook(tx, orgId, webhookId);
+    const changed = await updateWebhook(tx, webhook, change, deps.now());
+    if (webhook.status === 'enabled' && changed.status === 'disabled')
+      await endPendingDeliveries(tx, webhook, 'skipped');
+    return changed;
+  });
+}
+
+/**
+ * Deletes a subscription: it is found no more, its secrets are erased, and its pending deliveries are canceled.
+ *
+ * @throws DomainError `not_found`
+ */
+export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string): Promise<void> {
+  await commit(deps, async (tx) => {
+    const webhook = await lockWebhook(tx, orgId, webhookId);
+    await setWebhookDeleted(tx, webhook, deps.now());
+    await endPendingDeliveries(tx, webhook, 'canceled');
+  });
+}
+
+/**
+ * Gives a subscription a new secret. The previous one also signs for a day; one from before that signs no more.
+ *
+ * @returns the secret, and until when the previous one signs
+ * @throws DomainError `not_found`
+ */
+export async function rotateWebhookSecret(
+  deps: SealingDeps,
+  orgId: string,
+  webhookId: string,
+): Promise<{ readonly webhook: Webhook; readonly secret: Buffer; readonly previousSecretExpiresAt: Date }> {
+  const secret = randomBytes(SECRET_BYTES);
+  const at = deps.now();
+  const previousSecretExpiresAt = new Date(at.getTime() + ROTATION_OVERLAP_MS);
+  return await commit(deps, async (tx) => {
+    const webhook = await lockWebhook(tx, orgId, webhookId);
+    const sealed = deps.sealer.seal(secret, webhookSecretBinding(webhookId));
+    const rotated = await replaceWebhookSecret(tx, webhook, sealed, { at, previousSecretExpiresAt });
+    return { webhook: rotated, secret, previousSecretExpiresAt };
+  });
+}
+
+/**
+ * Sends a `webhook.ping` to this subscription alone, even while it is disabled.
+ *
+ * @returns its delivery
+ * @throws DomainError `not_found`
+ */
+export async function pingWebhook(deps: Deps, orgId: string, webhookId: string, requestId: string): Promise<Delivery> {
+  return await commit(deps, async (tx) => {
+    const webhook = await lockWebhook(tx, orgId, webhookId);
+    const eventId = await recordPing(tx, webhook, { at: deps.now(), requestId });
+    return await getDeliveryOfEvent(tx, webhookId, eventId);
+  });
+}
+
+const recordPing = (tx: Tx, webhook: Webhook, stamp: { readonly at: Date; readonly requestId: string }) =>
+  recordEvent(tx, {
+    orgId: webhook.orgId,
+    objectType: 'webhook',
+    objectId: webhook.webhookId,
+    type: 'webhook.ping',
+    data: webhookResource(webhook),
+    ...stamp,
+  });

@@ -1,0 +1,64 @@
+/** Every change runs through `commit`, so that no code can forget to nudge the dispatcher. */
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, vi } from 'vitest';
+import { commit } from '../../db/commands/commit.ts';
+import { newId } from '../../db/id.ts';
+import { enqueue } from '../../db/queries/outbox.ts';
+import { outbox } from '../../db/schema/index.ts';
+import { otpMessage } from '../../domain/outbox.ts';
+import { repositoryRoot } from '../../process/place.ts';
+import { withDatabase } from '../support/fixture.ts';
+
+const test = withDatabase();
+
+describe('commit', () => {
+  test('nudges the dispatcher once, after the outbox row is committed', async ({ connection: { db } }) => {
+    const seen: Promise<number>[] = [];
+    const dispatcher = { nudge: () => void seen.push(db.$count(outbox)) };
+    const result = await commit({ db, dispatcher }, async (tx) => {
+      await enqueue(tx, otpMessage(newId(), 'test'));
+      expect(seen).toHaveLength(0);
+      return 'result';
+    });
+    expect(result).toBe('result');
+    expect(await Promise.all(seen)).toEqual([1]);
+  });
+
+  test('neither writes nor nudges when the transaction fails', async ({ connection: { db } }) => {
+    const before = await db.$count(outbox);
+    const dispatcher = { nudge: vi.fn() };
+    const failing = commit({ db, dispatcher }, async (tx) => {
+      await enqueue(tx, otpMessage(newId(), 'test'));
+      throw new Error('rolled back');
+    });
+    await expect(failing).rejects.toThrow('rolled back');
+    expect(dispatcher.nudge).not.toHaveBeenCalled();
+    expect(await db.$count(outbox)).toBe(before);
+  });
+});
+
+const FOLDERS = ['activities', 'api', 'db', 'ops', 'process', 'worker'];
+
+/** The TypeScript files of the service that contain this text. */
+async function filesWith(text: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of FOLDERS) {
+    for (const name of await readdir(path.join(repositoryRoot, folder), { recursive: true })) {
+      const file = path.join(folder, name);
+      if (!file.endsWith('.ts')) continue;
+      if ((await readFile(path.join(repositoryRoot, file), 'utf8')).includes(text)) found.push(file);
+    }
+  }
+  return found.sort((one, other) => (one < other ? -1 : 1));
+}
+
+describe('the code of the service', () => {
+  test('opens transactions in commit and readSnapshot alone', async () => {
+    expect(await filesWith('.transaction(')).toEqual(['db/client.ts', 'db/commands/commit.ts']);
+  });
+
+  test('nudges the dispatcher in commit alone', async () => {
+    expect(await filesWith('.nudge(')).toEqual(['db/commands/commit.ts']);
+  });
+});
