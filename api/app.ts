@@ -65,29 +65,7 @@ export const LIMITS = {
  * @throws when a route declares no access
  */
 export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promise<FastifyInstance> {
-  const app = fastify({
-    loggerInstance: logger,
-    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
-    genReqId: requestIdOf,
-    exposeHeadRoutes: false,
-    bodyLimit: LIMITS.bodyBytes,
-    requestTimeout: LIMITS.requestTimeoutMs,
-    keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
-    clientErrorHandler: handleClientError,
-    frameworkErrors: handleAddressError,
-    routerOptions: { maxParamLength: LIMITS.pathParameterLength },
-    http: {
-      headersTimeout: LIMITS.headersTimeoutMs,
-      connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs,
-      maxHeaderSize: LIMITS.headerBytes,
-      // `plugins/http.ts` refuses a missing Host header with a problem, as other faults.
-      requireHostHeader: false,
-    },
-  });
-  app.server.on('checkExpectation', handleExpectation);
-  app.setValidatorCompiler(validatorCompiler);
-  app.setSerializerCompiler(createSerializerCompiler({ stringify: (value) => JSON.stringify(value) }));
-
+  const app = createServer(logger);
   await app.register(operationList);
   await app.register(http, { deps });
   await app.register(metrics, { deps });
@@ -130,5 +108,32 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(openapiRoutes());
 
   registerMethodFallbacks(app);
+  return app;
+}
+
+/** A server with our limits, JSON schemas and error answers, still without a route. */
+function createServer(logger: FastifyBaseLogger): FastifyInstance {
+  const app = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    genReqId: requestIdOf,
+    exposeHeadRoutes: false,
+    bodyLimit: LIMITS.bodyBytes,
+    requestTimeout: LIMITS.requestTimeoutMs,
+    keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
+    clientErrorHandler: handleClientError,
+    frameworkErrors: handleAddressError,
+    routerOptions: { maxParamLength: LIMITS.pathParameterLength },
+    http: {
+      headersTimeout: LIMITS.headersTimeoutMs,
+      connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs,
+      maxHeaderSize: LIMITS.headerBytes,
+      // `plugins/http.ts` refuses a missing Host header with a problem, as other faults.
+      requireHostHeader: false,
+    },
+  });
+  app.server.on('checkExpectation', handleExpectation);
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(createSerializerCompiler({ stringify: (value) => JSON.stringify(value) }));
   return app;
 }

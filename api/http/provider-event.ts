@@ -44,7 +44,7 @@ export function evidenceClaim(
  * none.
  *
  * @param amountField integer minor units
- * @param loc where `object` stands in the request
+ * @param loc the location of `object` in the request
  * @throws InvalidRequestError naming each missing field
  */
 export function movedMoney<Field extends string>(

@@ -1,4 +1,4 @@
-/** What is wrong with a request, as FastAPI's HTTPValidationError says it (contract §2). */
+/** The faults of an invalid request, in the form of FastAPI's HTTPValidationError (contract §2). */
 import type { FieldFault } from '../../domain/error.ts';
 
 /** One entry of an HTTPValidationError; `msg` never contains a submitted value. */
@@ -8,7 +8,7 @@ export type RequestFault = {
   readonly type: string;
 };
 
-/** A malformed part of a request, found outside its schema. Answered by 422. */
+/** An invalid request whose faults were found outside its schema. It is answered by 422. */
 export class InvalidRequestError extends Error {
   readonly faults: readonly RequestFault[];
 
@@ -21,10 +21,10 @@ export class InvalidRequestError extends Error {
 
 export const missingField = (loc: readonly string[]): RequestFault => ({ loc, msg: 'Field required', type: 'missing' });
 
-/** A rule completes a sentence about the value. */
+/** @param rule completes the sentence "the value …" */
 export const valueError = (rule: string) => ({ msg: `Value error, ${rule}`, type: 'value_error' });
 
-/** A broken rule of the domain, at its place in the request: every command is a request's body. */
+/** The fault of a field that breaks a rule of the domain. The fields of a command are those of the body. */
 export const faultOfField = ({ field, rule }: FieldFault): RequestFault => ({
   loc: ['body', ...(field === null ? [] : field.split('.'))],
   ...valueError(rule),

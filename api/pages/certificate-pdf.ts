@@ -123,7 +123,7 @@ function squares(pdf: Pdf, text: string, left: number, top: number): void {
   pdf.fill('#000000').fillColor(INK);
 }
 
-/** The warnings stand on every page, because printed pages get separated. */
+/** Every page has the warnings, because printed pages get separated. */
 function footers(pdf: Pdf, view: CertificateView): void {
   const { start, count } = pdf.bufferedPageRange();
   const words = view.warnings.map(([word]) => word).join(' · ');

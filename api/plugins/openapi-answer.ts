@@ -28,7 +28,7 @@ const STATUS_HEADERS: Record<string, readonly string[]> = {
 const SUCCESS_TEXT: Record<string, string> = {
   '200': 'Success.',
   '201': 'Created.',
-  '202': 'Accepted; the work goes on.',
+  '202': 'Accepted. The work continues.',
   '204': 'Done.',
 };
 

@@ -12,7 +12,7 @@ import { walletAddressOf } from '../schemas/wallet-address.ts';
 
 const TAGS = ['Wallets and fees'];
 
-/** Simulated multisig wallets (contract §13): metadata alone. No key is made, and no chain is told. */
+/** Simulated multisig wallets (contract §13). A wallet is only metadata: it has no keys and is on no chain. */
 export const walletRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -24,7 +24,7 @@ export const walletRoutes =
           tags: TAGS,
           operationId: 'createWallet',
           summary: 'Create a simulated multisig wallet',
-          description: 'Every request makes a wallet of its own; wallets of one definition have one address.',
+          description: 'Every request creates a new wallet. Wallets with the same definition have the same address.',
           body: CreateWalletRequest,
           response: { 201: WalletResponse },
         },
