@@ -1,17 +1,18 @@
 /**
- * Bodies are closed: what a caller may not set cannot be set by naming it, at any depth of any operation's body, and a
- * request that tries writes nothing.
+ * Bodies are closed: a field that an operation does not have is refused at any depth of its body, and the request writes
+ * nothing.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
-import { type DescribedOperation, describedOperations, placesIn } from './document.ts';
+import { FILE } from '../support/fixture.ts';
+import { describedOperations, placesIn } from './document.ts';
+import { withAttack } from './fixture.ts';
 import { bodyOf, bodyWith, headersOf, urlOf } from './sample.ts';
-import { type Attack, createAttack, type Tenant } from './world.ts';
+import { idsOf } from './world.ts';
 
-/** Fields of stored objects, none of which a caller sets where the operation does not name it. */
+/** Fields of stored objects. No caller sets them, unless the operation has the field. */
 const INTERNAL = [
   'status',
   'settlement_id',
@@ -28,34 +29,28 @@ const INTERNAL = [
   'toString',
 ];
 
-let api: TestApi;
-let attack: Attack;
-let tenant: Tenant;
-let untouched: Record<string, string>;
-
-beforeAll(async () => {
-  api = await createTestApi();
-  attack = createAttack(api);
-  tenant = await attack.createTenant();
-  untouched = await digestTables(api.connection.pool);
-});
-afterAll(() => api.close());
+/** The database once the tenant has one of everything. No refused request writes to it. */
+const test = withAttack().extend(
+  'digests',
+  FILE,
+  async ({ api, tenant: _tenant }) => await digestTables(api.connection.pool),
+);
 
 const withBody = describedOperations(await describeApi()).filter(
   ({ body, access }) => body && access.auth !== 'signature',
 );
 
-const idsOf = ({ access }: DescribedOperation) => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
-
 describe.each(withBody.map((operation) => [operation.name, operation] as const))('%s', (_name, operation) => {
-  const send = (body: unknown) =>
-    attack.send(operation, tenant, { url: urlOf(operation, idsOf(operation)), body, headers: headersOf(operation) });
-
-  test('422 extra_forbidden naming the field, and nothing else, for every field that is not its own, and nothing is written', async () => {
+  test('422 extra_forbidden for every field that the body does not have, and nothing is written', async ({
+    api,
+    tenant,
+    digests,
+    send,
+  }) => {
     const objects = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties !== undefined);
     for (const { at, schema } of objects) {
       for (const field of INTERNAL.filter((candidate) => !Object.hasOwn(schema.properties ?? {}, candidate))) {
-        const answer = await send(bodyWith(operation, [...at, field], 'settled', idsOf(operation)));
+        const answer = await send(operation, bodyWith(operation, [...at, field], 'settled', idsOf(tenant, operation)));
         expect([field, answer.statusCode, JSON.parse(answer.body)]).toEqual([
           field,
           422,
@@ -63,17 +58,17 @@ describe.each(withBody.map((operation) => [operation.name, operation] as const))
         ]);
       }
     }
-    expect(await digestTables(api.connection.pool)).toEqual(untouched);
+    expect(await digestTables(api.connection.pool)).toEqual(digests);
   });
 
-  test('422 for a name that reaches for the prototype, however it is spelled, and nothing is written', async () => {
+  test('422 for __proto__ in every spelling, and nothing is written', async ({ api, tenant, digests, send }) => {
     const objects = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties !== undefined);
     for (const { at } of objects) {
       for (const spelling of ['__proto__', '\\u005f_proto__', '__prot\\u006f__']) {
         const source = JSON.stringify(
-          bodyWith(operation, [...at, 'placeholder'], { isAdmin: true }, idsOf(operation)),
+          bodyWith(operation, [...at, 'placeholder'], { isAdmin: true }, idsOf(tenant, operation)),
         ).replace('"placeholder"', `"${spelling}"`);
-        const answer = await send(source);
+        const answer = await send(operation, source);
         expect([answer.statusCode, JSON.parse(answer.body).detail]).toEqual([
           422,
           [expect.objectContaining({ type: 'json_invalid' })],
@@ -81,27 +76,32 @@ describe.each(withBody.map((operation) => [operation.name, operation] as const))
       }
     }
     expect(Object.keys(Object.prototype)).toEqual([]);
-    expect(await digestTables(api.connection.pool)).toEqual(untouched);
+    expect(await digestTables(api.connection.pool)).toEqual(digests);
   });
 
-  test("403 organization_mismatch, or 422, for another organization's org_id, and nothing is written", async () => {
-    const answer = await send(bodyWith(operation, ['org_id'], newId(), idsOf(operation)));
+  test("403 organization_mismatch, or 422, for another organization's org_id, and nothing is written", async ({
+    api,
+    tenant,
+    digests,
+    send,
+  }) => {
+    const answer = await send(operation, bodyWith(operation, ['org_id'], newId(), idsOf(tenant, operation)));
     const isPartner = operation.access.auth === 'api_key';
     expect([answer.statusCode, JSON.parse(answer.body)]).toEqual(
       isPartner
         ? [403, expect.objectContaining({ code: 'organization_mismatch' })]
         : [422, { detail: [expect.objectContaining({ loc: ['body', 'org_id'], type: 'extra_forbidden' })] }],
     );
-    expect(await digestTables(api.connection.pool)).toEqual(untouched);
+    expect(await digestTables(api.connection.pool)).toEqual(digests);
   });
 });
 
-test('the same bodies without the extra field are accepted, so that it is the field alone that is refused', async () => {
+test('the same bodies without the extra field are accepted', async ({ attack, tenant }) => {
   const refused: [string, unknown][] = [];
   for (const operation of withBody) {
     const answer = await attack.send(operation, tenant, {
-      url: urlOf(operation, idsOf(operation)),
-      body: bodyOf(operation, idsOf(operation)),
+      url: urlOf(operation, idsOf(tenant, operation)),
+      body: bodyOf(operation, idsOf(tenant, operation)),
       headers: headersOf(operation),
     });
     if (answer.statusCode === 422) refused.push([operation.name, JSON.parse(answer.body)]);

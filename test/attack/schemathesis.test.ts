@@ -1,27 +1,23 @@
-/** The interface against requests that somebody else's program made of the document alone; `npm run fuzz` looks longer. */
+/** The API answers requests that Schemathesis makes from the document alone; `npm run fuzz` runs it for longer. */
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { localDirectory } from '../../process/place.ts';
-import { acquireSchemathesis, type PythonProgram } from '../fuzz/python.ts';
+import { acquireSchemathesis } from '../fuzz/python.ts';
 import { fuzz } from '../fuzz/schemathesis.ts';
-import { startStack, type TestStack } from '../support/stack.ts';
+import { FILE, withStack } from '../support/fixture.ts';
 
 const INSTALL_TIMEOUT_MS = 600_000;
 const FUZZ_SECONDS = 20;
 const FUZZ_TIMEOUT_MS = 240_000;
 
-let python: PythonProgram;
-let stack: TestStack;
-
-beforeAll(async () => {
-  python = await acquireSchemathesis(path.join(localDirectory, 'fuzz'), () => undefined);
-  stack = await startStack();
-}, INSTALL_TIMEOUT_MS);
-afterAll(() => stack.close());
+const test = withStack().extend('python', FILE, () =>
+  acquireSchemathesis(path.join(localDirectory, 'fuzz'), () => undefined),
+);
+test.beforeAll(({ python: _python }) => undefined, INSTALL_TIMEOUT_MS);
 
 test(
-  'every answer to a generated request is one that the document promises, and none is a 5xx',
-  async () => {
+  'every answer to a generated request is in the document, and none is a 5xx',
+  async ({ stack, python }) => {
     const lines: string[] = [];
     const passed = await fuzz({
       python,

@@ -1,18 +1,19 @@
 /**
- * Nothing secret or personal that a caller sends, or is given, stands in a log line or in a refusal, at the most
- * talkative level, also when the database fails in the middle of the work.
+ * No log line and no refusal contains a secret or personal data that a caller sends or receives: at the most detailed
+ * log level, and also when the database fails during a request.
  */
 import { Writable } from 'node:stream';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { createLogger } from '../../process/logger.ts';
-import { createTestApi, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { TEST_SECRETS } from '../support/api.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import type { DescribedOperation } from './document.ts';
-import { bodyOf, headersOf, urlOf } from './sample.ts';
-import { type Attack, createAttack, type Tenant } from './world.ts';
+import { withAttack } from './fixture.ts';
+import { bodyOf, headersOf, type Ids, urlOf } from './sample.ts';
+import { type Attack, idsOf, type Tenant } from './world.ts';
 
-/** Each value is valid where it is put, and stands nowhere else. */
+/** Each value is valid in its field, and appears nowhere else by chance. */
 const PLANTED = {
   name: 'Zenobia Quillfeather',
   email: 'zenobia.quillfeather@planted.example',
@@ -27,45 +28,38 @@ const PLANTED = {
   idempotency_key: 'planted-key-0123456789abcdef',
 } as const;
 
-let api: TestApi;
-let attack: Attack;
-let tenant: Tenant;
-let lines: string;
-const secrets = new Map<string, string>(Object.entries(PLANTED));
-
-beforeAll(async () => {
-  lines = '';
-  const sink = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      lines += chunk.toString();
-      done();
-    },
-  });
-  api = await createTestApi({ logger: createLogger({ level: 'trace', name: 'api' }, sink) });
-  attack = createAttack(api);
-  secrets.set("the processor's secret", TEST_SECRETS.cardproc);
+/** What must not appear anywhere, by what it is, and the lines that were logged. Each is collected over the whole file. */
+const secrets = new Map<string, string>([
+  ...Object.entries(PLANTED),
+  ["the processor's secret", TEST_SECRETS.cardproc],
+]);
+let lines = '';
+const sink = new Writable({
+  write: (chunk: Buffer, _encoding, done) => {
+    lines += chunk.toString();
+    done();
+  },
 });
-beforeEach(async () => {
-  tenant = await attack.createTenant();
-  for (const [name, value] of Object.entries({
-    'api key': tenant.partner.apiKey,
-    session: tenant.sessionToken,
-    'bank token': tenant.partnerIds.banklink_account_token,
-  })) {
-    secrets.set(`${name} ${secrets.size}`, value);
-  }
-});
-afterAll(() => api.close());
 
-const idsOf = ({ access }: DescribedOperation) => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
+/** The tenant is a new one in each test: some operations end its credentials. */
+const test = withAttack({ logger: createLogger({ level: 'trace', name: 'api' }, sink) }).extend(
+  'callEverything',
+  async ({ attack }) => {
+    const tenant = await attack.createTenant();
+    secrets.set(`api key ${secrets.size}`, tenant.partner.apiKey);
+    secrets.set(`session ${secrets.size}`, tenant.sessionToken);
+    secrets.set(`bank token ${secrets.size}`, tenant.partnerIds.banklink_account_token);
+    return () => callEverything(attack, tenant);
+  },
+);
 
-/** A digit here and there is in every id, so that a code counts only where it stands alone. */
+/** Six digits may be part of an id, so a code counts only as a word of its own. */
 const foundIn = (text: string): string[] =>
   [...secrets]
     .filter(([, value]) => (/^[0-9]{6}$/.test(value) ? new RegExp(`\\b${value}\\b`).test(text) : text.includes(value)))
     .map(([name]) => name);
 
-/** Fields of answers that are shown once. */
+/** Fields that an answer shows once; their values become secrets. */
 const SHOWN_ONCE = [
   'api_key',
   'secret',
@@ -76,7 +70,7 @@ const SHOWN_ONCE = [
   'link_token',
 ];
 
-/** What no refusal says: where it happened, and in which words the database was asked. */
+/** No refusal contains a stack trace, a file name or a statement. */
 const INTERNALS = /\bat .+:\d+|node_modules|\.ts\b|\bselect\b.+\bfrom\b|insert into|relation "|drizzle|postgres/i;
 
 function learn(answer: SeenAnswer): void {
@@ -86,35 +80,38 @@ function learn(answer: SeenAnswer): void {
     if (typeof shown[field] === 'string') secrets.set(`${field} ${secrets.size}`, shown[field]);
 }
 
-/** They end the caller's own credential, so they come last. */
+/** These end the caller's own credential, so they come last. */
 const ENDING = ['POST /v1/orgs/keys/{key_id}/rotate', 'DELETE /v1/orgs/keys/{key_id}', 'POST /consumer/auth/logout'];
 
-/** Every operation, with every planted value that it has a place for, and then with one thing wrong. */
-async function callEverything(): Promise<Map<number, number>> {
+/** The requests of an operation: one with every planted value that it has a field for, then each with one fault. */
+function attemptsOf(operation: DescribedOperation, ids: Ids): { body?: unknown; headers?: Record<string, string> }[] {
+  if (operation.method === 'GET') return [{}, { headers: { 'x-request-id': `${PLANTED.email} ` } }];
+  const planted = bodyOf(
+    operation,
+    { ...PLANTED, ...ids },
+    Object.keys(PLANTED).filter((field) => Object.hasOwn(operation.body?.properties ?? {}, field)),
+  );
+  const text = JSON.stringify({ ...PLANTED, ...Object(planted) });
+  return [
+    ...(operation.body ? [{ body: planted }, { body: bodyOf(operation, ids) }] : [{}]),
+    { body: text },
+    { body: text.slice(0, -1) },
+    { body: text.replaceAll('"', `"${PLANTED.account_number}`) },
+    { body: text, headers: { 'content-type': 'text/plain' } },
+  ];
+}
+
+/** Calls every operation in every way, with and without a credential. Gives how often each status was answered. */
+async function callEverything(attack: Attack, tenant: Tenant): Promise<Map<number, number>> {
   const seen = new Map<number, number>();
-  const signed = (operation: DescribedOperation) => operation.access.auth === 'signature';
   const ending = ({ name }: DescribedOperation) => ENDING.includes(name);
   for (const operation of [...attack.operations.filter((each) => !ending(each)), ...attack.operations.filter(ending)]) {
-    const url = urlOf(operation, idsOf(operation));
-    const planted = bodyOf(
-      operation,
-      { ...PLANTED, ...idsOf(operation) },
-      Object.keys(PLANTED).filter((field) => Object.hasOwn(operation.body?.properties ?? {}, field)),
-    );
-    const text = JSON.stringify({ ...PLANTED, ...Object(planted) });
+    const ids = idsOf(tenant, operation);
+    const url = urlOf(operation, ids);
     const key = { ...headersOf(operation), 'idempotency-key': `${PLANTED.idempotency_key}-${newId()}` };
-    const attempts: readonly { body?: unknown; headers?: Record<string, string> }[] =
-      operation.method === 'GET'
-        ? [{}, { headers: { 'x-request-id': `${PLANTED.email} ` } }]
-        : [
-            ...(operation.body ? [{ body: planted }, { body: bodyOf(operation, idsOf(operation)) }] : [{}]),
-            { body: text },
-            { body: text.slice(0, -1) },
-            { body: text.replaceAll('"', `"${PLANTED.account_number}`) },
-            { body: text, headers: { 'content-type': 'text/plain' } },
-          ];
-    for (const { body, headers } of attempts) {
-      for (const caller of signed(operation) ? [tenant] : [tenant, null]) {
+    const callers = operation.access.auth === 'signature' ? [tenant] : [tenant, null];
+    for (const { body, headers } of attemptsOf(operation, ids)) {
+      for (const caller of callers) {
         const answer = await attack.send(operation, caller, { url, body, headers: { ...key, ...headers } });
         learn(answer);
         seen.set(answer.statusCode, (seen.get(answer.statusCode) ?? 0) + 1);
@@ -129,7 +126,7 @@ async function callEverything(): Promise<Map<number, number>> {
 
 const logged = (message: string) => lines.split('\n').filter((line) => line.includes(`"msg":"${message}"`)).length;
 
-test('no secret and nothing personal is in any log line or refusal, whether it goes well or not', async () => {
+test('no secret and no personal data in any log line or refusal', async ({ attack, callEverything }) => {
   const seen = await callEverything();
   expect([200, 201, 202, 401, 415, 422].filter((status) => !seen.has(status))).toEqual([]);
   expect(seen.has(500)).toBe(false);
@@ -138,7 +135,10 @@ test('no secret and nothing personal is in any log line or refusal, whether it g
   expect(foundIn(lines)).toEqual([]);
 });
 
-test('nor when the database refuses in the middle: 500, with what failed in the log and nothing of what was sent', async () => {
+test('500 when the database fails, with the error in the log but no secret and no personal data', async ({
+  api,
+  callEverything,
+}) => {
   const { rows } = await api.connection.pool.query<{ name: string }>(
     `SELECT quote_ident(table_name) AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_name <> ALL ($1)`,
     [['api_keys', 'rate_limits', 'consumers', 'consumer_sessions', 'organizations']],

@@ -2,31 +2,20 @@
  * Another tenant's object does not exist, for any operation that takes an id, wherever it takes it. The operations are
  * those of the document: one that takes an id which this file does not know fails here until it is known.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { nameOf, OPERATIONS } from '../contract/operations.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { digestTables } from '../support/database.ts';
 import type { DescribedOperation } from './document.ts';
+import { withAttack } from './fixture.ts';
 import { bodyOf, headersOf, type Ids, urlOf } from './sample.ts';
-import { type Attack, createAttack, type Tenant } from './world.ts';
+import { type Attack, idsOf, type Tenant } from './world.ts';
 
-let api: TestApi;
-let attack: Attack;
-let attacker: Tenant;
+const test = withAttack();
 
-beforeAll(async () => {
-  api = await createTestApi();
-  attack = createAttack(api);
-  attacker = await attack.createTenant();
-});
-afterAll(() => api.close());
-
-const operationOf = (name: string): DescribedOperation =>
+const operationOf = (attack: Attack, name: string): DescribedOperation =>
   attack.operations.find((operation) => operation.name === name) ?? expect.fail(`${name} is not described`);
-const idsOf = ({ access }: DescribedOperation, tenant: Tenant): Ids =>
-  access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds;
 
 /** What an answer tells: everything but the request's own id and address, and the passing of time. */
 function told({ statusCode, headers, body }: SeenAnswer) {
@@ -38,14 +27,18 @@ function told({ statusCode, headers, body }: SeenAnswer) {
 const withIdInPath = OPERATIONS.filter(({ path, auth }) => path.includes('{') && auth !== 'none').map(nameOf);
 
 describe.each(withIdInPath)('%s', (name) => {
-  test("answers for another tenant's id as for an unknown one, headers included, and nothing is written", async () => {
-    const operation = operationOf(name);
+  test("answers for another tenant's id as for an unknown one, headers included, and nothing is written", async ({
+    api,
+    attack,
+    tenant,
+  }) => {
+    const operation = operationOf(attack, name);
     const victim = await attack.createTenant();
     const parameters = [...operation.path.matchAll(/\{([a-z_]+)\}/g)].map(([, parameter = '']) => parameter);
-    const [own, foreign] = [idsOf(operation, attacker), idsOf(operation, victim)];
+    const [own, foreign] = [idsOf(tenant, operation), idsOf(victim, operation)];
     const before = await digestTables(api.connection.pool);
-    const call = (ids: Ids, tenant = attacker) =>
-      attack.send(operation, tenant, {
+    const call = (ids: Ids, by = tenant) =>
+      attack.send(operation, by, {
         url: urlOf(operation, { ...own, ...ids }),
         body: bodyOf(operation, own),
         headers: headersOf(operation),
@@ -80,17 +73,21 @@ const NAMING: Readonly<Record<string, (body: Record<string, unknown>) => Record<
 const NO_REFERENCE = ['challenge_id', 'card_token', 'public_token'];
 const isReference = (field: string): boolean => /_(id|token)$/.test(field) && !NO_REFERENCE.includes(field);
 
-test("every id in a body is its tenant's alone: another tenant's is answered as an unknown one, and nothing is written", async () => {
+test("every id in a body is its tenant's alone: another tenant's is answered as an unknown one, and nothing is written", async ({
+  api,
+  attack,
+  tenant,
+}) => {
   const victim = await attack.createTenant();
   const partners: Ids = victim.partnerIds;
   const seen: string[] = [];
   for (const operation of attack.operations.filter(({ body, access }) => body && access.auth !== 'signature')) {
     for (const field of Object.keys(operation.body?.properties ?? {}).filter(isReference)) {
-      const [own, foreign] = [idsOf(operation, attacker), idsOf(operation, victim)];
+      const [own, foreign] = [idsOf(tenant, operation), idsOf(victim, operation)];
       const theirs = foreign[field] ?? partners[field] ?? expect.fail(`no ${field} is known`);
       const send = (value: unknown) => {
         const body = NAMING[field]?.(Object(bodyOf(operation, own))) ?? Object(bodyOf(operation, own));
-        return attack.send(operation, attacker, {
+        return attack.send(operation, tenant, {
           url: urlOf(operation, own),
           body: { ...body, [field]: value },
           headers: headersOf(operation),
@@ -122,17 +119,17 @@ test("every id in a body is its tenant's alone: another tenant's is answered as 
   );
 });
 
-test("a consumer's objects are no partner's, and a partner's are no consumer's", async () => {
+test("a consumer's objects are no partner's, and a partner's are no consumer's", async ({ attack }) => {
   const victim = await attack.createTenant();
   const settlements = [
-    operationOf('GET /v2/settle/{settlement_id}'),
-    operationOf('GET /v1/caribbean/settlements/{settlement_id}'),
+    operationOf(attack, 'GET /v2/settle/{settlement_id}'),
+    operationOf(attack, 'GET /v1/caribbean/settlements/{settlement_id}'),
   ];
   for (const operation of settlements) {
     const url = urlOf(operation, victim.consumerIds);
     expect((await attack.send(operation, victim, { url })).statusCode).toBe(404);
   }
-  const transfer = operationOf('POST /consumer/transfers');
+  const transfer = operationOf(attack, 'POST /consumer/transfers');
   const sent = { ...victim.consumerIds, recipient_id: victim.partnerIds.recipient_id };
   expect(
     (
@@ -145,12 +142,15 @@ test("a consumer's objects are no partner's, and a partner's are no consumer's",
   ).toBe(404);
 });
 
-test("a certificate says no more of a settlement that is another tenant's than of one that is none", async () => {
+test("a certificate says no more of a settlement that is another tenant's than of one that is none", async ({
+  attack,
+  tenant,
+}) => {
   const victim = await attack.createTenant();
-  const operation = operationOf('GET /v1/caribbean/certificate/{cert_id}/verify');
+  const operation = operationOf(attack, 'GET /v1/caribbean/certificate/{cert_id}/verify');
   const ask = async (settlementId: string) => {
-    const answer = await attack.send(operation, attacker, {
-      url: urlOf(operation, { ...attacker.partnerIds, settlement_id: settlementId }),
+    const answer = await attack.send(operation, tenant, {
+      url: urlOf(operation, { ...tenant.partnerIds, settlement_id: settlementId }),
     });
     const { settlement_id: asked, ...verdict } = JSON.parse(answer.body);
     expect(asked).toBe(settlementId);
@@ -161,12 +161,12 @@ test("a certificate says no more of a settlement that is another tenant's than o
   expect(verdict).toEqual(await ask(sameLength(victim.partnerIds.settlement_id)));
 });
 
-test("no list shows anything of another tenant's, and each shows the tenant's own", async () => {
+test("no list shows anything of another tenant's, and each shows the tenant's own", async ({ attack, tenant }) => {
   const victim = await attack.createTenant();
   const everyId = [victim.partnerIds, victim.consumerIds].flatMap((ids) => Object.values(ids));
   for (const operation of attack.operations.filter(({ method, path }) => method === 'GET' && !path.includes('{'))) {
-    const read = async (tenant: Tenant) => (await attack.send(operation, tenant, { url: operation.path })).body;
-    const [theirs, own] = [await read(attacker), await read(victim)];
+    const read = async (by: Tenant) => (await attack.send(operation, by, { url: operation.path })).body;
+    const [theirs, own] = [await read(tenant), await read(victim)];
     expect([operation.name, ...everyId.filter((id) => theirs.includes(id))]).toEqual([operation.name]);
     if (theirs.startsWith('[{') && operation.name !== 'GET /v2/test-helpers/scenarios') {
       expect([operation.name, everyId.some((id) => own.includes(id))]).toEqual([operation.name, true]);
@@ -174,12 +174,12 @@ test("no list shows anything of another tenant's, and each shows the tenant's ow
   }
 });
 
-test('an API key opens no consumer operation, and a session no partner operation', async () => {
-  const { partner, sessionToken } = attacker;
+test('an API key opens no consumer operation, and a session no partner operation', async ({ attack, tenant }) => {
+  const { partner, sessionToken } = tenant;
   for (const operation of attack.operations.filter(
     ({ access }) => access.auth === 'session' || access.auth === 'api_key',
   )) {
-    const own = idsOf(operation, attacker);
+    const own = idsOf(tenant, operation);
     const swapped: Record<string, string> =
       operation.access.auth === 'session'
         ? { authorization: `Bearer ${partner.apiKey}` }

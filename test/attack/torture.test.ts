@@ -2,38 +2,21 @@
  * Whatever is put into any place of any request: a documented refusal that repeats nothing of it, or the value exactly
  * as it was given. Never a 5xx. The places are those of the OpenAPI document.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { describeApi } from '../../scripts/generate/openapi.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { type DescribedOperation, describedOperations, placesIn, type Schema } from './document.ts';
+import { withAttack } from './fixture.ts';
 import { bodyOf, bodyWith, headersOf, urlOf } from './sample.ts';
 import { AMOUNTS, BODIES, HEADER_VALUES, KINDS, MARK, MEDIA_TYPES, QUERIES, TEXTS } from './torture.ts';
-import { type Attack, createAttack, type Tenant } from './world.ts';
+import { idsOf, type Tenant } from './world.ts';
 
 const OPERATIONS = describedOperations(await describeApi());
 const WITH_BODY = OPERATIONS.filter(({ body }) => body !== undefined);
 const named = (operations: readonly DescribedOperation[]) =>
   operations.map((operation) => [operation.name, operation] as const);
 
-let api: TestApi;
-let attack: Attack;
-let tenant: Tenant;
-
-beforeAll(async () => {
-  api = await createTestApi();
-  attack = createAttack(api);
-  tenant = await attack.createTenant();
-});
-afterAll(() => api.close());
-
-const idsOf = ({ access }: DescribedOperation) => (access.auth === 'session' ? tenant.consumerIds : tenant.partnerIds);
-const send = (operation: DescribedOperation, body: unknown, headers: Record<string, string> = {}) =>
-  attack.send(operation, tenant, {
-    url: urlOf(operation, idsOf(operation)),
-    body,
-    headers: { ...headersOf(operation), ...headers },
-  });
+const test = withAttack();
 
 /** That an answer is no failure of ours, and where it refuses, repeats nothing of what was sent. */
 function requireSilence(context: string, answer: SeenAnswer): void {
@@ -61,12 +44,12 @@ const isText = ({ type }: Schema): boolean => type === 'string';
 describe.each(named(WITH_BODY))('%s', (_name, operation) => {
   const leaves = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties === undefined);
 
-  test('every text refuses or keeps what is put into it', async () => {
+  test('every text refuses or keeps what is put into it', async ({ tenant, send }) => {
     for (const { at, schema } of leaves.filter((leaf) => isText(leaf.schema) && leaf.at.length > 0)) {
       await Promise.all(
         TEXTS.map(async ([what, value]) => {
           const context = `${at.join('.')}: ${what}`;
-          const answer = await send(operation, bodyWith(operation, at, value, idsOf(operation)));
+          const answer = await send(operation, bodyWith(operation, at, value, idsOf(tenant, operation)));
           requireSilence(context, answer);
           if (schema.enum) expect([context, answer.statusCode]).toEqual([context, 422]);
           if (answer.statusCode < 300 && answer.body !== '') {
@@ -78,10 +61,10 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for every amount that is none, naming the field', async () => {
+  test('422 for every amount that is none, naming the field', async ({ tenant, send }) => {
     for (const { at } of leaves.filter(({ schema }) => isMoney(schema))) {
       for (const [what, value] of AMOUNTS) {
-        const answer = await send(operation, bodyWith(operation, at, value, idsOf(operation)));
+        const answer = await send(operation, bodyWith(operation, at, value, idsOf(tenant, operation)));
         requireSilence(what, answer);
         expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([
           what,
@@ -92,11 +75,14 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for a value of another kind in every place, or it is none', async () => {
+  test('422 for a value of another kind in every place, or it is none', async ({ tenant, send }) => {
     for (const { at } of placesIn(operation.body ?? {})) {
       for (const [what, source] of KINDS) {
         const context = `${at.join('.')}: ${what}`;
-        const body = JSON.stringify(bodyWith(operation, at, '\u0001', idsOf(operation))).replace('"\\u0001"', source);
+        const body = JSON.stringify(bodyWith(operation, at, '\u0001', idsOf(tenant, operation))).replace(
+          '"\\u0001"',
+          source,
+        );
         const answer = await send(operation, body);
         requireSilence(context, answer);
         if (answer.statusCode === 422) requireLocated(context, answer, at);
@@ -104,7 +90,7 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for every body that is no JSON object of the interface', async () => {
+  test('422 for every body that is no JSON object of the interface', async ({ send }) => {
     for (const [what, bytes] of BODIES) {
       const answer = await send(operation, bytes);
       requireSilence(what, answer);
@@ -112,7 +98,7 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for no body where one is needed', async () => {
+  test('422 for no body where one is needed', async ({ send }) => {
     const answer = await send(operation, '');
     requireSilence('nothing', answer);
     if (operation.bodyRequired) {
@@ -120,8 +106,8 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('a byte order mark is no part of the body', async () => {
-    const body = bodyOf(operation, idsOf(operation));
+  test('a byte order mark is no part of the body', async ({ tenant, send }) => {
+    const body = bodyOf(operation, idsOf(tenant, operation));
     const [plain, marked] = [
       await send(operation, body),
       await send(operation, Buffer.from(`\ufeff${JSON.stringify(body)}`)),
@@ -145,28 +131,33 @@ function requireLocated(context: string, answer: SeenAnswer, at: readonly (strin
 describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' && access.auth !== 'signature')))(
   '%s',
   (_name, operation) => {
-    const body = () => Buffer.from(JSON.stringify(bodyOf(operation, idsOf(operation)) ?? {}));
+    const body = (tenant: Tenant) => Buffer.from(JSON.stringify(bodyOf(operation, idsOf(tenant, operation)) ?? {}));
 
-    test('415 for a body of every media type but JSON in UTF-8, and for one of none', async () => {
+    test('415 for a body of every media type but JSON in UTF-8, and for one of none', async ({
+      api,
+      attack,
+      tenant,
+      send,
+    }) => {
       for (const type of MEDIA_TYPES)
-        expect([type, (await send(operation, body(), { 'content-type': type })).statusCode]).toEqual([type, 415]);
+        expect([type, (await send(operation, body(tenant), { 'content-type': type })).statusCode]).toEqual([type, 415]);
       const untyped = await api.app.inject({
         method: operation.method,
-        url: urlOf(operation, idsOf(operation)),
+        url: urlOf(operation, idsOf(tenant, operation)),
         headers: { ...attack.credentialOf(operation, tenant), ...headersOf(operation) },
-        payload: body(),
+        payload: body(tenant),
       });
       expect(untyped.statusCode).toBe(415);
     });
 
-    test('415 for a body that is encoded, whatever it says it is', async () => {
+    test('415 for a body that is encoded, whatever it says it is', async ({ tenant, send }) => {
       for (const encoding of ['gzip', 'br', 'identity', 'gzip, gzip', '']) {
-        const answer = await send(operation, body(), { 'content-encoding': encoding });
+        const answer = await send(operation, body(tenant), { 'content-encoding': encoding });
         expect([encoding, answer.statusCode]).toEqual([encoding, 415]);
       }
     });
 
-    test('JSON is JSON in any spelling of its type', async () => {
+    test('JSON is JSON in any spelling of its type', async ({ send }) => {
       for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"']) {
         expect([type, (await send(operation, Buffer.from('{'), { 'content-type': type })).statusCode]).toEqual([
           type,
@@ -175,7 +166,7 @@ describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' &
       }
     });
 
-    test('413 for a body over the limit, and 422 for one just under it', async () => {
+    test('413 for a body over the limit, and 422 for one just under it', async ({ send }) => {
       expect((await send(operation, Buffer.alloc(64 * 1024 + 1, ' '))).statusCode).toBe(413);
       expect((await send(operation, Buffer.alloc(64 * 1024, '['))).statusCode).toBe(422);
     });
@@ -185,10 +176,15 @@ describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' &
 describe.each(named(OPERATIONS.filter(({ parameters }) => parameters.some(({ in: place }) => place === 'header'))))(
   '%s',
   (_name, operation) => {
-    test('a documented answer for every value of its headers, which repeats nothing of it', async () => {
+    test('a documented answer for every value of its headers, which repeats nothing of it', async ({
+      tenant,
+      send,
+    }) => {
       for (const { name } of operation.parameters.filter(({ in: place }) => place === 'header')) {
         for (const [what, value] of HEADER_VALUES) {
-          const answer = await send(operation, bodyOf(operation, idsOf(operation)), { [name.toLowerCase()]: value });
+          const answer = await send(operation, bodyOf(operation, idsOf(tenant, operation)), {
+            [name.toLowerCase()]: value,
+          });
           requireSilence(`${name}: ${what}`, answer);
           if (name === 'Idempotency-Key')
             expect([what, answer.statusCode, JSON.parse(answer.body).detail?.[0]?.loc]).toEqual([
@@ -205,16 +201,19 @@ describe.each(named(OPERATIONS.filter(({ parameters }) => parameters.some(({ in:
 describe.each(named(OPERATIONS))('%s', (_name, operation) => {
   const isPaged = operation.parameters.some(({ name }) => name === 'limit');
 
-  test(isPaged ? '422 for every page that is none' : 'a documented answer whatever the query', async () => {
-    const url = urlOf(operation, idsOf(operation));
-    for (const [what, query] of QUERIES) {
-      const answer = await attack.send(operation, tenant, {
-        url: `${url}${url.includes('?') ? '&' : '?'}${query}`,
-        ...(operation.method === 'GET' ? {} : { body: '{' }),
-        headers: headersOf(operation),
-      });
-      requireSilence(what, answer);
-      if (isPaged) expect([what, answer.statusCode]).toEqual([what, 422]);
-    }
-  });
+  test(
+    isPaged ? '422 for every page that is none' : 'a documented answer whatever the query',
+    async ({ attack, tenant }) => {
+      const url = urlOf(operation, idsOf(tenant, operation));
+      for (const [what, query] of QUERIES) {
+        const answer = await attack.send(operation, tenant, {
+          url: `${url}${url.includes('?') ? '&' : '?'}${query}`,
+          ...(operation.method === 'GET' ? {} : { body: '{' }),
+          headers: headersOf(operation),
+        });
+        requireSilence(what, answer);
+        if (isPaged) expect([what, answer.statusCode]).toEqual([what, 422]);
+      }
+    },
+  );
 });

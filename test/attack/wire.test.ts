@@ -1,51 +1,50 @@
 /** What is on the wire and no client would send: the answer is documented, or a 400 in the same shape, and comes at once. */
 import { METHODS } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
-import { createConformance, type RequireConformance, type SeenAnswer } from '../support/conformance.ts';
+import type { TestApi } from '../support/api.ts';
+import { createConformance, type SeenAnswer } from '../support/conformance.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE } from '../support/fixture.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
 import { describedOperations } from './document.ts';
+import { withAttack } from './fixture.ts';
 import { urlOf } from './sample.ts';
 import { MARK, SEGMENTS } from './torture.ts';
-import { createWire, requestBytes, type Wire } from './wire.ts';
-import { createAttack, type Tenant } from './world.ts';
+import { createWire, requestBytes } from './wire.ts';
+import type { Tenant } from './world.ts';
 
 const OPERATIONS = describedOperations(await describeApi());
 const HOST = 'Host: api.acme.example';
 const JSON_BODY = 'Content-Type: application/json';
 
-let api: TestApi;
-let wire: Wire;
-let tenant: Tenant;
-let recipientId: string;
-let requireConformance: RequireConformance;
+const test = withAttack()
+  .extend('wire', FILE, async ({ api }) => {
+    const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+    return createWire(Number(port));
+  })
+  .extend('recipientId', FILE, ({ api, tenant }) => createRecipient({ api }, tenant.partner))
+  .extend('requireConformance', FILE, ({ api }) => createConformance(api.app))
+  /** Sends one request and gives its one answer. */
+  .extend(
+    'ask',
+    FILE,
+    ({ wire, requireConformance }) =>
+      async (start: string, lines: readonly string[], body: string | Buffer = ''): Promise<SeenAnswer> => {
+        const answers = await wire.exchange([requestBytes(start, lines, body)]);
+        expect([start, answers.length]).toEqual([start, 1]);
+        const [method = '', url = ''] = start.split(' ');
+        const [answer = expect.fail('no answer')] = answers;
+        if (answer.statusCode !== 400 && answer.statusCode !== 431 && METHODS.includes(method) && method !== 'HEAD')
+          requireConformance(method, url.replace(/^http:\/\/[^/]+/, ''), answer);
+        return answer;
+      },
+  );
 
-beforeAll(async () => {
-  api = await createTestApi();
-  tenant = await createAttack(api).createTenant();
-  recipientId = await createRecipient({ api }, tenant.partner);
-  requireConformance = createConformance(api.app);
-  wire = createWire(Number(new URL(await api.app.listen({ host: '127.0.0.1', port: 0 })).port));
-});
-afterAll(() => api.close());
-
-const keyLine = () => `X-API-Key: ${tenant.partner.apiKey}`;
+const keyLine = (tenant: Tenant) => `X-API-Key: ${tenant.partner.apiKey}`;
 const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}`;
-
-/** Sends one request and gives its one answer. */
-async function ask(start: string, lines: readonly string[], body: string | Buffer = ''): Promise<SeenAnswer> {
-  const answers = await wire.exchange([requestBytes(start, lines, body)]);
-  expect([start, answers.length]).toEqual([start, 1]);
-  const [method = '', url = ''] = start.split(' ');
-  const [answer = expect.fail('no answer')] = answers;
-  if (answer.statusCode !== 400 && answer.statusCode !== 431 && METHODS.includes(method) && method !== 'HEAD')
-    requireConformance(method, url.replace(/^http:\/\/[^/]+/, ''), answer);
-  return answer;
-}
 
 /** The shape of what was no request: a problem of no code, and every header that an answer has. */
 function expectUnreadable(answer: SeenAnswer, status = 400): void {
@@ -66,14 +65,14 @@ function expectUnreadable(answer: SeenAnswer, status = 400): void {
   expect(answer.body + JSON.stringify(answer.headers)).not.toContain(MARK);
 }
 
-const settle = () => JSON.stringify(settleBody(recipientId));
-const countSettlements = async () =>
+const settle = (recipientId: string) => JSON.stringify(settleBody(recipientId));
+const countSettlements = async (api: TestApi) =>
   (await api.connection.pool.query('SELECT count(*)::int AS count FROM settlements')).rows[0].count;
 
 describe('methods', () => {
   const addresses = [...new Set(OPERATIONS.map(({ path }) => path))];
 
-  test('405 with Allow for every method that an address does not offer, whoever asks', async () => {
+  test('405 with Allow for every method that an address does not offer, whoever asks', async ({ ask }) => {
     for (const path of addresses) {
       const offered = OPERATIONS.filter((operation) => operation.path === path);
       const [operation = expect.fail('no operation')] = offered;
@@ -93,7 +92,10 @@ describe('methods', () => {
     }
   }, 120_000);
 
-  test('HEAD has no body, TRACE repeats nothing, and OPTIONS grants no other origin anything', async () => {
+  test('HEAD has no body, TRACE repeats nothing, and OPTIONS grants no other origin anything', async ({
+    wire,
+    ask,
+  }) => {
     const secret = `X-Planted: ${MARK}`;
     const head = await wire.exchange([requestBytes('HEAD /v2/capabilities', [HOST, secret])]);
     expect(head).toMatchObject([{ statusCode: 405, headers: { allow: 'GET' } }]);
@@ -107,7 +109,7 @@ describe('methods', () => {
     }
   });
 
-  test('400 for a method that there is none of, and no tunnel for CONNECT', async () => {
+  test('400 for a method that there is none of, and no tunnel for CONNECT', async ({ wire, ask }) => {
     for (const method of [MARK.toUpperCase(), 'get', 'GETT', ''])
       expectUnreadable(await ask(`${method} /v2/capabilities`, [HOST]));
     const tunnel = await wire.exchange([requestBytes('CONNECT 127.0.0.1:22', [HOST])]);
@@ -116,32 +118,51 @@ describe('methods', () => {
 });
 
 describe('doubled headers', () => {
-  test('422 for two idempotency keys, and nothing is accepted, even when they are the same', async () => {
+  test('422 for two idempotency keys, and nothing is accepted, even when they are the same', async ({
+    api,
+    tenant,
+    recipientId,
+    ask,
+  }) => {
     const before = await digestTables(api.connection.pool);
     const key = newId();
     for (const second of [key, newId()]) {
       const answer = await ask(
         'POST /v2/settle',
-        [HOST, keyLine(), JSON_BODY, `Idempotency-Key: ${key}`, `idempotency-key: ${second}`, lengthOf(settle())],
-        settle(),
+        [
+          HOST,
+          keyLine(tenant),
+          JSON_BODY,
+          `Idempotency-Key: ${key}`,
+          `idempotency-key: ${second}`,
+          lengthOf(settle(recipientId)),
+        ],
+        settle(recipientId),
       );
       expect([answer.statusCode, JSON.parse(answer.body).detail[0].loc]).toEqual([422, ['header', 'Idempotency-Key']]);
     }
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('415 for two content types, even when both are JSON', async () => {
+  test('415 for two content types, even when both are JSON', async ({ tenant, recipientId, ask }) => {
     for (const second of ['application/json', 'text/plain']) {
       const answer = await ask(
         'POST /v2/settle',
-        [HOST, keyLine(), JSON_BODY, `Content-Type: ${second}`, `Idempotency-Key: ${newId()}`, lengthOf(settle())],
-        settle(),
+        [
+          HOST,
+          keyLine(tenant),
+          JSON_BODY,
+          `Content-Type: ${second}`,
+          `Idempotency-Key: ${newId()}`,
+          lengthOf(settle(recipientId)),
+        ],
+        settle(recipientId),
       );
       expect(answer.statusCode).toBe(415);
     }
   });
 
-  test('401 for two sessions, and for a session beside something else', async () => {
+  test('401 for two sessions, and for a session beside something else', async ({ tenant, ask }) => {
     const session = `Authorization: Bearer ${tenant.sessionToken}`;
     expect((await ask('GET /consumer/me', [HOST, session])).statusCode).toBe(200);
     for (const lines of [
@@ -153,25 +174,25 @@ describe('doubled headers', () => {
     }
   });
 
-  test('401 for two signatures of one event', async () => {
+  test('401 for two signatures of one event', async ({ ask }) => {
     const body = '{}';
     const lines = [HOST, JSON_BODY, `X-Signature: ${'0'.repeat(64)}`, `X-Signature: ${'0'.repeat(64)}`, lengthOf(body)];
     expect((await ask('POST /v2/webhooks/bankledger', lines, body)).statusCode).toBe(401);
   });
 
-  test('400 for two hosts, or none', async () => {
+  test('400 for two hosts, or none', async ({ ask }) => {
     for (const lines of [[HOST, HOST], [HOST, `host: ${MARK}.example`], []])
       expectUnreadable(await ask('GET /health/live', lines));
   });
 
-  test('another request id for two of them', async () => {
+  test('another request id for two of them', async ({ ask }) => {
     const answer = await ask('GET /health/live', [HOST, 'X-Request-ID: first', 'X-Request-ID: second']);
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
 });
 
 describe('request ids', () => {
-  test('are given back when they are of the form, and replaced when they are not', async () => {
+  test('are given back when they are of the form, and replaced when they are not', async ({ ask }) => {
     for (const good of ['a', 'A.b_c:d-1', 'x'.repeat(128)])
       expect((await ask('GET /health/live', [HOST, `X-Request-ID: ${good}`])).headers['x-request-id']).toBe(good);
     for (const bad of ['', 'a b', 'x'.repeat(129), `${MARK};`, `<${MARK}>`, `${MARK}\u00e9`, `${MARK},${MARK}`]) {
@@ -185,10 +206,14 @@ describe('request ids', () => {
 describe('addresses', () => {
   const withIds = OPERATIONS.filter(({ path, access }) => path.includes('{') && access.auth !== 'none');
 
-  test('a documented refusal for whatever stands in the place of an id, and nothing is written', async () => {
+  test('a documented refusal for whatever stands in the place of an id, and nothing is written', async ({
+    api,
+    tenant,
+    ask,
+  }) => {
     const before = await digestTables(api.connection.pool);
     for (const { method, path, access } of withIds) {
-      const credential = access.auth === 'session' ? `Authorization: Bearer ${tenant.sessionToken}` : keyLine();
+      const credential = access.auth === 'session' ? `Authorization: Bearer ${tenant.sessionToken}` : keyLine(tenant);
       const statuses = await Promise.all(
         SEGMENTS.map(
           async ([, segment]) =>
@@ -200,7 +225,7 @@ describe('addresses', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   }, 120_000);
 
-  test('404 for what is beside, above and below every address', async () => {
+  test('404 for what is beside, above and below every address', async ({ tenant, ask }) => {
     for (const address of [
       '//',
       '/v2',
@@ -214,17 +239,17 @@ describe('addresses', () => {
       '/v2/settle;a=b',
       '/v2/settle%3Fa',
     ]) {
-      const answer = await ask(`GET ${address}`, [HOST, keyLine()]);
+      const answer = await ask(`GET ${address}`, [HOST, keyLine(tenant)]);
       expect([address, [200, 404, 405, 422].includes(answer.statusCode)]).toEqual([address, true]);
     }
   });
 
-  test('400 for a target that is none, 431 for one that is too long', async () => {
+  test('400 for a target that is none, 431 for one that is too long', async ({ ask }) => {
     for (const target of [`${MARK} x`, `/${MARK}\u0000`, '']) expectUnreadable(await ask(`GET ${target}`, [HOST]));
     expectUnreadable(await ask(`GET /${MARK}${'x'.repeat(20_000)}`, [HOST]), 431);
   });
 
-  test('a target with a host of its own leads nowhere else', async () => {
+  test('a target with a host of its own leads nowhere else', async ({ ask }) => {
     const answer = await ask(`GET http://${MARK}.example/health/live`, [HOST]);
     expect([200, 404]).toContain(answer.statusCode);
     expect(JSON.stringify(answer.headers)).not.toContain(MARK);
@@ -232,15 +257,19 @@ describe('addresses', () => {
 });
 
 describe('bodies', () => {
-  const head = (lines: readonly string[]) =>
-    requestBytes('POST /v2/settle', [HOST, keyLine(), JSON_BODY, `Idempotency-Key: ${newId()}`, ...lines]);
+  const head = (tenant: Tenant, lines: readonly string[]) =>
+    requestBytes('POST /v2/settle', [HOST, keyLine(tenant), JSON_BODY, `Idempotency-Key: ${newId()}`, ...lines]);
 
-  test('413 for a body over the limit, by its length or in chunks, without waiting for its end', async () => {
+  test('413 for a body over the limit, by its length or in chunks, without waiting for its end', async ({
+    tenant,
+    wire,
+    requireConformance,
+  }) => {
     const chunk = 'x'.repeat(16 * 1024);
     const chunks = Array.from({ length: 8 }, () => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
     for (const parts of [
-      [head(['Content-Length: 10000000']), chunk],
-      [head(['Transfer-Encoding: chunked']), ...chunks],
+      [head(tenant, ['Content-Length: 10000000']), chunk],
+      [head(tenant, ['Transfer-Encoding: chunked']), ...chunks],
     ]) {
       const [answer = expect.fail('no answer'), ...more] = await wire.exchange(parts);
       expect([answer.statusCode, more]).toEqual([413, []]);
@@ -248,18 +277,27 @@ describe('bodies', () => {
     }
   });
 
-  test('202 for a body in chunks of one byte, and with trailers, which change nothing', async () => {
-    const bytes = [...Buffer.from(settle())].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('');
+  test('202 for a body in chunks of one byte, and with trailers, which change nothing', async ({
+    tenant,
+    wire,
+    recipientId,
+  }) => {
+    const bytes = [...Buffer.from(settle(recipientId))].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('');
     const answers = await wire.exchange([
-      head(['Transfer-Encoding: chunked', 'Trailer: X-API-Key']),
+      head(tenant, ['Transfer-Encoding: chunked', 'Trailer: X-API-Key']),
       `${bytes}0\r\nX-API-Key: not-a-key\r\n\r\n`,
     ]);
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202]);
   });
 
-  test('400 for framing that can be read in two ways, and nothing is accepted', async () => {
-    const before = await countSettlements();
-    const body = settle();
+  test('400 for framing that can be read in two ways, and nothing is accepted', async ({
+    api,
+    tenant,
+    wire,
+    recipientId,
+  }) => {
+    const before = await countSettlements(api);
+    const body = settle(recipientId);
     for (const lines of [
       [lengthOf(body), `Content-Length: ${body.length + 1}`],
       [lengthOf(body), 'Transfer-Encoding: chunked'],
@@ -272,34 +310,43 @@ describe('bodies', () => {
       [lengthOf(body), ' X-Folded: header'],
       [lengthOf(body), 'X-Null: a\u0000b'],
     ]) {
-      const answers = await wire.exchange([head(lines), body]);
+      const answers = await wire.exchange([head(tenant, lines), body]);
       expect([lines, answers.map(({ statusCode }) => statusCode)]).toEqual([lines, [400]]);
       for (const answer of answers) expectUnreadable(answer);
     }
-    expect(await countSettlements()).toBe(before);
+    expect(await countSettlements(api)).toBe(before);
   });
 
-  test('a body that the client gave up is accepted by nobody', async () => {
-    const before = await countSettlements();
-    const answers = await wire.exchange([head([`Content-Length: ${settle().length + 10}`]), settle()], {
-      halfClose: true,
-    });
+  test('a body that the client gave up is accepted by nobody', async ({ api, tenant, wire, recipientId }) => {
+    const before = await countSettlements(api);
+    const answers = await wire.exchange(
+      [head(tenant, [`Content-Length: ${settle(recipientId).length + 10}`]), settle(recipientId)],
+      {
+        halfClose: true,
+      },
+    );
     expect(answers.filter(({ statusCode }) => statusCode < 400)).toEqual([]);
     await delay(100);
-    expect(await countSettlements()).toBe(before);
+    expect(await countSettlements(api)).toBe(before);
   });
 
-  test('100-continue is answered; 417 for every other expectation', async () => {
-    const [answer] = await wire.exchange([head(['Expect: 100-continue', lengthOf(settle())]), settle()]);
+  test('100-continue is answered; 417 for every other expectation', async ({ tenant, wire, recipientId }) => {
+    const [answer] = await wire.exchange([
+      head(tenant, ['Expect: 100-continue', lengthOf(settle(recipientId))]),
+      settle(recipientId),
+    ]);
     expect(answer?.statusCode).toBe(202);
-    const refused = await wire.exchange([head([`Expect: ${MARK}`, lengthOf(settle())]), settle()]);
+    const refused = await wire.exchange([
+      head(tenant, [`Expect: ${MARK}`, lengthOf(settle(recipientId))]),
+      settle(recipientId),
+    ]);
     for (const each of refused) expectUnreadable(each, 417);
     expect(refused).toHaveLength(1);
   });
 });
 
 describe('connections', () => {
-  test('requests that come together are answered in their order', async () => {
+  test('requests that come together are answered in their order', async ({ wire }) => {
     const pipelined = ['/health/live', '/v1/orgs/none', '/v2/capabilities']
       .map((address) => `GET ${address} HTTP/1.1\r\n${HOST}\r\n\r\n`)
       .join('');
@@ -307,12 +354,12 @@ describe('connections', () => {
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 401, 200, 404]);
   });
 
-  test('a client that sends no more is still answered', async () => {
+  test('a client that sends no more is still answered', async ({ wire }) => {
     const answers = await wire.exchange([`GET /health/live HTTP/1.1\r\n${HOST}\r\n\r\n`], { halfClose: true });
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200]);
   });
 
-  test('400 for TLS, for HTTP/2 and for bytes that are nothing', async () => {
+  test('400 for TLS, for HTTP/2 and for bytes that are nothing', async ({ wire }) => {
     for (const bytes of [
       'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
       Buffer.from('16030100a5010000a10303', 'hex'),
@@ -324,7 +371,7 @@ describe('connections', () => {
     }
   });
 
-  test('an upgrade is not made; the request is answered as any other', async () => {
+  test('an upgrade is not made; the request is answered as any other', async ({ ask }) => {
     const answer = await ask('GET /health/live', [HOST, 'Upgrade: websocket', 'Sec-WebSocket-Key: x']);
     expect(answer.statusCode).toBe(200);
   });

@@ -61,6 +61,10 @@ export function createAttack(api: TestApi): Attack {
   };
 }
 
+/** The ids of what the tenant's caller of this operation owns. */
+export const idsOf = ({ consumerIds, partnerIds }: Tenant, { access }: DescribedOperation): Ids =>
+  access.auth === 'session' ? consumerIds : partnerIds;
+
 function credentialOf(
   { access: { auth }, name }: DescribedOperation,
   { partner, sessionToken }: Tenant,

@@ -1,0 +1,26 @@
+/** The API under attack, and a tenant with one of everything. */
+import type { TestApiOptions } from '../support/api.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import type { DescribedOperation } from './document.ts';
+import { headersOf, urlOf } from './sample.ts';
+import { createAttack, idsOf } from './world.ts';
+
+/**
+ * As `withApi`, with `attack` (calls whose answers are checked against the document), `tenant` (the caller) and `send`
+ * (calls an operation for the tenant, on the tenant's own objects).
+ */
+export const withAttack = (options: TestApiOptions = {}) =>
+  withApi(options)
+    .extend('attack', FILE, ({ api }) => createAttack(api))
+    .extend('tenant', FILE, ({ attack }) => attack.createTenant())
+    .extend(
+      'send',
+      FILE,
+      ({ attack, tenant }) =>
+        (operation: DescribedOperation, body: unknown, headers: Record<string, string> = {}) =>
+          attack.send(operation, tenant, {
+            url: urlOf(operation, idsOf(tenant, operation)),
+            body,
+            headers: { ...headersOf(operation), ...headers },
+          }),
+    );
