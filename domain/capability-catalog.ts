@@ -14,9 +14,7 @@ const DEVELOPER: readonly Capability[] = [
     audience: 'public',
     surface: 'GET /openapi.json',
     evidenceLevel: 'locally tested',
-    evidence: [
-      'test/contract/routes.test.ts › has nothing beside the operations of the interface and the service routes',
-    ],
+    evidence: ['test/contract/routes.test.ts › has only the operations of the interface and the service routes'],
     nextGate: 'operator_approval',
     reviewedAt: REVIEWED_AT,
   },

@@ -1,16 +1,16 @@
-/** `docs/alerts.yaml` against what an API and a worker really expose, and against the page that explains it. */
-import { type ChildProcess, spawn } from 'node:child_process';
+/** `docs/alerts.yaml` compared with the metrics of a real API and worker, and with the page that explains the alerts. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { workerMetricsPort } from '../../process/metrics.ts';
 import { repositoryRoot } from '../../process/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { FILE, withDatabase } from '../support/fixture.ts';
 import { devServer } from '../support/temporal.ts';
 
 const read = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
@@ -31,45 +31,39 @@ const Rules = z.strictObject({
   ),
 });
 const RULES = Rules.parse(parse(read('docs/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
-/** Prometheus makes it itself, for each process it scrapes. */
+/** Prometheus adds it for each process that it scrapes. */
 const OF_PROMETHEUS = ['up'];
 const PAGE_WAIT_MS = 60_000;
 
-const children: ChildProcess[] = [];
-let end: () => Promise<void>;
-let page = '';
-
-beforeAll(async () => {
-  const [{ databaseUrl, drop }, temporal, metricsPort, port] = [
-    await createTestDatabase(),
-    await devServer(),
-    await freePort(),
-    await freePort(),
-  ];
+/** An API and a worker as processes of their own; `page` has their metrics after one request and one failed task. */
+const test = withDatabase().extend('page', FILE, async ({ database }, { onCleanup }) => {
+  const [temporal, metricsPort, port] = [await devServer(), await freePort(), await freePort()];
   const env = {
     ...process.env,
     RUNTIME_ENVIRONMENT: 'local-sandbox',
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: database.databaseUrl,
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace,
     PORT: String(port),
     METRICS_PORT: String(metricsPort),
     LOG_LEVEL: 'silent',
   };
-  for (const script of ['api/main.ts', 'worker/main.ts'])
-    children.push(spawn(process.execPath, ['--import', 'tsx', script], { cwd: repositoryRoot, env, stdio: 'ignore' }));
-  end = async () => {
+  const children = ['api/main.ts', 'worker/main.ts'].map((script) =>
+    spawn(process.execPath, ['--import', 'tsx', script], { cwd: repositoryRoot, env, stdio: 'ignore' }),
+  );
+  onCleanup(async () => {
     for (const child of children) if (child.exitCode === null && child.kill('SIGKILL')) await once(child, 'exit');
     await temporal.close();
-    await drop();
-  };
-  // A workflow that the code does not know is a workflow task that fails, which the worker counts.
-  await temporal.client.workflow.start('unheardOf', { workflowId: 'unheard-of', taskQueue: TASK_QUEUE });
-  const api = await scrape(metricsPort, 'settlement_open{');
+  });
+  // A workflow of an unknown type makes a workflow task fail, which the worker counts.
+  await temporal.client.workflow.start('unknownType', { workflowId: 'unknown-type', taskQueue: TASK_QUEUE });
+  const before = await scrape(metricsPort, 'settlement_open{');
   await fetch(`http://127.0.0.1:${port}/health/live`);
-  page = `${api}${await scrape(metricsPort, 'settlement_http_request_duration_seconds_count{')}${await scrape(workerMetricsPort(metricsPort), 'temporal_workflow_task_execution_failed{')}`;
-}, 120_000);
-afterAll(() => end());
+  const api = await scrape(metricsPort, 'settlement_http_request_duration_seconds_count{');
+  const worker = await scrape(workerMetricsPort(metricsPort), 'temporal_workflow_task_execution_failed{');
+  return before + api + worker;
+});
+test.beforeAll(({ page: _page }) => undefined, 120_000);
 
 /** The metrics of a process, once they contain `sample`. */
 async function scrape(port: number, sample: string): Promise<string> {
@@ -81,7 +75,7 @@ async function scrape(port: number, sample: string): Promise<string> {
   return await vi.waitFor(read, { timeout: PAGE_WAIT_MS, interval: 100 });
 }
 
-/** The metrics of an expression: names that are no function, keyword or label. */
+/** The metrics in an expression: its names without functions, keywords and labels. */
 const metricsOf = (expr: string): string[] =>
   [
     ...expr
@@ -92,9 +86,9 @@ const metricsOf = (expr: string): string[] =>
     .map(([name]) => name)
     .filter((name) => !['sum', 'min', 'max'].includes(name));
 
-test.each(RULES.map(({ alert, expr }) => [alert, expr]))(
-  '%s is about metrics and labels that are exposed',
-  (_alert, expr) => {
+test.for(RULES.map(({ alert, expr }) => [alert, expr] as const))(
+  '%s uses metrics and labels that are exposed',
+  ([_alert, expr], { page }) => {
     const metrics = metricsOf(expr);
     expect(metrics).not.toEqual([]);
     for (const metric of metrics.filter((name) => !OF_PROMETHEUS.includes(name))) {
@@ -107,7 +101,7 @@ test.each(RULES.map(({ alert, expr }) => [alert, expr]))(
   },
 );
 
-test.each(
+test.for(
   RULES.flatMap(({ alert, expr }) =>
     [...expr.matchAll(/(\w+)\{([a-z]+)(=~?)"([^"]*)"\}/g)].map(([, metric = '', label = '', how = '', value = '']) => ({
       alert,
@@ -117,15 +111,15 @@ test.each(
       value,
     })),
   ).filter(
-    // A status and a job are there when somebody has them; the rest is exposed from zero on.
+    // A status and a job appear with the first sample that has them; every other label is exposed from zero on.
     ({ label }) => label !== 'job' && label !== 'status' && label !== 'method',
   ),
-)('$alert: $label $how $value of $metric is exposed', ({ metric, label, how, value }) => {
+)('$alert: $label $how $value of $metric is exposed', ({ metric, label, how, value }, { page }) => {
   for (const each of how === '=~' ? value.split('|') : [value])
     expect(page).toMatch(new RegExp(`^${metric}\\{[^}]*${label}="${each}"`, 'm'));
 });
 
-test('no alert is named twice, and each is explained with its next step in docs/operations.md', () => {
+test('every alert has its own name and is explained in docs/operations.md', () => {
   const names = RULES.map(({ alert }) => alert);
   expect(new Set(names).size).toBe(names.length);
   const explained = [...read('docs/operations.md').matchAll(/^\| `([A-Z][a-z]\w+)` \|/gm)].map(([, name]) => name);

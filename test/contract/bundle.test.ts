@@ -7,7 +7,7 @@ import { testWorkflowBundle } from '../support/temporal.ts';
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const BUNDLE_BYTES_MAX = 1_800_000;
 
-/** What may run in a workflow: ours from two folders, and the SDK with what it brings. */
+/** Modules that may run in a workflow: two folders of ours, and the SDK with its dependencies. */
 const ALLOWED = [
   /^\.\/workflows\//,
   /^\.\/domain\//,
@@ -24,7 +24,7 @@ const modulesOf = (code: string): string[] => [
   ...new Set([...code.matchAll(/"(\.\/[\w@./-]+\.(?:ts|js|mjs|cjs))"/g)].map(([, name = '']) => name)),
 ];
 
-test('only workflows, the pure domain and the SDK are bundled, within the size budget', async () => {
+test('the bundle has only workflows, domain and the SDK, within its size budget', async () => {
   const { codePath } = await testWorkflowBundle();
   const modules = modulesOf(readFileSync(codePath, 'utf8')).filter((name) => existsSync(path.join(ROOT, name)));
   expect(modules.length).toBeGreaterThan(50);
@@ -32,7 +32,7 @@ test('only workflows, the pure domain and the SDK are bundled, within the size b
   expect(statSync(codePath).size).toBeLessThan(BUNDLE_BYTES_MAX);
 });
 
-test('activities are proxied in one file alone, which waits for canceled ones to end', () => {
+test('one file alone proxies activities, and it waits until a canceled activity has ended', () => {
   const proxying = filesIn('workflows').filter((file) =>
     /proxy(Local)?Activities/.test(readFileSync(path.join(ROOT, file), 'utf8')),
   );
@@ -42,7 +42,7 @@ test('activities are proxied in one file alone, which waits for canceled ones to
   expect(source).toContain("const WAIT = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const");
 });
 
-test('workflow types keep their names: running executions are found by them', () => {
+test('workflow types keep their names, which running executions refer to', () => {
   expect(new Set(Object.keys(workflows))).toEqual(
     new Set([
       'otp',
@@ -59,7 +59,7 @@ test('workflow types keep their names: running executions are found by them', ()
 const versionOf = (folder: string): string =>
   JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')).version;
 
-test('all Temporal packages have one version, and histories one protobufjs', () => {
+test('all Temporal packages have one version, and there is one protobufjs', () => {
   const packages = readdirSync(path.join(ROOT, 'node_modules/@temporalio'));
   const versions = packages.map((name) => versionOf(`node_modules/@temporalio/${name}`));
   expect(new Set(versions)).toEqual(new Set(['1.24.0']));

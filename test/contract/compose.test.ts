@@ -1,4 +1,4 @@
-/** `docker-compose.yml` and the Dockerfile as they stand: closed by default, and about files that exist. */
+/** `docker-compose.yml` and the Dockerfile: closed by default, and with files that exist. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -13,7 +13,7 @@ const Service = z.looseObject({
   build: z.string().optional(),
   ports: z.array(z.string()).default([]),
   profiles: z.array(z.string()).default([]),
-  /** Null is handed on where it is set. */
+  /** Null passes the variable on from the environment where it is set. */
   environment: z.record(z.string(), z.string().nullable()).default({}),
   command: z.array(z.string()).default([]),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
@@ -30,7 +30,7 @@ const COPIED =
     .match(/^COPY (?!--from).+$/gm)
     ?.flatMap((line) => line.split(' ').slice(1, -1)) ?? [];
 
-test('the services that its head speaks of are there, and each depends on services and configs that are', () => {
+test('the services of the header exist, and each depends on services and configs that exist', () => {
   expect(SERVICES.map(([name]) => name)).toEqual(
     expect.arrayContaining([
       'postgres',
@@ -50,20 +50,20 @@ test('the services that its head speaks of are there, and each depends on servic
   }
 });
 
-test('every image has an exact version, and none is the retired auto-setup', () => {
+test('every image has an exact version, and none is the retired auto-setup image', () => {
   const images = SERVICES.flatMap(([, { image }]) => image ?? []);
   expect(images.length).toBeGreaterThan(3);
   for (const image of images) expect(image).toMatch(/^[a-z/-]+:\d+(\.\d+)*$/);
   expect(SOURCE).not.toContain('auto-setup');
 });
 
-test('nothing is published beyond this machine, and neither database nor Temporal nor metrics at all', () => {
+test('ports are published to this machine only, and not those of database, Temporal and metrics', () => {
   const published = SERVICES.flatMap(([name, { ports }]) => ports.map((port) => `${name} ${port}`));
   for (const port of published) expect(port).toMatch(/ 127\.0\.0\.1:\d+:\d+$/);
   expect(published.map((port) => port.split(' ')[0])).toEqual(['temporal-ui', 'api', 'sandbox-api']);
 });
 
-test('every secret is required, and none is written down', () => {
+test('every secret is required, and none has a value in the file', () => {
   const variables = [...SOURCE.matchAll(/(?<!\$)\$\{([A-Z_]+)([^}]*)\}/g)].map(([, name = '', rule = '']) => ({
     name,
     rule,
@@ -78,7 +78,7 @@ test('every secret is required, and none is written down', () => {
   expect(SOURCE).not.toMatch(/:\/\/\w+:[^$]\w*@/);
 });
 
-test('the posture is remote, and the sandbox starts only when it is asked for', () => {
+test('the runtime is remote-sandbox, and the local sandbox starts only by its profile', () => {
   for (const [name, { environment, profiles }] of OWN) {
     const runtime = environment['RUNTIME_ENVIRONMENT'];
     expect([name, runtime, profiles]).toEqual(
@@ -87,7 +87,7 @@ test('the posture is remote, and the sandbox starts only when it is asked for', 
   }
 });
 
-test('the sandbox shares neither database nor namespace with what is remote', () => {
+test('the local sandbox shares neither database nor namespace with the remote services', () => {
   const of = (name: string, variable: string) => COMPOSE.services[name]?.environment[variable];
   for (const variable of ['DATABASE_URL', 'TEMPORAL_NAMESPACE']) {
     expect(of('sandbox-worker', variable)).toBeDefined();
@@ -95,7 +95,7 @@ test('the sandbox shares neither database nor namespace with what is remote', ()
   }
 });
 
-test('every path that the image copies exists, and what each service runs is among them', () => {
+test('every path that the image copies exists, and the program of each service is among them', () => {
   expect(COPIED.length).toBeGreaterThan(5);
   for (const copied of COPIED) expect(existsSync(path.join(repositoryRoot, copied)), copied).toBe(true);
   for (const [name, { command }] of OWN)

@@ -1,6 +1,6 @@
-/** The document that clients are generated from: valid, complete, and in the specification's words. */
+/** The document that clients are generated from: valid, complete, and with the names of the specification. */
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Operation } from '../../api/plugins/operation-list.ts';
 import { HTTPValidationError } from '../../api/schemas/common.ts';
@@ -41,7 +41,7 @@ type Named = {
   readonly operation: Operation | undefined;
 };
 
-/** Requests and answers that the specification names; the consumer's recipients need another name than the partner's. */
+/** The names that the specification gives to requests and answers. A consumer's and a partner's recipient differ. */
 const SPECIFICATION: Record<string, readonly [request: string | null, answer: string | null]> = {
   'POST /v2/settle': ['SettleRequestV2', 'SettleResponseV2'],
   'POST /v2/estimate': ['EstimateRequestV2', 'EstimateResponseV2'],
@@ -71,26 +71,17 @@ const SPECIFICATION: Record<string, readonly [request: string | null, answer: st
   'GET /v1/caribbean/settlements/{settlement_id}': [null, 'SettlementResponse'],
 };
 
-let raw: Awaited<ReturnType<typeof describeApi>>['document'];
-let document: z.infer<typeof Document>;
-let operations: readonly Operation[];
-let all: readonly Named[];
-
-beforeAll(async () => {
-  const described = await describeApi();
-  raw = described.document;
-  document = Document.parse(raw);
-  operations = described.operations.filter(({ schema }) => schema.hide !== true);
-  const nameOf = (method: string, path: string) => `${method.toUpperCase()} ${path}`;
-  const declared = new Map(operations.map((operation) => [nameOf(operation.method, operation.path), operation]));
-  all = Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({
-      name: nameOf(method, path),
-      described: operation,
-      operation: declared.get(nameOf(method, path)),
-    })),
-  );
-});
+const described = await describeApi();
+const raw = described.document;
+const document = Document.parse(raw);
+const operations = described.operations.filter(({ schema }) => schema.hide !== true);
+const declared = new Map(operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
+const all: readonly Named[] = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => {
+    const name = `${method.toUpperCase()} ${path}`;
+    return { name, described: operation, operation: declared.get(name) };
+  }),
+);
 
 /** The names of the operations that break a rule; a test expects none. */
 const breaking = (rule: (named: Named) => boolean): string[] =>
@@ -111,7 +102,7 @@ function schemasUnder(value: unknown, seen = new Set<unknown>()): Record<string,
 }
 
 describe('the document', () => {
-  test('is valid OpenAPI 3.1 whose references all lead somewhere', async () => {
+  test('is valid OpenAPI 3.1, and every reference resolves', async () => {
     const validator = new Validator();
     const result = await validator.validate(structuredClone({ ...raw }));
     expect(result).toMatchObject({ valid: true });
@@ -120,11 +111,11 @@ describe('the document', () => {
     expect(JSON.stringify(validator.resolveRefs())).not.toContain('#/components/');
   });
 
-  test('carries version 2.0.0', () => {
+  test('has version 2.0.0', () => {
     expect([document.openapi, document.info.version]).toEqual(['3.1.0', '2.0.0']);
   });
 
-  test('describes every route, and nothing that is none', () => {
+  test('describes exactly the registered routes', () => {
     expect(operations.length).toBeGreaterThan(0);
     expect(new Set(all.map(({ name }) => name))).toEqual(
       new Set(operations.map(({ method, path }) => `${method} ${path}`)),
@@ -160,45 +151,45 @@ describe('the document', () => {
     ).toBe(true);
   });
 
-  test('names every code of the closed list', () => {
+  test('lists every error code', () => {
     expect(document.components.schemas['Problem']).toMatchObject({ properties: { code: { enum: ERROR_CODES } } });
   });
 });
 
 describe('every operation', () => {
-  test('has a summary and tags that the document knows', () => {
+  test('has a summary, and tags that the document declares', () => {
     const known = document.tags.map(({ name }) => name);
     expect(breaking(({ described }) => Boolean(described.summary) && described.tags.length > 0)).toEqual([]);
     expect(breaking(({ described }) => described.tags.every((tag) => known.includes(tag)))).toEqual([]);
   });
 
-  test('has a name of its own, from which a client is generated', () => {
+  test('has an operationId of its own', () => {
     expect(breaking(({ described }) => /^[a-z][A-Za-z]+$/.test(described.operationId ?? ''))).toEqual([]);
     expect(new Set(all.map(({ described }) => described.operationId)).size).toBe(all.length);
   });
 
-  test('shows an example of every value that it takes or gives', () => {
-    const TOLD = ['example', 'enum', 'const', 'default', '$ref'];
+  test('has an example of every value in requests and answers', () => {
+    const SHOWN = ['example', 'enum', 'const', 'default', '$ref'];
     const COMPOSED = ['object', 'array', 'boolean'];
     const Options = z.looseObject({ anyOf: z.array(z.looseObject({})).default([]), type: z.unknown().optional() });
-    const isTold = (schema: Record<string, unknown>): boolean => {
+    const isShown = (schema: Record<string, unknown>): boolean => {
       const { anyOf, type } = Options.parse(schema);
       return (
-        TOLD.some((word) => word in schema) ||
+        SHOWN.some((word) => word in schema) ||
         COMPOSED.includes(String(type)) ||
-        anyOf.some((option) => option['type'] !== 'null' && isTold(option))
+        anyOf.some((option) => option['type'] !== 'null' && isShown(option))
       );
     };
-    const untold = Object.entries(document.components.schemas).flatMap(([name, schema]) => {
+    const unshown = Object.entries(document.components.schemas).flatMap(([name, schema]) => {
       const { properties } = z
         .looseObject({ properties: z.record(z.string(), z.looseObject({})).default({}) })
         .parse(schema);
-      // FastAPI's own two are exactly as they are.
+      // The two schemas of FastAPI stay as they are.
       return 'example' in schema || name === 'ValidationError'
         ? []
-        : Object.entries(properties).flatMap(([field, value]) => (isTold(value) ? [] : [`${name}.${field}`]));
+        : Object.entries(properties).flatMap(([field, value]) => (isShown(value) ? [] : [`${name}.${field}`]));
     });
-    expect(untold).toEqual([]);
+    expect(unshown).toEqual([]);
   });
 
   test('has one success, described, with a schema where it has a body', () => {
@@ -214,7 +205,7 @@ describe('every operation', () => {
     expect(breaking(hasSchema)).toEqual([]);
   });
 
-  test('names the request and the answer as the specification does', () => {
+  test('has the names of the specification for request and answer', () => {
     const named = all.filter(({ name }) => name in SPECIFICATION);
     expect(named.length).toBeGreaterThan(0);
     for (const operation of named) {
@@ -263,16 +254,18 @@ describe('every operation', () => {
     expect(spelled).toContain('Idempotency-Key');
   });
 
-  test('with input tells of 422, and of no other shape for it', () => {
+  test('documents 422 as HTTPValidationError exactly if it takes input', () => {
     const takesInput = ({ operation }: Named) =>
       [operation?.schema.body, operation?.schema.params, operation?.schema.querystring, operation?.schema.headers].some(
         (part) => part !== undefined,
       );
-    const told = ({ described }: Named) => componentOf(described.responses['422']?.content);
-    expect(breaking((named) => told(named) === (takesInput(named) ? 'HTTPValidationError' : undefined))).toEqual([]);
+    const shapeOf422 = ({ described }: Named) => componentOf(described.responses['422']?.content);
+    expect(breaking((named) => shapeOf422(named) === (takesInput(named) ? 'HTTPValidationError' : undefined))).toEqual(
+      [],
+    );
   });
 
-  test('tells of its other refusals as problems, by code', () => {
+  test('documents every other refusal as a problem with a code', () => {
     const refusals = ({ described }: Named) =>
       Object.entries(described.responses).filter(([status]) => /^[45]/.test(status) && status !== '422');
     const isProblem = (answer: z.infer<typeof Answer>) =>
@@ -289,7 +282,7 @@ describe('every operation', () => {
     ).toEqual([]);
   });
 
-  test('tells of the credential that it declares, and how its absence is answered', () => {
+  test('documents its credential, and 401 where one is needed', () => {
     const security = {
       api_key: [{ ApiKey: [] }],
       optional_api_key: [{}, { ApiKey: [] }],
@@ -306,7 +299,7 @@ describe('every operation', () => {
     ).toEqual([]);
   });
 
-  test('answers with X-Request-ID, whatever the answer is', () => {
+  test('documents X-Request-ID in every answer', () => {
     expect(
       breaking(({ described }) =>
         Object.values(described.responses).every((answer) => answer.headers?.['X-Request-ID'] !== undefined),
@@ -314,7 +307,7 @@ describe('every operation', () => {
     ).toEqual([]);
   });
 
-  test('takes closed bodies and gives open ones', () => {
+  test('has closed request bodies and open answers', () => {
     const bodies = ({ described }: Named) => Object.values(described.requestBody?.content ?? {});
     const isClosed = (schema: Record<string, unknown>) =>
       schema['type'] !== 'object' || 'propertyNames' in schema || schema['additionalProperties'] === false;

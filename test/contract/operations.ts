@@ -28,7 +28,7 @@ const oneOf = <Value extends string>(values: readonly Value[], text: string): Va
   return found;
 };
 
-/** `read for itself; full for another` asks for `read` of everyone. */
+/** `read for itself; full for another` needs at least `read`. */
 const leastScope = (text: string): Scope | undefined =>
   text === '' ? undefined : oneOf(SCOPES, text.split(' ')[0] ?? '');
 

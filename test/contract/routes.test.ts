@@ -1,22 +1,15 @@
-/** The routes are the operations of `operations.csv`, each with the access, the gate and the answer that it says. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** The routes are the operations of `operations.csv`, each with the access, the gate and the answer that the file names. */
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { STATUS_OF } from '../../api/http/error-handler.ts';
 import type { Operation } from '../../api/plugins/operation-list.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import { describeApi } from '../../scripts/generate/openapi.ts';
 import { nameOf, OPERATIONS, type OperationRow } from './operations.ts';
 
-/** What the service says about itself (contract §15); reads alone, open to everyone. */
+/** The pages of the service about itself (contract §15): open reads. */
 const SERVICE_ROUTE = /^GET \/(openapi\.json|docs|status|problems\/\{code\}|assets\/\{name\})?$/;
 
-let api: TestApi;
-let registered: Map<string, Operation>;
-
-beforeAll(async () => {
-  api = await createTestApi();
-  registered = new Map(api.app.operations.map((operation) => [nameOf(operation), operation]));
-});
-afterAll(() => api.close());
+const registered = new Map((await describeApi()).operations.map((operation) => [nameOf(operation), operation]));
 
 const declaredOf = (row: OperationRow): Operation => {
   const operation = registered.get(nameOf(row));
@@ -30,7 +23,7 @@ describe('the list of routes', () => {
     expect(OPERATIONS).toHaveLength(63);
   });
 
-  test('has nothing beside the operations of the interface and the service routes', () => {
+  test('has only the operations of the interface and the service routes', () => {
     const known = new Set(OPERATIONS.map(nameOf));
     expect([...registered.keys()].filter((name) => !known.has(name) && !SERVICE_ROUTE.test(name))).toEqual([]);
   });
@@ -39,7 +32,7 @@ describe('the list of routes', () => {
     expect(OPERATIONS.map(nameOf).filter((name) => !registered.has(name))).toEqual([]);
   });
 
-  test('service routes are open and are reads', () => {
+  test('has only open reads as service routes', () => {
     const service = [...registered.values()].filter((operation) => SERVICE_ROUTE.test(nameOf(operation)));
     expect(service.map(({ access }) => access.auth)).toEqual(service.map(() => 'none'));
     expect(service).not.toEqual([]);
@@ -53,20 +46,20 @@ describe.each(OPERATIONS.map((row) => [nameOf(row), row] as const))('%s', (_name
     expect(access.auth === 'api_key' ? access.scope : undefined).toBe(row.scope);
   });
 
-  test('declares what it answers in a remote runtime', () => {
+  test('declares its answer in a remote runtime', () => {
     const { remote = 'same' } = declaredOf(row).access;
-    // Which events are refused remotely depends on the event, so that its handler decides.
+    // The handler decides which events are refused remotely.
     expect(remote === 'same' ? 'same' : `${STATUS_OF[remote]} ${remote}`).toBe(
       row.remote.endsWith('for disputes') ? 'same' : row.remote,
     );
   });
 
-  test('declares the success that the interface names, and no other', () => {
+  test('declares exactly the success status of the interface', () => {
     const statuses = Object.keys(z.record(z.string(), z.unknown()).parse(declaredOf(row).schema.response ?? {}));
     expect(statuses.filter((status) => status.startsWith('2'))).toEqual([String(row.success)]);
   });
 
-  test('takes an idempotency key exactly where the interface does', () => {
+  test('takes an idempotency key exactly as the interface says', () => {
     const { headers } = declaredOf(row).schema;
     const takes = (value: Record<string, string>) => headers instanceof z.ZodType && headers.safeParse(value).success;
     const shape = headers instanceof z.ZodObject ? Object.keys(headers.shape) : [];
@@ -77,7 +70,7 @@ describe.each(OPERATIONS.map((row) => [nameOf(row), row] as const))('%s', (_name
     }
   });
 
-  test('is described: a summary, a tag, a schema for each identifier of its path', () => {
+  test('has a summary, a tag and a schema for each identifier of its path', () => {
     const { schema } = declaredOf(row);
     expect(schema).toMatchObject({ summary: expect.any(String), tags: [expect.any(String)] });
     const named = [...row.path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name);

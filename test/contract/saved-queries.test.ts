@@ -1,4 +1,4 @@
-/** Each saved query of `docs/operations.md`, asked of a real server: it is understood and finds what its sentence says. */
+/** Each saved query of `docs/operations.md` runs on a real server and finds the workflow that its sentence describes. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
@@ -34,7 +34,7 @@ async function settle(
   return id;
 }
 
-/** By what the page says; which workflow each query must find, with nothing said about others. */
+/** For each sentence of the page: a workflow that its query must find. It may find others too. */
 const FINDS: Record<string, () => string> = {
   'All workflows of one settlement, including its simulated provider': () => `sandbox-collection:${ids.unpaid}`,
   'Settlements that wait for money': () => settlementWorkflowId(ids.unpaid),
@@ -66,7 +66,7 @@ test.beforeAll(async ({ stack, partner }) => {
   });
 }, 120_000);
 
-test('every query of the page is one of these', () => {
+test('every query of the page has an entry above', () => {
   expect(QUERIES.map(({ what }) => what)).toEqual(Object.keys(FINDS));
 });
 
