@@ -230,7 +230,7 @@ describe('at least once', () => {
     await world.untilDelivery(delivery, ({ status }) => status === 'succeeded');
   });
 
-  test('a finished delivery is redelivered as often as requested: same bytes, same id, attempt numbers continue', async ({
+  test('a finished delivery is redelivered as often as requested: same bytes, same id, next number', async ({
     world,
     receiver,
   }) => {
