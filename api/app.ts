@@ -44,6 +44,7 @@ import { transferRoutes } from './routes/transfer.ts';
 import { verificationRoutes } from './routes/verification.ts';
 import { walletRoutes } from './routes/wallet.ts';
 import { webhookRoutes } from './routes/webhook.ts';
+import { webhookDeliveryRoutes } from './routes/webhook-delivery.ts';
 
 export const LIMITS = {
   bodyBytes: 64 * 1024,
@@ -103,6 +104,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(capabilityRoutes());
   await app.register(launchGateRoutes(deps));
   await app.register(webhookRoutes(deps));
+  await app.register(webhookDeliveryRoutes(deps));
   await app.register(healthRoutes(deps));
   await app.register(pageRoutes(deps));
   await app.register(openapiRoutes());

@@ -5,7 +5,7 @@ import { DomainError } from '../../domain/error.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { requestOtp, verifyOtp } from '../otp.ts';
+import { requestOtp, verifyOtp } from '../http/otp.ts';
 import { consumerOf } from '../route-config.ts';
 import {
   OTPChallengeResponse,

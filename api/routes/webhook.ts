@@ -1,4 +1,5 @@
-/** Subscriptions to events, and the deliveries of each (contract §11). */
+/** Subscriptions to events (contract §11). */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import {
@@ -8,10 +9,10 @@ import {
   pingWebhook,
   rotateWebhookSecret,
 } from '../../db/commands/webhook.ts';
-import { redeliver } from '../../db/commands/webhook-delivery.ts';
-import { getWebhook, listWebhooks, type WebhookChange } from '../../db/queries/webhook.ts';
-import { listDeliveries } from '../../db/queries/webhook-delivery.ts';
+import { getWebhook, listWebhooks } from '../../db/queries/webhook.ts';
+import { ValidationError } from '../../domain/error.ts';
 import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
+import { admitsAddress, isLoopbackHost, targetFault, targetHost } from '../../domain/webhook-target.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf, type RouteConfig } from '../route-config.ts';
@@ -20,25 +21,23 @@ import {
   CreateWebhookRequest,
   UpdateWebhookRequest,
   WebhookCreatedResponse,
-  WebhookDeliveryPath,
-  WebhookDeliveryQuery,
-  WebhookDeliveryResponse,
   WebhookPath,
   WebhookResponse,
   WebhookRotatedResponse,
+  webhookChange,
 } from '../schemas/webhook.ts';
-import { requireTarget } from '../webhook-target.ts';
+import { WebhookDeliveryResponse } from '../schemas/webhook-delivery.ts';
 
 const TAGS = ['Webhooks'];
 const READ = { auth: 'api_key', scope: 'read' } as const satisfies RouteConfig;
 const MANAGE = { auth: 'api_key', scope: 'full' } as const satisfies RouteConfig;
+const LOOKUP_TIMEOUT_MS = 2_000;
 
 export const webhookRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     await app.register(subscriptionRoutes(deps));
     await app.register(subscriptionActionRoutes(deps));
-    await app.register(deliveryRoutes(deps));
   };
 
 const subscriptionRoutes =
@@ -107,14 +106,14 @@ const subscriptionRoutes =
           tags: TAGS,
           operationId: 'updateWebhook',
           summary: 'Change, disable or enable a subscription',
-          description: 'Under the rules of creation. The next attempt of what is pending uses the new URL.',
+          description: 'The rules of creation apply. The next attempt of a pending delivery uses the new URL.',
           params: WebhookPath,
           body: UpdateWebhookRequest,
           response: { 200: WebhookResponse },
         },
       },
       async (request) => {
-        const change = changeOf(request.body);
+        const change = webhookChange(request.body);
         if (change.url !== undefined) await requireTarget(deps, change.url);
         const changed = await changeWebhook(deps, principalOf(request).orgId, request.params.webhook_id, change);
         return webhookResource(changed);
@@ -130,7 +129,7 @@ const subscriptionRoutes =
           operationId: 'deleteWebhook',
           summary: 'Delete a subscription',
           description:
-            'What is pending is canceled. The subscription, its deliveries and its secrets cannot be read any more.',
+            'Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.',
           params: WebhookPath,
           response: { 204: z.undefined() },
         },
@@ -154,7 +153,7 @@ const subscriptionActionRoutes =
           operationId: 'rotateWebhookSecret',
           summary: "Replace a subscription's secret",
           description:
-            'Both secrets sign for 24 hours. At most two are active: rotating again within them ends the oldest.',
+            'Both secrets sign for 24 hours. At most two are active: rotating again within this time ends the oldest.',
           params: WebhookPath,
           response: { 200: WebhookRotatedResponse },
         },
@@ -178,8 +177,8 @@ const subscriptionActionRoutes =
           operationId: 'sendWebhookPing',
           summary: 'Send a webhook.ping',
           description:
-            'To this subscription alone, whatever its event types, even when it is disabled: so an endpoint can be ' +
-            'tried before it is enabled.',
+            'Only to this subscription, with any event types, and even if it is disabled. So an endpoint can be ' +
+            'tested before it is enabled.',
           params: WebhookPath,
           response: { 202: WebhookDeliveryResponse },
         },
@@ -192,66 +191,29 @@ const subscriptionActionRoutes =
     );
   };
 
-const deliveryRoutes =
-  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
-  async (app) => {
-    app.get(
-      '/v1/webhooks/:webhook_id/deliveries',
-      {
-        config: { access: READ },
-        schema: {
-          tags: TAGS,
-          operationId: 'listWebhookDeliveries',
-          summary: "List a subscription's deliveries",
-          params: WebhookPath,
-          querystring: WebhookDeliveryQuery,
-          response: { 200: pageOf(WebhookDeliveryResponse, 'Deliveries with their attempts, newest first.') },
-        },
-      },
-      async (request, reply) => {
-        const { status, ...page } = request.query;
-        const { orgId } = principalOf(request);
-        const { webhookId } = await getWebhook(deps.db, orgId, request.params.webhook_id);
-        const { items, total } = await listDeliveries(deps.db, orgId, { webhookId, status, page });
-        return answerPage(request, reply, page, {
-          items: items.map(({ delivery, attempts }) => deliveryResource(delivery, attempts)),
-          total,
-        });
-      },
-    );
+/** A secret in the form that partners store (Standard Webhooks). */
+const shown = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;
 
-    app.post(
-      '/v1/webhooks/:webhook_id/deliveries/:delivery_id/redeliver',
-      {
-        config: { access: MANAGE },
-        schema: {
-          tags: TAGS,
-          operationId: 'redeliverWebhook',
-          summary: 'Deliver an event again',
-          description:
-            'The same bytes under the same `webhook-id`, even to a disabled subscription. A pending delivery makes ' +
-            'its next attempt now.',
-          params: WebhookDeliveryPath,
-          response: { 202: WebhookDeliveryResponse },
-        },
-      },
-      async (request, reply) => {
-        const { webhook_id: webhookId, delivery_id: deliveryId } = request.params;
-        const key = { webhookId, deliveryId };
-        const { delivery, attempts } = await redeliver(deps, principalOf(request).orgId, key, request.id);
-        return reply.code(202).send(deliveryResource(delivery, attempts));
-      },
-    );
-  };
-
-function changeOf(body: z.output<typeof UpdateWebhookRequest>): WebhookChange {
-  return {
-    ...(body.url === undefined ? {} : { url: body.url }),
-    ...(body.event_types === undefined ? {} : { eventTypes: body.event_types }),
-    ...(body.description === undefined ? {} : { description: body.description }),
-    ...(body.status === undefined ? {} : { status: body.status }),
-  };
+/**
+ * Refuses a URL that the subscription may not have. The host name is resolved so that the partner learns here that it
+ * is private. A name that does not resolve is accepted: the addresses are checked again at each connection.
+ *
+ * @throws ValidationError on `url`
+ */
+async function requireTarget(deps: ApiDeps, url: string): Promise<void> {
+  const rules = { allowLocal: deps.config.webhookAllowLocalTargets };
+  const fault = targetFault(url, rules) ?? (await addressFault(deps, targetHost(new URL(url)), rules.allowLocal));
+  if (fault) throw new ValidationError([{ field: 'url', rule: fault }]);
 }
 
-/** A secret as the partner keeps it (Standard Webhooks). */
-const shown = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;
+async function addressFault(deps: ApiDeps, host: string, allowLocal: boolean): Promise<string | undefined> {
+  if (allowLocal && isLoopbackHost(host)) return undefined;
+  const unknown: readonly string[] = [];
+  const waiting = new AbortController();
+  const timeout = delay(LOOKUP_TIMEOUT_MS, unknown, { signal: waiting.signal }).catch(() => unknown);
+  const addresses = await Promise.race([deps.resolveHost(host).catch(() => unknown), timeout]);
+  waiting.abort();
+  return addresses.every((address) => admitsAddress(address, { allowLocal }))
+    ? undefined
+    : 'must name a host on the public internet';
+}

@@ -1,17 +1,10 @@
-/** Webhook subscriptions and their deliveries (contract §11). */
+/** Webhook subscriptions (contract §11). */
 import { z } from 'zod';
+import type { WebhookChange } from '../../db/queries/webhook.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
-import {
-  ALL_EVENTS,
-  ATTEMPT_ERRORS,
-  ATTEMPT_OUTCOMES,
-  DELIVERY_STATUSES,
-  DESCRIPTION_LENGTH_MAX,
-  DISABLED_REASONS,
-  WEBHOOK_STATUSES,
-} from '../../domain/webhook.ts';
+import { ALL_EVENTS, DESCRIPTION_LENGTH_MAX, DISABLED_REASONS, WEBHOOK_STATUSES } from '../../domain/webhook.ts';
 import { TARGET_LENGTH_MAX, targetFault } from '../../domain/webhook-target.ts';
-import { EXAMPLE_ID, id, objectId, PageQuery, text, timestamp } from './common.ts';
+import { id, objectId, text, timestamp } from './common.ts';
 
 const EXAMPLE_URL = 'https://hooks.partner.example/settlements';
 const EXAMPLE_DESCRIPTION = 'Ledger of the payouts team';
@@ -63,6 +56,15 @@ export const UpdateWebhookRequest = z
     description: 'A field that is present replaces the old value; `null` clears the description.',
   });
 
+export function webhookChange(body: z.output<typeof UpdateWebhookRequest>): WebhookChange {
+  return {
+    ...(body.url === undefined ? {} : { url: body.url }),
+    ...(body.event_types === undefined ? {} : { eventTypes: body.event_types }),
+    ...(body.description === undefined ? {} : { description: body.description }),
+    ...(body.status === undefined ? {} : { status: body.status }),
+  };
+}
+
 const webhook = {
   webhook_id: objectId(),
   org_id: objectId(),
@@ -93,34 +95,4 @@ export const WebhookRotatedResponse = z
   })
   .meta({ id: 'WebhookRotatedResponse' });
 
-export const WebhookDeliveryResponse = z
-  .object({
-    delivery_id: objectId(),
-    webhook_id: objectId(),
-    event_id: z.string().meta({
-      description: 'The `webhook-id` that the subscriber receives; the same at every attempt.',
-      example: EXAMPLE_ID,
-    }),
-    event_type: z.enum(EVENT_TYPES),
-    status: z.enum(DELIVERY_STATUSES),
-    attempts: z.array(
-      z.object({
-        number: z.int(),
-        at: timestamp(),
-        outcome: z.enum(ATTEMPT_OUTCOMES),
-        response_status: z.int().nullable(),
-        duration_ms: z.int().nullable(),
-        error: z
-          .enum(ATTEMPT_ERRORS)
-          .nullable()
-          .meta({ description: 'Why the attempt failed, as one word. Nothing of the response is stored.' }),
-      }),
-    ),
-    next_attempt_at: timestamp().nullable(),
-    created_at: timestamp(),
-  })
-  .meta({ id: 'WebhookDeliveryResponse' });
-
 export const WebhookPath = z.object({ webhook_id: id() });
-export const WebhookDeliveryPath = z.object({ webhook_id: id(), delivery_id: id() });
-export const WebhookDeliveryQuery = PageQuery.extend({ status: z.enum(DELIVERY_STATUSES).optional() });

@@ -1,27 +1,28 @@
 /**
- * The consumer's sign-in (contract §12). Asking for a code does the same work and answers alike for every contact:
- * nothing looks up who it is before a code was proved. The code leaves by the outbox, so that no answer waits for mail.
+ * One-time codes of the consumer's sign-in (contract §12). A request for a code does the same work for every contact:
+ * the contact is looked up only after its code was proved. The code is sent through the outbox, so that the answer does
+ * not wait for mail.
  */
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
-import type { Pepper } from '../config.ts';
-import { openSession, storeChallenge } from '../db/commands/session.ts';
-import { newId } from '../db/id.ts';
-import { countTry } from '../db/queries/otp.ts';
-import type { ConsumerSession } from '../domain/consumer.ts';
-import { DomainError } from '../domain/error.ts';
-import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding } from '../domain/otp.ts';
-import { isRemote } from '../domain/runtime.ts';
-import type { ApiDeps } from './deps.ts';
-import { generateSessionToken, hashSessionToken } from './http/session-token.ts';
+import type { Pepper } from '../../config.ts';
+import { openSession, storeChallenge } from '../../db/commands/session.ts';
+import { newId } from '../../db/id.ts';
+import { countTry } from '../../db/queries/otp.ts';
+import type { ConsumerSession } from '../../domain/consumer.ts';
+import { DomainError } from '../../domain/error.ts';
+import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding } from '../../domain/otp.ts';
+import { isRemote } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+import { generateSessionToken, hashSessionToken } from './session-token.ts';
 
 export type OtpRequest =
   | { readonly challengeId: string; readonly expiresAt: Date; readonly code: string }
   | { readonly retryAfterSeconds: number };
 
 /**
- * Makes a code for a contact and has it sent where there is a sender.
+ * Makes a code for a contact and has it mailed if mail is configured.
  *
- * @returns the challenge, or after how many seconds the contact may be sent another code
+ * @returns the challenge, or the seconds until the contact may get another code
  * @throws DomainError `provider_not_configured`
  */
 export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: string): Promise<OtpRequest> {
@@ -64,7 +65,7 @@ function newChallenge(
 export type OpenedSession = { readonly token: string; readonly session: ConsumerSession };
 
 /**
- * Opens a session for whoever proves a code. The try is counted and committed before the code is compared.
+ * Opens a session if the code is right. The try is counted and committed before the code is compared.
  *
  * @throws DomainError `credential_invalid`, the same for a code that is unknown, wrong, used, expired or tried too
  *   often
@@ -85,22 +86,21 @@ export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string
 }
 
 const refusal = (): DomainError =>
-  new DomainError(
-    'credential_invalid',
-    {},
-    'The code does not fit this challenge, was used, or is not valid any more. Ask for a new one.',
-  );
+  new DomainError('credential_invalid', {}, 'The code is wrong, was used before or has expired. Request a new one.');
 
-/** Under the pepper, which the database does not know: a million codes are soon tried without it. */
+/** The pepper is not in the database. Without it all codes could be tried against a database dump. */
 const hash = ({ secret }: Pepper, ...parts: readonly string[]): Buffer =>
   createHmac('sha256', secret)
     .update(['otp', ...parts].join('\0'))
     .digest();
 
-/** One for each pepper, so that a new pepper neither hides a contact's earlier requests nor lets two of them race. */
+/**
+ * The contact's hash under each pepper: with a new pepper the contact's earlier requests still count, and its requests
+ * still take the same lock.
+ */
 const hashesOfContact = ({ config }: ApiDeps, { channel, address }: Contact): Buffer[] =>
   config.apiKeyPeppers.map((pepper) => hash(pepper, 'contact', channel, address));
 
-/** Compares with every candidate, whichever fits. */
+/** Compares with all candidates, so that the time it takes does not show which one matches. */
 const isOneOf = (candidates: readonly Buffer[], stored: Buffer): boolean =>
   candidates.reduce((found, candidate) => timingSafeEqual(candidate, stored) || found, false);

@@ -1,0 +1,63 @@
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { redeliver } from '../../db/commands/webhook-delivery.ts';
+import { getWebhook } from '../../db/queries/webhook.ts';
+import { listDeliveries } from '../../db/queries/webhook-delivery.ts';
+import { deliveryResource } from '../../domain/resource/webhook.ts';
+import type { ApiDeps } from '../deps.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
+import { principalOf } from '../route-config.ts';
+import { WebhookPath } from '../schemas/webhook.ts';
+import { WebhookDeliveryPath, WebhookDeliveryQuery, WebhookDeliveryResponse } from '../schemas/webhook-delivery.ts';
+
+/** A subscription's deliveries (contract §11): the list with all attempts, and delivering an event again. */
+export const webhookDeliveryRoutes =
+  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  async (app) => {
+    app.get(
+      '/v1/webhooks/:webhook_id/deliveries',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: {
+          tags: ['Webhooks'],
+          operationId: 'listWebhookDeliveries',
+          summary: "List a subscription's deliveries",
+          params: WebhookPath,
+          querystring: WebhookDeliveryQuery,
+          response: { 200: pageOf(WebhookDeliveryResponse, 'Deliveries with their attempts, newest first.') },
+        },
+      },
+      async (request, reply) => {
+        const { status, ...page } = request.query;
+        const { orgId } = principalOf(request);
+        const { webhookId } = await getWebhook(deps.db, orgId, request.params.webhook_id);
+        const { items, total } = await listDeliveries(deps.db, orgId, { webhookId, status, page });
+        return answerPage(request, reply, page, {
+          items: items.map(({ delivery, attempts }) => deliveryResource(delivery, attempts)),
+          total,
+        });
+      },
+    );
+
+    app.post(
+      '/v1/webhooks/:webhook_id/deliveries/:delivery_id/redeliver',
+      {
+        config: { access: { auth: 'api_key', scope: 'full' } },
+        schema: {
+          tags: ['Webhooks'],
+          operationId: 'redeliverWebhook',
+          summary: 'Deliver an event again',
+          description:
+            'The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes ' +
+            'its next attempt now.',
+          params: WebhookDeliveryPath,
+          response: { 202: WebhookDeliveryResponse },
+        },
+      },
+      async (request, reply) => {
+        const { webhook_id: webhookId, delivery_id: deliveryId } = request.params;
+        const key = { webhookId, deliveryId };
+        const { delivery, attempts } = await redeliver(deps, principalOf(request).orgId, key, request.id);
+        return reply.code(202).send(deliveryResource(delivery, attempts));
+      },
+    );
+  };
