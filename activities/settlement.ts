@@ -1,28 +1,30 @@
 /**
- * The steps of a settlement. Each is one transaction under the settlement's row lock, does nothing when the
- * settlement is past it, and answers with where the settlement now stands: running one twice, or after a crash
- * anywhere, changes nothing more. Time is the workflow's, plus the settlement's own offset.
+ * The activities of a settlement. Each is one transaction under the settlement's row lock. It does nothing when the
+ * settlement is past it, and returns where the settlement now stands: running one twice, or after a crash at any point,
+ * changes nothing more. Time is the workflow's, plus the settlement's own offset.
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
+import type { Stamp } from '../db/queries/event.ts';
 import {
-  foldCollections,
+  findCoveringEvidence,
   listPendingEvidence,
-  markFolded,
-  receiveLeftovers,
+  markDecided,
+  receivePending,
   recordEvidence,
 } from '../db/queries/evidence.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
-import { foldPayout } from '../domain/evidence.ts';
+import { foldPayout, fundingOutcome } from '../domain/evidence.ts';
 import { sandboxCollectionMessage } from '../domain/outbox.ts';
 import type { Resolution } from '../domain/review.ts';
 import { isScreeningHit } from '../domain/sandbox/input.ts';
 import {
   type Failure,
+  isTerminal,
   type Settlement,
   type SettlementStatus,
   settlementTime,
@@ -36,7 +38,7 @@ import { payoutRail } from './providers/payout-rail.ts';
 /** `nowMs` is the workflow's time in epoch milliseconds. */
 export type SettlementActivityInput = { readonly settlementId: string; readonly orgId: string; readonly nowMs: number };
 
-/** Where a settlement stands after a step; `waitMs` until its present wait ends, null where no clock runs. */
+/** Where a settlement stands after an activity. `waitMs`: until its current wait ends; null where there is none. */
 export type SettlementState = {
   readonly status: SettlementStatus;
   readonly waitMs: number | null;
@@ -44,7 +46,7 @@ export type SettlementState = {
   readonly failureCode: string | null;
 };
 
-/** What an operator found out about a payout of unknown outcome; operator and note go to the audit entry alone. */
+/** What an operator decides about a payout of unknown outcome. Operator and note go to the audit entry alone. */
 export type ReviewResolution = SettlementActivityInput & Resolution;
 
 const FAILURES = {
@@ -57,53 +59,49 @@ const FAILURES = {
   payoutRefused: { code: 'payout_refused', message: 'The payout was refused.' },
 } as const satisfies Record<string, Failure>;
 
+/** The transaction of one activity, and the moment that it writes. */
+type Step = { readonly deps: ActivityDeps; readonly tx: Tx; readonly stamp: Stamp };
+
 export function settlementActivities(deps: ActivityDeps) {
-  const step = (
-    input: SettlementActivityInput,
-    run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>,
-  ) => takeStep(deps, input, run);
+  const activity = (run: Run) => (input: SettlementActivityInput) => runStep(deps, input, run);
   return {
     /** accepted → rejected, compliance_hold or awaiting_funds. */
-    admitSettlement: (input: SettlementActivityInput) =>
-      step(input, (tx, settlement, at) => admit(deps, tx, settlement, at)),
+    admitSettlement: activity(admit),
 
     /** compliance_hold → awaiting_funds, rejected or expired. */
-    reviewCompliance: (input: SettlementActivityInput) =>
-      step(input, (tx, settlement, at) => reviewCompliance(deps, tx, settlement, at)),
+    reviewCompliance: activity(reviewCompliance),
 
     /** awaiting_funds → funded, failed or expired, by the evidence that was committed. */
-    reviewFunding: (input: SettlementActivityInput) => step(input, reviewFunding),
+    reviewFunding: activity(reviewFunding),
 
-    /** funded → paying_out, then the rail's answer where it gives one at once. */
+    /** funded → paying_out, then by the rail's answer where it gives one at once. */
     sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
-      const sent = await step(input, (tx, settlement, at) => beginPayout(deps, tx, settlement, at));
-      if (sent.status !== 'paying_out') return sent;
+      const begun = await runStep(deps, input, beginPayout);
+      if (begun.status !== 'paying_out') return begun;
       const answer = await payoutRail(deps).send(input);
-      return await step(input, async (tx, settlement, at) => {
-        if (answer) await recordEvidence(tx, settlement, answer, { at, requestId: settlement.requestId });
-        return await reviewPayout(deps, tx, settlement, at);
+      return await runStep(deps, input, async (step, settlement) => {
+        if (answer) await recordEvidence(step.tx, settlement, answer, step.stamp);
+        return await reviewPayout(step, settlement);
       });
     },
 
     /** paying_out → settled, failed or needs_review, by the evidence that was committed. */
-    reviewPayout: (input: SettlementActivityInput) =>
-      step(input, (tx, settlement, at) => reviewPayout(deps, tx, settlement, at)),
+    reviewPayout: activity(reviewPayout),
 
-    /** needs_review → settled or failed, as an operator found out; one that was resolved before stays as it is. */
+    /** needs_review → settled or failed, as an operator decided. One that was resolved before stays as it is. */
     resolveReview: (input: ReviewResolution) =>
-      step(input, (tx, settlement, at) => resolveReview(deps, tx, settlement, at, input)),
+      runStep(deps, input, (step, settlement) => resolveReview(step, settlement, input)),
   };
 }
 
-async function takeStep(
-  deps: ActivityDeps,
-  input: SettlementActivityInput,
-  run: (tx: Tx, settlement: Settlement, at: Date) => Promise<Settlement>,
-): Promise<SettlementState> {
+type Run = (step: Step, settlement: Settlement) => Promise<Settlement>;
+
+async function runStep(deps: ActivityDeps, input: SettlementActivityInput, run: Run): Promise<SettlementState> {
   return await commit(deps, async (tx) => {
     const settlement = await lockSettlement(tx, input.orgId, input.settlementId);
     const at = settlementTime(settlement, new Date(input.nowMs));
-    return stateOf(await run(tx, settlement, at), at);
+    const step = { deps, tx, stamp: { at, requestId: settlement.requestId } };
+    return stateOf(await run(step, settlement), at);
   });
 }
 
@@ -114,184 +112,142 @@ const stateOf = (settlement: Settlement, at: Date): SettlementState => ({
   failureCode: settlement.failure?.code ?? null,
 });
 
-const isOver = (settlement: Settlement, at: Date): boolean =>
-  settlement.expiresAt !== null && settlement.expiresAt <= at;
+const isOver = (settlement: Settlement, { stamp }: Step): boolean =>
+  settlement.expiresAt !== null && settlement.expiresAt <= stamp.at;
+
+type Decision = {
+  readonly to: SettlementStatus;
+  readonly reason: string;
+  readonly evidenceId?: string | undefined;
+  readonly failure?: Failure;
+};
+
+/** Moves a settlement. Evidence that the new state no longer waits for is booked, or recorded as an exception. */
+async function move({ tx, stamp }: Step, settlement: Settlement, decision: Decision): Promise<Settlement> {
+  const { evidenceId = null, ...rest } = decision;
+  const moved = await moveSettlement(tx, settlement, { ...rest, evidenceId, ...stamp });
+  return isTerminal(moved.status) || moved.status === 'funded' ? await receivePending(tx, moved, stamp) : moved;
+}
+
+/** Ends a settlement without paying it out; `evidenceId` where a provider's evidence decided it. */
+const end = (
+  step: Step,
+  settlement: Settlement,
+  to: 'rejected' | 'expired' | 'failed',
+  { failure, evidenceId }: { readonly failure: Failure; readonly evidenceId?: string },
+): Promise<Settlement> => move(step, settlement, { to, reason: failure.code, failure, evidenceId });
 
 /** Whether a launch gate forbids the settlement's next step that moves value (contract §14). */
-const isForbidden = async ({ runtime, now }: ActivityDeps, tx: Tx, settlement: Settlement): Promise<boolean> =>
-  (await listForbiddingGates(tx, settlement, { runtime, now: now() })).length > 0;
+const isForbidden = async ({ deps, tx }: Step, settlement: Settlement): Promise<boolean> =>
+  (await listForbiddingGates(tx, settlement, { runtime: deps.runtime, now: deps.now() })).length > 0;
 
-async function admit(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
+async function admit(step: Step, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'accepted') return settlement;
-  const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
-  if (!recipient.isActive)
-    return await moveSettlement(tx, settlement, {
-      to: 'rejected',
-      at,
-      reason: 'recipient_inactive',
-      failure: FAILURES.recipientInactive,
-    });
+  const recipient = await getRecipientForShare(step.tx, settlement.orgId, settlement.recipientId);
+  if (!recipient.isActive) return await end(step, settlement, 'rejected', { failure: FAILURES.recipientInactive });
   if (isScreeningHit(recipient.name))
-    return await moveSettlement(tx, settlement, {
-      to: 'rejected',
-      at,
-      reason: 'screening_hit',
-      failure: FAILURES.screeningHit,
-    });
+    return await end(step, settlement, 'rejected', { failure: FAILURES.screeningHit });
   if (settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR && recipient.verificationStatus !== 'verified') {
+    const held = await move(step, settlement, { to: 'compliance_hold', reason: 'verification_required' });
     // Reviewed at once, so that a decision before the hold counts as much as one after it.
-    return await reviewCompliance(
-      deps,
-      tx,
-      await moveSettlement(tx, settlement, { to: 'compliance_hold', at, reason: 'verification_required' }),
-      at,
-    );
+    return await reviewCompliance(step, held);
   }
-  return await beginCollection(deps, tx, settlement, at);
+  return await beginCollection(step, settlement);
 }
 
-/** Enters awaiting_funds and applies what is already known, so that evidence which came early is not waited for. */
-async function beginCollection(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
-  if (await isForbidden(deps, tx, settlement)) {
-    return await moveSettlement(tx, settlement, {
-      to: 'rejected',
-      at,
-      reason: 'launch_gates_closed',
-      failure: FAILURES.gateClosed,
-    });
+/** Enters awaiting_funds. Money that came before may fund the settlement at once. */
+async function beginCollection(step: Step, settlement: Settlement): Promise<Settlement> {
+  if (await isForbidden(step, settlement))
+    return await end(step, settlement, 'rejected', { failure: FAILURES.gateClosed });
+  const waiting = await move(step, settlement, { to: 'awaiting_funds', reason: 'compliance_passed' });
+  if (settlement.paymentMethod !== 'internal') {
+    await enqueue(step.tx, sandboxCollectionMessage(settlement));
+    return await reviewFunding(step, waiting);
   }
-  const waiting = await moveSettlement(tx, settlement, { to: 'awaiting_funds', at, reason: 'compliance_passed' });
-  if (settlement.paymentMethod === 'internal') {
-    await recordEvidence(tx, waiting, internalFunding(waiting), { at, requestId: settlement.requestId });
-  } else {
-    await enqueue(tx, sandboxCollectionMessage(settlement));
-  }
-  return await reviewFunding(tx, waiting, at);
+  const funded = await recordEvidence(step.tx, waiting, internalFunding(waiting), step.stamp);
+  return await reviewFunding(step, funded.settlement);
 }
 
-async function reviewCompliance(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
+async function reviewCompliance(step: Step, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'compliance_hold') return settlement;
-  const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
-  if (recipient.verificationStatus === 'verified') return await beginCollection(deps, tx, settlement, at);
-  if (recipient.verificationStatus === 'rejected') {
-    return await moveSettlement(tx, settlement, {
-      to: 'rejected',
-      at,
-      reason: 'verification_rejected',
-      failure: FAILURES.verificationRejected,
-    });
-  }
-  return isOver(settlement, at)
-    ? await moveSettlement(tx, settlement, {
-        to: 'expired',
-        at,
-        reason: 'verification_timeout',
-        failure: FAILURES.verificationTimeout,
-      })
-    : settlement;
+  const recipient = await getRecipientForShare(step.tx, settlement.orgId, settlement.recipientId);
+  if (recipient.verificationStatus === 'verified') return await beginCollection(step, settlement);
+  if (recipient.verificationStatus === 'rejected')
+    return await end(step, settlement, 'rejected', { failure: FAILURES.verificationRejected });
+  if (!isOver(settlement, step)) return settlement;
+  return await end(step, settlement, 'expired', { failure: FAILURES.verificationTimeout });
 }
 
-async function reviewFunding(tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
+async function reviewFunding(step: Step, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'awaiting_funds') return settlement;
-  const { settlement: received, outcome } = await foldCollections(tx, settlement, at);
+  const { tx, stamp } = step;
+  const outcome = fundingOutcome(settlement, await listPendingEvidence(tx, settlement.settlementId));
+  if (outcome?.to === 'failed') {
+    await markDecided(tx, outcome.evidenceId);
+    return await end(step, settlement, 'failed', outcome);
+  }
   if (outcome === undefined) {
-    return isOver(received, at)
-      ? await moveSettlement(tx, received, {
-          to: 'expired',
-          at,
-          reason: 'funding_timeout',
-          failure: FAILURES.fundingTimeout,
-        })
-      : received;
+    if (!isOver(settlement, step)) return settlement;
+    return await end(step, settlement, 'expired', { failure: FAILURES.fundingTimeout });
+  }
+  const evidenceId = await findCoveringEvidence(tx, settlement);
+  const funded = await move(step, settlement, { to: 'funded', reason: 'evidence_covers_amount', evidenceId });
+  const surplusMinor = settlement.amountReceivedMinor - settlement.amountMinor;
+  if (surplusMinor > 0n && evidenceId !== undefined) {
+    const { sourceCurrency: currency } = settlement;
+    const overpaid = { type: 'overpaid', evidenceId, amountMinor: surplusMinor, currency, reason: null } as const;
+    await recordException(tx, funded, { ...overpaid, ...stamp });
+  }
+  return funded;
+}
+
+/**
+ * funded → paying_out. The gates and the recipient are read before every call to the rail: a payout that is retried
+ * fails when a gate was closed, or the recipient deactivated, since the first try.
+ */
+async function beginPayout(step: Step, settlement: Settlement): Promise<Settlement> {
+  if (settlement.status !== 'funded' && settlement.status !== 'paying_out') return settlement;
+  const recipient = await getRecipientForShare(step.tx, settlement.orgId, settlement.recipientId);
+  if (!recipient.isActive) return await end(step, settlement, 'failed', { failure: FAILURES.recipientInactive });
+  if (await isForbidden(step, settlement))
+    return await end(step, settlement, 'failed', { failure: FAILURES.gateClosed });
+  if (settlement.status === 'paying_out') return settlement;
+  return await move(step, settlement, { to: 'paying_out', reason: 'payout_sent' });
+}
+
+async function reviewPayout(step: Step, settlement: Settlement): Promise<Settlement> {
+  if (settlement.status !== 'paying_out') return settlement;
+  const outcome = foldPayout(await listPendingEvidence(step.tx, settlement.settlementId));
+  if (!outcome) {
+    if (!isOver(settlement, step)) return settlement;
+    return await move(step, settlement, { to: 'needs_review', reason: 'payout_outcome_unknown' });
   }
   const { evidenceId } = outcome;
-  const decided =
-    outcome.to === 'funded'
-      ? await moveSettlement(tx, received, { to: 'funded', at, reason: 'evidence_covers_amount', evidenceId })
-      : await moveSettlement(tx, received, {
-          to: 'failed',
-          at,
-          reason: outcome.failure.code,
-          evidenceId,
-          failure: outcome.failure,
-        });
-  if (outcome.to === 'funded' && outcome.overpaid)
-    await recordException(tx, decided, { type: 'overpaid', at, evidenceId });
-  await receiveLeftovers(tx, decided, at);
-  return decided;
-}
-
-async function beginPayout(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
-  if (settlement.status !== 'funded') return settlement;
-  const recipient = await getRecipientForShare(tx, settlement.orgId, settlement.recipientId);
-  const refusal = !recipient.isActive
-    ? FAILURES.recipientInactive
-    : (await isForbidden(deps, tx, settlement))
-      ? FAILURES.gateClosed
-      : undefined;
-  if (refusal)
-    return await moveSettlement(tx, settlement, { to: 'failed', at, reason: refusal.code, failure: refusal });
-  return await moveSettlement(tx, settlement, { to: 'paying_out', at, reason: 'payout_sent' });
-}
-
-async function reviewPayout(deps: ActivityDeps, tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
-  if (settlement.status !== 'paying_out') return settlement;
-  const outcome = foldPayout(await listPendingEvidence(tx, settlement.settlementId));
-  if (outcome) {
-    await markFolded(tx, [outcome.evidenceId]);
-    const decided = outcome.paid
-      ? await settle(deps, tx, settlement, at, 'payout_confirmed', outcome.evidenceId)
-      : await moveSettlement(tx, settlement, {
-          to: 'failed',
-          at,
-          reason: 'payout_refused',
-          evidenceId: outcome.evidenceId,
-          failure: outcome.failure ?? FAILURES.payoutRefused,
-        });
-    await receiveLeftovers(tx, decided, at);
-    return decided;
-  }
-  if (!isOver(settlement, at)) return settlement;
-  return await moveSettlement(tx, settlement, { to: 'needs_review', at, reason: 'payout_outcome_unknown' });
+  await markDecided(step.tx, evidenceId);
+  if (outcome.paid) return await settle(step, settlement, { reason: 'payout_confirmed', evidenceId });
+  return await end(step, settlement, 'failed', { failure: outcome.failure ?? FAILURES.payoutRefused, evidenceId });
 }
 
 async function resolveReview(
-  deps: ActivityDeps,
-  tx: Tx,
+  step: Step,
   settlement: Settlement,
-  at: Date,
-  input: ReviewResolution,
+  { outcome, operator, note }: Resolution,
 ): Promise<Settlement> {
   if (settlement.status !== 'needs_review') return settlement;
   const { orgId, settlementId } = settlement;
-  const { outcome, operator, note } = input;
-  await insertAuditEntry(tx, orgId, {
-    objectId: settlementId,
-    action: `resolve_review_${outcome}`,
-    operator,
-    note,
-    at,
-  });
-  return outcome === 'paid'
-    ? await settle(deps, tx, settlement, at, 'resolved_paid', null)
-    : await moveSettlement(tx, settlement, {
-        to: 'failed',
-        at,
-        reason: 'resolved_refused',
-        failure: FAILURES.payoutRefused,
-      });
+  const action = `resolve_review_${outcome}` as const;
+  await insertAuditEntry(step.tx, orgId, { objectId: settlementId, action, operator, note, at: step.stamp.at });
+  if (outcome === 'paid') return await settle(step, settlement, { reason: 'resolved_paid' });
+  return await move(step, settlement, { to: 'failed', reason: 'resolved_refused', failure: FAILURES.payoutRefused });
 }
 
 /** Reaches settled and issues the certificate in the same transaction (contract §7). */
 async function settle(
-  deps: ActivityDeps,
-  tx: Tx,
+  step: Step,
   settlement: Settlement,
-  at: Date,
-  reason: string,
-  evidenceId: string | null,
+  decision: { readonly reason: string; readonly evidenceId?: string },
 ): Promise<Settlement> {
-  const settled = await moveSettlement(tx, settlement, { to: 'settled', at, reason, evidenceId });
-  const certificateId = await issueCertificate(tx, deps.certifier, settled, { at, requestId: settlement.requestId });
-  return await setCertificate(tx, settled, certificateId);
+  const { deps, tx, stamp } = step;
+  const settled = await move(step, settlement, { to: 'settled', ...decision });
+  return await setCertificate(tx, settled, await issueCertificate(tx, deps.certifier, settled, stamp));
 }

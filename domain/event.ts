@@ -7,12 +7,14 @@ export const EVENT_TYPES = [
   'settlement.awaiting_funds',
   'settlement.funded',
   'settlement.paying_out',
+  'settlement.needs_review',
   'settlement.settled',
   'settlement.rejected',
   'settlement.expired',
   'settlement.failed',
   'settlement.canceled',
   'settlement.exception',
+  'settlement.funds_received',
   'certificate.issued',
   'verification.pending',
   'verification.verified',
@@ -25,14 +27,14 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 export const EVENT_SCHEMA_VERSION = '1';
 
-/** The event of each state. A review is an exception, because nothing about the money is decided yet. */
+/** The event of each state. */
 export const EVENT_OF_STATUS: Record<SettlementStatus, EventType> = {
   accepted: 'settlement.accepted',
   compliance_hold: 'settlement.compliance_hold',
   awaiting_funds: 'settlement.awaiting_funds',
   funded: 'settlement.funded',
   paying_out: 'settlement.paying_out',
-  needs_review: 'settlement.exception',
+  needs_review: 'settlement.needs_review',
   settled: 'settlement.settled',
   rejected: 'settlement.rejected',
   expired: 'settlement.expired',

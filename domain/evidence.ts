@@ -1,8 +1,8 @@
 /**
- * What providers report about a settlement's money, and what follows from it (contract §6). A provider event becomes at
- * most one piece of evidence, and no evidence is applied twice. Up to the first decision, the order does not matter.
+ * What providers say about a settlement's money, and what it means (contract §6). A provider's event becomes at most
+ * one piece of evidence. Money is booked in the transaction that records it, whatever the settlement's state.
  */
-import { type Failure, isTerminal, type Settlement } from './settlement.ts';
+import { type Failure, isTerminal, type Settlement, type SettlementStatus } from './settlement.ts';
 
 export const EVIDENCE_KINDS = [
   'collection_succeeded',
@@ -31,89 +31,89 @@ export type Evidence = {
 /** A line of the evidence list in a certificate. */
 export type EvidenceFact = { readonly evidenceId: string; readonly kind: EvidenceKind; readonly sha256: string };
 
+/** Amount and currency as the evidence says them; `reason` is the provider's code, where it gave one. */
 export type SettlementException = {
   readonly type: ExceptionType;
   readonly at: Date;
   readonly evidenceId: string | null;
+  readonly amountMinor: bigint | null;
+  readonly currency: string | null;
+  readonly reason: string | null;
 };
 
-/**
- * How a settlement receives new evidence in its current state. `pending` evidence waits until the workflow folds it. A
- * surplus is money that is due back. Other evidence is recorded and changes nothing.
- */
-type Reception = {
+/** What a new piece of evidence does to a settlement in its present state. */
+export type Reception = {
+  /** The workflow must still decide by it. */
   readonly pending: boolean;
   readonly exception: ExceptionType | null;
-  readonly surplus: boolean;
+  /** Where its money is booked: held for the settlement, or due back at once. Null where no money came in. */
+  readonly booked: 'held' | 'due_back' | null;
 };
 
-const recorded = (exception: ExceptionType | null, surplus = false): Reception => ({
+const PENDING: Reception = { pending: true, exception: null, booked: null };
+
+const recorded = (exception: ExceptionType | null, booked: Reception['booked'] = null): Reception => ({
   pending: false,
   exception,
-  surplus,
+  booked,
 });
 
+/** States in which money is collected, or is held until collection begins. */
+const UNFUNDED_STATUSES: readonly SettlementStatus[] = ['accepted', 'compliance_hold', 'awaiting_funds'];
+
 /**
- * Decides how evidence is received. The caller holds the lock on the settlement's row. A bank can take its money back
- * in any state of the settlement that it funded. In review, the rail's answer comes too late: an operator decides.
+ * Decides what evidence does, under the settlement's row lock. A bank may take its money back in every state. In review
+ * the rail's answer comes too late: an operator decides.
  */
 export function receive(
   settlement: Pick<Settlement, 'status' | 'sourceCurrency' | 'amountMinor' | 'amountReceivedMinor'>,
   evidence: Evidence,
 ): Reception {
-  const collected = evidence.kind === 'collection_succeeded';
-  if (collected && evidence.currency !== settlement.sourceCurrency) return recorded('currency_mismatch');
-  if (evidence.kind === 'dispute_opened') return recorded('disputed');
-  if (evidence.kind === 'dispute_closed') return recorded(null);
-  const funded = settlement.amountReceivedMinor >= settlement.amountMinor;
-  if (evidence.kind === 'collection_failed' && funded) return recorded('returned');
-  if (isTerminal(settlement.status)) return recorded('late_evidence', collected);
-  if (collected && funded) return recorded('overpaid', true);
-  return settlement.status === 'needs_review'
-    ? recorded('late_evidence')
-    : { pending: true, exception: null, surplus: false };
+  const { status } = settlement;
+  switch (evidence.kind) {
+    case 'collection_succeeded':
+      if (evidence.currency !== settlement.sourceCurrency) return recorded('currency_mismatch');
+      if (UNFUNDED_STATUSES.includes(status)) return recorded(null, 'held');
+      return recorded(isTerminal(status) ? 'late_evidence' : 'overpaid', 'due_back');
+    case 'collection_failed':
+      if (isCovered(settlement)) return recorded('returned');
+      return isTerminal(status) ? recorded('late_evidence') : PENDING;
+    case 'dispute_opened':
+      return recorded('disputed');
+    case 'dispute_closed':
+      return recorded(null);
+    case 'payout_confirmed':
+    case 'payout_refused':
+      return isTerminal(status) || status === 'needs_review' ? recorded('late_evidence') : PENDING;
+  }
 }
 
-/** The money folded so far, and the decision: none yet, funded (perhaps with too much), or failed. */
-export type Funding = {
-  readonly applied: readonly (Evidence & { readonly amountMinor: bigint })[];
-  readonly receivedMinor: bigint;
-  readonly outcome:
-    | { readonly to: 'funded'; readonly overpaid: boolean; readonly evidenceId: string }
-    | { readonly to: 'failed'; readonly failure: Failure; readonly evidenceId: string }
-    | undefined;
+/** Whether what was received covers the amount. */
+export const isCovered = (settlement: Pick<Settlement, 'amountMinor' | 'amountReceivedMinor'>): boolean =>
+  settlement.amountReceivedMinor >= settlement.amountMinor;
+
+/** What the provider's failure is called where it gave no reason. */
+const COLLECTION_FAILED: Failure = {
+  code: 'collection_failed',
+  message: 'The provider reported that the collection failed.',
 };
 
+/** What follows for a settlement in awaiting_funds. */
+export type FundingOutcome =
+  | { readonly to: 'funded' }
+  | { readonly to: 'failed'; readonly failure: Failure; readonly evidenceId: string };
+
 /**
- * Folds pending collection evidence, oldest first, up to the first decision. Partial amounts add up. Evidence after the
- * decision is not folded: the new state receives it again.
+ * What the committed evidence decides in awaiting_funds; undefined while it decides nothing. A failure is pending only
+ * if it came before the amount was covered, so it decides first.
  */
-export function foldFunding(
+export function fundingOutcome(
   settlement: Pick<Settlement, 'amountMinor' | 'amountReceivedMinor'>,
   pending: readonly Evidence[],
-): Funding {
-  let receivedMinor = settlement.amountReceivedMinor;
-  const applied: (Evidence & { amountMinor: bigint })[] = [];
-  for (const evidence of pending) {
-    if (evidence.kind === 'collection_failed') {
-      const failure = evidence.failure ?? {
-        code: 'collection_failed',
-        message: 'The provider reported that the collection failed.',
-      };
-      return { applied, receivedMinor, outcome: { to: 'failed', failure, evidenceId: evidence.evidenceId } };
-    }
-    if (evidence.kind !== 'collection_succeeded' || evidence.amountMinor === null) continue;
-    receivedMinor += evidence.amountMinor;
-    applied.push({ ...evidence, amountMinor: evidence.amountMinor });
-    if (receivedMinor >= settlement.amountMinor) {
-      return {
-        applied,
-        receivedMinor,
-        outcome: { to: 'funded', overpaid: receivedMinor > settlement.amountMinor, evidenceId: evidence.evidenceId },
-      };
-    }
-  }
-  return { applied, receivedMinor, outcome: undefined };
+): FundingOutcome | undefined {
+  const failed = pending.find(({ kind }) => kind === 'collection_failed');
+  if (failed) return { to: 'failed', failure: failed.failure ?? COLLECTION_FAILED, evidenceId: failed.evidenceId };
+  return isCovered(settlement) ? { to: 'funded' } : undefined;
 }
 
 /** The payout rail's answer among the pending evidence; the first one counts. */

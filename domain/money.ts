@@ -42,6 +42,8 @@ export const MONEY_TEXT_LENGTH_MAX = 20;
 /** No sign, exponent, leading zero or grouping; trailing zeros may be missing (contract §1). */
 export const MONEY_PATTERN = /^(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?$/;
 
+export const isCurrency = (code: string): code is Currency => (CURRENCIES as readonly string[]).includes(code);
+
 /**
  * Reads a decimal string in major units.
  *

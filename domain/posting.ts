@@ -80,6 +80,7 @@ export function transitionPostings(settlement: Priced, from: SettlementStatus, t
         ...transfer('payout_in_transit', 'fx_position', netMinor, sourceCurrency),
         ...transfer('fx_position', 'payout_paid', settlement.destinationAmountMinor, settlement.destinationCurrency),
       ];
+    case 'rejected':
     case 'failed':
     case 'expired':
     case 'canceled':
@@ -94,6 +95,8 @@ export function transitionPostings(settlement: Priced, from: SettlementStatus, t
 /** The accounts that hold the money of a settlement when it ends without being settled. */
 function heldFunds(settlement: Priced, from: SettlementStatus): [Account, bigint][] {
   switch (from) {
+    case 'accepted':
+    case 'compliance_hold':
     case 'awaiting_funds':
       return [['settlement_funds', settlement.amountReceivedMinor]];
     case 'funded':
@@ -106,5 +109,29 @@ function heldFunds(settlement: Priced, from: SettlementStatus): [Account, bigint
       ];
     default:
       return [];
+  }
+}
+
+/** What was received and is owed back; minor units of the source currency (contract §6). */
+export function refundDueMinor({
+  status,
+  amountMinor,
+  amountReceivedMinor,
+}: Pick<Settlement, 'status' | 'amountMinor' | 'amountReceivedMinor'>): bigint {
+  switch (status) {
+    case 'accepted':
+    case 'compliance_hold':
+    case 'awaiting_funds':
+      return 0n;
+    case 'funded':
+    case 'paying_out':
+    case 'needs_review':
+    case 'settled':
+      return amountReceivedMinor - amountMinor;
+    case 'rejected':
+    case 'expired':
+    case 'failed':
+    case 'canceled':
+      return amountReceivedMinor;
   }
 }

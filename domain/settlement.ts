@@ -140,9 +140,17 @@ export type Settlement = {
   readonly updatedAt: Date;
 };
 
-/** The time on the settlement's own clock when real time is `now`. */
-export const settlementTime = (settlement: Pick<Settlement, 'clockOffsetMs'>, now: Date): Date =>
-  new Date(now.getTime() + settlement.clockOffsetMs);
+/**
+ * The time on the settlement's own clock when real time is `now`. It is never before the last change: the clocks of the
+ * API and of Temporal differ, and a retried activity carries the time of its first try.
+ */
+export function settlementTime(
+  { clockOffsetMs, updatedAt }: Pick<Settlement, 'clockOffsetMs' | 'updatedAt'>,
+  now: Date,
+): Date {
+  const at = new Date(now.getTime() + clockOffsetMs);
+  return at < updatedAt ? updatedAt : at;
+}
 
 /** The fields that acceptance decides. The others start the same for every settlement. */
 export type NewSettlement = Omit<

@@ -170,10 +170,20 @@ export const SettlementResponse = z
         evidence_id: z.string().optional(),
       }),
     ),
-    amount_received: money(),
+    amount_received: money().meta({ description: 'Everything that came in, in the source currency.' }),
+    amount_refund_due: money().meta({
+      description: 'What came in and is owed back: too much, too late, or for a settlement that is not paid out.',
+    }),
     failure: z.object({ code: z.string(), message: z.string() }).nullable().meta({ example: null }),
     exceptions: z.array(
-      z.object({ type: z.enum(EXCEPTION_TYPES), at: timestamp(), evidence_id: z.string().nullable() }),
+      z.object({
+        type: z.enum(EXCEPTION_TYPES),
+        at: timestamp(),
+        evidence_id: z.string().nullable(),
+        amount: money().optional(),
+        currency: z.string().optional().meta({ example: 'USD' }),
+        reason: z.string().optional().meta({ description: "The provider's code, where it gave one.", example: 'R01' }),
+      }),
     ),
     payment_instructions: z
       .object({
@@ -187,7 +197,7 @@ export const SettlementResponse = z
         simulation: z.literal(true),
       })
       .nullable()
-      .meta({ description: 'With payment_method wire, until the money has arrived.', example: null }),
+      .meta({ description: 'With payment_method wire, while the money is waited for.', example: null }),
     certificate_id: z.string().nullable().meta({ example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015' }),
     workflow_id: z.string().meta({ example: `settlement:${EXAMPLE_SETTLEMENT_ID}` }),
     expires_at: timestamp().nullable(),

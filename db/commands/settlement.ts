@@ -5,7 +5,7 @@
  */
 import { CORRIDORS } from '../../domain/corridor.ts';
 import { DomainError, type FieldFault, requireNoFaults, ValidationError } from '../../domain/error.ts';
-import { foldFunding } from '../../domain/evidence.ts';
+import { fundingOutcome } from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import type { Priced, Pricing } from '../../domain/pricing.ts';
 import { payoutFaults, type Recipient } from '../../domain/recipient.ts';
@@ -23,7 +23,7 @@ import { openAccessToken } from '../banklink-token.ts';
 import type { Tx } from '../client.ts';
 import { settlementIdOf } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
-import { foldCollections, listPendingEvidence, receiveLeftovers } from '../queries/evidence.ts';
+import { listPendingEvidence, receivePending } from '../queries/evidence.ts';
 import { requireOpenGates } from '../queries/gate.ts';
 import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
@@ -137,7 +137,8 @@ const newSettlement = (deps: CommandDeps, request: SettlementRequest, pricing: P
   });
 
 /**
- * Cancels a settlement for its partner and signals its workflow. Money that came in part is booked as due back.
+ * Cancels a settlement for its partner and signals its workflow. Money that came in is booked as due back. Canceling a
+ * canceled settlement changes nothing.
  *
  * @throws DomainError `not_found`; `state_conflict` past awaiting_funds, or when committed evidence has decided already
  */
@@ -175,15 +176,18 @@ async function cancelLocked(
   settlement: Settlement,
   { now, reason, requestId }: { readonly now: Date; readonly reason: string; readonly requestId: string },
 ): Promise<Settlement> {
-  const decided = foldFunding(settlement, await listPendingEvidence(tx, settlement.settlementId)).outcome;
-  if (decided || !CANCELABLE_STATUSES.includes(settlement.status))
-    throw new DomainError('state_conflict', { current_state: settlement.status });
-  const at = settlementTime(settlement, now);
-  const { settlement: received } = await foldCollections(tx, settlement, at);
-  const canceled = await moveSettlement(tx, received, { to: 'canceled', at, reason, requestId });
-  await receiveLeftovers(tx, canceled, at);
+  const { status, settlementId } = settlement;
+  if (status === 'canceled') return settlement;
+  // In awaiting_funds, evidence that was committed before decides, although the workflow has not acted on it yet.
+  const isDecided =
+    status === 'awaiting_funds' &&
+    fundingOutcome(settlement, await listPendingEvidence(tx, settlementId)) !== undefined;
+  if (isDecided || !CANCELABLE_STATUSES.includes(status))
+    throw new DomainError('state_conflict', { current_state: status });
+  const stamp = { at: settlementTime(settlement, now), requestId };
+  const canceled = await moveSettlement(tx, settlement, { to: 'canceled', reason, ...stamp });
   await enqueue(tx, settlementMessage(canceled, 'canceled', requestId));
-  return canceled;
+  return await receivePending(tx, canceled, stamp);
 }
 
 /**

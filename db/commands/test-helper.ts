@@ -3,12 +3,10 @@
  * it.
  */
 import { DomainError } from '../../domain/error.ts';
-import { foldFunding } from '../../domain/evidence.ts';
 import { sandboxEventMessage, settlementMessage } from '../../domain/outbox.ts';
 import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
 import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement.ts';
 import { newId } from '../id.ts';
-import { listPendingEvidence } from '../queries/evidence.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { advanceClock, lockSettlement } from '../queries/settlement.ts';
 import { type CommitDeps, commit } from './commit.ts';
@@ -27,8 +25,7 @@ export async function sendSandboxEvent(
 ): Promise<SandboxCommand & { readonly commandId: string; readonly settlement: Settlement }> {
   return await commit(deps, async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
-    const { receivedMinor } = foldFunding(settlement, await listPendingEvidence(tx, settlementId));
-    const command = { ...sandboxCommand(settlement, asked, receivedMinor), commandId: newId() };
+    const command = { ...sandboxCommand(settlement, asked), commandId: newId() };
     await enqueue(tx, sandboxEventMessage(command, settlement, asked.requestId));
     return { ...command, settlement };
   });

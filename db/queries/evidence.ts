@@ -2,13 +2,13 @@
  * Provider events and the evidence in them. An event and its evidence are written in one transaction under the
  * settlement's row lock, which orders them with every transition. The settlement's workflow folds each evidence once.
  */
-import { and, asc, eq, inArray } from 'drizzle-orm';
+import { and, asc, eq, gte, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import {
   type Evidence,
   type EvidenceKind,
   type EvidenceProvider,
-  foldFunding,
+  type Reception,
   receive,
 } from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
@@ -19,7 +19,14 @@ import { newId } from '../id.ts';
 import { evidence, providerEvents } from '../schema/evidence.ts';
 import type { Stamp } from './event.ts';
 import { enqueue } from './outbox.ts';
-import { addReceived, findSettlementOwner, insertPostings, lockSettlement, recordException } from './settlement.ts';
+import {
+  addReceived,
+  findSettlementOwner,
+  insertPostings,
+  lockSettlement,
+  recordException,
+  touchSettlement,
+} from './settlement.ts';
 
 export type ProviderEvent = {
   readonly provider: string;
@@ -77,112 +84,129 @@ export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<
 }
 
 /**
- * Records evidence for a locked settlement. Evidence of one provider event is recorded once.
+ * Records evidence for a locked settlement: books its money, and records the exception that it is. Evidence of one
+ * provider event is recorded once.
  *
  * @param stamp `at` on the settlement's own clock
- * @returns whether the evidence waits to be folded, so that the settlement's workflow must be signalled
+ * @returns the settlement as it now stands, and whether its workflow must decide by the evidence
  */
 export async function recordEvidence(
   tx: Tx,
   settlement: Settlement,
   given: NewEvidence,
-  { at, requestId }: Stamp,
-): Promise<boolean> {
-  const evidenceId = newId();
-  const reception = receive(settlement, { evidenceId, ...given });
+  stamp: Stamp,
+): Promise<{ readonly settlement: Settlement; readonly decides: boolean }> {
+  const received: Evidence = { evidenceId: newId(), ...given };
+  const reception = receive(settlement, received);
   const inserted = await tx
     .insert(evidence)
-    .values({ evidenceId, ...given, pending: reception.pending, receivedAt: at })
+    .values({ ...given, evidenceId: received.evidenceId, pending: reception.pending, receivedAt: stamp.at })
     .onConflictDoNothing()
     .returning({ evidenceId: evidence.evidenceId });
-  if (inserted.length === 0) return false;
-  if (reception.surplus) await bookSurplus(tx, settlement, { evidenceId, amountMinor: given.amountMinor }, at);
-  if (reception.exception)
-    await recordException(tx, settlement, { type: reception.exception, at, evidenceId, requestId });
-  return reception.pending;
+  if (inserted.length === 0) return { settlement, decides: false };
+  return {
+    settlement: await applyReception(tx, settlement, { received, reception }, stamp),
+    decides: reception.pending || reception.booked === 'held',
+  };
 }
 
-/** As `recordEvidence`; signals the settlement's workflow when the evidence waits to be folded. */
+/** As `recordEvidence`; signals the settlement's workflow when it must decide by the evidence. */
 export async function recordEvidenceAndSignal(
   tx: Tx,
   settlement: Settlement,
   given: NewEvidence,
   stamp: Stamp,
 ): Promise<void> {
-  const pending = await recordEvidence(tx, settlement, given, stamp);
-  if (pending) await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', stamp.requestId));
+  const { decides } = await recordEvidence(tx, settlement, given, stamp);
+  if (decides) await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', stamp.requestId));
 }
 
-/** Books money that is due back. */
-async function bookSurplus(
+/** What a piece of evidence does to the settlement, beside its own row. */
+async function applyReception(
   tx: Tx,
   settlement: Settlement,
-  received: { readonly evidenceId: string; readonly amountMinor: bigint | null },
-  at: Date,
-): Promise<void> {
-  await insertPostings(tx, settlement.settlementId, {
-    step: `surplus:${received.evidenceId}`,
-    postings: surplusPostings(settlement, received.amountMinor ?? 0n),
-    at,
-  });
+  { received, reception }: { readonly received: Evidence; readonly reception: Reception },
+  stamp: Stamp,
+): Promise<Settlement> {
+  const { booked, exception } = reception;
+  const { evidenceId, amountMinor, currency, failure } = received;
+  // Later steps are dated by the settlement's last change, so none is dated before the evidence that it acts on.
+  let latest = reception.pending ? await touchSettlement(tx, settlement, stamp.at) : settlement;
+  if (booked !== null) {
+    const minor = amountMinor ?? 0n;
+    const set =
+      booked === 'held'
+        ? { step: `collection:${evidenceId}`, postings: collectionPostings(settlement, minor) }
+        : { step: `surplus:${evidenceId}`, postings: surplusPostings(settlement, minor) };
+    await insertPostings(tx, settlement.settlementId, { ...set, at: stamp.at });
+    latest = await addReceived(tx, settlement, minor, stamp);
+  }
+  if (exception !== null) {
+    const reason = failure?.code ?? null;
+    await recordException(tx, latest, { type: exception, evidenceId, amountMinor, currency, reason, ...stamp });
+  }
+  return latest;
 }
 
-/** Evidence that waits to be folded, oldest first. */
+const EVIDENCE_COLUMNS = {
+  evidenceId: evidence.evidenceId,
+  kind: evidence.kind,
+  amountMinor: evidence.amountMinor,
+  currency: evidence.currency,
+  failure: evidence.failure,
+};
+
+/** Evidence that the workflow must still decide by, oldest first. */
 export async function listPendingEvidence(tx: Tx, settlementId: string): Promise<Evidence[]> {
   return await tx
-    .select({
-      evidenceId: evidence.evidenceId,
-      kind: evidence.kind,
-      amountMinor: evidence.amountMinor,
-      currency: evidence.currency,
-      failure: evidence.failure,
-    })
+    .select(EVIDENCE_COLUMNS)
     .from(evidence)
     .where(and(eq(evidence.settlementId, settlementId), eq(evidence.pending, true)))
     .orderBy(asc(evidence.position));
 }
 
-export async function markFolded(tx: Tx, evidenceIds: readonly string[]): Promise<void> {
-  if (evidenceIds.length > 0) {
-    await tx
-      .update(evidence)
-      .set({ pending: false })
-      .where(inArray(evidence.evidenceId, [...evidenceIds]));
-  }
+/** The evidence with which the settlement's amount was covered; undefined while it is not. */
+export async function findCoveringEvidence(tx: Tx, settlement: Settlement): Promise<string | undefined> {
+  const collected = tx
+    .select({
+      evidenceId: evidence.evidenceId,
+      position: evidence.position,
+      totalMinor: sql<string>`sum(${evidence.amountMinor}) OVER (ORDER BY ${evidence.position})`.as('total_minor'),
+    })
+    .from(evidence)
+    .where(
+      and(
+        eq(evidence.settlementId, settlement.settlementId),
+        eq(evidence.kind, 'collection_succeeded'),
+        eq(evidence.currency, settlement.sourceCurrency),
+      ),
+    )
+    .as('collected');
+  const [row] = await tx
+    .select({ evidenceId: collected.evidenceId })
+    .from(collected)
+    .where(gte(collected.totalMinor, String(settlement.amountMinor)))
+    .orderBy(asc(collected.position))
+    .limit(1);
+  return row?.evidenceId;
+}
+
+/** Marks evidence that has been decided by. */
+export async function markDecided(tx: Tx, evidenceId: string): Promise<void> {
+  await tx.update(evidence).set({ pending: false }).where(eq(evidence.evidenceId, evidenceId));
 }
 
 /**
- * Folds the pending collection evidence of a locked settlement: books each amount and adds it up.
- *
- * @returns the settlement with what was received, and what follows from it
+ * Receives pending evidence again, in the state that was reached since: what is no longer waited for is booked, or
+ * recorded as an exception. A settlement that has ended keeps none pending.
  */
-export async function foldCollections(
-  tx: Tx,
-  settlement: Settlement,
-  at: Date,
-): Promise<{ settlement: Settlement; outcome: ReturnType<typeof foldFunding>['outcome'] }> {
-  const funding = foldFunding(settlement, await listPendingEvidence(tx, settlement.settlementId));
-  for (const applied of funding.applied) {
-    await insertPostings(tx, settlement.settlementId, {
-      step: `collection:${applied.evidenceId}`,
-      postings: collectionPostings(settlement, applied.amountMinor),
-      at,
-    });
-  }
-  const folded = funding.applied.map((applied) => applied.evidenceId);
-  await markFolded(tx, funding.outcome ? [...folded, funding.outcome.evidenceId] : folded);
-  const received = funding.applied.length > 0 ? await addReceived(tx, settlement, funding.receivedMinor) : settlement;
-  return { settlement: received, outcome: funding.outcome };
-}
-
-/** Receives again, in the state that was reached, what was pending before a decision and not part of it. */
-export async function receiveLeftovers(tx: Tx, settlement: Settlement, at: Date): Promise<void> {
-  for (const pending of await listPendingEvidence(tx, settlement.settlementId)) {
-    const reception = receive(settlement, pending);
+export async function receivePending(tx: Tx, settlement: Settlement, stamp: Stamp): Promise<Settlement> {
+  let latest = settlement;
+  for (const received of await listPendingEvidence(tx, settlement.settlementId)) {
+    const reception = receive(latest, received);
     if (reception.pending) continue;
-    await markFolded(tx, [pending.evidenceId]);
-    if (reception.surplus) await bookSurplus(tx, settlement, pending, at);
-    if (reception.exception)
-      await recordException(tx, settlement, { type: reception.exception, at, evidenceId: pending.evidenceId });
+    await markDecided(tx, received.evidenceId);
+    latest = await applyReception(tx, latest, { received, reception }, stamp);
   }
+  return latest;
 }

@@ -4,11 +4,11 @@
  */
 import { and, asc, count, desc, eq, inArray } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import { EVENT_OF_STATUS } from '../../domain/event.ts';
-import type { ExceptionType, SettlementException } from '../../domain/evidence.ts';
+import { EVENT_OF_STATUS, type EventType } from '../../domain/event.ts';
+import type { SettlementException } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import { type Posting, transitionPostings } from '../../domain/posting.ts';
-import { settlementResource } from '../../domain/resource/settlement.ts';
+import { exceptionResource, settlementEventResource } from '../../domain/resource/settlement.ts';
 import {
   canMove,
   type Failure,
@@ -19,8 +19,9 @@ import {
 } from '../../domain/settlement.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
+import { evidence } from '../schema/evidence.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
-import { recordEvent, recordFirstEvent } from './event.ts';
+import { recordEvent, recordFirstEvent, type Stamp } from './event.ts';
 
 type SettlementRow = typeof settlements.$inferSelect;
 
@@ -125,13 +126,23 @@ async function findHistories(db: Queryable, settlementIds: readonly string[]): P
       .where(inArray(settlementTransitions.settlementId, ids))
       .orderBy(asc(settlementTransitions.sequence)),
     db
-      .select()
+      .select({
+        settlementId: settlementExceptions.settlementId,
+        type: settlementExceptions.type,
+        at: settlementExceptions.at,
+        evidenceId: settlementExceptions.evidenceId,
+        amountMinor: evidence.amountMinor,
+        currency: evidence.currency,
+        failure: evidence.failure,
+      })
       .from(settlementExceptions)
+      .leftJoin(evidence, eq(evidence.evidenceId, settlementExceptions.evidenceId))
       .where(inArray(settlementExceptions.settlementId, ids))
       .orderBy(asc(settlementExceptions.exceptionId)),
   ]);
   for (const { settlementId, ...transition } of transitions) histories.get(settlementId)?.transitions.push(transition);
-  for (const { settlementId, ...exception } of exceptions) histories.get(settlementId)?.exceptions.push(exception);
+  for (const { settlementId, failure, ...exception } of exceptions)
+    histories.get(settlementId)?.exceptions.push({ ...exception, reason: failure?.code ?? null });
   return histories;
 }
 
@@ -223,13 +234,24 @@ export async function moveSettlement(tx: Tx, settlement: Settlement, move: Move)
   return moved;
 }
 
-/** Adds money that a provider collected; the caller books it. */
-export async function addReceived(tx: Tx, settlement: Settlement, receivedMinor: bigint): Promise<Settlement> {
-  await tx
-    .update(settlements)
-    .set({ amountReceivedMinor: receivedMinor })
-    .where(owned(settlement.orgId, settlement.settlementId));
-  return { ...settlement, amountReceivedMinor: receivedMinor };
+/** Adds money that came in, with its event; the caller books it. */
+export async function addReceived(
+  tx: Tx,
+  settlement: Settlement,
+  amountMinor: bigint,
+  { at, requestId }: Stamp,
+): Promise<Settlement> {
+  const change = { amountReceivedMinor: settlement.amountReceivedMinor + amountMinor, updatedAt: at };
+  await tx.update(settlements).set(change).where(owned(settlement.orgId, settlement.settlementId));
+  const received = { ...settlement, ...change };
+  await recordEvent(tx, settlementEvent(received, 'settlement.funds_received', at, requestId));
+  return received;
+}
+
+/** Notes that something about a locked settlement changed at this moment. */
+export async function touchSettlement(tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
+  await tx.update(settlements).set({ updatedAt: at }).where(owned(settlement.orgId, settlement.settlementId));
+  return { ...settlement, updatedAt: at };
 }
 
 /** Names the certificate of a settlement that has just settled. */
@@ -254,39 +276,26 @@ export async function insertPostings(tx: Tx, settlementId: string, { step, at, .
   if (rows.length > 0) await tx.insert(postings).values(rows);
 }
 
-/** Records an exception and tells of it; it changes no state. */
+/** Records an exception, with its event. It changes no state. */
 export async function recordException(
   tx: Tx,
   settlement: Settlement,
-  exception: {
-    readonly type: ExceptionType;
-    readonly at: Date;
-    readonly evidenceId: string | null;
-    readonly requestId?: string;
-  },
+  { requestId, ...exception }: SettlementException & Stamp,
 ): Promise<void> {
   const { type, at, evidenceId } = exception;
-  await tx
-    .insert(settlementExceptions)
-    .values({ exceptionId: newId(), settlementId: settlement.settlementId, type, at, evidenceId });
-  await recordEvent(tx, {
-    ...settlementEvent(settlement, 'settlement.exception', at, exception.requestId ?? settlement.requestId),
-    data: { ...settlementResource(settlement), exception: { type, at: at.toISOString(), evidence_id: evidenceId } },
-  });
+  const { settlementId } = settlement;
+  await tx.insert(settlementExceptions).values({ exceptionId: newId(), settlementId, type, at, evidenceId });
+  const event = settlementEvent(settlement, 'settlement.exception', at, requestId);
+  await recordEvent(tx, { ...event, data: { ...event.data, exception: exceptionResource(exception) } });
 }
 
-function settlementEvent(
-  settlement: Settlement,
-  type: (typeof EVENT_OF_STATUS)[SettlementStatus],
-  at: Date,
-  requestId: string,
-) {
+function settlementEvent(settlement: Settlement, type: EventType, at: Date, requestId: string) {
   return {
     orgId: settlement.orgId,
     objectType: 'settlement' as const,
     objectId: settlement.settlementId,
     type,
-    data: settlementResource(settlement),
+    data: settlementEventResource(settlement),
     at,
     requestId,
   };

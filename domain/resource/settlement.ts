@@ -1,6 +1,7 @@
 /** A settlement as the API and the events show it (contract §6). */
 import type { SettlementException } from '../evidence.ts';
-import { formatMoney, formatRate } from '../money.ts';
+import { formatMoney, formatRate, isCurrency } from '../money.ts';
+import { refundDueMinor } from '../posting.ts';
 import { isTerminal, type Settlement, type SettlementTransition } from '../settlement.ts';
 import { settlementWorkflowId } from '../workflow-id.ts';
 
@@ -49,13 +50,9 @@ export function settlementDetail(
       ...(transition.reason === null ? {} : { reason: transition.reason }),
       ...(transition.evidenceId === null ? {} : { evidence_id: transition.evidenceId }),
     })),
-    amount_received: formatMoney(settlement.amountReceivedMinor, settlement.sourceCurrency),
+    ...receivedMoney(settlement),
     failure: settlement.failure,
-    exceptions: history.exceptions.map((exception) => ({
-      type: exception.type,
-      at: exception.at.toISOString(),
-      evidence_id: exception.evidenceId,
-    })),
+    exceptions: history.exceptions.map(exceptionResource),
     payment_instructions: paymentInstructions(settlement),
     certificate_id: settlement.certificateId,
     workflow_id: settlementWorkflowId(settlement.settlementId),
@@ -63,9 +60,35 @@ export function settlementDetail(
   };
 }
 
-/** Simulated instructions for a wire. The account does not exist. */
+/** What came in and what of it is owed back. */
+const receivedMoney = (settlement: Settlement) => ({
+  amount_received: formatMoney(settlement.amountReceivedMinor, settlement.sourceCurrency),
+  amount_refund_due: formatMoney(refundDueMinor(settlement), settlement.sourceCurrency),
+});
+
+/** A settlement as its events show it: the object as it was at that change (contract §11). */
+export const settlementEventResource = (settlement: Settlement) => ({
+  ...settlementResource(settlement),
+  ...receivedMoney(settlement),
+});
+
+/** An exception as reads and events show it; amount and reason only where the evidence has them. */
+export function exceptionResource({ type, at, evidenceId, amountMinor, currency, reason }: SettlementException) {
+  const isKnown = currency !== null && isCurrency(currency);
+  return {
+    type,
+    at: at.toISOString(),
+    evidence_id: evidenceId,
+    // Without the currency's minor digits the amount cannot be written in major units.
+    ...(amountMinor !== null && isKnown ? { amount: formatMoney(amountMinor, currency) } : {}),
+    ...(currency === null ? {} : { currency }),
+    ...(reason === null ? {} : { reason }),
+  };
+}
+
+/** Simulated instructions for a wire while its money is waited for; no account behind them exists. */
 function paymentInstructions(settlement: Settlement) {
-  if (settlement.paymentMethod !== 'wire') return null;
+  if (settlement.paymentMethod !== 'wire' || settlement.status !== 'awaiting_funds') return null;
   return {
     beneficiary: 'Settlement Sandbox (simulation)',
     bank_name: 'Sandbox Bank (simulation)',

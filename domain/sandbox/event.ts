@@ -45,13 +45,11 @@ const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
 /**
  * The event that a test helper asks for. Without an amount, it sends what is missing.
  *
- * @param receivedMinor the sum of all evidence so far, folded or pending
  * @throws ValidationError on `event` or `amount`; DomainError `state_conflict` when no payout waits for an answer
  */
 export function sandboxCommand(
   settlement: Settlement,
   asked: { event: SandboxEvent; amount?: string | undefined },
-  receivedMinor: bigint,
 ): SandboxCommand {
   const { event, amount } = asked;
   const { paymentMethod, sourceCurrency, status } = settlement;
@@ -66,7 +64,7 @@ export function sandboxCommand(
   if (isPayoutEvent(event) && !PAYOUT_STATUSES.includes(status))
     throw new DomainError('state_conflict', { current_state: status });
   if (amount !== undefined) return { event, amountMinor: givenAmount(amount, sourceCurrency) };
-  return { event, amountMinor: collects ? usualAmount(settlement, event, receivedMinor) : 0n };
+  return { event, amountMinor: collects ? usualAmount(settlement, event) : 0n };
 }
 
 function givenAmount(amount: string, currency: Currency): bigint {
@@ -81,7 +79,7 @@ function givenAmount(amount: string, currency: Currency): bigint {
 }
 
 /** What is missing, or half of it for a partial collection. If nothing is missing, the whole amount again. */
-function usualAmount({ amountMinor }: Settlement, event: SandboxEvent, receivedMinor: bigint): bigint {
-  const missingMinor = receivedMinor < amountMinor ? amountMinor - receivedMinor : amountMinor;
+function usualAmount({ amountMinor, amountReceivedMinor }: Settlement, event: SandboxEvent): bigint {
+  const missingMinor = amountReceivedMinor < amountMinor ? amountMinor - amountReceivedMinor : amountMinor;
   return event === 'collection_partial' && missingMinor > 1n ? missingMinor / 2n : missingMinor;
 }

@@ -14,6 +14,7 @@ import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables, untilBlocked } from '../support/database.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { enterStates } from '../support/settlement.ts';
 
 const REMOTE: readonly RuntimeEnvironment[] = ['remote-sandbox', 'production'];
 const NOBODY_LISTENS = 'http://127.0.0.1:1';
@@ -121,10 +122,8 @@ describe.each(REMOTE)('a worker of %s', (runtime) => {
     await fund(sent);
     const { db } = api.connection;
     await db.update(settlements).set({ status: 'paying_out' }).where(eq(settlements.settlementId, sent));
-    await movesNothing(() => worker(runtime).sendPayout(step(sent)), {
-      type: 'local_sandbox_only',
-      nonRetryable: true,
-    });
+    const ended = await worker(runtime).sendPayout(step(sent));
+    expect(ended).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
   });
 
   test('plays no provider, whoever asks', async () => {
@@ -169,6 +168,23 @@ describe('a gate that is closed before the payout', () => {
       expect(await balancesOf(settlementId)).toMatchObject({ refund_due: -25_000n });
     },
   );
+
+  test('is read again before a retried call to the rail: the settlement fails and nothing is paid', async () => {
+    const settlementId = await accept('US-KY', 'KY');
+    await fund(settlementId);
+    // As if the worker had died after paying_out was committed.
+    await enterStates(api, caller, settlementId, ['paying_out']);
+    await insertGateEvidence(api.connection.db, 'local sandbox', {
+      gates: ['rail_admission'],
+      corridors: ['US-KY'],
+      operators: ['ana'],
+    });
+    expect(await worker().sendPayout(step(settlementId))).toMatchObject({
+      status: 'failed',
+      failureCode: 'launch_gates_closed',
+    });
+    expect(await balancesOf(settlementId)).toMatchObject({ payout_in_transit: 0n, refund_due: -25_000n });
+  });
 
   test('in another corridor or environment does not concern it', async () => {
     const settlementId = await accept('US-LC', 'LC');

@@ -17,6 +17,7 @@ import {
 import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+import { enterStates } from '../support/settlement.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -204,11 +205,17 @@ describe('POST /consumer/transfers', () => {
     expect(JSON.stringify(made)).not.toContain(consumer.consumerId);
   });
 
-  test('a wire tells the payer where to send it', async ({ api, consumer, recipientId }) => {
-    const made = jsonOf(
-      await transfer(api, consumer, transferBody(recipientId, { payment_method: 'wire', card_token: undefined })),
-    );
-    expect(made.payment_instructions).toMatchObject({
+  test('a wire tells the payer where to send the money once it is waited for', async ({
+    api,
+    consumer,
+    recipientId,
+  }) => {
+    const body = transferBody(recipientId, { payment_method: 'wire', card_token: undefined });
+    const made = jsonOf(await transfer(api, consumer, body));
+    expect(made.payment_instructions).toBeNull();
+    await enterStates(api, { orgId: consumer.consumerId }, made.settlement_id, ['awaiting_funds']);
+    const waiting = jsonOf(await read(api, consumer, made.transfer_id));
+    expect(waiting.payment_instructions).toMatchObject({
       reference: made.settlement_id,
       amount: '250.00',
       simulation: true,

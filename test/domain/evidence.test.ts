@@ -4,12 +4,11 @@ import {
   EVIDENCE_KINDS,
   type Evidence,
   type EvidenceKind,
-  foldFunding,
   foldPayout,
+  fundingOutcome,
   receive,
 } from '../../domain/evidence.ts';
 import { isTerminal, SETTLEMENT_STATUSES, type SettlementStatus } from '../../domain/settlement.ts';
-import { partsOf } from '../support/arbitrary.ts';
 
 const piece = (kind: EvidenceKind, change: Partial<Evidence> = {}): Evidence => ({
   evidenceId: 'evidence-1',
@@ -19,11 +18,6 @@ const piece = (kind: EvidenceKind, change: Partial<Evidence> = {}): Evidence => 
   failure: null,
   ...change,
 });
-
-const collections = (amounts: readonly bigint[]): Evidence[] =>
-  amounts.map((amountMinor, index) => piece('collection_succeeded', { evidenceId: `evidence-${index}`, amountMinor }));
-
-const nothingYet = (amountMinor: bigint) => ({ amountMinor, amountReceivedMinor: 0n });
 
 /** The rules of the contract (§6) for evidence in each state: it waits to be folded, or is recorded as an exception. */
 const BEFORE_FUNDING = ['accepted', 'compliance_hold', 'awaiting_funds'];
@@ -38,22 +32,21 @@ const inState = (status: SettlementStatus, amountReceivedMinor = FUNDED.includes
 });
 
 function expected(status: SettlementStatus, kind: EvidenceKind) {
-  if (kind === 'dispute_opened') return { pending: false, exception: 'disputed', surplus: false };
-  if (kind === 'dispute_closed') return { pending: false, exception: null, surplus: false };
-  if (kind === 'collection_failed' && FUNDED.includes(status))
-    return { pending: false, exception: 'returned', surplus: false };
-  if (status === 'needs_review' && kind.startsWith('payout_'))
-    return { pending: false, exception: 'late_evidence', surplus: false };
-  if (isTerminal(status))
-    return { pending: false, exception: 'late_evidence', surplus: kind === 'collection_succeeded' };
-  if (kind === 'collection_succeeded' && !BEFORE_FUNDING.includes(status))
-    return { pending: false, exception: 'overpaid', surplus: true };
-  return { pending: true, exception: null, surplus: false };
+  const reception = { pending: false, exception: null, booked: null };
+  if (kind === 'dispute_opened') return { ...reception, exception: 'disputed' };
+  if (kind === 'dispute_closed') return reception;
+  if (kind === 'collection_failed' && FUNDED.includes(status)) return { ...reception, exception: 'returned' };
+  if (status === 'needs_review' && kind.startsWith('payout_')) return { ...reception, exception: 'late_evidence' };
+  if (kind === 'collection_succeeded') {
+    if (BEFORE_FUNDING.includes(status)) return { ...reception, booked: 'held' };
+    return { ...reception, exception: isTerminal(status) ? 'late_evidence' : 'overpaid', booked: 'due_back' };
+  }
+  return isTerminal(status) ? { ...reception, exception: 'late_evidence' } : { ...reception, pending: true };
 }
 
 describe('receiving evidence', () => {
   test.each(SETTLEMENT_STATUSES)('money in another currency is recorded and never applied, in %s', (status) => {
-    const reception = { pending: false, exception: 'currency_mismatch', surplus: false };
+    const reception = { pending: false, exception: 'currency_mismatch', booked: null };
     expect(receive(inState(status), piece('collection_succeeded', { currency: 'CAD' }))).toEqual(reception);
     expect(receive(inState(status), piece('collection_succeeded', { currency: null }))).toEqual(reception);
   });
@@ -86,90 +79,43 @@ describe('receiving a return', () => {
   );
 });
 
-describe('folding collections', () => {
-  const shuffled = fc.bigInt({ min: 1n, max: 5_000_000n }).chain((amountMinor) =>
-    partsOf(amountMinor, 6)
-      .chain((parts) => fc.shuffledSubarray(parts, { minLength: parts.length, maxLength: parts.length }))
-      .map((parts) => ({ amountMinor, parts })),
-  );
-
-  property.prop([shuffled])(
-    'parts that make up the amount fund it with the last one, in any order',
-    ({ amountMinor, parts }) => {
-      for (let count = 0; count < parts.length; count += 1) {
-        expect(foldFunding(nothingYet(amountMinor), collections(parts.slice(0, count))).outcome).toBeUndefined();
-      }
-      const funding = foldFunding(nothingYet(amountMinor), collections(parts));
-      expect(funding.receivedMinor).toBe(amountMinor);
-      expect(funding.outcome).toEqual({ to: 'funded', overpaid: false, evidenceId: `evidence-${parts.length - 1}` });
-    },
-  );
+describe('what decides in awaiting_funds', () => {
+  const waiting = (amountReceivedMinor: bigint) => ({ amountMinor: 200n, amountReceivedMinor });
 
   const anyMoney = fc.record({
     amountMinor: fc.bigInt({ min: 1n, max: 10_000n }),
-    received: fc.array(fc.bigInt({ min: 1n, max: 8_000n }), { maxLength: 8 }),
+    amountReceivedMinor: fc.bigInt({ min: 0n, max: 20_000n }),
+  });
+  property.prop([anyMoney])('is the money, exactly when it covers the amount', (settlement) => {
+    const covered = settlement.amountReceivedMinor >= settlement.amountMinor;
+    expect(fundingOutcome(settlement, [])).toEqual(covered ? { to: 'funded' } : undefined);
   });
 
-  property.prop([anyMoney])(
-    'funds exactly when the amount is covered, reports an overpayment, and folds no later evidence',
-    ({ amountMinor, received }) => {
-      const sums = received.map((_, index) => received.slice(0, index + 1).reduce((sum, part) => sum + part, 0n));
-      const covered = sums.findIndex((sum) => sum >= amountMinor);
-      const funding = foldFunding(nothingYet(amountMinor), collections(received));
-      const taken = covered === -1 ? received.length : covered + 1;
-      expect(funding.applied.map((applied) => applied.amountMinor)).toEqual(received.slice(0, taken));
-      expect(funding.receivedMinor).toBe(sums[taken - 1] ?? 0n);
-      expect(funding.outcome).toEqual(
-        covered === -1
-          ? undefined
-          : { to: 'funded', overpaid: (sums[covered] ?? 0n) > amountMinor, evidenceId: `evidence-${covered}` },
-      );
-    },
-  );
-
-  property.prop([anyMoney, fc.nat()])(
-    'gives the same result in one fold or in two',
-    ({ amountMinor, received }, cut) => {
-      const evidence = collections(received);
-      const first = foldFunding(nothingYet(amountMinor), evidence.slice(0, cut % (evidence.length + 1)));
-      const rest = evidence.slice(first.applied.length);
-      const second = first.outcome
-        ? first
-        : foldFunding({ amountMinor, amountReceivedMinor: first.receivedMinor }, rest);
-      const whole = foldFunding(nothingYet(amountMinor), evidence);
-      expect([second.receivedMinor, second.outcome]).toEqual([whole.receivedMinor, whole.outcome]);
-    },
-  );
-
-  test('a failure before the amount is covered fails it with the reason of the provider', () => {
+  test('is a failure that came before the amount was covered, with the reason of the provider', () => {
     const failure = { code: 'R01', message: 'Insufficient funds.' };
     const refused = piece('collection_failed', { evidenceId: 'refused', failure });
-    const funding = foldFunding(nothingYet(200n), [...collections([100n]), refused, ...collections([100n])]);
-    expect(funding.outcome).toEqual({ to: 'failed', failure, evidenceId: 'refused' });
-    expect(funding.receivedMinor).toBe(100n);
+    for (const amountReceivedMinor of [0n, 100n, 200n])
+      expect(fundingOutcome(waiting(amountReceivedMinor), [refused])).toEqual({
+        to: 'failed',
+        failure,
+        evidenceId: 'refused',
+      });
   });
 
-  test('a failure without a reason gets a default one', () => {
-    expect(foldFunding(nothingYet(200n), [piece('collection_failed')]).outcome).toMatchObject({
+  test('is a failure with a reason of ours when the provider gave none', () => {
+    expect(fundingOutcome(waiting(0n), [piece('collection_failed')])).toMatchObject({
       to: 'failed',
       failure: { code: 'collection_failed' },
     });
   });
 
-  test('a failure after the amount was covered is not folded: it is received as a return', () => {
-    const funding = foldFunding(nothingYet(100n), [
-      ...collections([100n]),
-      piece('collection_failed', { evidenceId: 'returned' }),
-    ]);
-    expect(funding.outcome).toMatchObject({ to: 'funded', evidenceId: 'evidence-0' });
-    expect(receive(inState('funded'), piece('collection_failed')).exception).toBe('returned');
+  test('is never a failure that comes once the amount is covered: that is a return', () => {
+    expect(receive(inState('awaiting_funds', 100n), piece('collection_failed')).exception).toBe('returned');
   });
 
-  test("the payout rail's evidence and disputes add no money", () => {
-    const others = EVIDENCE_KINDS.filter((kind) => !kind.startsWith('collection_')).map((kind) =>
-      piece(kind, { amountMinor: 100n }),
-    );
-    expect(foldFunding(nothingYet(100n), others)).toEqual({ applied: [], receivedMinor: 0n, outcome: undefined });
+  test("is never the payout rail's evidence", () => {
+    const others = EVIDENCE_KINDS.filter((kind) => kind.startsWith('payout_')).map((kind) => piece(kind));
+    expect(fundingOutcome(waiting(0n), others)).toBeUndefined();
   });
 });
 

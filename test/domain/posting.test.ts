@@ -1,6 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import { type Evidence, foldFunding } from '../../domain/evidence.ts';
+import { type Evidence, receive } from '../../domain/evidence.ts';
 import {
   type Account,
   collectionPostings,
@@ -12,24 +12,31 @@ import type { Pricing } from '../../domain/pricing.ts';
 import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
 import { allLives, partsOf, pricing } from '../support/arbitrary.ts';
 
+type Arrival = { readonly amountMinor: bigint; readonly index: number };
+
 type Life = {
   readonly priced: Pricing;
   readonly states: readonly SettlementStatus[];
-  readonly received: readonly bigint[];
-  readonly surplus: readonly bigint[];
+  /** Money that comes before the settlement is funded, with the index of the state in which it comes. */
+  readonly received: readonly Arrival[];
+  /** Money that comes once the settlement is funded or has ended. */
+  readonly surplus: readonly Arrival[];
 };
 
-/** Any path of states with any money. The money covers the amount exactly when the path is funded. */
-const lives: fc.Arbitrary<Life> = fc.tuple(pricing, fc.constantFrom(...allLives())).chain(([priced, states]) =>
-  fc.record({
+/** Any path of states with any money in any state. The money covers the amount exactly when the path is funded. */
+const lives: fc.Arbitrary<Life> = fc.tuple(pricing, fc.constantFrom(...allLives())).chain(([priced, states]) => {
+  const funded = states.indexOf('funded');
+  const last = states.length - 1;
+  const collecting = funded === -1 ? last - 1 : funded - 1;
+  return fc.record({
     priced: fc.constant(priced),
     states: fc.constant(states),
-    received: states.includes('awaiting_funds')
-      ? moneyOf(priced.amountMinor, states.includes('funded'))
-      : fc.constant([]),
-    surplus: fc.array(fc.bigInt({ min: 1n, max: 5_000_000n }), { maxLength: 3 }),
-  }),
-);
+    received: moneyOf(priced.amountMinor, funded !== -1).chain((parts) => arriving(parts, 0, collecting)),
+    surplus: fc
+      .array(fc.bigInt({ min: 1n, max: 5_000_000n }), { maxLength: 3 })
+      .chain((parts) => arriving(parts, collecting + 1, last)),
+  });
+});
 
 function moneyOf(amountMinor: bigint, covered: boolean): fc.Arbitrary<bigint[]> {
   const whole = partsOf(amountMinor, 4);
@@ -40,30 +47,36 @@ function moneyOf(amountMinor: bigint, covered: boolean): fc.Arbitrary<bigint[]> 
     .map(([parts, more]) => parts.map((part, index) => (index === parts.length - 1 ? part + more : part)));
 }
 
+/** Each part in one of the states from `first` to `last`. */
+const arriving = (parts: readonly bigint[], first: number, last: number): fc.Arbitrary<Arrival[]> =>
+  fc
+    .array(fc.integer({ min: first, max: last }), { minLength: parts.length, maxLength: parts.length })
+    .map((indexes) => parts.map((amountMinor, part) => ({ amountMinor, index: indexes[part] ?? first })));
+
 /** Every set of postings of such a path, in the order in which the service writes them. */
 function journalOf({ priced, states, received, surplus }: Life): Posting[][] {
   const sets: Posting[][] = [];
-  let settlement = { ...priced, amountReceivedMinor: 0n };
+  let settlement = { ...priced, amountReceivedMinor: 0n, status: 'accepted' as SettlementStatus };
   for (const [index, to] of states.entries()) {
     const from = states[index - 1];
-    if (from === 'awaiting_funds') {
-      const evidence = received.map(
-        (amountMinor, at): Evidence => ({
-          evidenceId: `${at}`,
-          kind: 'collection_succeeded',
-          amountMinor,
-          currency: priced.sourceCurrency,
-          failure: null,
-        }),
-      );
-      const funding = foldFunding(settlement, evidence);
-      sets.push(...funding.applied.map((applied) => collectionPostings(settlement, applied.amountMinor)));
-      settlement = { ...settlement, amountReceivedMinor: funding.receivedMinor };
-    }
     if (from !== undefined) sets.push(transitionPostings(settlement, from, to));
+    settlement = { ...settlement, status: to };
+    for (const { amountMinor } of [...received, ...surplus].filter((arrival) => arrival.index === index)) {
+      const { booked } = receive(settlement, collectionOf(settlement, amountMinor));
+      sets.push((booked === 'held' ? collectionPostings : surplusPostings)(settlement, amountMinor));
+      settlement = { ...settlement, amountReceivedMinor: settlement.amountReceivedMinor + amountMinor };
+    }
   }
-  return [...sets, ...surplus.map((amountMinor) => surplusPostings(settlement, amountMinor))];
+  return sets;
 }
+
+const collectionOf = ({ sourceCurrency }: Pick<Pricing, 'sourceCurrency'>, amountMinor: bigint): Evidence => ({
+  evidenceId: 'evidence-1',
+  kind: 'collection_succeeded',
+  amountMinor,
+  currency: sourceCurrency,
+  failure: null,
+});
 
 const sumOf = (amounts: readonly bigint[]): bigint => amounts.reduce((sum, amount) => sum + amount, 0n);
 
@@ -108,7 +121,7 @@ describe('every path that the table of transitions allows, with any money', () =
       const { priced, states } = life;
       const sets = journalOf(life);
       const of = (account: Account) => balance(sets, account, priced.sourceCurrency);
-      const receivedInAll = sumOf([...life.received, ...life.surplus]);
+      const receivedInAll = sumOf([...life.received, ...life.surplus].map(({ amountMinor }) => amountMinor));
       const settled = states.at(-1) === 'settled';
       expect(of(clearingOf[priced.paymentMethod])).toBe(receivedInAll);
       expect(of('refund_due')).toBe(-(settled ? receivedInAll - priced.amountMinor : receivedInAll));

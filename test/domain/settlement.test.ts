@@ -124,9 +124,16 @@ describe('windows', () => {
   });
 
   test("run on the settlement's own clock", () => {
-    expect(settlementTime({ clockOffsetMs: DAY_MS }, new Date('2026-11-21T08:00:00.000Z'))).toEqual(
+    const updatedAt = new Date('2026-11-21T07:00:00.000Z');
+    expect(settlementTime({ clockOffsetMs: DAY_MS, updatedAt }, new Date('2026-11-21T08:00:00.000Z'))).toEqual(
       new Date('2026-11-22T08:00:00.000Z'),
     );
+  });
+
+  test('never run back behind the last change', () => {
+    const updatedAt = new Date('2026-11-21T08:00:00.000Z');
+    const slow = new Date('2026-11-21T07:59:59.000Z');
+    expect(settlementTime({ clockOffsetMs: 0, updatedAt }, slow)).toEqual(updatedAt);
   });
 });
 

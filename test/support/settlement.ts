@@ -12,7 +12,13 @@ import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
 import type { Database, Tx } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
-import { foldCollections, listPendingEvidence, markFolded, recordEvidence } from '../../db/queries/evidence.ts';
+import {
+  findCoveringEvidence,
+  listPendingEvidence,
+  markDecided,
+  type NewEvidence,
+  recordEvidence,
+} from '../../db/queries/evidence.ts';
 import { insertRecipient } from '../../db/queries/recipient.ts';
 import {
   findSettlement,
@@ -115,7 +121,7 @@ export async function openSettlement(
 /** Moves a settlement through these states, with no evidence. */
 export async function enterStates(
   api: TestApi,
-  caller: Caller,
+  caller: Pick<Caller, 'orgId'>,
   settlementId: string,
   path: readonly SettlementStatus[],
   at = new Date(),
@@ -154,26 +160,25 @@ export async function insertSettledSettlement(
 ): Promise<Settlement> {
   return await db.transaction(async (tx) => {
     let settlement = await insertAccepted(tx, orgId, options);
-    const receive = async (kind: 'collection_succeeded' | 'payout_confirmed'): Promise<string> => {
-      const given =
-        kind === 'payout_confirmed' ? payoutAnswer(settlement.settlementId, kind) : collectionOf(settlement);
-      await recordEvidence(tx, settlement, given, { at: settlement.updatedAt, requestId: settlement.requestId });
-      const [evidence] = await listPendingEvidence(tx, settlement.settlementId);
-      if (!evidence) throw new Error(`the evidence ${kind} is not pending`);
-      return evidence.evidenceId;
-    };
     const enter = async (to: SettlementStatus, evidenceId: string | null = null): Promise<void> => {
       const at = new Date(settlement.updatedAt.getTime() + STEP_MS);
-      settlement = await moveSettlement(tx, settlement, { to, at, reason: options.reason ?? 'test', evidenceId });
+      const { requestId } = settlement;
+      const reason = options.reason ?? 'test';
+      settlement = await moveSettlement(tx, settlement, { to, at, reason, evidenceId, requestId });
+    };
+    const receive = async (given: NewEvidence): Promise<void> => {
+      const stamp = { at: settlement.updatedAt, requestId: settlement.requestId };
+      ({ settlement } = await recordEvidence(tx, settlement, given, stamp));
     };
     await enter('awaiting_funds');
-    const collected = await receive('collection_succeeded');
-    ({ settlement } = await foldCollections(tx, settlement, settlement.updatedAt));
-    await enter('funded', collected);
+    await receive(collectionOf(settlement));
+    await enter('funded', await findCoveringEvidence(tx, settlement));
     await enter('paying_out');
-    const paid = await receive('payout_confirmed');
-    await markFolded(tx, [paid]);
-    await enter('settled', paid);
+    await receive(payoutAnswer(settlement.settlementId, 'payout_confirmed'));
+    const [paid] = await listPendingEvidence(tx, settlement.settlementId);
+    if (!paid) throw new Error('the payout confirmation is not pending');
+    await markDecided(tx, paid.evidenceId);
+    await enter('settled', paid.evidenceId);
     return settlement;
   });
 }

@@ -45,7 +45,7 @@ const faultOf = (run: () => unknown): string | undefined => {
 
 describe('an event that a test helper asks for', () => {
   test.each(['0', '0.00', '0.001', '100000.01', '-1'])('is refused with the amount %s', (amount) => {
-    expect(faultOf(() => sandboxCommand(settlementOf('card'), { event: 'collection_succeeded', amount }, 0n))).toBe(
+    expect(faultOf(() => sandboxCommand(settlementOf('card'), { event: 'collection_succeeded', amount }))).toBe(
       'amount',
     );
   });
@@ -53,28 +53,27 @@ describe('an event that a test helper asks for', () => {
   test.each(SANDBOX_EVENTS.filter((event) => !['collection_succeeded', 'collection_partial'].includes(event)))(
     'is refused with an amount when it is %s',
     (event) => {
-      expect(faultOf(() => sandboxCommand(settlementOf('card', 'paying_out'), { event, amount: '1.00' }, 0n))).toBe(
+      expect(faultOf(() => sandboxCommand(settlementOf('card', 'paying_out'), { event, amount: '1.00' }))).toBe(
         'amount',
       );
     },
   );
 
   test.each(['ach', 'wire', 'internal'] as const)('is refused as a dispute of a payment by %s', (method) => {
-    expect(faultOf(() => sandboxCommand(settlementOf(method), { event: 'dispute_opened' }, 0n))).toBe('event');
+    expect(faultOf(() => sandboxCommand(settlementOf(method), { event: 'dispute_opened' }))).toBe('event');
   });
 
   test.each(['collection_succeeded', 'collection_partial', 'collection_failed'] as const)(
     'is refused as %s when no provider collects',
     (event) => {
-      expect(faultOf(() => sandboxCommand(settlementOf('internal'), { event }, 0n))).toBe('event');
+      expect(faultOf(() => sandboxCommand(settlementOf('internal'), { event }))).toBe('event');
     },
   );
 
   test('is an answer about a payout only while one waits for an answer', () => {
     const refused = SETTLEMENT_STATUSES.filter(
       (status) =>
-        faultOf(() => sandboxCommand(settlementOf('card', status), { event: 'payout_confirmed' }, 0n)) ===
-        'state_conflict',
+        faultOf(() => sandboxCommand(settlementOf('card', status), { event: 'payout_confirmed' })) === 'state_conflict',
     );
     expect(SETTLEMENT_STATUSES.filter((status) => !refused.includes(status))).toEqual(['paying_out', 'needs_review']);
   });
@@ -92,7 +91,8 @@ describe('an event that a test helper asks for', () => {
   ] as const)(
     '%s with amount %s, after %d was received, has the amount %d',
     (event: SandboxEvent, amount, receivedMinor, amountMinor) => {
-      expect(sandboxCommand(settlementOf('card'), { event, amount }, receivedMinor)).toEqual({ event, amountMinor });
+      const settlement = { ...settlementOf('card'), amountReceivedMinor: receivedMinor };
+      expect(sandboxCommand(settlement, { event, amount })).toEqual({ event, amountMinor });
     },
   );
 });
