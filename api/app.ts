@@ -130,7 +130,7 @@ function createServer(logger: FastifyBaseLogger): FastifyInstance {
       headersTimeout: LIMITS.headersTimeoutMs,
       connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs,
       maxHeaderSize: LIMITS.headerBytes,
-      // `plugins/http.ts` refuses a missing Host header with a problem, as other faults.
+      // Node would answer a missing Host header itself. `plugins/http.ts` answers it with a problem.
       requireHostHeader: false,
     },
   });

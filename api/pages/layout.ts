@@ -1,6 +1,6 @@
 /**
  * What every page has: one heading, landmarks, the posture in words at the top, and no inline style or script. `html`
- * escapes every value without a `!` before it. A value with `!` is itself made by `html`.
+ * escapes every value without a `!` before it. A value with `!` is HTML already.
  */
 import { html } from 'ghtml';
 import { POSTURE } from '../../domain/posture.ts';

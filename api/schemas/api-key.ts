@@ -1,4 +1,4 @@
-/** API keys (contract §3). The raw key is part of two answers only: creation and rotation. */
+/** API keys (contract §3). Only the answers of creation and rotation show the raw key. */
 import { z } from 'zod';
 import { API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.ts';
 import { SCOPES } from '../../domain/scope.ts';
