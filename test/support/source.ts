@@ -1,0 +1,21 @@
+/** The repository's own files, for tests that read them. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { repositoryRoot } from '../../process/place.ts';
+
+/** Paths from the root of all files with this extension, without packages and hidden folders. */
+export function sourceFiles(extension: string): string[] {
+  const entries = readdirSync(repositoryRoot, { withFileTypes: true }).filter(
+    ({ name }) => !name.startsWith('.') && name !== 'node_modules',
+  );
+  const files = entries.flatMap((entry) =>
+    entry.isDirectory()
+      ? readdirSync(path.join(repositoryRoot, entry.name), { recursive: true, encoding: 'utf8' }).map((name) =>
+          path.join(entry.name, name),
+        )
+      : [entry.name],
+  );
+  return files.filter((file) => file.endsWith(extension) && !file.includes('node_modules')).sort();
+}
+
+export const readSource = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
