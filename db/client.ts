@@ -7,7 +7,7 @@ import pg from 'pg';
 import * as schema from './schema/index.ts';
 
 export type Database = NodePgDatabase<typeof schema>;
-/** An open transaction. What must be atomic with something else asks for this type. */
+/** An open transaction. A function that must be atomic with other statements takes this type. */
 export type Tx = Parameters<Parameters<Database['transaction']>[0]>[0];
 export type Queryable = Database | Tx;
 
@@ -27,9 +27,9 @@ export const readSnapshot = <Result>(db: Database, read: (tx: Tx) => Promise<Res
 export type Connection = { readonly db: Database; readonly pool: pg.Pool; close(): Promise<void> };
 
 /**
- * Opens a pool; connects lazily.
+ * Opens a pool, which connects when the first query runs.
  *
- * @param onIdleError told when an idle connection breaks; the pool replaces it
+ * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it
  */
 export function connect(
   databaseUrl: string,
@@ -45,16 +45,16 @@ export function connect(
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
   });
   pool.on('error', options.onIdleError);
-  // A connection that breaks between two statements of a transaction has nobody else to tell, and an error that
-  // nobody hears ends the process; the next statement on it fails anyway.
+  // An error event without a listener ends the process. This one comes when a connection breaks between two statements
+  // of a transaction; the next statement on it fails anyway.
   pool.on('connect', (client) => client.on('error', options.onIdleError));
   return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
 }
 
-/** The driver's error behind a failed query; any other error as it is. */
+/** The driver's error that made a query fail; any other error as it is. */
 export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQueryError ? error.cause : error);
 
-/** SQLSTATE classes and codes after which nothing is known to be wrong with the request: the database was away or busy. */
+/** SQLSTATE classes and codes that say nothing about the request: the database was unreachable or busy. */
 const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25P03)$/;
 const UNAVAILABLE_MESSAGE =
   /connection terminated|connect timeout|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i;
@@ -70,8 +70,8 @@ const UNAVAILABLE_ERRNO = new Set([
 ]);
 
 /**
- * Whether an error means that PostgreSQL could not be reached, gave up waiting, or that a commit's fate is
- * unknown. Such a request is answered 503 and may be repeated with the same key (contract §2).
+ * Whether an error means that PostgreSQL could not be reached or gave up waiting, or that it is unknown whether a
+ * transaction was committed. Such a request is answered 503 and may be repeated with the same key (contract §2).
  */
 export function isUnavailable(error: unknown): boolean {
   const cause = causeOf(error);

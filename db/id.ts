@@ -8,8 +8,8 @@ const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 const SETTLEMENT_DIGEST_BYTES = 20;
 
 /**
- * `stl_` and 32 lower-case base32 digits of SHA-256 over (organization, idempotency key), so that a key can only
- * ever name one settlement (contract §6).
+ * `stl_` and 32 lower-case base32 digits of SHA-256 over (organization, idempotency key). So one key can only ever name
+ * one settlement (contract §6).
  */
 export function settlementIdOf(orgId: string, idempotencyKey: string): string {
   const digest = createHash('sha256')
@@ -25,6 +25,6 @@ export function settlementIdOf(orgId: string, idempotencyKey: string): string {
   return `stl_${text}`;
 }
 
-/** The applicant that the simulated identity provider makes for a verification: the same one each time. */
+/** The id of a verification's applicant at the simulated identity provider: the same one each time. */
 export const simulatedApplicantId = (verificationId: string): string =>
   `sim_${createHash('sha256').update(`applicant\0${verificationId}`).digest('hex').slice(0, 24)}`;

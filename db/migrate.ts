@@ -1,4 +1,4 @@
-/** Brings a database to the current schema. Safe to run from several processes at once. */
+/** Brings a database to the current schema. Several processes may run it at the same time. */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
@@ -8,10 +8,10 @@ import pg from 'pg';
 
 const MIGRATIONS_FOLDER = path.join(path.dirname(fileURLToPath(import.meta.url)), 'migrations');
 
-/** Any constant does, as long as every process takes the same one. */
+/** The key of the advisory lock: any number, the same in every process. */
 const MIGRATION_LOCK = 7_146_301;
 
-/** How many migrations this code expects; readiness compares it with what the database has (contract §15). */
+/** How many migrations this code expects. Readiness compares it with the database (contract §15). */
 export const migrationCount = (): number => readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER }).length;
 
 export async function migrate(databaseUrl: string): Promise<void> {

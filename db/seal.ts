@@ -1,6 +1,6 @@
 /**
- * Encryption at rest: AES-256-GCM with the key's id beside the ciphertext (contract §4). A sealed text is bound
- * to its purpose and owner, so that it opens nowhere else. The first key seals; all of them open.
+ * Encryption at rest: AES-256-GCM with the key's id beside the ciphertext (contract §4). A sealed text is bound to its
+ * purpose and owner and does not open for another one. The first key seals; every key opens what it sealed.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
@@ -9,7 +9,7 @@ export type SealingKey = { readonly id: string; readonly key: Buffer };
 export type Sealer = {
   /** @param binding purpose and owner, such as `recipient.account_number:<recipient id>` */
   seal(plain: string | Buffer, binding: string): string;
-  /** Undefined when it was not sealed by one of our keys for this binding. */
+  /** Undefined when the text was not sealed by one of these keys for this binding. */
   open(sealed: string, binding: string): Buffer | undefined;
 };
 
@@ -29,7 +29,8 @@ export function createSealer(keys: readonly [SealingKey, ...SealingKey[]]): Seal
       const [id, encoded = '', ...more] = sealed.split('.');
       const found = keys.find((candidate) => candidate.id === id);
       const packed = Buffer.from(encoded, 'base64url');
-      // Decoding skips what is no digit and drops spare bits: only the text that was given out may open.
+      // Decoding ignores invalid characters and spare bits, so another text could decode to the same bytes: it is
+      // refused.
       const altered = more.length > 0 || packed.toString('base64url') !== encoded;
       if (!found || altered || packed.length < NONCE_BYTES + TAG_BYTES) return undefined;
       const decipher = createDecipheriv('aes-256-gcm', found.key, packed.subarray(0, NONCE_BYTES))

@@ -1,4 +1,6 @@
-/** What operators do to the evidence of the launch gates (contract §14), each with the audit entry that says who did it. */
+/**
+ * What operators do to the evidence of the launch gates (contract §14), each with the audit entry that says who did it.
+ */
 import type { CorridorId } from '../../domain/corridor.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Gate } from '../../domain/gate.ts';
@@ -65,8 +67,8 @@ export async function approveGateEvidence(deps: Deps, evidenceId: string, act: G
 }
 
 /**
- * Revokes evidence for ever. Its gate stays closed until newer evidence is approved. Once the revocation is committed, no
- * step that read the evidence before can still move value.
+ * Revokes evidence for ever. Its gate stays closed until newer evidence is approved. Once the revocation is committed,
+ * no step that read the evidence before can still move value.
  *
  * @throws DomainError `not_found`; `state_conflict` with `current_state` `revoked`
  */

@@ -29,8 +29,8 @@ const KIND = {
 export type OpenKind = keyof typeof KIND;
 
 /**
- * Has the workflow of every open object of this kind started where it does not run, and signalled where it does. A batch
- * and its audit entries are one transaction: after an interruption, run it again.
+ * Has the workflow of every open object of this kind started where it does not run, and signalled where it does. A
+ * batch and its audit entries are one transaction: after an interruption, run it again.
  *
  * @returns how many objects are open
  */

@@ -1,6 +1,6 @@
 /**
- * Consumers' sign-in (contract §12): asking for a one-time code, and opening a session with it. Both lock the contact, so
- * that its requests are counted exactly and it never gets two consumers.
+ * Consumers' sign-in (contract §12): asking for a one-time code, and opening a session with it. Both lock the contact,
+ * so that its requests are counted exactly and it never gets two consumers.
  */
 import {
   type Consumer,

@@ -96,7 +96,9 @@ export async function acceptSettlement(
 
 type Payer = { readonly token: string | null } | { readonly faults: readonly FieldFault[] };
 
-/** The card, or the account behind a bank-link token. Only the organization that linked it can use it (contract §10). */
+/**
+ * The card, or the account behind a bank-link token. Only the organization that linked it can use it (contract §10).
+ */
 function payerOf({ sealer }: Pick<CommandDeps, 'sealer'>, request: SettlementRequest): Payer {
   const { orgId, cardToken, banklinkToken } = request;
   if (banklinkToken === null) return { token: cardToken };

@@ -15,8 +15,8 @@ type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 type DeliveryKey = { readonly webhookId: string; readonly deliveryId: string };
 
 /**
- * Delivers an event again: the same bytes under the same id, even to a disabled subscription. A pending delivery makes its
- * next attempt now; a finished one begins a new generation.
+ * Delivers an event again: the same bytes under the same id, even to a disabled subscription. A pending delivery makes
+ * its next attempt now; a finished one begins a new generation.
  *
  * @returns the delivery, with all its attempts
  * @throws DomainError `not_found`, for another organization's and for a deleted subscription's delivery as well

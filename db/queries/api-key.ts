@@ -60,7 +60,7 @@ export async function insertApiKey(tx: Tx, orgId: string, { keyHash, pepperId, .
   return stored;
 }
 
-/** @throws DomainError `not_found` */
+/** @throws DomainError `not_found`, for another organization's key as well */
 export async function getApiKey(db: Queryable, orgId: string, keyId: string): Promise<ApiKey> {
   const [row] = await db.select().from(apiKeys).where(owned(orgId, keyId)).limit(1);
   if (!row) throw new DomainError('not_found');

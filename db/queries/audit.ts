@@ -11,12 +11,12 @@ export type OperatorAct = { readonly operator: string; readonly note: string; re
 
 export type AuditEntry = Omit<typeof auditEntries.$inferSelect, 'auditId' | 'orgId'>;
 
-/** @param orgId whose object it was; null for what concerns the whole service */
+/** @param orgId the organization of the object; null for the whole service */
 export async function insertAuditEntry(tx: Tx, orgId: string | null, entry: AuditEntry): Promise<void> {
   await insertAuditEntries(tx, [{ ...entry, orgId }]);
 }
 
-/** Several at once, in one statement. */
+/** Several entries in one statement. */
 export async function insertAuditEntries(
   tx: Tx,
   entries: readonly (AuditEntry & { readonly orgId: string | null })[],

@@ -1,4 +1,6 @@
-/** Public tokens of bank linking. Their hashes alone are kept; rows stay, so that a used token is never new again. */
+/**
+ * Public tokens of bank linking (contract §10). Only their hashes are stored. Rows stay, so a used token stays used.
+ */
 import { createHash } from 'node:crypto';
 import { and, eq, gt, isNull } from 'drizzle-orm';
 import type { Queryable } from '../client.ts';
@@ -13,6 +15,7 @@ export type NewBanklinkToken = {
   readonly expiresAt: Date;
 };
 
+/** Stores the hash of a token that was issued. */
 export async function insertBanklinkToken(
   db: Queryable,
   orgId: string,
@@ -24,8 +27,8 @@ export async function insertBanklinkToken(
 /**
  * Exchanges a public token.
  *
- * @returns `exchanged` for one that was issued to this organization, once and in time; `refused` for every other one
- *   that was issued; `not_issued` for one that never was
+ * @returns `exchanged` at the first exchange by the organization that it was issued to, before it expires; `refused`
+ *   for every other issued token; `not_issued` for an unknown one
  */
 export async function exchangeBanklinkToken(
   db: Queryable,

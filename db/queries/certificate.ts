@@ -1,4 +1,4 @@
-/** Evidence certificates and the facts they are made of. A settlement has one certificate, for ever (contract §7). */
+/** Evidence certificates, and the facts in them. A settlement has one certificate, for ever (contract §7). */
 import { and, asc, count, eq, sql } from 'drizzle-orm';
 import type { SettlementFacts, StepPosting } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -9,7 +9,7 @@ import { postings, settlementTransitions } from '../schema/settlement.ts';
 
 export type CertificateRow = typeof certificates.$inferSelect;
 
-/** How many certificates have a signature with this header, which names the key that made it. */
+/** How many certificates are signed with each JWS header. The header names the signing key. */
 export async function countCertificatesByHeader(
   db: Queryable,
 ): Promise<{ readonly header: string; readonly count: number }[]> {
@@ -17,7 +17,7 @@ export async function countCertificatesByHeader(
   return await db.select({ header, count: count() }).from(certificates).groupBy(header);
 }
 
-/** The certificate, where the organization owns it. */
+/** The organization's certificate with this id. */
 export async function findCertificate(
   db: Queryable,
   orgId: string,
@@ -39,7 +39,7 @@ export async function getCertificate(db: Queryable, orgId: string, certId: strin
 }
 
 /**
- * Stores a settlement's certificate. A settlement that has one keeps it.
+ * Stores a settlement's certificate, unless the settlement has one.
  *
  * @returns the certificate that is stored, and whether this call stored it
  */
@@ -59,7 +59,7 @@ export async function insertCertificate(
   };
 }
 
-/** @throws when the settlement has none: its id is then another settlement's, which no digest gives twice */
+/** @throws when the settlement has none. Then another settlement has a certificate of this id: a digest collision. */
 async function getSettlementCertificate(tx: Tx, orgId: string, settlementId: string): Promise<CertificateRow> {
   const [row] = await tx
     .select()
@@ -69,7 +69,7 @@ async function getSettlementCertificate(tx: Tx, orgId: string, settlementId: str
   return row;
 }
 
-/** What a certificate says beside the settlement's own row; read it under the settlement's lock, once it has settled. */
+/** What a certificate says besides the settlement's row. Read it under the settlement's lock, once it has settled. */
 export async function listCertificateFacts(tx: Tx, settlementId: string): Promise<SettlementFacts> {
   const transitions = await tx
     .select()
@@ -88,7 +88,7 @@ export async function listCertificateFacts(tx: Tx, settlementId: string): Promis
   };
 }
 
-/** A settlement's journal by step and line, in an order that depends on no locale. */
+/** A settlement's journal by step and line. The order does not depend on the database's locale. */
 export async function listPostings(db: Queryable, settlementId: string): Promise<StepPosting[]> {
   return await db
     .select({

@@ -1,6 +1,6 @@
 /**
- * Consumers and their sessions. A session is looked up by its token's hash at every request, so that an ended session is
- * over at once.
+ * Consumers and their sessions. A session is looked up by its token's hash at every request, so that an ended session
+ * is over at once.
  */
 import { and, eq, gt, inArray, isNull } from 'drizzle-orm';
 import type { Consumer, ConsumerSession } from '../../domain/consumer.ts';

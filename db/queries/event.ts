@@ -1,6 +1,6 @@
 /**
- * Outbound events. An event is written in the transaction of the change it tells of, as the exact bytes that every
- * subscriber is sent, together with its delivery to each subscription (contract §11): none can be missed.
+ * Outbound events (contract §11). An event is written in the transaction of its change, as the exact bytes that every
+ * subscriber is sent, together with its delivery to each subscription. So no event is lost.
  */
 import { eq, max, sql } from 'drizzle-orm';
 import { EVENT_SCHEMA_VERSION, type EventEnvelope, type EventType, type ObjectType } from '../../domain/event.ts';
@@ -19,13 +19,15 @@ export type NewEvent = Stamp & {
   readonly objectType: ObjectType;
   readonly objectId: string;
   readonly type: EventType;
-  /** The object as the API shows it at this change; no account numbers. */
+  /** The object as the API shows it after this change; no account numbers. */
   readonly data: Readonly<Record<string, unknown>>;
 };
 
 /**
- * Writes an event with the object's next sequence number. The caller holds the object's row lock, so that numbers
- * have no gaps; a unique index refuses a second writer.
+ * Writes an event with the object's next sequence number. The caller has locked the object's row, so the numbers have
+ * no gaps; a unique index refuses a second writer.
+ *
+ * @returns the id of the event
  */
 export async function recordEvent(tx: Tx, event: NewEvent): Promise<string> {
   const [latest] = await tx
@@ -35,7 +37,7 @@ export async function recordEvent(tx: Tx, event: NewEvent): Promise<string> {
   return writeEvent(tx, event, (latest?.sequence ?? 0) + 1);
 }
 
-/** Writes the event of an object's creation, before which there can be none. */
+/** Writes the first event of an object, without reading its latest sequence number. */
 export const recordFirstEvent = (tx: Tx, event: NewEvent): Promise<string> => writeEvent(tx, event, 1);
 
 async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
@@ -53,8 +55,9 @@ async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<st
 }
 
 /**
- * One statement: the event, a delivery for each subscription that wants it (a disabled one's is `skipped`, and can be
- * redelivered), and the request to start each pending delivery. A ping goes to the subscription that it is about.
+ * One statement: the event, a delivery for each subscription to its type, and the outbox row that starts each pending
+ * delivery. The delivery of a disabled subscription is `skipped` and can be redelivered. A ping has one delivery: to
+ * the subscription that it is about.
  */
 async function insertEventAndDeliveries(
   tx: Tx,

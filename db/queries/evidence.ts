@@ -38,7 +38,7 @@ export type ProviderEvent = {
   readonly receivedAt: Date;
 };
 
-/** What a sealed body is bound to; it opens for no other event. */
+/** What a sealed body is bound to. It does not open for another event. */
 export const providerEventBinding = (provider: string, eventId: string): string =>
   `provider_event.body:${provider}:${eventId}`;
 
@@ -77,7 +77,7 @@ export type NewEvidence = {
   readonly sha256: Buffer;
 };
 
-/** Locks the settlement that an event names; undefined when there is none. */
+/** Locks the settlement that a provider event names; undefined for an unknown id. */
 export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<Settlement | undefined> {
   const orgId = await findSettlementOwner(tx, settlementId);
   return orgId === undefined ? undefined : lockSettlement(tx, orgId, settlementId);

@@ -1,6 +1,6 @@
 /**
- * The launch gates (contract §14): their evidence, and whether they are open by it. Evidence is added and revoked, never
- * changed.
+ * The launch gates (contract §14): their evidence, and whether they are open by it. Evidence is added and revoked,
+ * never changed.
  */
 import { and, asc, eq, type SQL, sql } from 'drizzle-orm';
 import { CORRIDOR_IDS, type CorridorId } from '../../domain/corridor.ts';
@@ -88,8 +88,8 @@ export async function requireOpenGates(tx: Tx, question: GateQuestion): Promise<
  * The gates that forbid a settlement's next step that moves value; empty when the step may be taken. They stay as they
  * are until the transaction ends: a revocation waits for it.
  *
- * @param at `now` is real time. A settlement's own clock may be ahead, and a repeated step carries the time of its first
- *   attempt.
+ * @param at `now` is real time. A settlement's own clock may be ahead, and a repeated step carries the time of its
+ *   first attempt.
  * @throws whatever the database throws; then the step's transaction is rolled back, and Temporal repeats the step
  */
 export async function listForbiddingGates(

@@ -32,7 +32,7 @@ export type Answer = {
   readonly replayed: boolean;
 };
 
-/** @param route the route's template, so that one key never serves two operations */
+/** @param request `route` is the route's template, so that one key never serves two operations */
 export function fingerprintOf(request: {
   readonly method: string;
   readonly route: string;

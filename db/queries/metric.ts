@@ -1,4 +1,4 @@
-/** What the service's state is in numbers: one statement, by index, that costs what is open and what is recent. */
+/** The service's state in numbers: one statement. It reads, by index, what is open and what is recent. */
 import { sql } from 'drizzle-orm';
 import type { OutboxKind } from '../../domain/outbox.ts';
 import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
@@ -6,7 +6,10 @@ import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 
 export type StateCounts = {
-  /** Settlements that are not at an end; `oldestSeconds` since the longest-standing of them entered the state. */
+  /**
+   * Settlements that have not ended. `oldestSeconds`: since the oldest of them entered the state. `overdue`: those
+   * whose wait is over.
+   */
   readonly open: readonly {
     readonly status: SettlementStatus;
     readonly count: number;
@@ -16,11 +19,11 @@ export type StateCounts = {
   readonly finishedLastHour: readonly { readonly status: SettlementStatus; readonly count: number }[];
   readonly outbox: readonly { readonly kind: OutboxKind; readonly count: number; readonly oldestSeconds: number }[];
   readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
-  /** Without those that wait for a place among their subscriber's requests: it is the subscriber that is late. */
+  /** Deliveries past their time, without those that wait for a place: there the subscriber is slow. */
   readonly deliveriesOverdue: number;
 };
 
-/** A wait that is over this long without having been ended is stuck: timers and retries take less. */
+/** A wait that is over for longer than this, and was not ended, is stuck: timers and retries take less. */
 export const OVERDUE_GRACE_MS = 5 * 60_000;
 const HOUR_MS = 60 * 60_000;
 
@@ -30,7 +33,7 @@ const listOf = (statuses: readonly string[]) =>
     sql`, `,
   );
 
-/** Waits are on each settlement's own clock, the outbox is on the database's. */
+/** Waits are compared on each settlement's own clock, outbox rows on the database's clock. */
 export async function countStates(db: Queryable, now: Date): Promise<StateCounts> {
   const ago = (ms: number) => new Date(now.getTime() - ms).toISOString();
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;

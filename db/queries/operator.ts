@@ -1,4 +1,6 @@
-/** What operators look for across organizations: what waits, what has stopped, and whose it is. Bounded, by index. */
+/**
+ * What operators read across organizations: what waits, what is stuck, and who owns it. Each read is bounded, by index.
+ */
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import {
   deliveryMessage,
@@ -22,7 +24,7 @@ export type WaitingSettlement = {
   readonly status: SettlementStatus;
   readonly paymentMethod: PaymentMethod;
   readonly recipientId: string;
-  /** When it entered the state, and when the wait ends, on its own clock. */
+  /** When it entered the state; `expiresAt`: when the wait ends. Both on its own clock. */
   readonly since: Date;
   readonly expiresAt: Date | null;
 };
@@ -47,7 +49,7 @@ export type LateDelivery = {
   readonly dueAt: Date;
 };
 
-/** A state in which nothing is waited for is left within moments; longer than this and nobody works on it. */
+/** A state without a wait is left within seconds. After this time, no worker handles the settlement. */
 const UNATTENDED_MS = 5 * 60_000;
 const OUTBOX_LATE_SECONDS = 60;
 
@@ -59,19 +61,19 @@ const settlementColumns = sql.raw(
   `settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod", recipient_id AS "recipientId", updated_at AS since, expires_at AS "expiresAt"`,
 );
 
-/** For a transaction that counts what there is of something, which takes as long as there is much of it. */
+/** For a transaction that counts whole tables: allows its statements ten minutes. */
 export async function allowLongStatements(tx: Tx): Promise<void> {
   await tx.execute(sql`SET LOCAL statement_timeout = '10min'`);
 }
 
-/** Settlements that are not at an end, those longest in their state first. */
+/** Settlements that have not ended, those longest in their state first. */
 export async function listWaitingSettlements(db: Queryable, limit: number): Promise<WaitingSettlement[]> {
   const { rows } = await db.execute<WaitingSettlement>(sql`
     SELECT ${settlementColumns} FROM settlements WHERE status IN (${openStatuses}) ORDER BY updated_at, settlement_id LIMIT ${limit}`);
   return rows.map(withDates);
 }
 
-/** Verifications that nobody has decided, oldest first. */
+/** Open verifications, oldest first. */
 export async function listWaitingVerifications(db: Queryable, limit: number): Promise<WaitingVerification[]> {
   const { rows } = await db.execute<WaitingVerification>(sql`
     SELECT verification_id AS "verificationId", org_id AS "orgId", recipient_id AS "recipientId", created_at AS since, expires_at AS "expiresAt"
@@ -79,7 +81,7 @@ export async function listWaitingVerifications(db: Queryable, limit: number): Pr
   return rows.map((row) => ({ ...row, since: new Date(row.since), expiresAt: new Date(row.expiresAt) }));
 }
 
-/** Settlements whose wait is over and was not ended, and those that stand where nothing is waited for. */
+/** Settlements whose wait is over and was not ended, and those that stay in a state without a wait. */
 export async function listStuckSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
   const { rows } = await db.execute<WaitingSettlement>(sql`
@@ -90,7 +92,7 @@ export async function listStuckSettlements(db: Queryable, now: Date, limit: numb
   return rows.map(withDates);
 }
 
-/** What has not reached Temporal for a minute, on the database's clock. */
+/** Outbox rows that have not reached Temporal for a minute, on the database's clock. */
 export async function listStuckOutbox(db: Queryable, limit: number): Promise<StuckOutboxRow[]> {
   const { rows } = await db.execute<StuckOutboxRow>(sql`
     SELECT kind, object_id AS "objectId", attempts, last_error AS "lastError", created_at AS since FROM outbox
@@ -98,7 +100,7 @@ export async function listStuckOutbox(db: Queryable, limit: number): Promise<Stu
   return rows.map((row) => ({ ...row, since: new Date(row.since) }));
 }
 
-/** Deliveries past their time that do not wait for a place among their subscriber's requests. */
+/** Deliveries past their time, without those that wait for a place among their subscriber's requests. */
 export async function listLateDeliveries(db: Queryable, now: Date, limit: number): Promise<LateDelivery[]> {
   const latest = new Date(now.getTime() - OVERDUE_GRACE_MS);
   const { deliveryId, webhookId, orgId, nextAttemptAt } = webhookDeliveries;
@@ -113,7 +115,7 @@ export async function listLateDeliveries(db: Queryable, now: Date, limit: number
   return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
 }
 
-/** Whose delivery it is, for who has nothing but its id. */
+/** The organization and subscription of a delivery, for an operator, who knows only its id. */
 export async function findDeliveryOwner(
   db: Queryable,
   deliveryId: string,
@@ -133,13 +135,13 @@ const withDates = (row: WaitingSettlement): WaitingSettlement => ({
   expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt),
 });
 
-/** Reads start after this id. */
+/** A page in the order of ids: `limit` objects after the id `after`. */
 export type OpenPage = { readonly after: string; readonly limit: number };
 
 /** An object for which a workflow should run, and the message that starts or signals it. */
 export type OpenObject = { readonly orgId: string; readonly message: OutboxMessage };
 
-/** Settlements that are not at an end, in the order of their ids. */
+/** Settlements that have not ended, in the order of their ids. */
 export async function listOpenSettlements(
   db: Queryable,
   { after, limit }: OpenPage,
@@ -155,7 +157,7 @@ export async function listOpenSettlements(
   return rows.map((row) => ({ orgId: row.orgId, message: settlementMessage(row, 'redispatched', requestId) }));
 }
 
-/** Verifications that nobody has decided, in the order of their ids. */
+/** Open verifications, in the order of their ids. */
 export async function listOpenVerifications(
   db: Queryable,
   { after, limit }: OpenPage,
@@ -171,7 +173,7 @@ export async function listOpenVerifications(
   return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'redispatched', requestId) }));
 }
 
-/** Deliveries that are not finished, in the order of their ids. None is attempted before its time. */
+/** Pending deliveries, in the order of their ids. The message does not make their next attempt earlier. */
 export async function listOpenDeliveries(
   db: Queryable,
   { after, limit }: OpenPage,

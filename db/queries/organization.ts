@@ -1,4 +1,6 @@
-/** Organizations. An organization's row is also the lock under which its keys are managed. */
+/**
+ * Organizations. An organization's row is also the lock for changes of its keys and for its number of subscriptions.
+ */
 import { eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
@@ -16,10 +18,7 @@ export async function getOrganization(db: Queryable, orgId: string): Promise<Org
   return row;
 }
 
-/**
- * Makes changes to an organization's keys wait for each other. Weak enough that whatever refers to the organization
- * can still be written.
- */
+/** Locks an organization's row until the transaction ends. Rows that refer to it can still be written meanwhile. */
 export async function lockOrganization(tx: Tx, orgId: string): Promise<void> {
   await tx
     .select({ orgId: organizations.orgId })

@@ -1,7 +1,7 @@
 /**
- * The outbox: written with the change it follows from, claimed by one dispatcher at a time, deleted once
- * dispatched. A claim is a lease, so that no transaction stays open during a call to Temporal and a dispatcher
- * that dies gives its rows back by itself.
+ * The outbox: rows are written in the transaction of their change, claimed by one dispatcher at a time, and deleted
+ * once they are dispatched. A claim is a lease. So no transaction stays open during a call to Temporal, and the rows of
+ * a dispatcher that died are claimed again.
  */
 import { inArray, sql } from 'drizzle-orm';
 import type { OutboxMessage } from '../../domain/outbox.ts';
@@ -12,21 +12,22 @@ import { currentTraceparent } from '../traceparent.ts';
 export type OutboxRow = OutboxMessage & {
   readonly outboxId: number;
   readonly attempts: number;
-  /** The trace of the change that the row was written with; null where none was kept. */
+  /** The trace of the change that wrote the row; null where tracing is off. */
   readonly traceparent: string | null;
 };
 
-/** How long a claimed row is its dispatcher's alone. */
+/** How long no other dispatcher claims the row. */
 const LEASE_SECONDS = 10;
 const RETRY_SECONDS_MAX = 5;
 
+/** Writes messages in the transaction of the change that they follow from. */
 export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<void> {
   if (messages.length === 0) return;
   const traceparent = currentTraceparent();
   await tx.insert(outbox).values(messages.map((message) => ({ ...message, traceparent })));
 }
 
-/** Claims up to `limit` due rows, oldest first. */
+/** Claims up to `limit` due rows, the oldest ones. */
 export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
   const rows = await db
     .update(outbox)
@@ -48,11 +49,16 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
   return rows as OutboxRow[];
 }
 
+/** Deletes dispatched rows. */
 export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]): Promise<void> {
   if (outboxIds.length > 0) await db.delete(outbox).where(inArray(outbox.outboxId, [...outboxIds]));
 }
 
-/** Gives rows back after a failed dispatch, later with each attempt; `reason` is an error's kind, never its text. */
+/**
+ * Returns rows after a failed dispatch. The time until the next attempt grows.
+ *
+ * @param reason the kind of the error, never its text
+ */
 export async function postponeOutbox(db: Queryable, outboxIds: readonly number[], reason: string): Promise<void> {
   if (outboxIds.length === 0) return;
   await db

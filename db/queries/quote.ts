@@ -1,3 +1,4 @@
+/** Consumers' quotes (contract §12). */
 import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Quote } from '../../domain/quote.ts';

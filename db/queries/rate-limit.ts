@@ -1,9 +1,14 @@
-/** Counts requests per caller and fixed window, across processes, by one statement. */
+/** Counts the requests of each caller in fixed windows, across all processes. */
 import { lt, sql } from 'drizzle-orm';
 import type { Queryable } from '../client.ts';
 import { rateLimits } from '../schema/rate-limit.ts';
 
-/** @returns how much of the window's quota this caller has used, this request included */
+/**
+ * Counts a request; one statement.
+ *
+ * @param cost how many requests it counts as
+ * @returns how much of the window's quota this caller has used, this request included
+ */
 export async function countRequest(db: Queryable, caller: string, windowStart: Date, cost: number): Promise<number> {
   const [row] = await db
     .insert(rateLimits)
@@ -19,7 +24,7 @@ export async function countRequest(db: Queryable, caller: string, windowStart: D
   return row?.used ?? cost;
 }
 
-/** Forgets callers who have not been seen since. */
+/** Deletes the counters of windows from before this time. */
 export async function deleteRateLimits(db: Queryable, before: Date): Promise<void> {
   await db.delete(rateLimits).where(lt(rateLimits.windowStart, before));
 }

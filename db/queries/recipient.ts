@@ -1,6 +1,6 @@
 /**
- * Recipients. An account number is sealed before it is stored, and nothing here reads it back: a `Recipient` has only its
- * last four characters.
+ * Recipients. An account number is sealed before it is stored, and nothing here reads it back: a `Recipient` has only
+ * its last four characters.
  */
 import { and, count, desc, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
@@ -24,7 +24,7 @@ const toRecipient = ({ accountNumberSealed: _sealed, ...row }: RecipientRow): Re
 const owned = (orgId: string, recipientId: string) =>
   and(eq(recipients.orgId, orgId), eq(recipients.recipientId, recipientId));
 
-/** What a sealed account number is bound to; it opens for no other recipient. */
+/** What a sealed account number is bound to. It does not open for another recipient. */
 export const accountNumberBinding = (recipientId: string): string => `recipient.account_number:${recipientId}`;
 
 function storedBankDetails(
@@ -40,7 +40,7 @@ function storedBankDetails(
   };
 }
 
-/** Writes a new recipient: active, unverified. */
+/** Writes a new recipient: active and unverified. */
 export async function insertRecipient(
   db: Queryable,
   orgId: string,

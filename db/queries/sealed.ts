@@ -1,7 +1,7 @@
 /**
- * Every column that holds sealed text, in one place, so that a new key reaches all of them; a test holds that none is
- * missing. Text is replaced where it is still what was read, a page at a time and waiting for nobody's lock, so that the
- * service goes on beside it.
+ * All columns with sealed text, so that a new key reaches each of them; a test checks that none is missing. Text is
+ * replaced page by page, only where it has not changed since it was read, and without waiting for locks. So the service
+ * keeps running meanwhile.
  */
 import { type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
@@ -19,9 +19,9 @@ import { webhookSecretBinding } from './webhook.ts';
 
 export type SealedColumn = {
   readonly column: AnyPgColumn;
-  /** The table's primary key, all of it text. */
+  /** The columns of the table's primary key; all are text. */
   readonly key: readonly [AnyPgColumn, ...AnyPgColumn[]];
-  /** What the text of the row with this key is bound to. */
+  /** What the sealed text of the row with this key is bound to. */
   readonly bindingOf: (key: readonly string[]) => string;
 };
 
@@ -61,10 +61,14 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   },
 ];
 
-/** A row's key, and its text where it has one. */
+/** A row's key, and its sealed text if it has one. */
 export type SealedRow = { readonly key: readonly string[]; readonly text: string | null };
 
-/** The next rows in the order of their keys, those without text too; empty at the end. */
+/**
+ * A page of rows in the order of their keys, also those without text.
+ *
+ * @param after the last key of the page before; undefined for the first page
+ */
 export async function listSealed(
   db: Queryable,
   { column, key }: SealedColumn,
@@ -81,10 +85,10 @@ export async function listSealed(
 export type SealedChange = { readonly key: readonly string[]; readonly from: string; readonly to: string };
 
 /**
- * Replaces what is still as it was read. A row that somebody holds is left as it is: nothing here waits for a lock while
- * it has others, so that nobody else's transaction is made to give way.
+ * Replaces the texts that have not changed since they were read. A locked row is skipped: waiting for it while other
+ * rows are locked here could make another transaction fail.
  *
- * @returns how many were replaced
+ * @returns how many texts were replaced
  */
 export async function replaceSealed(
   db: Database,
@@ -116,7 +120,7 @@ export async function replaceSealed(
   return rowCount ?? 0;
 }
 
-/** How many texts of this column are sealed by each key. */
+/** How many texts of this column each key has sealed. */
 export async function countSealed(
   db: Queryable,
   { column }: SealedColumn,

@@ -1,6 +1,7 @@
 /**
- * Settlements. Every change of state goes through `moveSettlement`: one transition is one transaction of state
- * row, history row, postings and event, and the table of transitions decides whether it may be.
+ * Settlements (contract §6). Every change of state goes through `moveSettlement`: one transition writes the state row,
+ * the history row, the postings and the event in one transaction. The table of transitions decides whether it is
+ * allowed.
  */
 import { and, asc, count, desc, eq, inArray } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
@@ -30,7 +31,7 @@ const owned = (orgId: string, settlementId: string) =>
 
 const toSettlement = ({ paymentTokenSealed: _sealed, ...row }: SettlementRow): Settlement => row;
 
-/** What a sealed payment token is bound to; it opens for no other settlement. */
+/** What a sealed payment token is bound to. It does not open for another settlement. */
 export const paymentTokenBinding = (settlementId: string): string => `settlement.payment_token:${settlementId}`;
 
 /** Writes an accepted settlement with its first history row and event. */
@@ -43,6 +44,7 @@ export async function insertSettlement(tx: Tx, accepted: Settlement, paymentToke
   await recordFirstEvent(tx, settlementEvent(accepted, EVENT_OF_STATUS[status], createdAt, requestId));
 }
 
+/** The organization's settlement with this id. */
 export async function findSettlement(
   db: Queryable,
   orgId: string,
@@ -63,7 +65,7 @@ export async function lockSettlement(tx: Tx, orgId: string, settlementId: string
   return toSettlement(row);
 }
 
-/** The owner of a settlement that a provider's event names; providers know no organizations. */
+/** The organization of a settlement that a provider event names: providers do not know our organizations. */
 export async function findSettlementOwner(db: Queryable, settlementId: string): Promise<string | undefined> {
   const [row] = await db
     .select({ orgId: settlements.orgId })
@@ -80,7 +82,9 @@ export async function getSettlementOwner(db: Queryable, settlementId: string): P
   return orgId;
 }
 
-/** The payer's sealed card or account token, for the provider's adapter alone. */
+/**
+ * The payer's sealed card or account token, for the provider's adapter only; null where the payment method has none.
+ */
 export async function findPaymentToken(
   db: Queryable,
   orgId: string,
@@ -114,7 +118,7 @@ type History = { readonly transitions: SettlementTransition[]; readonly exceptio
 
 const emptyHistory = (): History => ({ transitions: [], exceptions: [] });
 
-/** What reads show beside the settlements' own rows, by settlement id; two queries however many there are. */
+/** The histories of settlements by settlement id; two queries for any number of them. */
 async function findHistories(db: Queryable, settlementIds: readonly string[]): Promise<Map<string, History>> {
   const histories = new Map(settlementIds.map((settlementId) => [settlementId, emptyHistory()]));
   if (settlementIds.length === 0) return histories;
@@ -155,7 +159,7 @@ export async function getSettlement(db: Queryable, orgId: string, settlementId: 
 
 type Present<Detail> = (settlement: Settlement, history: History) => Detail;
 
-/** Settlements with their histories, as `present` shows them; in the order of `items`. */
+/** Settlements with their histories, as `present` shows them, in the order of `items`. */
 export async function detailSettlements<Detail>(
   db: Queryable,
   items: readonly Settlement[],
@@ -189,9 +193,9 @@ export type Move = {
 };
 
 /**
- * Moves a settlement that the caller has locked and read in this transaction.
+ * Moves a locked settlement to another state.
  *
- * @returns the settlement as it now stands
+ * @returns the settlement in its new state
  * @throws DomainError `state_conflict` when the table has no such transition
  */
 export async function moveSettlement(tx: Tx, settlement: Settlement, move: Move): Promise<Settlement> {
@@ -254,13 +258,13 @@ export async function touchSettlement(tx: Tx, settlement: Settlement, at: Date):
   return { ...settlement, updatedAt: at };
 }
 
-/** Names the certificate of a settlement that has just settled. */
+/** Stores the id of the certificate of a settlement that has just settled. */
 export async function setCertificate(tx: Tx, settlement: Settlement, certificateId: string): Promise<Settlement> {
   await tx.update(settlements).set({ certificateId }).where(owned(settlement.orgId, settlement.settlementId));
   return { ...settlement, certificateId };
 }
 
-/** Moves a settlement's own clock forward; it never goes back. */
+/** Moves a locked settlement's own clock forward by `byMs`, which is not negative. */
 export async function advanceClock(tx: Tx, settlement: Settlement, byMs: number): Promise<Settlement> {
   const clockOffsetMs = settlement.clockOffsetMs + byMs;
   await tx.update(settlements).set({ clockOffsetMs }).where(owned(settlement.orgId, settlement.settlementId));
@@ -270,7 +274,7 @@ export async function advanceClock(tx: Tx, settlement: Settlement, byMs: number)
 /** The debits and credits of one step. */
 export type PostingSet = { readonly step: string; readonly postings: readonly Posting[]; readonly at: Date };
 
-/** Books one set; the primary key refuses a second set for the same step. */
+/** Books one set. The primary key refuses a second set for the same step. */
 export async function insertPostings(tx: Tx, settlementId: string, { step, at, ...set }: PostingSet): Promise<void> {
   const rows = set.postings.map((posting, line) => ({ settlementId, step, line, ...posting, at }));
   if (rows.length > 0) await tx.insert(postings).values(rows);

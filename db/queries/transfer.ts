@@ -1,6 +1,7 @@
 /**
- * A consumer's transfers are its settlements. A transfer's id is determined by the settlement's, so that there is no
- * second record that could disagree: a UUIDv7 whose time is that of acceptance and whose other digits are a digest.
+ * A consumer's transfers are its settlements (contract §12). A transfer's id is computed from the settlement's, so
+ * there is no second record that could differ. It is a UUIDv7: its time is the time of acceptance, and its other digits
+ * are a digest.
  */
 import { createHash } from 'node:crypto';
 import { and, eq } from 'drizzle-orm';
@@ -11,12 +12,13 @@ import { settlements } from '../schema/settlement.ts';
 import { findSettlement } from './settlement.ts';
 
 const TIME_DIGITS = 12;
-/** Later moments can be written as an id, and not as a date that the database reads. */
+/** An id can contain a later time, but the database cannot read it as a date. */
 const LATEST_MS = Date.UTC(9999, 11, 31);
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 /** The two leading bits that RFC 9562 sets. */
 const VARIANT = 0b10 << 2;
 
+/** The id of a settlement as a transfer. */
 export function transferIdOf({ settlementId, createdAt }: Pick<Settlement, 'settlementId' | 'createdAt'>): string {
   const time = createdAt.getTime().toString(16).padStart(TIME_DIGITS, '0');
   const digest = createHash('sha256').update(`transfer/v1\0${settlementId}`).digest('hex');
@@ -35,7 +37,7 @@ export async function getTransfer(db: Queryable, orgId: string, transferId: stri
   return settlement;
 }
 
-/** Among the few settlements that one consumer had accepted in one millisecond. */
+/** Looks among the few settlements that one consumer created in one millisecond. */
 async function findSettlementId(db: Queryable, orgId: string, transferId: string): Promise<string | undefined> {
   const createdAtMs = Number.parseInt(transferId.replace('-', '').slice(0, TIME_DIGITS), 16);
   if (createdAtMs > LATEST_MS) return undefined;

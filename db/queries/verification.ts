@@ -35,7 +35,7 @@ export type LockedVerification = { readonly recipient: Recipient; readonly verif
 export type VerificationMove = ({ readonly to: 'in_review' | 'expired' } | VerificationDecision) & Stamp;
 
 const LIST_MAX = 100;
-/** PostgreSQL takes 65 535 parameters a statement. */
+/** PostgreSQL takes 65 535 parameters in a statement. */
 const SIGNAL_BATCH = 1_000;
 
 const EVENT_OF: Partial<Record<VerificationStatus, EventType>> = {
@@ -62,6 +62,7 @@ export async function insertVerification(
   return verification;
 }
 
+/** The organization's verification with this id. */
 export async function findVerification(
   db: Queryable,
   orgId: string,
@@ -115,7 +116,11 @@ export async function lockVerificationTarget(tx: Tx, verificationId: string): Pr
   return row && lockVerification(tx, row.orgId, verificationId);
 }
 
-/** A recipient and its latest verifications, newest first, as they were at one moment. */
+/**
+ * A recipient and its latest verifications, newest first, from one snapshot.
+ *
+ * @throws DomainError `not_found`, for another organization's recipient as well
+ */
 export async function readVerifications(
   db: Database,
   orgId: string,
@@ -133,9 +138,9 @@ export async function readVerifications(
 }
 
 /**
- * Moves a locked verification.
+ * Moves a locked verification to another state.
  *
- * @returns the verification as it now stands
+ * @returns the verification in its new state
  * @throws DomainError `state_conflict` when the table has no such transition
  */
 export async function moveVerification(

@@ -1,3 +1,4 @@
+/** Simulated multisig wallets (contract §13). */
 import { and, count, desc, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';

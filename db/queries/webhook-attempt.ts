@@ -1,7 +1,7 @@
 /**
- * Attempts. A row is written before its request is sent and completed once after; while it is under way it holds one of
- * the few places of its subscription, until its lease ends. The caller holds the subscription's lock throughout, so that
- * counting places and taking one is one step.
+ * Attempts of deliveries. A row is written before its request is sent, and completed once after it. While it is pending
+ * it holds one of the few places of its subscription, until its lease ends. The caller has locked the subscription, so
+ * places are counted and taken atomically.
  */
 import { and, count, eq, isNotNull, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
@@ -12,12 +12,12 @@ import { events } from '../schema/event.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { type DeliveryRow, enqueueDeliveriesSql } from './webhook-delivery.ts';
 
-/** Longer than any attempt takes; one that dies gives its place back after it. */
+/** Longer than any attempt takes. After it, the place of an attempt that died is free. */
 const LEASE_SECONDS = 30;
 
 export type AttemptKey = { readonly deliveryId: string; readonly number: number };
 
-/** What an attempt came to, as it is kept. */
+/** The result of an attempt, as it is stored. */
 export type AttemptRecord = {
   readonly outcome: Exclude<AttemptOutcome, 'pending'>;
   readonly responseStatus: number | null;
@@ -27,7 +27,7 @@ export type AttemptRecord = {
   readonly error: AttemptError | null;
 };
 
-/** @throws DomainError `not_found` */
+/** A delivery and the bytes to send. @throws DomainError `not_found` */
 export async function getDeliveryToSend(
   tx: Tx,
   orgId: string,
@@ -42,6 +42,7 @@ export async function getDeliveryToSend(
   return row;
 }
 
+/** The outcome of an attempt; undefined when it was not begun. */
 export async function findAttemptOutcome(
   tx: Tx,
   { deliveryId, number }: AttemptKey,
@@ -54,7 +55,7 @@ export async function findAttemptOutcome(
 }
 
 /**
- * Begins an attempt, or takes up one that a crash left under way.
+ * Begins an attempt, or resumes one that a crash left pending.
  *
  * @returns false when the subscription has no free place
  */
@@ -76,9 +77,9 @@ export async function beginAttempt(tx: Tx, delivery: DeliveryRow, number: number
 }
 
 /**
- * Puts a delivery that found no place in the line.
+ * Lets a delivery wait for a free place. One that waits already keeps its turn.
  *
- * @returns how many stand in it now
+ * @returns how many deliveries of the subscription wait now
  */
 export async function waitForPlace(tx: Tx, { deliveryId, webhookId }: DeliveryRow): Promise<number> {
   await tx
@@ -92,7 +93,7 @@ export async function waitForPlace(tx: Tx, { deliveryId, webhookId }: DeliveryRo
   return line?.count ?? 1;
 }
 
-/** Completes an attempt; false when that was done before. */
+/** Completes an attempt; false when it was completed before. */
 export async function completeAttempt(
   tx: Tx,
   { deliveryId, number }: AttemptKey,
@@ -112,7 +113,7 @@ export async function completeAttempt(
   return completed.length === 1;
 }
 
-/** Moves a delivery; `nextAttemptAt` exactly while it is pending. */
+/** Moves a delivery. `nextAttemptAt` is set exactly while it is pending. */
 export async function moveDelivery(
   tx: Tx,
   delivery: DeliveryRow,
@@ -125,7 +126,7 @@ export async function moveDelivery(
   return { ...delivery, ...to, waitingSince: null };
 }
 
-/** Tells the delivery that has waited longest for a place that one is free. */
+/** Signals the delivery that has waited longest for a place: a place is free now. */
 export async function wakeNextInLine(tx: Tx, webhookId: string): Promise<void> {
   const signal: OutboxSignal = 'placeFreed';
   await tx.execute(sql`

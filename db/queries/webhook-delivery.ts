@@ -1,6 +1,6 @@
 /**
- * Deliveries: one row per event and subscription, however often it is delivered again. A delivery changes only under
- * its subscription's lock, together with the request to tell its workflow.
+ * Deliveries (contract §11): one row for each event and subscription, also when it is delivered again. A delivery
+ * changes only under its subscription's lock, together with the outbox row that signals its workflow.
  */
 import { and, asc, count, desc, eq, inArray, max, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
@@ -15,13 +15,13 @@ import type { Stamp } from './event.ts';
 
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
-/** What the outbox is told of each delivery that a statement has changed. */
 const DELIVERY_KIND = 'webhook_delivery' satisfies OutboxKind;
 
 /**
- * The end of a statement: asks Temporal to start the deliveries of `source`, or to ring them where there is a signal.
+ * The end of a statement: writes the outbox rows that start the workflows of these deliveries, or signal them.
  *
  * @param source rows with delivery_id, org_id, webhook_id, generation and request_id
+ * @param signal null only starts the workflow
  */
 export const enqueueDeliveriesSql = (source: SQL, signal: string | null): SQL => sql`
     INSERT INTO ${outbox} (kind, object_id, signal, context, request_id, traceparent)
@@ -29,7 +29,7 @@ export const enqueueDeliveriesSql = (source: SQL, signal: string | null): SQL =>
       request_id, ${currentTraceparent()}::text
     FROM ${source}`;
 
-/** Newest first, each with its attempts as they were at one moment; a fixed number of queries however many there are. */
+/** A page of deliveries, newest first, each with its attempts; three queries on one snapshot. */
 export async function listDeliveries(
   db: Database,
   orgId: string,
@@ -61,7 +61,7 @@ export async function listDeliveries(
   });
 }
 
-/** The attempts of these deliveries, each in its order. */
+/** The attempts of each of these deliveries, in the order of their numbers. */
 export async function listAttempts(db: Queryable, deliveryIds: readonly string[]): Promise<Map<string, Attempt[]>> {
   const byDelivery = new Map<string, Attempt[]>(deliveryIds.map((deliveryId) => [deliveryId, []]));
   if (deliveryIds.length === 0) return byDelivery;
@@ -96,7 +96,7 @@ export async function getDelivery(
   return row;
 }
 
-/** The one delivery of an event that was recorded for this subscription alone. */
+/** The delivery of a ping, which exists for this subscription only. */
 export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: string): Promise<Delivery> {
   const [row] = await tx
     .select()
@@ -142,7 +142,11 @@ export async function endPendingDeliveries(tx: Tx, webhook: Webhook, to: 'skippe
     ${enqueueDeliveriesSql(sql`ended`, signal)}`);
 }
 
-/** Where a generation of a delivery stands; `skipped` when a later one has begun, since this one is over. */
+/**
+ * The status of a generation of a delivery: `skipped` once a later generation has begun.
+ *
+ * @throws DomainError `not_found`
+ */
 export async function getDeliveryStatus(
   db: Queryable,
   orgId: string,

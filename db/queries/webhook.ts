@@ -1,6 +1,6 @@
 /**
- * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and only
- * the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
+ * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and
+ * only the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
 import { and, count, desc, eq, isNull } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';

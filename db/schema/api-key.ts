@@ -4,7 +4,10 @@ import type { Scope } from '../../domain/scope.ts';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** Only a peppered HMAC of a raw key is stored (contract §3), with the fingerprint of its pepper. `expired` is derived from `expires_at`, never stored. */
+/**
+ * Only a peppered HMAC of a raw key is stored (contract §3), with the id of its pepper. The status `expired` is derived
+ * from `expires_at` and never stored.
+ */
 export const apiKeys = pgTable(
   'api_keys',
   {
@@ -18,7 +21,7 @@ export const apiKeys = pgTable(
     environment: text('environment').$type<EnvironmentName>().notNull(),
     prefix: text('prefix').notNull(),
     keyHash: bytes('key_hash').notNull(),
-    /** Unknown of keys that were not used since it is noted. */
+    /** Null for a key that has not been used since peppers have ids. */
     pepperId: text('pepper_id'),
     createdAt: moment('created_at').notNull(),
     lastUsedAt: moment('last_used_at'),

@@ -18,12 +18,12 @@ export type AuditAction =
   | 'deployment_promote'
   | 'deployment_ramp';
 
-/** What operators did by hand, and why, in their own words; for operators alone, and permanent. */
+/** What operators did, and why, in their own words. Only operators read it. A trigger makes entries permanent. */
 export const auditEntries = pgTable(
   'audit_entries',
   {
     auditId: text('audit_id').primaryKey(),
-    /** Whose object it was; null for what concerns the whole service. */
+    /** The organization of the object; null for the whole service. */
     orgId: text('org_id').references(() => organizations.orgId),
     objectId: text('object_id').notNull(),
     action: text('action').$type<AuditAction>().notNull(),

@@ -1,4 +1,4 @@
-/** Column types that several tables share: what the database stores for bytes and for moments. */
+/** Column types that several tables share: for bytes and for moments. */
 import { customType, timestamp } from 'drizzle-orm/pg-core';
 
 /** Bytes that are hashed, signed or encrypted are `bytea`, never text or JSON. */

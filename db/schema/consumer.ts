@@ -3,7 +3,7 @@ import type { EnvironmentName } from '../../domain/runtime.ts';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** Who proved which contact; a contact is one consumer's (contract §12). */
+/** Consumers, by the contact that they proved. A contact belongs to one consumer (contract §12). */
 export const consumers = pgTable(
   'consumers',
   {
@@ -21,7 +21,7 @@ export const consumers = pgTable(
   ],
 );
 
-/** Only a peppered HMAC of a token is stored. */
+/** Sessions. Only a peppered HMAC of the token is stored. */
 export const consumerSessions = pgTable(
   'consumer_sessions',
   {

@@ -3,7 +3,7 @@ import type { EventType, ObjectType } from '../../domain/event.ts';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** What subscribers are told, as the exact bytes they are sent (contract §11). */
+/** Outbound events, as the exact bytes that subscribers are sent (contract §11). */
 export const events = pgTable(
   'events',
   {

@@ -19,12 +19,12 @@ export const providerEvents = pgTable(
   (table) => [primaryKey({ columns: [table.provider, table.eventId] })],
 );
 
-/** What an event says about one settlement's money. `pending` until the workflow has folded it. */
+/** What a provider event says about one settlement's money. `pending` until the workflow has folded it. */
 export const evidence = pgTable(
   'evidence',
   {
     evidenceId: text('evidence_id').primaryKey(),
-    /** Order of commitment under the settlement's row lock. */
+    /** The order in which the evidence was committed, under the settlement's row lock. */
     position: bigserial('position', { mode: 'number' }).notNull(),
     settlementId: text('settlement_id')
       .notNull()

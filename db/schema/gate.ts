@@ -2,9 +2,9 @@ import { index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { bytes, moment } from './column.ts';
 
 /**
- * What operators recorded to prove a launch gate, each for one environment and one corridor (contract §14). Names are
- * plain text, since what the code does not know must be readable and open nothing. A row is never changed but to
- * revoke it, once, which a trigger holds.
+ * The evidence that operators recorded for a launch gate, for one environment and one corridor each (contract §14).
+ * Names are plain text: a name that the code does not know must be readable and must open nothing. A trigger refuses
+ * every change of a row except its one revocation.
  */
 export const launchGateEvidence = pgTable(
   'launch_gate_evidence',
@@ -13,7 +13,7 @@ export const launchGateEvidence = pgTable(
     gate: text('gate').notNull(),
     environment: text('environment').notNull(),
     corridor: text('corridor').notNull(),
-    /** What the evidence is called where operators keep it. */
+    /** The name of the document where operators keep it. */
     reference: text('reference').notNull(),
     sha256: bytes('sha256').notNull(),
     recordedBy: text('recorded_by').notNull(),
@@ -25,7 +25,7 @@ export const launchGateEvidence = pgTable(
   (table) => [index('launch_gate_evidence_scope').on(table.environment, table.corridor)],
 );
 
-/** Who approved it; an operator counts once, however often and in whatever spelling. */
+/** Who approved the evidence. An operator counts once, however the name is spelled. */
 export const launchGateApprovals = pgTable(
   'launch_gate_approvals',
   {

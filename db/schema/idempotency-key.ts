@@ -2,7 +2,7 @@ import { integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** A key binds a command for ever (contract §6): rows are never changed and never deleted, which a trigger holds. */
+/** A key is bound to its first request for ever (contract §6). A trigger refuses to change or delete a row. */
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
@@ -12,7 +12,7 @@ export const idempotencyKeys = pgTable(
     key: text('key').notNull(),
     /** SHA-256 of (method, route, exact body bytes). */
     requestHash: bytes('request_hash').notNull(),
-    /** A digest per top-level field, so that a mismatch can name fields without keeping values. */
+    /** A digest for each top-level field: a mismatch names the fields, and no values are stored. */
     fieldDigests: jsonb('field_digests').$type<Record<string, string>>().notNull(),
     resourceId: text('resource_id').notNull(),
     responseStatus: integer('response_status').notNull(),

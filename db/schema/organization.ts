@@ -2,7 +2,7 @@ import { pgTable, text } from 'drizzle-orm/pg-core';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import { moment } from './column.ts';
 
-/** A tenant. A consumer is a tenant of its own, so that ownership is one rule everywhere (contract §12). */
+/** Tenants. A consumer is a tenant too, so that ownership follows one rule everywhere (contract §12). */
 export const organizations = pgTable('organizations', {
   orgId: text('org_id').primaryKey(),
   kind: text('kind').$type<'partner' | 'consumer'>().notNull(),

@@ -1,7 +1,7 @@
 import { bigserial, index, integer, jsonb, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
 import type { OutboxKind, OutboxMessage, OutboxSignal } from '../../domain/outbox.ts';
 
-/** What must reach Temporal. A row is deleted once it was dispatched; every dispatch may happen twice. */
+/** Messages to Temporal. A row is deleted once it was dispatched; every dispatch may happen twice. */
 export const outbox = pgTable(
   'outbox',
   {
@@ -11,10 +11,10 @@ export const outbox = pgTable(
     signal: text('signal').$type<OutboxSignal>(),
     context: jsonb('context').$type<OutboxMessage['context']>().notNull(),
     requestId: text('request_id').notNull(),
-    /** The trace that the change belongs to, as W3C writes it; null where none is kept. */
+    /** The trace that the change belongs to, as W3C Trace Context writes it; null where tracing is off. */
     traceparent: text('traceparent'),
     attempts: integer('attempts').notNull().default(0),
-    /** On the database's clock: who may try when is no business decision. */
+    /** On the database's clock: the time of a retry is not a business decision. */
     dueAt: timestamp('due_at', { withTimezone: true }).notNull().defaultNow(),
     createdAt: timestamp('created_at', { withTimezone: true }).notNull().defaultNow(),
     lastError: text('last_error'),

@@ -5,7 +5,7 @@ import type { InputMethod } from '../../domain/payment-method.ts';
 import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** The inputs of a consumer's estimate, to be copied by a transfer; a trigger refuses any change. */
+/** The inputs of a consumer's estimate. A transfer copies them. A trigger refuses any change. */
 export const quotes = pgTable(
   'quotes',
   {

@@ -58,7 +58,7 @@ export const settlements = pgTable(
   ],
 );
 
-/** One row a transition; a state is entered at most once. */
+/** One row for each transition. A state is entered at most once. */
 export const settlementTransitions = pgTable(
   'settlement_transitions',
   {
@@ -92,7 +92,7 @@ export const settlementExceptions = pgTable(
   (table) => [uniqueIndex('settlement_exceptions_once').on(table.settlementId, table.type, table.evidenceId)],
 );
 
-/** The journal: a trigger holds that each (settlement, step) sums to zero per currency. */
+/** The journal. A trigger refuses a (settlement, step) whose rows do not sum to zero per currency. */
 export const postings = pgTable(
   'postings',
   {

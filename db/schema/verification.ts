@@ -11,7 +11,7 @@ import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
 
-/** At most one is open per recipient and type (contract §8). A provider's access tokens are not kept. */
+/** At most one is open per recipient and type (contract §8). A provider's access tokens are not stored. */
 export const verifications = pgTable(
   'verifications',
   {

@@ -28,7 +28,7 @@ export const webhooks = pgTable(
     disabledReason: text('disabled_reason').$type<DisabledReason>(),
     failingSince: moment('failing_since'),
     secretSealed: text('secret_sealed'),
-    /** Signs as well until then; the one before the latest rotation. */
+    /** The secret before the latest rotation: it also signs until it expires. */
     previousSecretSealed: text('previous_secret_sealed'),
     previousSecretExpiresAt: moment('previous_secret_expires_at'),
     createdAt: moment('created_at').notNull(),
@@ -58,7 +58,7 @@ export const webhookDeliveries = pgTable(
     requested: boolean('requested').notNull(),
     priorAttempts: integer('prior_attempts').notNull(),
     nextAttemptAt: moment('next_attempt_at'),
-    /** On the database's clock: the order of those that found no place. */
+    /** On the database's clock: since when the delivery waits for one of its subscription's places. */
     waitingSince: timestamp('waiting_since', { withTimezone: true }),
     requestId: text('request_id').notNull(),
     createdAt: moment('created_at').notNull(),
@@ -74,7 +74,9 @@ export const webhookDeliveries = pgTable(
   ],
 );
 
-/** Written before the request is sent, completed after. One that is under way holds one of its subscription's places. */
+/**
+ * Written before the request is sent, completed after. While it is pending it holds one of its subscription's places.
+ */
 export const webhookAttempts = pgTable(
   'webhook_attempts',
   {
@@ -86,12 +88,12 @@ export const webhookAttempts = pgTable(
     at: moment('at').notNull(),
     outcome: text('outcome').$type<AttemptOutcome>().notNull(),
     responseStatus: integer('response_status'),
-    /** Of what was read of the answer; the answer itself is kept nowhere. */
+    /** Of the part of the answer that was read; the answer itself is not stored. */
     responseBytes: integer('response_bytes'),
     responseSha256: bytes('response_sha256'),
     durationMs: integer('duration_ms'),
     error: text('error').$type<AttemptError>(),
-    /** On the database's clock: a process that dies gives its place back by itself. */
+    /** On the database's clock: after it the place is free, even if the process died. */
     leaseExpiresAt: timestamp('lease_expires_at', { withTimezone: true }).notNull(),
   },
   (table) => [
