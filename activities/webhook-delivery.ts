@@ -19,8 +19,8 @@ import {
   findAttemptOutcome,
   getDeliveryToSend,
   moveDelivery,
+  signalLongestWaiting,
   waitForPlace,
-  wakeNextInLine,
 } from '../db/queries/webhook-attempt.ts';
 import { type DeliveryRow, getDeliveryStatus } from '../db/queries/webhook-delivery.ts';
 import { type DeliveryStatus, hasFailedTooLong, placeWaitMs, retryDelayMs, type Webhook } from '../domain/webhook.ts';
@@ -149,7 +149,7 @@ async function complete(
   const { webhook, deleted } = await lockSubscription(tx, input.orgId, input.webhookId, new Date(endMs));
   const { delivery } = await getDeliveryToSend(tx, input.orgId, input.deliveryId);
   const first = await completeAttempt(tx, { deliveryId: input.deliveryId, number }, recordOf(answer));
-  if (first) await wakeNextInLine(tx, input.webhookId);
+  if (first) await signalLongestWaiting(tx, input.webhookId);
   if (delivery.generation !== input.generation) return over('skipped');
   if (!first) return stateOf(delivery, input.nowMs);
   if (answer.error !== null) {

@@ -56,8 +56,13 @@ export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQue
 
 /** SQLSTATE classes and codes that say nothing about the request: the database was unreachable or busy. */
 const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25P03)$/;
-const UNAVAILABLE_MESSAGE =
-  /connection terminated|connect timeout|timeout exceeded when trying to connect|client has encountered a connection error|not queryable/i;
+const UNAVAILABLE_MESSAGES = [
+  'connection terminated',
+  'connect timeout',
+  'timeout exceeded when trying to connect',
+  'client has encountered a connection error',
+  'not queryable',
+];
 const UNAVAILABLE_ERRNO = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -80,7 +85,7 @@ export function isUnavailable(error: unknown): boolean {
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
   return (
     UNAVAILABLE_ERRNO.has(code) ||
-    UNAVAILABLE_MESSAGE.test(cause.message) ||
+    UNAVAILABLE_MESSAGES.some((text) => cause.message.toLowerCase().includes(text)) ||
     (cause instanceof AggregateError && cause.errors.some(isUnavailable))
   );
 }

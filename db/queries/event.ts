@@ -70,14 +70,17 @@ async function insertEventAndDeliveries(
   await tx.execute(sql`
     WITH event AS (
       INSERT INTO ${events} (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-      VALUES (${eventId}, ${orgId}, ${type}, ${objectType}, ${objectId}, ${sequence}, ${body}, ${at.toISOString()}::timestamptz)
+      VALUES (${eventId}, ${orgId}, ${type}, ${objectType}, ${objectId}, ${sequence}, ${body},
+        ${at.toISOString()}::timestamptz)
     ), wanted AS (
-      SELECT webhook_id, ${isPing}::boolean OR status = 'enabled' AS pending, row_number() OVER (ORDER BY webhook_id) AS position
+      SELECT webhook_id, ${isPing}::boolean OR status = 'enabled' AS pending,
+        row_number() OVER (ORDER BY webhook_id) AS position
       FROM ${webhooks} WHERE org_id = ${orgId} AND deleted_at IS NULL AND ${wanted}
     ), delivery AS (
-      INSERT INTO ${webhookDeliveries} (delivery_id, org_id, webhook_id, event_id, event_type, status, generation, requested, prior_attempts, next_attempt_at, request_id, created_at)
-      SELECT (${sql.param(deliveryIds)}::text[])[position], ${orgId}, webhook_id, ${eventId}, ${type}, CASE WHEN pending THEN 'pending' ELSE 'skipped' END,
-        1, ${isPing}::boolean, 0, CASE WHEN pending THEN now() END, ${requestId}, now()
+      INSERT INTO ${webhookDeliveries} (delivery_id, org_id, webhook_id, event_id, event_type,
+        status, generation, requested, prior_attempts, next_attempt_at, request_id, created_at)
+      SELECT (${sql.param(deliveryIds)}::text[])[position], ${orgId}, webhook_id, ${eventId}, ${type},
+        CASE WHEN pending THEN 'pending' ELSE 'skipped' END, 1, ${isPing}::boolean, 0, CASE WHEN pending THEN now() END, ${requestId}, now()
       FROM wanted
       RETURNING delivery_id, org_id, webhook_id, generation, request_id, status
     )

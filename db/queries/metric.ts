@@ -42,19 +42,24 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count,
           greatest(0, extract(epoch FROM max(${ownNow} - updated_at)))::float8 AS "oldestSeconds",
-          (count(*) FILTER (WHERE expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'))::int AS overdue
+          (count(*) FILTER (
+            WHERE expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'
+          ))::int AS overdue
         FROM settlements WHERE status IN (${listOf(OPEN_STATUSES)}) GROUP BY status) s) AS open,
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count FROM settlements
-        WHERE status IN (${listOf(TERMINAL_STATUSES)}) AND updated_at > ${ago(HOUR_MS)} GROUP BY status) s) AS "finishedLastHour",
+        WHERE status IN (${listOf(TERMINAL_STATUSES)}) AND updated_at > ${ago(HOUR_MS)}
+        GROUP BY status) s) AS "finishedLastHour",
       (SELECT coalesce(json_agg(o), '[]') FROM (
-        SELECT kind, count(*)::int AS count, greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS "oldestSeconds"
+        SELECT kind, count(*)::int AS count,
+          greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS "oldestSeconds"
         FROM outbox GROUP BY kind) o) AS outbox,
       (SELECT coalesce(json_agg(d), '[]') FROM (
         SELECT status, count(*)::int AS count FROM webhook_deliveries
         WHERE status = 'pending' OR created_at > ${ago(24 * HOUR_MS)} GROUP BY status) d) AS "deliveriesLastDay",
       (SELECT count(*)::int FROM webhook_deliveries
-        WHERE status = 'pending' AND waiting_since IS NULL AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}) AS "deliveriesOverdue"`);
+        WHERE status = 'pending' AND waiting_since IS NULL
+          AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}) AS "deliveriesOverdue"`);
   const [counts] = rows;
   if (!counts) throw new Error('a SELECT without FROM answered no row');
   return counts;

@@ -33,7 +33,9 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
     .update(outbox)
     .set({ attempts: sql`${outbox.attempts} + 1`, dueAt: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
     .where(
-      sql`${outbox.outboxId} IN (SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT ${limit} FOR UPDATE SKIP LOCKED)`,
+      sql`${outbox.outboxId} IN (
+        SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT ${limit} FOR UPDATE SKIP LOCKED
+      )`,
     )
     .returning({
       outboxId: outbox.outboxId,
@@ -61,11 +63,9 @@ export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]):
  */
 export async function postponeOutbox(db: Queryable, outboxIds: readonly number[], reason: string): Promise<void> {
   if (outboxIds.length === 0) return;
+  const waitSeconds = sql`least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(${outbox.attempts}, 10)))`;
   await db
     .update(outbox)
-    .set({
-      lastError: reason,
-      dueAt: sql`now() + make_interval(secs => least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(${outbox.attempts}, 10))))`,
-    })
+    .set({ lastError: reason, dueAt: sql`now() + make_interval(secs => ${waitSeconds})` })
     .where(inArray(outbox.outboxId, [...outboxIds]));
 }

@@ -17,7 +17,8 @@ export async function countRequest(db: Queryable, caller: string, windowStart: D
       target: rateLimits.caller,
       set: {
         windowStart,
-        used: sql`CASE WHEN ${rateLimits.windowStart} = excluded.window_start THEN ${rateLimits.used} ELSE 0 END + excluded.used`,
+        used: sql`CASE WHEN ${rateLimits.windowStart} = excluded.window_start THEN ${rateLimits.used} ELSE 0 END
+          + excluded.used`,
       },
     })
     .returning({ used: rateLimits.used });

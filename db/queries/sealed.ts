@@ -78,7 +78,8 @@ export async function listSealed(
   const beyond =
     after === undefined ? sql`true` : sql`(${joined(key)}) > (${joined(after.map((part) => sql`${part}`))})`;
   const { rows } = await db.execute<SealedRow & Record<string, unknown>>(sql`
-    SELECT ARRAY[${joined(key)}] AS key, ${column} AS text FROM ${column.table} WHERE ${beyond} ORDER BY ${joined(key)} LIMIT ${limit}`);
+    SELECT ARRAY[${joined(key)}] AS key, ${column} AS text FROM ${column.table}
+    WHERE ${beyond} ORDER BY ${joined(key)} LIMIT ${limit}`);
   return rows;
 }
 
@@ -109,7 +110,8 @@ export async function replaceSealed(
     );
   const { rowCount } = await db.execute(sql`
     WITH asked AS (
-      SELECT * FROM unnest(${joined(lists.map((list) => sql`${sql.param(list)}::text[]`))}) AS asked (${joined(names)}, "from", "to")
+      SELECT * FROM unnest(${joined(lists.map((list) => sql`${sql.param(list)}::text[]`))})
+        AS asked (${joined(names)}, "from", "to")
     ), free AS MATERIALIZED (
       SELECT ${joined(names.map((name) => sql`asked.${name}`))} FROM ${column.table} JOIN asked ON ${same('asked')}
       FOR NO KEY UPDATE OF ${column.table} SKIP LOCKED
@@ -126,7 +128,8 @@ export async function countSealed(
   { column }: SealedColumn,
 ): Promise<{ readonly keyId: string; readonly count: number }[]> {
   const { rows } = await db.execute<{ keyId: string; count: number }>(sql`
-    SELECT split_part(${column}, '.', 1) AS "keyId", count(*)::int AS count FROM ${column.table} WHERE ${column} IS NOT NULL GROUP BY 1`);
+    SELECT split_part(${column}, '.', 1) AS "keyId", count(*)::int AS count FROM ${column.table}
+    WHERE ${column} IS NOT NULL GROUP BY 1`);
   return rows;
 }
 

@@ -63,10 +63,12 @@ export async function beginAttempt(tx: Tx, delivery: DeliveryRow, number: number
   const { deliveryId, webhookId } = delivery;
   const begun = await tx.execute(sql`
     INSERT INTO ${webhookAttempts} (delivery_id, number, webhook_id, at, outcome, lease_expires_at)
-    SELECT ${deliveryId}, ${number}::integer, ${webhookId}, ${at.toISOString()}::timestamptz, 'pending', now() + make_interval(secs => ${LEASE_SECONDS})
+    SELECT ${deliveryId}, ${number}::integer, ${webhookId}, ${at.toISOString()}::timestamptz, 'pending',
+      now() + make_interval(secs => ${LEASE_SECONDS})
     WHERE ${IN_FLIGHT_MAX} > (
       SELECT count(*) FROM ${webhookAttempts}
-      WHERE webhook_id = ${webhookId} AND outcome = 'pending' AND lease_expires_at > now() AND NOT (delivery_id = ${deliveryId} AND number = ${number})
+      WHERE webhook_id = ${webhookId} AND outcome = 'pending' AND lease_expires_at > now()
+        AND NOT (delivery_id = ${deliveryId} AND number = ${number})
     )
     ON CONFLICT (delivery_id, number) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
     RETURNING number`);
@@ -127,13 +129,14 @@ export async function moveDelivery(
 }
 
 /** Signals the delivery that has waited longest for a place: a place is free now. */
-export async function wakeNextInLine(tx: Tx, webhookId: string): Promise<void> {
+export async function signalLongestWaiting(tx: Tx, webhookId: string): Promise<void> {
   const signal: OutboxSignal = 'placeFreed';
   await tx.execute(sql`
     WITH next AS (
       UPDATE ${webhookDeliveries} SET waiting_since = NULL
       WHERE delivery_id = (
-        SELECT delivery_id FROM ${webhookDeliveries} WHERE webhook_id = ${webhookId} AND waiting_since IS NOT NULL ORDER BY waiting_since LIMIT 1
+        SELECT delivery_id FROM ${webhookDeliveries}
+        WHERE webhook_id = ${webhookId} AND waiting_since IS NOT NULL ORDER BY waiting_since LIMIT 1
       )
       RETURNING delivery_id, org_id, webhook_id, generation, request_id
     )

@@ -25,7 +25,8 @@ const DELIVERY_KIND = 'webhook_delivery' satisfies OutboxKind;
  */
 export const enqueueDeliveriesSql = (source: SQL, signal: string | null): SQL => sql`
     INSERT INTO ${outbox} (kind, object_id, signal, context, request_id, traceparent)
-    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}::text, jsonb_build_object('orgId', org_id, 'webhookId', webhook_id, 'generation', generation::text),
+    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}::text,
+      jsonb_build_object('orgId', org_id, 'webhookId', webhook_id, 'generation', generation::text),
       request_id, ${currentTraceparent()}::text
     FROM ${source}`;
 
