@@ -1,6 +1,7 @@
 /**
  * Provider events and the evidence in them. An event and its evidence are written in one transaction under the
- * settlement's row lock, which orders them with every transition. The settlement's workflow folds each evidence once.
+ * settlement's row lock, which orders them with every transition. That transaction books the money. The settlement's
+ * workflow decides by the evidence later, once.
  */
 import { and, asc, eq, gte, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';

@@ -252,7 +252,7 @@ export async function addReceived(
   return received;
 }
 
-/** Notes that something about a locked settlement changed at this moment. */
+/** Stores when a locked settlement was last changed. */
 export async function touchSettlement(tx: Tx, settlement: Settlement, at: Date): Promise<Settlement> {
   await tx.update(settlements).set({ updatedAt: at }).where(owned(settlement.orgId, settlement.settlementId));
   return { ...settlement, updatedAt: at };

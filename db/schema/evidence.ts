@@ -19,7 +19,7 @@ export const providerEvents = pgTable(
   (table) => [primaryKey({ columns: [table.provider, table.eventId] })],
 );
 
-/** What a provider event says about one settlement's money. `pending` until the workflow has folded it. */
+/** What a provider event says about one settlement's money. `pending` until the workflow has decided by it. */
 export const evidence = pgTable(
   'evidence',
   {
