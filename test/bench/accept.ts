@@ -6,11 +6,11 @@
  * after each turn. The next turn begins when that work is done.
  */
 import { randomUUID } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
-import type { Bench } from './bench.ts';
-import { figure, printTable, ratios } from './figure.ts';
+import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { type Bench, count } from './bench.ts';
+import { ratios, spreadOf, tableOf } from './figure.ts';
 import { type Load, load } from './load.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
@@ -29,15 +29,15 @@ type Contender = {
   settleDown(): Promise<void>;
 };
 
-export const accept: Bench = {
-  usage: 'accept [--rounds <n>] [--turn-ms <n>]   (5, 1500)',
-  async run(args) {
-    const options = {
-      rounds: { type: 'string', default: '5' },
-      'turn-ms': { type: 'string', default: '1500' },
-    } as const;
-    const { values } = parseArgs({ args: [...args], options });
-    return await withBenchStack(async (stack) => {
+export const accept: Bench = command({
+  name: 'accept',
+  description: 'Acceptances per second, beside a bare route and bare starts of an empty workflow.',
+  takes: {
+    rounds: count('--rounds <count>', 'how often each contender is measured', 5),
+    turnMs: count('--turn-ms <ms>', 'how long each measurement takes', 1_500),
+  },
+  run: (printer: Printer, { rounds, turnMs }) =>
+    withBenchStack(async (stack) => {
       await Promise.all([
         stack.start('api', 'api/main.ts', 'API ready'),
         stack.start('worker', 'worker/main.ts', 'worker ready'),
@@ -47,14 +47,14 @@ export const accept: Bench = {
         await contender.measure(CONNECTIONS[1], WARM_UP_MS);
         await contender.settleDown();
       }
-      report(contenders, await takeTurns(contenders, Number(values.rounds), Number(values['turn-ms'])));
-      return 0;
-    });
-  },
-};
+      report(printer, contenders, await takeTurns(printer, contenders, rounds, turnMs));
+      return EXIT.done;
+    }),
+});
 
 /** @returns the measured loads by connections and contender, one per round */
 async function takeTurns(
+  { warn }: Printer,
   contenders: readonly Contender[],
   rounds: number,
   turnMs: number,
@@ -68,27 +68,50 @@ async function takeTurns(
         await contender.settleDown();
       }
     }
-    console.log(`round ${round + 1} of ${rounds}`);
+    warn(`round ${round + 1} of ${rounds}`);
   }
   return found;
 }
 
-function report(contenders: readonly Contender[], found: ReadonlyMap<string, readonly Load[]>): void {
-  const rows = CONNECTIONS.flatMap((connections) => {
+function report(
+  { print, printData }: Printer,
+  contenders: readonly Contender[],
+  found: ReadonlyMap<string, readonly Load[]>,
+): void {
+  const [ours] = contenders;
+  const loads = CONNECTIONS.flatMap((connections) => {
     const ofRounds = (contender: Contender | undefined, pick: (load: Load) => number) =>
       (found.get(`${connections} ${contender?.name}`) ?? []).map(pick);
     const rate = (contender: Contender | undefined) => ofRounds(contender, ({ perSecond }) => perSecond);
-    const [ours] = contenders;
-    return contenders.map((contender) => [
-      String(connections),
-      contender.name,
-      figure(rate(contender)),
-      figure(ofRounds(contender, ({ p50Ms }) => p50Ms)),
-      figure(ofRounds(contender, ({ p99Ms }) => p99Ms)),
-      contender === ours ? '' : figure(ratios(rate(ours), rate(contender))),
-    ]);
+    return contenders.map((contender) => ({
+      connections,
+      what: contender.name,
+      perSecond: rate(contender),
+      p50Ms: ofRounds(contender, ({ p50Ms }) => p50Ms),
+      p99Ms: ofRounds(contender, ({ p99Ms }) => p99Ms),
+      ratio: contender === ours ? undefined : ratios(rate(ours), rate(contender)),
+    }));
   });
-  printTable(['connections', 'what', '/s', 'p50 ms', 'p99 ms', 'ratio'], rows);
+  print(
+    tableOf(
+      ['connections', 'what', '/s', 'p50 ms', 'p99 ms', 'ratio'],
+      loads.map((load) => [
+        ...[String(load.connections), load.what],
+        ...[load.perSecond, load.p50Ms, load.p99Ms],
+        load.ratio ?? '',
+      ]),
+    ),
+  );
+  printData({
+    loads: loads.map(({ connections, what, perSecond, p50Ms, p99Ms, ratio }) => ({
+      connections,
+      what,
+      per_second: spreadOf(perSecond),
+      p50_ms: spreadOf(p50Ms),
+      p99_ms: spreadOf(p99Ms),
+      ratio: ratio ? spreadOf(ratio) : null,
+    })),
+  });
 }
 
 async function acceptance(stack: BenchStack): Promise<Contender> {

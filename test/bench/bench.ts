@@ -1,10 +1,14 @@
-/** One benchmark of `npm run bench`. */
-export type Bench = {
-  /** After `npm run bench --`. */
-  readonly usage: string;
-  /** @returns the exit code: 0 when the benchmark measured everything */
-  run(args: readonly string[]): Promise<number>;
-};
+/** What the benchmarks of `npm run bench` share. */
+import type { CommandTree, Printer } from '../../process/command-line.ts';
+import { type Parameter, wholeNumber, withDefault } from '../../process/command-parameter.ts';
+
+export type Bench = CommandTree<Printer>;
+
+const COUNT_MAX = 1_000_000;
+
+/** An option that says how much is measured. */
+export const count = (syntax: string, description: string, fallback: number): Parameter<number> =>
+  withDefault(syntax, description, wholeNumber(1, COUNT_MAX), String(fallback));
 
 /** The value that this share of all values lies below. */
 export function percentile(values: readonly number[], share: number): number {

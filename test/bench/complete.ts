@@ -7,11 +7,11 @@
  * shows the CPU time of each, because other work on the machine changes it little.
  */
 import { randomUUID } from 'node:crypto';
-import { parseArgs } from 'node:util';
+import { command, EXIT, type Printer } from '../../process/command-line.ts';
 import { readStack } from '../../process/running-stack.ts';
-import { type Bench, inParallel } from './bench.ts';
+import { type Bench, count, inParallel } from './bench.ts';
 import { cpuMs } from './cpu.ts';
-import { figure, printTable, ratios } from './figure.ts';
+import { ratios, spreadOf, tableOf } from './figure.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 import { waitUntil } from './wait.ts';
@@ -36,16 +36,15 @@ type Turn = { readonly wholePerSecond: number; readonly secondPartPerSecond: num
 type Processes = Readonly<Record<string, readonly number[]>>;
 type Measured = Turn & { readonly cpuMsEach: Readonly<Record<string, number>> };
 
-export const complete: Bench = {
-  usage: 'complete [--rounds <n>] [--settlements <n>]   (5, 100)',
-  async run(args) {
-    const options = {
-      rounds: { type: 'string', default: '5' },
-      settlements: { type: 'string', default: '100' },
-    } as const;
-    const { values } = parseArgs({ args: [...args], options });
-    const count = Number(values.settlements);
-    return await withBenchStack(async (stack) => {
+export const complete: Bench = command({
+  name: 'complete',
+  description: 'Settlements per second from acceptance to settled, beside a bare workflow.',
+  takes: {
+    rounds: count('--rounds <count>', 'how often each contender is measured', 5),
+    settlements: count('--settlements <count>', 'how many settlements a turn has', 100),
+  },
+  run: (printer: Printer, { rounds, settlements }) =>
+    withBenchStack(async (stack) => {
       const api = await stack.start('api', 'api/main.ts', 'API ready');
       const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
       const bareWorker = await stack.start('bare-worker', 'test/bench/bare-worker.ts', 'bare worker ready');
@@ -60,66 +59,94 @@ export const complete: Bench = {
       const contenders = [await settlement(stack), bareWorkflow(stack)];
       for (const contender of contenders) await takeTurn(contender, WARM_UP);
       const found = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
-      for (let round = 0; round < Number(values.rounds); round += 1) {
-        for (const contender of contenders) found.get(contender)?.push(await measureTurn(contender, count, processes));
-        console.log(`round ${round + 1} of ${values.rounds}`);
+      for (let round = 0; round < rounds; round += 1) {
+        for (const contender of contenders)
+          found.get(contender)?.push(await measureTurn(contender, settlements, processes));
+        printer.warn(`round ${round + 1} of ${rounds}`);
       }
-      report(found);
-      return 0;
-    });
-  },
-};
+      report(printer, found);
+      return EXIT.done;
+    }),
+});
 
-async function measureTurn(contender: Contender, count: number, processes: Processes): Promise<Measured> {
+async function measureTurn(contender: Contender, size: number, processes: Processes): Promise<Measured> {
   const usedMs = () => Object.entries(processes).map(([name, pids]) => [name, cpuMs(pids)] as const);
   const before = new Map(usedMs());
-  const turn = await takeTurn(contender, count);
+  const turn = await takeTurn(contender, size);
   return {
     ...turn,
-    cpuMsEach: Object.fromEntries(
-      usedMs().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / count]),
-    ),
+    cpuMsEach: Object.fromEntries(usedMs().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / size])),
   };
 }
 
-async function takeTurn(contender: Contender, count: number): Promise<Turn> {
+async function takeTurn(contender: Contender, size: number): Promise<Turn> {
   const [waitingBefore, endedBefore] = [await contender.countWaiting(), await contender.countEnded()];
   const ids: string[] = [];
   const beginMs = performance.now();
-  await inParallel(count, AT_ONCE, async () => {
+  await inParallel(size, AT_ONCE, async () => {
     ids.push(await contender.begin());
   });
   await waitUntil(
     `the wait of every ${contender.name}`,
-    async () => (await contender.countWaiting()) >= waitingBefore + count,
+    async () => (await contender.countWaiting()) >= waitingBefore + size,
   );
   const resumeMs = performance.now();
-  await inParallel(count, AT_ONCE, (index) => contender.resume(ids[index] ?? ''));
+  await inParallel(size, AT_ONCE, (index) => contender.resume(ids[index] ?? ''));
   await waitUntil(
     `the end of every ${contender.name}`,
-    async () => (await contender.countEnded()) >= endedBefore + count,
+    async () => (await contender.countEnded()) >= endedBefore + size,
   );
   const endMs = performance.now();
-  const perSecond = (fromMs: number) => count / ((endMs - fromMs) / 1_000);
+  const perSecond = (fromMs: number) => size / ((endMs - fromMs) / 1_000);
   return { wholePerSecond: perSecond(beginMs), secondPartPerSecond: perSecond(resumeMs) };
 }
 
-function report(found: ReadonlyMap<Contender, readonly Measured[]>): void {
+function report({ print, printData }: Printer, found: ReadonlyMap<Contender, readonly Measured[]>): void {
   const [ours = []] = found.values();
-  const rows = [...found].map(([{ name }, turns]) => {
-    const columns = [(turn: Turn) => turn.wholePerSecond, (turn: Turn) => turn.secondPartPerSecond].flatMap((pick) => [
-      figure(turns.map(pick)),
-      turns === ours ? '' : figure(ratios(ours.map(pick), turns.map(pick))),
-    ]);
-    return [name, ...columns];
+  const contenders = [...found].map(([{ name }, turns]) => {
+    const ofTurns = (pick: (turn: Turn) => number) => ({
+      perSecond: turns.map(pick),
+      ratio: turns === ours ? undefined : ratios(ours.map(pick), turns.map(pick)),
+    });
+    const processes = Object.keys(ours[0]?.cpuMsEach ?? {});
+    const cpuMs = processes.map(
+      (process) => [process, turns.map(({ cpuMsEach }) => cpuMsEach[process] ?? Number.NaN)] as const,
+    );
+    return {
+      what: name,
+      whole: ofTurns((turn) => turn.wholePerSecond),
+      secondPart: ofTurns((turn) => turn.secondPartPerSecond),
+      cpuMs,
+    };
   });
-  printTable(['what', 'whole life /s', 'ratio', 'from the event to the end /s', 'ratio'], rows);
-  const names = Object.keys(ours[0]?.cpuMsEach ?? {});
-  const cpuRows = [...found].map(([{ name }, turns]) => [
-    name,
-    ...names.map((process) => figure(turns.map(({ cpuMsEach }) => cpuMsEach[process] ?? Number.NaN))),
-  ]);
-  printTable(['CPU ms each', ...names], cpuRows);
+  const processes = contenders[0]?.cpuMs.map(([process]) => process) ?? [];
+  print(
+    tableOf(
+      ['what', 'whole life /s', 'ratio', 'from the event to the end /s', 'ratio'],
+      contenders.map(({ what, whole, secondPart }) => [
+        what,
+        ...[whole, secondPart].flatMap(({ perSecond, ratio }) => [perSecond, ratio ?? '']),
+      ]),
+    ),
+  );
+  print(
+    tableOf(
+      ['CPU ms each', ...processes],
+      contenders.map(({ what, cpuMs }) => [what, ...cpuMs.map(([, ms]) => ms)]),
+    ),
+  );
+  const rateData = ({ perSecond, ratio }: (typeof contenders)[number]['whole']) => ({
+    per_second: spreadOf(perSecond),
+    ratio: ratio ? spreadOf(ratio) : null,
+  });
+  printData({
+    contenders: contenders.map(({ what, whole, secondPart, cpuMs }) => ({
+      what,
+      whole_life: rateData(whole),
+      from_event_to_end: rateData(secondPart),
+      cpu_ms_each: Object.fromEntries(cpuMs.map(([process, ms]) => [process.toLowerCase(), spreadOf(ms)])),
+    })),
+  });
 }
 
 /** Counts in the database, because that costs much less than the work that is measured. */

@@ -1,9 +1,23 @@
 /** Figures in the form of `docs/performance.md`: the median of the rounds with the least and the greatest, in tables. */
 
+/** One figure, or the values of all rounds. */
+type Cell = string | readonly number[];
+
 /** The values of all rounds as `median (least–greatest)`. */
-export function figure(values: readonly number[]): string {
+function figure(values: readonly number[]): string {
+  const { median, min, max } = spreadOf(values);
+  return `${short(median)} (${short(min)}–${short(max)})`;
+}
+
+/** The values of all rounds for programs. */
+export function spreadOf(values: readonly number[]) {
   const sorted = [...values].sort((a, b) => a - b);
-  return `${short(median(sorted))} (${short(sorted[0] ?? Number.NaN)}–${short(sorted.at(-1) ?? Number.NaN)})`;
+  return {
+    median: medianOf(sorted),
+    min: sorted[0] ?? Number.NaN,
+    max: sorted.at(-1) ?? Number.NaN,
+    rounds: values,
+  };
 }
 
 /** Three significant digits. On a shared machine, more would mean nothing. */
@@ -12,7 +26,7 @@ function short(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(Math.abs(value) < 1 ? 2 : 3);
 }
 
-function median(sorted: readonly number[]): number {
+function medianOf(sorted: readonly number[]): number {
   const middle = sorted.length / 2;
   const [below = Number.NaN, above = Number.NaN] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
   return (below + above) / 2;
@@ -22,8 +36,9 @@ function median(sorted: readonly number[]): number {
 export const ratios = (ours: readonly number[], theirs: readonly number[]): number[] =>
   ours.map((value, round) => value / (theirs[round] ?? Number.NaN));
 
-/** Prints a Markdown table. */
-export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  console.log(['', line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line), ''].join('\n'));
+/** A Markdown table. */
+export function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const line = (cells: readonly Cell[]) =>
+    `| ${cells.map((cell) => (typeof cell === 'string' ? cell : figure(cell))).join(' | ')} |`;
+  return ['', line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line), ''].join('\n');
 }

@@ -1,17 +1,15 @@
-/** `npm run bench -- <name> …`: measures the stack that `npm start` runs beside something bare, in the same run, as a ratio. */
+/**
+ * `npm run bench -- <name> …`: measures the service on the stack that `npm start` runs, and something bare on the same
+ * servers in the same run. The ratio of the two depends on the code, not on the machine.
+ */
+import { group, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
 import { accept } from './accept.ts';
-import type { Bench } from './bench.ts';
 import { complete } from './complete.ts';
 import { slowClients } from './slow-clients.ts';
 import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
 
-const BENCHES: Readonly<Record<string, Bench>> = { accept, complete, worker, webhooks, 'slow-clients': slowClients };
+const benches = [accept, complete, worker, webhooks, slowClients];
+const program = group<Printer>('bench', 'Measures the service beside the least that it could cost.', benches);
 
-const [name = '', ...args] = process.argv.slice(2);
-const bench = Object.hasOwn(BENCHES, name) ? BENCHES[name] : undefined;
-if (bench) process.exitCode = await bench.run(args);
-else {
-  console.error(['Usage:', ...Object.values(BENCHES).map(({ usage }) => `  npm run bench -- ${usage}`)].join('\n'));
-  process.exitCode = 1;
-}
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

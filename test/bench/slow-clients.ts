@@ -6,11 +6,11 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { command, EXIT, type Printer } from '../../process/command-line.ts';
 import { createClient } from '../../scripts/partner/client.ts';
 import { signUp } from '../../scripts/partner/partner.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
-import { type Bench, percentile } from './bench.ts';
+import { type Bench, count, percentile } from './bench.ts';
 import type { SlowClientReport } from './slow-client-process.ts';
 
 /** Reads for half a minute each time: long enough for the server to cut slow clients off, and for them to come back. */
@@ -19,21 +19,22 @@ const PACE_MS = 60;
 const RATIO_MAX = 2;
 const P99 = 0.99;
 
-export const slowClients: Bench = {
-  usage: 'slow-clients [--connections <n>]   (1000)',
-  async run(args) {
-    const { values } = parseArgs({ args: [...args], options: { connections: { type: 'string', default: '1000' } } });
-    const stack = await borrowStack(undefined, console.log);
+export const slowClients: Bench = command({
+  name: 'slow-clients',
+  description: `The reads of others beside clients that send almost nothing. Exits with 1 above ${RATIO_MAX} times.`,
+  takes: { connections: count('--connections <count>', 'how many slow connections are held', 1_000) },
+  run: async (printer: Printer, { connections }) => {
+    const stack = await borrowStack(undefined, printer.warn);
     try {
-      return (await compare(stack.baseUrl, Number(values.connections))) <= RATIO_MAX ? 0 : 1;
+      return (await compare(printer, stack.baseUrl, connections)) <= RATIO_MAX ? EXIT.done : EXIT.refused;
     } finally {
       await stack.giveBack();
     }
   },
-};
+});
 
 /** @returns the 99th percentile beside the slow clients, divided by the one without them */
-async function compare(baseUrl: string, connections: number): Promise<number> {
+async function compare({ print, printData }: Printer, baseUrl: string, connections: number): Promise<number> {
   await readTimes(baseUrl);
   const before = await readTimes(baseUrl);
   const { hostname: host, port } = new URL(baseUrl);
@@ -41,18 +42,22 @@ async function compare(baseUrl: string, connections: number): Promise<number> {
   const beside = await readTimes(baseUrl);
   const { open, ended } = await clients.stop();
   const after = await readTimes(baseUrl);
-  for (const [name, times] of Object.entries({ before, beside, after })) {
-    console.log(
-      `${name.padEnd(8)} p50 ${percentile(times, 0.5).toFixed(2)} ms   p99 ${percentile(times, P99).toFixed(2)} ms`,
-    );
-  }
-  console.log(
-    `ended by the server: ${ended.map(([status, count]) => `${count} with ${status === 0 ? 'no answer' : status}`).join(', ') || 'none'}`,
+  const phases = Object.entries({ before, beside, after }).map(([phase, times]) => ({
+    phase,
+    p50_ms: percentile(times, 0.5),
+    p99_ms: percentile(times, P99),
+  }));
+  for (const { phase, p50_ms, p99_ms } of phases)
+    print(`${phase.padEnd(8)} p50 ${p50_ms.toFixed(2)} ms   p99 ${p99_ms.toFixed(2)} ms`);
+  print(
+    `ended by the server: ${ended.map(([status, closed]) => `${closed} with ${status === 0 ? 'no answer' : status}`).join(', ') || 'none'}`,
   );
   const ratio = percentile(beside, P99) / percentile([...before, ...after], P99);
-  console.log(
+  print(
     `${open} slow connections; p99 beside them is ${ratio.toFixed(2)} times the p99 without them; the limit is ${RATIO_MAX} times.`,
   );
+  const endedBy = ended.map(([status, closed]) => ({ status: status === 0 ? null : status, count: closed }));
+  printData({ phases, open, ended: endedBy, ratio, ratio_max: RATIO_MAX });
   return ratio;
 }
 

@@ -43,7 +43,7 @@ type Cleanup = (() => Promise<unknown>)[];
 
 /** Runs a benchmark on a stack of its own and removes the stack afterwards. */
 export async function withBenchStack<T>(run: (stack: BenchStack) => Promise<T>): Promise<T> {
-  const borrowed = await borrowStack(undefined, console.log);
+  const borrowed = await borrowStack(undefined, console.error);
   const cleanup: Cleanup = [borrowed.giveBack];
   try {
     return await run(await prepare(cleanup));

@@ -6,44 +6,53 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { parseArgs } from 'node:util';
 import { request } from 'undici';
 import { signWebhook } from '../../activities/webhook-signature.ts';
 import { IN_FLIGHT_MAX, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
+import { CommandError, command, EXIT, type Printer } from '../../process/command-line.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
-import { type Bench, inParallel, percentile } from './bench.ts';
+import { API_URL, NO_STACK } from '../../scripts/sandbox/command.ts';
+import { type Bench, count, inParallel, percentile } from './bench.ts';
 import { createSubscriber, type Subscriber } from './subscriber.ts';
 import { waitUntil } from './wait.ts';
 
-const EVENTS = '25';
 const ORGANIZATIONS = 10;
 const HANGING_PER_ORGANIZATION = 2;
 const ROUNDS = 3;
 const ARRIVAL_TIMEOUT_MS = 120_000;
 const ARRIVAL_POLL_MS = 2;
 
-export const webhooks: Bench = {
-  usage: 'webhooks [--events COUNT] [--url API]',
-  run: async (args) => {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { events: { type: 'string', default: EVENTS }, url: { type: 'string' } },
-    });
-    const url = values.url ?? findRunningStack()?.apiUrl;
-    if (url === undefined) {
-      console.error('No stack is running in this clone: run `npm start` in another terminal, or name one with --url.');
-      return 1;
-    }
+export const webhooks: Bench = command({
+  name: 'webhooks',
+  description: 'Deliveries per second beside a bare loop of signed POSTs, and the cost of subscriptions that hang.',
+  takes: {
+    events: count('--events <count>', 'how many events are delivered to every subscription', 25),
+    url: API_URL,
+  },
+  run: async ({ print, printData }: Printer, { events, url: given }) => {
+    const url = given ?? findRunningStack()?.apiUrl;
+    if (url === undefined) throw new CommandError(EXIT.unavailable, `${NO_STACK}, or give --url.`);
     const receiver = await startReceiver();
     try {
-      await measureThroughput(url, receiver, Number(values.events));
-      await measureIsolation(url, receiver);
-      return 0;
+      const throughput = await measureThroughput(url, receiver, events);
+      const { deliveries, served, bare } = throughput;
+      print(
+        `${deliveries} deliveries: ${served.toFixed(0)}/s from commit to receiver; a bare loop of signed POSTs: ${bare.toFixed(0)}/s; ratio ${(served / bare).toFixed(3)}`,
+      );
+      const { healthy, hanging, aloneMs, besideMs } = await measureIsolation(url, receiver);
+      print(
+        `p99 of ${healthy} subscriptions: ${aloneMs.toFixed(0)} ms alone, ${besideMs.toFixed(0)} ms beside ${hanging} that hang; ratio ${(besideMs / aloneMs).toFixed(2)} (the limit is 1.5)`,
+      );
+      printData({
+        throughput: { deliveries, per_second: served, bare_per_second: bare, ratio: served / bare },
+        isolation: { healthy, hanging, p99_alone_ms: aloneMs, p99_beside_ms: besideMs, ratio: besideMs / aloneMs },
+      });
+      return EXIT.done;
     } finally {
       receiver.close();
     }
   },
-};
+});
 
 type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
@@ -74,7 +83,7 @@ async function startReceiver() {
   return { base, arrivals, close, waitForArrivals };
 }
 
-async function measureThroughput(url: string, receiver: Receiver, events: number): Promise<void> {
+async function measureThroughput(url: string, receiver: Receiver, events: number) {
   const deliveries = events * SUBSCRIPTIONS_MAX;
   const subscriber = await createSubscriber(url);
   for (let index = 0; index < SUBSCRIPTIONS_MAX; index += 1)
@@ -89,17 +98,15 @@ async function measureThroughput(url: string, receiver: Receiver, events: number
   const served = deliveries / ((performance.now() - startedMs) / 1_000);
   await subscriber.end();
   const bare = await bareLoop(receiver, deliveries);
-  console.log(
-    `${deliveries} deliveries: ${served.toFixed(0)}/s from commit to receiver; a bare loop of signed POSTs: ${bare.toFixed(0)}/s; ratio ${(served / bare).toFixed(3)}`,
-  );
+  return { deliveries, served, bare };
 }
 
 /** The least that a delivery needs: sign, connect and post, with as many requests at once as the service makes. */
-async function bareLoop(receiver: Receiver, count: number): Promise<number> {
+async function bareLoop(receiver: Receiver, deliveries: number): Promise<number> {
   const secret = randomBytes(32);
   const body = Buffer.from(JSON.stringify({ id: 'evt', data: 'x'.repeat(600) }));
   const startedMs = performance.now();
-  await inParallel(count, IN_FLIGHT_MAX * SUBSCRIPTIONS_MAX, async (index) => {
+  await inParallel(deliveries, IN_FLIGHT_MAX * SUBSCRIPTIONS_MAX, async (index) => {
     const timestamp = Math.floor(Date.now() / 1_000);
     const id = `evt_${index}`;
     const headers = {
@@ -110,10 +117,10 @@ async function bareLoop(receiver: Receiver, count: number): Promise<number> {
     const answer = await request(`${receiver.base}/bare/`, { method: 'POST', body, headers, reset: true });
     await answer.body.dump();
   });
-  return count / ((performance.now() - startedMs) / 1_000);
+  return deliveries / ((performance.now() - startedMs) / 1_000);
 }
 
-async function measureIsolation(url: string, receiver: Receiver): Promise<void> {
+async function measureIsolation(url: string, receiver: Receiver) {
   const subscribers: Subscriber[] = [];
   for (let index = 0; index < ORGANIZATIONS; index += 1) {
     const subscriber = await createSubscriber(url);
@@ -138,15 +145,12 @@ async function measureIsolation(url: string, receiver: Receiver): Promise<void> 
     return percentile(found, 0.5);
   };
   await round();
-  const alone = await rounds();
+  const aloneMs = await rounds();
   for (const [index, subscriber] of subscribers.entries()) {
     for (let n = 0; n < HANGING_PER_ORGANIZATION; n += 1)
       await subscriber.subscribe(`${receiver.base}/hang/${index}/${n}`);
   }
-  const beside = await rounds();
+  const besideMs = await rounds();
   for (const subscriber of subscribers) await subscriber.end();
-  const hanging = ORGANIZATIONS * HANGING_PER_ORGANIZATION;
-  console.log(
-    `p99 of ${healthy} subscriptions: ${alone.toFixed(0)} ms alone, ${beside.toFixed(0)} ms beside ${hanging} that hang; ratio ${(beside / alone).toFixed(2)} (the limit is 1.5)`,
-  );
+  return { healthy, hanging: ORGANIZATIONS * HANGING_PER_ORGANIZATION, aloneMs, besideMs };
 }

@@ -1,10 +1,11 @@
 /** `worker`: how long a worker takes from its start until it is ready, and its memory, idle and with waiting settlements. */
 import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
 import { z } from 'zod';
-import { type Bench, inParallel } from './bench.ts';
-import { figure, printTable } from './figure.ts';
+import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { type Bench, count, inParallel } from './bench.ts';
+import { spreadOf, tableOf } from './figure.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, type Started, withBenchStack } from './stack.ts';
 import { waitUntil } from './wait.ts';
@@ -19,20 +20,19 @@ const ReadyLine = z.object({
 
 const run = promisify(execFile);
 
-export const worker: Bench = {
-  usage: 'worker [--starts <n>] [--settlements <n>]   (5, 2000)',
-  async run(args) {
-    const options = {
-      starts: { type: 'string', default: '5' },
-      settlements: { type: 'string', default: '2000' },
-    } as const;
-    const { values } = parseArgs({ args: [...args], options });
-    const settlements = Number(values.settlements);
-    return await withBenchStack(async (stack) => {
+export const worker: Bench = command({
+  name: 'worker',
+  description: 'How long a worker takes until it is ready, and its memory.',
+  takes: {
+    starts: count('--starts <count>', 'how often the worker is started', 5),
+    settlements: count('--settlements <count>', 'how many settlements wait when the memory is read', 2_000),
+  },
+  run: ({ print, printData }: Printer, { starts, settlements }) =>
+    withBenchStack(async (stack) => {
       const times: number[] = [];
       const idle: number[] = [];
       let last: Started | undefined;
-      for (let start = 0; start < Number(values.starts); start += 1) {
+      for (let start = 0; start < starts; start += 1) {
         await last?.stop();
         last = await stack.start('worker', 'worker/main.ts', 'worker ready');
         times.push(readyAtMs(last) - last.startedAtMs);
@@ -43,18 +43,25 @@ export const worker: Bench = {
       await settleAndWait(stack, settlements);
       await delay(SETTLE_DOWN_MS);
       const waiting = last === undefined ? Number.NaN : await residentMib(last);
-      printTable(
-        ['worker', 'value'],
-        [
-          ['start to ready, ms', figure(times)],
-          ['resident idle, MiB', figure(idle)],
-          [`resident with ${settlements} waiting settlements, MiB`, waiting.toFixed(0)],
-        ],
+      print(
+        tableOf(
+          ['worker', 'value'],
+          [
+            ['start to ready, ms', times],
+            ['resident idle, MiB', idle],
+            [`resident with ${settlements} waiting settlements, MiB`, waiting.toFixed(0)],
+          ],
+        ),
       );
-      return 0;
-    });
-  },
-};
+      printData({
+        start_to_ready_ms: spreadOf(times),
+        resident_idle_mib: spreadOf(idle),
+        waiting_settlements: settlements,
+        resident_waiting_mib: waiting,
+      });
+      return EXIT.done;
+    }),
+});
 
 /** The time in the process's own log line. The process that waits for the line reads the log only now and then. */
 function readyAtMs({ log }: Started): number {
@@ -67,16 +74,16 @@ async function residentMib({ pid }: Started): Promise<number> {
   return Number(stdout) / KIB_PER_MIB;
 }
 
-async function settleAndWait(stack: BenchStack, count: number): Promise<void> {
+async function settleAndWait(stack: BenchStack, settlements: number): Promise<void> {
   const payer = await createPayer(stack, 'Marcia Brown', AT_ONCE);
-  await inParallel(count, AT_ONCE, async () => {
+  await inParallel(settlements, AT_ONCE, async () => {
     await payer.settle();
   });
   await payer.close();
   const allWait = async (): Promise<boolean> => {
     const { rows } = await stack.database.query(
       "SELECT (SELECT count(*) FROM settlements WHERE status = 'awaiting_funds') = $1 AND NOT EXISTS (SELECT FROM outbox) AS reached",
-      [count],
+      [settlements],
     );
     return rows[0].reached;
   };
