@@ -1,5 +1,5 @@
 /** Which errors of a command are expected, and the sentence and exit code of each. */
-import { isGrpcServiceError } from '@temporalio/client';
+import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { ConfigError } from '../config.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
 import { DomainError } from '../domain/error.ts';
@@ -8,7 +8,7 @@ import { CommandError, EXIT, type ExitCode } from '../process/command-line.ts';
 /** Of gRPC: DEADLINE_EXCEEDED and UNAVAILABLE. */
 const TEMPORAL_UNAVAILABLE: readonly number[] = [4, 14];
 
-/** @throws CommandError instead of an error that a person can understand from its message */
+/** @throws CommandError for an expected error; every other error as it is */
 export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<ExitCode> {
   try {
     return await act();
@@ -17,8 +17,9 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
     if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
     if (isUnavailable(error))
       throw new CommandError(EXIT.unavailable, `PostgreSQL does not answer: ${reasonOf(error)}`);
-    if (isGrpcServiceError(error) && TEMPORAL_UNAVAILABLE.includes(error.code))
-      throw new CommandError(EXIT.unavailable, `Temporal does not answer: ${error.details}`);
+    const temporalError = error instanceof ServiceError ? error.cause : error;
+    if (isGrpcServiceError(temporalError) && TEMPORAL_UNAVAILABLE.includes(temporalError.code))
+      throw new CommandError(EXIT.unavailable, `Temporal does not answer: ${temporalError.details}`);
     // The error of a failed query quotes its parameters; the driver's error does not.
     throw causeOf(error);
   }

@@ -34,22 +34,39 @@ export const listen: SandboxCommand = command({
         EXIT.configuration,
         "Give the subscription's secret with --secret. To subscribe from here, set API_KEY while a stack is running.",
       );
+    const hookUrl = `http://127.0.0.1:${port}/`;
     let secret = given;
     const server = createListener({ ...printer, secret: () => secret, now: () => new Date() });
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    const hookUrl = `http://127.0.0.1:${port}/`;
-    const subscription = secret === undefined && api ? await subscribe(api, hookUrl) : undefined;
-    secret ??= subscription?.secret;
-    const subscribed = subscription ? `, subscribed to every event as ${subscription.id}` : '';
-    printer.warn(`Listening at ${hookUrl}${subscribed}. Ctrl-C ends it.`);
-    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), once(process.stdout, 'close')]);
-    await subscription?.end();
-    server.close();
-    server.closeAllConnections();
-    return EXIT.done;
+    try {
+      await open(server, port);
+      const subscription = secret === undefined && api ? await subscribe(api, hookUrl) : undefined;
+      secret ??= subscription?.secret;
+      const subscribed = subscription ? `, subscribed to every event as ${subscription.id}` : '';
+      printer.warn(`Listening at ${hookUrl}${subscribed}. Ctrl-C ends it.`);
+      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), untilOutputCloses()]);
+      await subscription?.end();
+      return EXIT.done;
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
   },
 });
+
+async function open(server: Server, port: number): Promise<void> {
+  server.listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw new CommandError(
+      EXIT.refused,
+      `Port ${port} cannot be used: ${error instanceof Error ? error.message : String(error)}.`,
+    );
+  }
+}
+
+/** When the reader of a pipe has gone, for example `| head`, nobody sees the deliveries any more. */
+const untilOutputCloses = (): Promise<void> => new Promise((resolve) => process.stdout.once('close', resolve));
 
 export type ListenerDeps = Omit<Printer, 'warn'> & {
   readonly secret: () => string | undefined;

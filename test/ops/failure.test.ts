@@ -1,0 +1,50 @@
+/** Expected failures of the operators' commands: one line, and an exit code that says what to do. */
+import { ServiceError } from '@temporalio/client';
+import { DrizzleQueryError } from 'drizzle-orm';
+import { expect, test } from 'vitest';
+import { ConfigError } from '../../config.ts';
+import { connect } from '../../db/client.ts';
+import { withCommandErrors } from '../../ops/failure.ts';
+import { createOps } from '../support/ops.ts';
+
+const failureOf = (error: Error) => withCommandErrors(() => Promise.reject(error));
+
+test('exits with 69 when PostgreSQL does not answer', async () => {
+  const url = 'postgresql://nobody@127.0.0.1:1/none';
+  const connection = connect(url, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+  const ops = createOps(connection.db);
+  const results = [await ops('waiting'), await ops('cancel', 'stl_1', '--operator', 'ana', '--note', 'why')];
+  await connection.close();
+  for (const result of results) {
+    expect(result).toEqual({
+      exitCode: 69,
+      printed: [],
+      warned: ['PostgreSQL does not answer: connect ECONNREFUSED 127.0.0.1:1'],
+    });
+  }
+});
+
+test.for([
+  ['is not reachable', 14],
+  ['does not answer in time', 4],
+] as const)('exits with 69 when Temporal %s', async ([, code]) => {
+  const cause = Object.assign(new Error('grpc'), { code, details: 'No connection established', metadata: {} });
+  for (const error of [cause, new ServiceError('Workflow Update failed', { cause })]) {
+    await expect(failureOf(error)).rejects.toMatchObject({
+      exitCode: 69,
+      message: 'Temporal does not answer: No connection established',
+    });
+  }
+});
+
+test('exits with 78 for an invalid configuration, naming each fault', async () => {
+  await expect(failureOf(new ConfigError(['DATABASE_URL is required']))).rejects.toMatchObject({
+    exitCode: 78,
+    message: expect.stringContaining('DATABASE_URL is required'),
+  });
+});
+
+test('an unexpected error of a query does not quote the parameters of the query', async () => {
+  const error = new DrizzleQueryError('SELECT $1', ['secret'], new Error('syntax error'));
+  await expect(failureOf(error)).rejects.toMatchObject({ message: 'syntax error' });
+});

@@ -1,0 +1,61 @@
+/** What all commands of `npm run ops` have in common. */
+import { expect, test } from 'vitest';
+import { connect } from '../../db/client.ts';
+import { createOps } from '../support/ops.ts';
+
+const { db } = connect('postgresql://127.0.0.1:1/none', { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+const ops = createOps(db);
+
+/** The names of the commands in the help of a group. */
+function listCommands(help: readonly string[]): string[] {
+  const lines = help.join('\n').split('\n');
+  const commands = lines.slice(lines.indexOf('Commands:') + 1);
+  return commands.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
+}
+
+async function listPaths(path: readonly string[] = []): Promise<string[][]> {
+  const { printed } = await ops(...path, '--help');
+  if (!printed.join('\n').includes('\nCommands:\n')) return [[...path]];
+  return (await Promise.all(listCommands(printed).map((name) => listPaths([...path, name])))).flat();
+}
+
+test('every command explains itself, and prints JSON on request', async () => {
+  const paths = await listPaths();
+  expect(paths.map((path) => path.join(' '))).toEqual([
+    'waiting',
+    'stuck',
+    'redispatch',
+    'cancel',
+    'resolve',
+    'retry-delivery',
+    'deployment show',
+    'deployment promote',
+    'deployment ramp',
+    'deployment unset',
+    'keys list',
+    'keys record',
+    'keys reseal',
+    'gate list',
+    'gate record',
+    'gate approve',
+    'gate revoke',
+    'completion',
+  ]);
+  for (const path of paths.filter(([name]) => name !== 'completion')) {
+    const { exitCode, printed } = await ops(...path, '--help');
+    expect(exitCode).toBe(0);
+    expect(printed.join('\n')).toContain(`Usage: npm run ops -- ${path.join(' ')} `);
+    expect(printed.join('\n')).toContain('--json');
+  }
+});
+
+test('every change needs an operator, and a note or an evidence file', async () => {
+  const reads = ['waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'completion'];
+  for (const path of await listPaths()) {
+    if (reads.includes(path.join(' '))) continue;
+    const { exitCode, warned } = await ops(...path);
+    expect(exitCode).toBe(2);
+    expect(warned).toContain('--operator is required.');
+    expect(warned).toContain(path.join(' ') === 'gate record' ? '--evidence is required.' : '--note is required.');
+  }
+});
