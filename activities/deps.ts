@@ -1,20 +1,22 @@
-/** What activities may use; made once by `worker/main.ts`, or by a test. */
+/** What activities use. `worker/main.ts` makes it once; tests make their own. */
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
 import type { Mailer } from './providers/mailer.ts';
 
-/** `now` is real time, for what a provider stamps; business rules use the workflow's time, which is an argument. */
+/**
+ * `now` is real time: expiries of codes, gates, timestamps of requests. Other rules get the workflow's time as input.
+ */
 export type ActivityDeps = CommandDeps & {
   readonly certifier: Certifier;
-  /** Where the sandbox's simulated providers post their events. */
+  /** The API to which the simulated providers post their events. */
   readonly apiBaseUrl: string;
   readonly cardprocWebhookSecret: string;
   readonly bankledgerWebhookSecret: string;
   readonly idverifyWebhookSecret: string;
-  /** Requests to addresses that partners chose. */
+  /** For requests to URLs that partners choose. */
   readonly guardedHttp: GuardedHttp;
-  /** Undefined where no mail server is configured. */
+  /** Undefined when no mail server is configured. */
   readonly mailer: Mailer | undefined;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };

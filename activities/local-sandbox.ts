@@ -1,10 +1,10 @@
-/** The activities that play a provider exist in the local sandbox alone. */
+/** Activities that play a provider run only in the local sandbox. */
 import { DomainError } from '../domain/error.ts';
 import { isRemote, type RuntimeEnvironment } from '../domain/runtime.ts';
 
 type AnyActivity = (input: never) => Promise<unknown>;
 
-/** Makes these activities refuse every call in a remote runtime. */
+/** The same activities in the local sandbox. In a remote runtime, each throws DomainError `local_sandbox_only`. */
 export function inLocalSandboxOnly<Group extends Record<string, AnyActivity>>(
   runtime: RuntimeEnvironment,
   group: Group,

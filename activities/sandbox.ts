@@ -1,7 +1,7 @@
 /**
- * The sandbox's providers (contract §6): what a payer's token stands for, and the sending of what a test helper asked
- * for. An event's id and bytes are determined by the settlement and the step, or by the command, so that posting
- * twice is a duplicate to the receiver.
+ * The simulated providers that collect money (contract §6): they send what the payer's token stands for, and what a
+ * test helper requests. The id and the bytes of a provider event follow from the settlement and the step, or from the
+ * request of the test helper. So an event that is posted twice is a duplicate to the API.
  */
 import { commit } from '../db/commands/commit.ts';
 import { lockEvidenceTarget, recordEvidenceAndSignal } from '../db/queries/evidence.ts';
@@ -15,12 +15,12 @@ import { payoutAnswer } from './providers/payout-rail.ts';
 
 export type SandboxCollectionInput = { readonly settlementId: string; readonly orgId: string };
 
-/** One event that the simulated provider will send, `delayMs` after the one before. */
+/** A step of the provider's plan: it sends this event `delayMs` after the step before. */
 export type CollectionStep = { readonly step: number; readonly event: string; readonly delayMs: number };
 
 /**
- * What a test helper asked for; `amountMinor` as decimal digits. `commandId` makes it one event, however often it is
- * sent.
+ * What a test helper requested. `amountMinor` is written in decimal digits. `commandId` identifies the request: it is
+ * one event, however often it is sent.
  */
 export type SandboxEventInput = SandboxCollectionInput & {
   readonly commandId: string;
@@ -28,31 +28,31 @@ export type SandboxEventInput = SandboxCollectionInput & {
   readonly amountMinor: string;
 };
 
-/** A settlement of the sandbox is funded this long after it began to wait; the wait can be watched. */
+/** A sandbox settlement waits this long for its money, so that the wait can be seen. */
 const PROVIDER_DELAY_MS = 250;
 
 export function sandboxActivities(deps: ActivityDeps) {
   return {
-    /** What the payer's token stands for, as a list of events without the token itself. */
+    /** What the payer's token stands for, as a list of events. The list does not contain the token. */
     planCollection: async (input: SandboxCollectionInput): Promise<CollectionStep[]> => {
-      const { settlement, provider } = await collecting(deps, input);
-      const reports = provider.plan(settlement, await payerToken(deps, input));
+      const { settlement, provider } = await getCollection(deps, input);
+      const reports = provider.plan(settlement, await findPayerToken(deps, input));
       return reports.map(({ event }, step) => ({ step, event, delayMs: PROVIDER_DELAY_MS }));
     },
 
     /** Posts one event of the plan. When the API refuses it or is not running, the activity is retried. */
     postCollectionEvent: async (input: SandboxCollectionInput & { readonly step: number }): Promise<void> => {
-      const { settlement, provider } = await collecting(deps, input);
-      const report = provider.plan(settlement, await payerToken(deps, input))[input.step];
+      const { settlement, provider } = await getCollection(deps, input);
+      const report = provider.plan(settlement, await findPayerToken(deps, input))[input.step];
       if (!report) throw new DomainError('not_found');
       await provider.post(deps, provider.encode(settlement, `evt_${settlement.settlementId}_${input.step}`, report));
     },
 
-    /** Sends one event that a test helper asked for, from whoever would send it. */
+    /** Sends one event that a test helper requested, from the provider that sends such events. */
     sendSandboxEvent: async (input: SandboxEventInput): Promise<void> => {
       const { event, commandId } = input;
       if (isPayoutEvent(event)) return await answerPayout(deps, input.settlementId, event);
-      const { settlement, provider } = await collecting(deps, input);
+      const { settlement, provider } = await getCollection(deps, input);
       await provider.post(
         deps,
         provider.encode(settlement, `evt_${commandId}`, { event, amountMinor: BigInt(input.amountMinor) }),
@@ -61,7 +61,8 @@ export function sandboxActivities(deps: ActivityDeps) {
   };
 }
 
-async function collecting(
+/** @throws DomainError `not_found`, also when no provider collects for the settlement */
+async function getCollection(
   deps: ActivityDeps,
   { settlementId, orgId }: SandboxCollectionInput,
 ): Promise<{ settlement: Settlement; provider: CollectionProvider }> {
@@ -71,7 +72,7 @@ async function collecting(
   return { settlement, provider };
 }
 
-async function payerToken(
+async function findPayerToken(
   deps: ActivityDeps,
   { settlementId, orgId }: SandboxCollectionInput,
 ): Promise<string | undefined> {
@@ -79,7 +80,7 @@ async function payerToken(
   return sealed ? deps.sealer.open(sealed, paymentTokenBinding(settlementId))?.toString() : undefined;
 }
 
-/** The payout rail has no webhook: its answer is evidence of ours, about which the settlement's workflow is rung. */
+/** The payout rail has no webhook: its answer is recorded as evidence, and the settlement's workflow is signalled. */
 async function answerPayout(deps: ActivityDeps, settlementId: string, event: PayoutEvent): Promise<void> {
   await commit(deps, async (tx) => {
     const settlement = await lockEvidenceTarget(tx, settlementId);

@@ -1,7 +1,8 @@
 /**
- * The activities of a settlement. Each is one transaction under the settlement's row lock. It does nothing when the
- * settlement is past it, and returns where the settlement now stands: running one twice, or after a crash at any point,
- * changes nothing more. Time is the workflow's, plus the settlement's own offset.
+ * The activities of a settlement. Each runs one transaction under the settlement's row lock, and sendPayout two. Each
+ * does nothing when the settlement has left the status that the activity is for, and returns the settlement's state. So
+ * an activity that runs twice, or again after a crash, changes nothing more. Time is the workflow's time plus the
+ * offset of the settlement's own clock.
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
@@ -35,10 +36,10 @@ import type { ActivityDeps } from './deps.ts';
 import { internalFunding } from './providers/internal.ts';
 import { payoutRail } from './providers/payout-rail.ts';
 
-/** `nowMs` is the workflow's time in epoch milliseconds. */
+/** `nowMs` is the workflow's time, in epoch milliseconds. */
 export type SettlementActivityInput = { readonly settlementId: string; readonly orgId: string; readonly nowMs: number };
 
-/** Where a settlement stands after an activity. `waitMs`: until its current wait ends; null where there is none. */
+/** The state after an activity. `waitMs` until the current wait ends; null when the state has no time limit. */
 export type SettlementState = {
   readonly status: SettlementStatus;
   readonly waitMs: number | null;
@@ -46,7 +47,7 @@ export type SettlementState = {
   readonly failureCode: string | null;
 };
 
-/** What an operator decides about a payout of unknown outcome. Operator and note go to the audit entry alone. */
+/** An operator's decision about a payout whose outcome is unknown. Operator and note go only to the audit entry. */
 export type ReviewResolution = SettlementActivityInput & Resolution;
 
 const FAILURES = {
@@ -59,11 +60,13 @@ const FAILURES = {
   payoutRefused: { code: 'payout_refused', message: 'The payout was refused.' },
 } as const satisfies Record<string, Failure>;
 
-/** The transaction of one activity, and the moment that it writes. */
-type Step = { readonly deps: ActivityDeps; readonly tx: Tx; readonly stamp: Stamp };
+/** A transaction that has locked the settlement. `stamp.at` is the time by the settlement's own clock. */
+type Locked = { readonly deps: ActivityDeps; readonly tx: Tx; readonly stamp: Stamp };
+
+type Change = (locked: Locked, settlement: Settlement) => Promise<Settlement>;
 
 export function settlementActivities(deps: ActivityDeps) {
-  const activity = (run: Run) => (input: SettlementActivityInput) => runStep(deps, input, run);
+  const activity = (change: Change) => (input: SettlementActivityInput) => changeSettlement(deps, input, change);
   return {
     /** accepted → rejected, compliance_hold or awaiting_funds. */
     admitSettlement: activity(admit),
@@ -71,37 +74,40 @@ export function settlementActivities(deps: ActivityDeps) {
     /** compliance_hold → awaiting_funds, rejected or expired. */
     reviewCompliance: activity(reviewCompliance),
 
-    /** awaiting_funds → funded, failed or expired, by the evidence that was committed. */
+    /** awaiting_funds → funded, failed or expired, by the committed evidence. */
     reviewFunding: activity(reviewFunding),
 
-    /** funded → paying_out, then by the rail's answer where it gives one at once. */
+    /** funded → paying_out or failed. If the rail answers at once, further to settled or failed. */
     sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
-      const begun = await runStep(deps, input, beginPayout);
+      const begun = await changeSettlement(deps, input, beginPayout);
       if (begun.status !== 'paying_out') return begun;
       const answer = await payoutRail(deps).send(input);
-      return await runStep(deps, input, async (step, settlement) => {
-        if (answer) await recordEvidence(step.tx, settlement, answer, step.stamp);
-        return await reviewPayout(step, settlement);
+      return await changeSettlement(deps, input, async (locked, settlement) => {
+        if (answer) await recordEvidence(locked.tx, settlement, answer, locked.stamp);
+        return await reviewPayout(locked, settlement);
       });
     },
 
-    /** paying_out → settled, failed or needs_review, by the evidence that was committed. */
+    /** paying_out → settled, failed or needs_review, by the committed evidence. */
     reviewPayout: activity(reviewPayout),
 
-    /** needs_review → settled or failed, as an operator decided. One that was resolved before stays as it is. */
+    /** needs_review → settled or failed, as the operator decided. A review that was resolved before stays as it is. */
     resolveReview: (input: ReviewResolution) =>
-      runStep(deps, input, (step, settlement) => resolveReview(step, settlement, input)),
+      changeSettlement(deps, input, (locked, settlement) => resolveReview(locked, settlement, input)),
   };
 }
 
-type Run = (step: Step, settlement: Settlement) => Promise<Settlement>;
-
-async function runStep(deps: ActivityDeps, input: SettlementActivityInput, run: Run): Promise<SettlementState> {
+/** @throws DomainError `not_found` */
+async function changeSettlement(
+  deps: ActivityDeps,
+  input: SettlementActivityInput,
+  change: Change,
+): Promise<SettlementState> {
   return await commit(deps, async (tx) => {
     const settlement = await lockSettlement(tx, input.orgId, input.settlementId);
     const at = settlementTime(settlement, new Date(input.nowMs));
-    const step = { deps, tx, stamp: { at, requestId: settlement.requestId } };
-    return stateOf(await run(step, settlement), at);
+    const locked = { deps, tx, stamp: { at, requestId: settlement.requestId } };
+    return stateOf(await change(locked, settlement), at);
   });
 }
 
@@ -112,7 +118,7 @@ const stateOf = (settlement: Settlement, at: Date): SettlementState => ({
   failureCode: settlement.failure?.code ?? null,
 });
 
-const isOver = (settlement: Settlement, { stamp }: Step): boolean =>
+const isOver = (settlement: Settlement, { stamp }: Locked): boolean =>
   settlement.expiresAt !== null && settlement.expiresAt <= stamp.at;
 
 type Decision = {
@@ -122,76 +128,76 @@ type Decision = {
   readonly failure?: Failure;
 };
 
-/** Moves a settlement. Evidence that the new state no longer waits for is booked, or recorded as an exception. */
-async function move({ tx, stamp }: Step, settlement: Settlement, decision: Decision): Promise<Settlement> {
+/** Moves a settlement. Pending evidence that the new state does not wait for is booked, or recorded as an exception. */
+async function move({ tx, stamp }: Locked, settlement: Settlement, decision: Decision): Promise<Settlement> {
   const { evidenceId = null, ...rest } = decision;
   const moved = await moveSettlement(tx, settlement, { ...rest, evidenceId, ...stamp });
   return isTerminal(moved.status) || moved.status === 'funded' ? await receivePending(tx, moved, stamp) : moved;
 }
 
-/** Ends a settlement without paying it out; `evidenceId` where a provider's evidence decided it. */
+/** Ends a settlement without a payout. `evidenceId` is set when a provider's evidence decided it. */
 const end = (
-  step: Step,
+  locked: Locked,
   settlement: Settlement,
   to: 'rejected' | 'expired' | 'failed',
   { failure, evidenceId }: { readonly failure: Failure; readonly evidenceId?: string },
-): Promise<Settlement> => move(step, settlement, { to, reason: failure.code, failure, evidenceId });
+): Promise<Settlement> => move(locked, settlement, { to, reason: failure.code, failure, evidenceId });
 
 /** Whether a launch gate forbids the settlement's next step that moves value (contract §14). */
-const isForbidden = async ({ deps, tx }: Step, settlement: Settlement): Promise<boolean> =>
+const isForbidden = async ({ deps, tx }: Locked, settlement: Settlement): Promise<boolean> =>
   (await listForbiddingGates(tx, settlement, { runtime: deps.runtime, now: deps.now() })).length > 0;
 
-async function admit(step: Step, settlement: Settlement): Promise<Settlement> {
+async function admit(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'accepted') return settlement;
-  const recipient = await getRecipientForShare(step.tx, settlement.orgId, settlement.recipientId);
-  if (!recipient.isActive) return await end(step, settlement, 'rejected', { failure: FAILURES.recipientInactive });
+  const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
+  if (!recipient.isActive) return await end(locked, settlement, 'rejected', { failure: FAILURES.recipientInactive });
   if (isScreeningHit(recipient.name))
-    return await end(step, settlement, 'rejected', { failure: FAILURES.screeningHit });
+    return await end(locked, settlement, 'rejected', { failure: FAILURES.screeningHit });
   if (settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR && recipient.verificationStatus !== 'verified') {
-    const held = await move(step, settlement, { to: 'compliance_hold', reason: 'verification_required' });
-    // Reviewed at once, so that a decision before the hold counts as much as one after it.
-    return await reviewCompliance(step, held);
+    const held = await move(locked, settlement, { to: 'compliance_hold', reason: 'verification_required' });
+    // Reviewed at once: a decision from before the hold counts like a later one.
+    return await reviewCompliance(locked, held);
   }
-  return await beginCollection(step, settlement);
+  return await beginCollection(locked, settlement);
 }
 
-/** Enters awaiting_funds. Money that came before may fund the settlement at once. */
-async function beginCollection(step: Step, settlement: Settlement): Promise<Settlement> {
-  if (await isForbidden(step, settlement))
-    return await end(step, settlement, 'rejected', { failure: FAILURES.gateClosed });
-  const waiting = await move(step, settlement, { to: 'awaiting_funds', reason: 'compliance_passed' });
+/** Moves to awaiting_funds. Money that came before may fund the settlement at once. */
+async function beginCollection(locked: Locked, settlement: Settlement): Promise<Settlement> {
+  if (await isForbidden(locked, settlement))
+    return await end(locked, settlement, 'rejected', { failure: FAILURES.gateClosed });
+  const waiting = await move(locked, settlement, { to: 'awaiting_funds', reason: 'compliance_passed' });
   if (settlement.paymentMethod !== 'internal') {
-    await enqueue(step.tx, sandboxCollectionMessage(settlement));
-    return await reviewFunding(step, waiting);
+    await enqueue(locked.tx, sandboxCollectionMessage(settlement));
+    return await reviewFunding(locked, waiting);
   }
-  const funded = await recordEvidence(step.tx, waiting, internalFunding(waiting), step.stamp);
-  return await reviewFunding(step, funded.settlement);
+  const funded = await recordEvidence(locked.tx, waiting, internalFunding(waiting), locked.stamp);
+  return await reviewFunding(locked, funded.settlement);
 }
 
-async function reviewCompliance(step: Step, settlement: Settlement): Promise<Settlement> {
+async function reviewCompliance(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'compliance_hold') return settlement;
-  const recipient = await getRecipientForShare(step.tx, settlement.orgId, settlement.recipientId);
-  if (recipient.verificationStatus === 'verified') return await beginCollection(step, settlement);
+  const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
+  if (recipient.verificationStatus === 'verified') return await beginCollection(locked, settlement);
   if (recipient.verificationStatus === 'rejected')
-    return await end(step, settlement, 'rejected', { failure: FAILURES.verificationRejected });
-  if (!isOver(settlement, step)) return settlement;
-  return await end(step, settlement, 'expired', { failure: FAILURES.verificationTimeout });
+    return await end(locked, settlement, 'rejected', { failure: FAILURES.verificationRejected });
+  if (!isOver(settlement, locked)) return settlement;
+  return await end(locked, settlement, 'expired', { failure: FAILURES.verificationTimeout });
 }
 
-async function reviewFunding(step: Step, settlement: Settlement): Promise<Settlement> {
+async function reviewFunding(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'awaiting_funds') return settlement;
-  const { tx, stamp } = step;
+  const { tx, stamp } = locked;
   const outcome = fundingOutcome(settlement, await listPendingEvidence(tx, settlement.settlementId));
   if (outcome?.to === 'failed') {
     await markDecided(tx, outcome.evidenceId);
-    return await end(step, settlement, 'failed', outcome);
+    return await end(locked, settlement, 'failed', outcome);
   }
   if (outcome === undefined) {
-    if (!isOver(settlement, step)) return settlement;
-    return await end(step, settlement, 'expired', { failure: FAILURES.fundingTimeout });
+    if (!isOver(settlement, locked)) return settlement;
+    return await end(locked, settlement, 'expired', { failure: FAILURES.fundingTimeout });
   }
   const evidenceId = await findCoveringEvidence(tx, settlement);
-  const funded = await move(step, settlement, { to: 'funded', reason: 'evidence_covers_amount', evidenceId });
+  const funded = await move(locked, settlement, { to: 'funded', reason: 'evidence_covers_amount', evidenceId });
   const surplusMinor = settlement.amountReceivedMinor - settlement.amountMinor;
   if (surplusMinor > 0n && evidenceId !== undefined) {
     const { sourceCurrency: currency } = settlement;
@@ -205,49 +211,49 @@ async function reviewFunding(step: Step, settlement: Settlement): Promise<Settle
  * funded → paying_out. The gates and the recipient are read before every call to the rail: a payout that is retried
  * fails when a gate was closed, or the recipient deactivated, since the first try.
  */
-async function beginPayout(step: Step, settlement: Settlement): Promise<Settlement> {
+async function beginPayout(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'funded' && settlement.status !== 'paying_out') return settlement;
-  const recipient = await getRecipientForShare(step.tx, settlement.orgId, settlement.recipientId);
-  if (!recipient.isActive) return await end(step, settlement, 'failed', { failure: FAILURES.recipientInactive });
-  if (await isForbidden(step, settlement))
-    return await end(step, settlement, 'failed', { failure: FAILURES.gateClosed });
+  const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
+  if (!recipient.isActive) return await end(locked, settlement, 'failed', { failure: FAILURES.recipientInactive });
+  if (await isForbidden(locked, settlement))
+    return await end(locked, settlement, 'failed', { failure: FAILURES.gateClosed });
   if (settlement.status === 'paying_out') return settlement;
-  return await move(step, settlement, { to: 'paying_out', reason: 'payout_sent' });
+  return await move(locked, settlement, { to: 'paying_out', reason: 'payout_sent' });
 }
 
-async function reviewPayout(step: Step, settlement: Settlement): Promise<Settlement> {
+async function reviewPayout(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'paying_out') return settlement;
-  const outcome = foldPayout(await listPendingEvidence(step.tx, settlement.settlementId));
+  const outcome = foldPayout(await listPendingEvidence(locked.tx, settlement.settlementId));
   if (!outcome) {
-    if (!isOver(settlement, step)) return settlement;
-    return await move(step, settlement, { to: 'needs_review', reason: 'payout_outcome_unknown' });
+    if (!isOver(settlement, locked)) return settlement;
+    return await move(locked, settlement, { to: 'needs_review', reason: 'payout_outcome_unknown' });
   }
   const { evidenceId } = outcome;
-  await markDecided(step.tx, evidenceId);
-  if (outcome.paid) return await settle(step, settlement, { reason: 'payout_confirmed', evidenceId });
-  return await end(step, settlement, 'failed', { failure: outcome.failure ?? FAILURES.payoutRefused, evidenceId });
+  await markDecided(locked.tx, evidenceId);
+  if (outcome.paid) return await settle(locked, settlement, { reason: 'payout_confirmed', evidenceId });
+  return await end(locked, settlement, 'failed', { failure: outcome.failure ?? FAILURES.payoutRefused, evidenceId });
 }
 
 async function resolveReview(
-  step: Step,
+  locked: Locked,
   settlement: Settlement,
   { outcome, operator, note }: Resolution,
 ): Promise<Settlement> {
   if (settlement.status !== 'needs_review') return settlement;
   const { orgId, settlementId } = settlement;
   const action = `resolve_review_${outcome}` as const;
-  await insertAuditEntry(step.tx, orgId, { objectId: settlementId, action, operator, note, at: step.stamp.at });
-  if (outcome === 'paid') return await settle(step, settlement, { reason: 'resolved_paid' });
-  return await move(step, settlement, { to: 'failed', reason: 'resolved_refused', failure: FAILURES.payoutRefused });
+  await insertAuditEntry(locked.tx, orgId, { objectId: settlementId, action, operator, note, at: locked.stamp.at });
+  if (outcome === 'paid') return await settle(locked, settlement, { reason: 'resolved_paid' });
+  return await move(locked, settlement, { to: 'failed', reason: 'resolved_refused', failure: FAILURES.payoutRefused });
 }
 
-/** Reaches settled and issues the certificate in the same transaction (contract §7). */
+/** Moves to settled and issues the certificate in the same transaction (contract §7). */
 async function settle(
-  step: Step,
+  locked: Locked,
   settlement: Settlement,
   decision: { readonly reason: string; readonly evidenceId?: string },
 ): Promise<Settlement> {
-  const { deps, tx, stamp } = step;
-  const settled = await move(step, settlement, { to: 'settled', ...decision });
+  const { deps, tx, stamp } = locked;
+  const settled = await move(locked, settlement, { to: 'settled', ...decision });
   return await setCertificate(tx, settled, await issueCertificate(tx, deps.certifier, settled, stamp));
 }

@@ -1,6 +1,7 @@
 /**
- * The steps of a verification: expiry, and in the local sandbox what the simulated provider says. Running one twice,
- * or after a crash anywhere, changes nothing more. Names are read here and go no further.
+ * The activities of a verification: its expiry, and in the local sandbox the events of the simulated provider. An
+ * activity that runs twice, or again after a crash, changes nothing more. Recipients' names are read here and not
+ * returned.
  */
 import { expireVerification } from '../db/commands/verification.ts';
 import { getRecipient } from '../db/queries/recipient.ts';
@@ -15,15 +16,15 @@ import { encodeIdverifyEvent, type IdverifyReport, postIdverifyEvent } from './p
 /** `nowMs` is the workflow's time in epoch milliseconds. */
 export type VerificationActivityInput = VerificationInput & { readonly nowMs: number };
 
-/** Where a verification stands; `waitMs` until it expires, null once it is decided. */
+/** The state of a verification. `waitMs` until it expires; null when it has ended. */
 export type VerificationState = { readonly status: VerificationStatus; readonly waitMs: number | null };
 
-/** One event that the simulated provider will send. */
+/** A step of the provider's plan: it sends this event. */
 export type VerificationEventStep = { readonly step: number; readonly event: string };
 
 export function verificationActivities(deps: ActivityDeps) {
   return {
-    /** pending, in_review → expired, when its time is over. */
+    /** pending, in_review → expired, once its time is over. */
     reviewVerification: async ({
       verificationId,
       orgId,
@@ -39,7 +40,7 @@ export function verificationActivities(deps: ActivityDeps) {
   };
 }
 
-/** The simulated identity provider; for the local sandbox alone. */
+/** The simulated identity provider, for the local sandbox only. */
 export function verificationSandboxActivities(deps: ActivityDeps) {
   const reportsFor = async ({
     verificationId,
@@ -55,7 +56,7 @@ export function verificationSandboxActivities(deps: ActivityDeps) {
     };
   };
   return {
-    /** What the recipient's name stands for in the sandbox, as a list of events without the name. */
+    /** What the recipient's name stands for in the sandbox, as a list of events that does not contain the name. */
     planVerification: async (input: VerificationInput): Promise<VerificationEventStep[]> => {
       const { reports } = await reportsFor(input);
       return reports.map(({ type }, step) => ({ step, event: type }));

@@ -1,7 +1,8 @@
 /**
- * One attempt to deliver an event (contract §11). The attempt is written before its request is sent and completed
- * after, each in a transaction under the subscription's lock: a crash in between sends the same bytes again under the
- * same number and the same webhook-id. What a subscriber does is data; only our own dependencies make an attempt fail.
+ * One attempt to deliver an event (contract §11). The attempt is recorded before its request is sent and completed
+ * after it, each in one transaction under the subscription's lock. After a crash in between, the same bytes are sent
+ * again with the same number and the same webhook-id. A subscriber's failure is data; only our own dependencies fail
+ * the activity.
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
@@ -30,7 +31,7 @@ import { retryAfterMsOf } from './providers/retry-after.ts';
 import { signWebhook } from './webhook-signature.ts';
 import { createTurns } from './webhook-turn.ts';
 
-/** `attempt` counts from 1 within the generation; `nowMs` and `random` are the workflow's. */
+/** `attempt` counts from 1 within the generation. `nowMs` (epoch milliseconds) and `random` come from the workflow. */
 export type AttemptInput = {
   readonly deliveryId: string;
   readonly webhookId: string;
@@ -42,8 +43,8 @@ export type AttemptInput = {
 };
 
 /**
- * Where a delivery stands; `waitMs` until the next attempt, null when there is none. A deferred one found no place and
- * made no attempt.
+ * The state of a delivery. `waitMs` until the next attempt, null when there is none. A deferred delivery found no free
+ * request slot of its subscription and made no attempt.
  */
 export type DeliveryState = {
   readonly status: DeliveryStatus;
@@ -56,7 +57,8 @@ const TOO_MANY_REQUESTS = 429;
 const UNAVAILABLE = 503;
 const GONE = 410;
 
-type Sendable = {
+/** An attempt that is recorded and not yet sent. */
+type BegunAttempt = {
   readonly delivery: DeliveryRow;
   readonly number: number;
   readonly body: Buffer;
@@ -66,19 +68,18 @@ type Sendable = {
 export function webhookDeliveryActivities(deps: ActivityDeps) {
   const inTurn = createTurns();
   return {
-    /** Sends an event once, unless it no longer is to be sent or the subscription has too many requests under way. */
+    /** Sends an event once, unless the delivery has ended or its subscription has no free request slot. */
     attemptDelivery: async (input: AttemptInput): Promise<DeliveryState> => {
-      const begun = await inTurn(input.webhookId, () => commit(deps, (tx) => begin(tx, input)));
+      const begun = await inTurn(input.webhookId, () => commit(deps, (tx) => beginDelivery(tx, input)));
       if ('state' in begun) return begun.state;
       const answer = await send(deps, begun);
-      const asked = answer.status === TOO_MANY_REQUESTS || answer.status === UNAVAILABLE;
-      const retryAfterMs = asked ? retryAfterMsOf(answer.retryAfter, deps.now().getTime()) : null;
-      return await inTurn(input.webhookId, () =>
-        commit(deps, (tx) => complete(tx, input, begun.number, answer, retryAfterMs)),
-      );
+      const isBusy = answer.status === TOO_MANY_REQUESTS || answer.status === UNAVAILABLE;
+      const retryAfterMs = isBusy ? retryAfterMsOf(answer.retryAfter, deps.now().getTime()) : null;
+      const result = { number: begun.number, answer, retryAfterMs };
+      return await inTurn(input.webhookId, () => commit(deps, (tx) => completeDelivery(tx, input, result)));
     },
 
-    /** Whether a delivery is still to be made. */
+    /** The delivery's status, without an attempt. */
     readDelivery: (input: {
       readonly orgId: string;
       readonly deliveryId: string;
@@ -87,47 +88,43 @@ export function webhookDeliveryActivities(deps: ActivityDeps) {
   };
 }
 
-const over = (status: DeliveryStatus): DeliveryState => ({ status, waitMs: null, deferred: false });
+const ended = (status: DeliveryStatus): DeliveryState => ({ status, waitMs: null, deferred: false });
 
-/** Where a delivery stands whose attempt is complete. */
+/** The state of a delivery without an attempt under way. */
 function stateOf({ status, nextAttemptAt }: DeliveryRow, nowMs: number): DeliveryState {
   return nextAttemptAt === null
-    ? over(status)
+    ? ended(status)
     : { status, waitMs: Math.max(0, nextAttemptAt.getTime() - nowMs), deferred: false };
 }
 
-async function begin(tx: Tx, input: AttemptInput): Promise<Sendable | { readonly state: DeliveryState }> {
+async function beginDelivery(tx: Tx, input: AttemptInput): Promise<BegunAttempt | { readonly state: DeliveryState }> {
   const at = new Date(input.nowMs);
   const subscription = await lockSubscription(tx, input.orgId, input.webhookId, at);
   const { delivery, body } = await getDeliveryToSend(tx, input.orgId, input.deliveryId);
-  if (delivery.generation !== input.generation) return { state: over('skipped') };
-  if (delivery.status !== 'pending') return { state: over(delivery.status) };
+  if (delivery.generation !== input.generation) return { state: ended('skipped') };
+  if (delivery.status !== 'pending') return { state: ended(delivery.status) };
   const number = delivery.priorAttempts + input.attempt;
   const outcome = await findAttemptOutcome(tx, { deliveryId: delivery.deliveryId, number });
   if (outcome !== undefined && outcome !== 'pending') return { state: stateOf(delivery, input.nowMs) };
-  if (subscription.deleted)
-    return {
-      state: stateOf(await moveDelivery(tx, delivery, { status: 'canceled', nextAttemptAt: null }), input.nowMs),
-    };
-  const askedFor = delivery.requested && input.attempt === 1;
-  if (subscription.webhook.status === 'disabled' && !askedFor) {
-    return {
-      state: stateOf(await moveDelivery(tx, delivery, { status: 'skipped', nextAttemptAt: null }), input.nowMs),
-    };
-  }
+  const endAs = async (status: 'canceled' | 'skipped') => ({
+    state: stateOf(await moveDelivery(tx, delivery, { status, nextAttemptAt: null }), input.nowMs),
+  });
+  if (subscription.deleted) return await endAs('canceled');
+  const isRequested = delivery.requested && input.attempt === 1;
+  if (subscription.webhook.status === 'disabled' && !isRequested) return await endAs('skipped');
   if (await beginAttempt(tx, delivery, number, at)) return { delivery, number, body, subscription };
   const waiting = await waitForPlace(tx, delivery);
   return { state: { status: 'pending', waitMs: placeWaitMs(waiting, input.random), deferred: true } };
 }
 
-async function send(deps: ActivityDeps, { delivery, body, subscription }: Sendable): Promise<GuardedAnswer> {
+async function send(deps: ActivityDeps, { delivery, body, subscription }: BegunAttempt): Promise<GuardedAnswer> {
   const { webhook, secretsSealed } = subscription;
   const secrets = secretsSealed.map((sealed) => {
     const secret = deps.sealer.open(sealed, webhookSecretBinding(webhook.webhookId));
-    if (!secret) throw new Error(`no key opens the secret of webhook ${webhook.webhookId}`);
+    if (!secret) throw new Error(`no configured key opens the secret of webhook ${webhook.webhookId}`);
     return secret;
   });
-  // Subscribers compare the timestamp with their own clock: it is the time of sending, whatever delayed this step.
+  // Subscribers compare the timestamp with their own clock, so it is the real time of sending.
   const timestamp = Math.floor(deps.now().getTime() / 1_000);
   return await deps.guardedHttp.post(webhook.url, body, {
     'content-type': 'application/json',
@@ -138,42 +135,41 @@ async function send(deps: ActivityDeps, { delivery, body, subscription }: Sendab
   });
 }
 
-async function complete(
+/** What the request of an attempt brought. `retryAfterMs`: what a busy subscriber asked for. */
+type AttemptResult = {
+  readonly number: number;
+  readonly answer: GuardedAnswer;
+  readonly retryAfterMs: number | null;
+};
+
+async function completeDelivery(
   tx: Tx,
   input: AttemptInput,
-  number: number,
-  answer: GuardedAnswer,
-  retryAfterMs: number | null,
+  { number, answer, retryAfterMs }: AttemptResult,
 ): Promise<DeliveryState> {
   const endMs = input.nowMs + answer.durationMs;
-  const { webhook, deleted } = await lockSubscription(tx, input.orgId, input.webhookId, new Date(endMs));
+  const at = new Date(endMs);
+  const { webhook, deleted } = await lockSubscription(tx, input.orgId, input.webhookId, at);
   const { delivery } = await getDeliveryToSend(tx, input.orgId, input.deliveryId);
-  const first = await completeAttempt(tx, { deliveryId: input.deliveryId, number }, recordOf(answer));
-  if (first) await signalLongestWaiting(tx, input.webhookId);
-  if (delivery.generation !== input.generation) return over('skipped');
-  if (!first) return stateOf(delivery, input.nowMs);
+  const completed = await completeAttempt(tx, { deliveryId: input.deliveryId, number }, recordOf(answer));
+  if (completed) await signalLongestWaiting(tx, input.webhookId);
+  if (delivery.generation !== input.generation) return ended('skipped');
+  // It was completed before: an earlier run of this activity did the rest.
+  if (!completed) return stateOf(delivery, input.nowMs);
   if (answer.error !== null) {
-    const nextMs = retryDelayMs(input.attempt, input.random, retryAfterMs);
-    return stateOf(
-      await fail(tx, webhook, delivery, {
-        answer,
-        at: new Date(endMs),
-        nextAttemptAt: nextMs === undefined ? null : new Date(endMs + nextMs),
-      }),
-      endMs,
-    );
+    const delayMs = retryDelayMs(input.attempt, input.random, retryAfterMs);
+    const nextAttemptAt = delayMs === undefined ? null : new Date(endMs + delayMs);
+    return stateOf(await fail(tx, webhook, delivery, { answer, at, nextAttemptAt }), endMs);
   }
   await setFailingSince(tx, webhook, null);
-  // One that was skipped while its request was under way has arrived all the same.
-  return stateOf(
-    await moveDelivery(tx, delivery, { status: deleted ? 'canceled' : 'succeeded', nextAttemptAt: null }),
-    endMs,
-  );
+  // A delivery that was skipped during its request has arrived nevertheless.
+  const status = deleted ? 'canceled' : 'succeeded';
+  return stateOf(await moveDelivery(tx, delivery, { status, nextAttemptAt: null }), endMs);
 }
 
 type Failed = { readonly answer: GuardedAnswer; readonly at: Date; readonly nextAttemptAt: Date | null };
 
-/** What follows from a failed attempt, for the subscription and for this delivery. */
+/** Applies a failed attempt to the subscription, which it may disable, and to the delivery. */
 async function fail(
   tx: Tx,
   webhook: Webhook,
