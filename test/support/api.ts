@@ -1,4 +1,4 @@
-/** An application over its own database, and callers for it. Everything real but the provider's side. */
+/** The application on a database of its own, and callers for it. Only the providers are fakes. */
 import { randomBytes } from 'node:crypto';
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
@@ -26,7 +26,7 @@ export const TEST_SECRETS = {
   signing: { id: 'test-1', key: randomBytes(32) },
 } as const;
 
-/** The same, as operators' commands are given them. */
+/** The same secrets, as the operators' commands take them. */
 export const TEST_KEYS: KeyRing = {
   encryptionKeys: [TEST_SECRETS.encryption],
   apiKeyPeppers: [TEST_SECRETS.apiKeyPepper],
@@ -41,13 +41,13 @@ export type TestApi = {
   readonly deps: ApiDeps;
   readonly connection: Connection;
   readonly databaseUrl: string;
-  /** How often something was committed for dispatch. */
+  /** How often the dispatcher was nudged. */
   nudges(): number;
-  /** A new organization with one key of this scope; its own tenant, so tests share nothing. */
+  /** A key of a new organization, so that tests share nothing. */
   createCaller(scope?: Scope): Promise<Caller>;
-  /** Another key for an organization that exists; `stored` as it is in the table. */
+  /** Another key of an existing organization. `stored` overrides its columns. */
   createKey(orgId: string, scope: Scope, stored?: Partial<typeof apiKeys.$inferInsert>): Promise<Caller>;
-  /** Throws when the OpenAPI document does not promise what is answered. */
+  /** @throws Error when the OpenAPI document does not contain such an answer */
   call(
     caller: Caller | null,
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',

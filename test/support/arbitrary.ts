@@ -1,4 +1,4 @@
-/** Generated settlements and lives, for properties that must hold for every one of them. */
+/** Generated prices and paths through the states, for properties that must hold for all of them. */
 import { fc } from '@fast-check/vitest';
 import { CORRIDOR_IDS, CORRIDORS } from '../../domain/corridor.ts';
 import { formatMoney } from '../../domain/money.ts';
@@ -6,7 +6,7 @@ import { METHOD_RULES, methodsFor } from '../../domain/payment-method.ts';
 import { type Pricing, price } from '../../domain/pricing.ts';
 import { type SettlementStatus, TRANSITIONS } from '../../domain/settlement.ts';
 
-/** Any command that the pricing accepts, priced. */
+/** The price of any command that pricing accepts. */
 export const pricing: fc.Arbitrary<Pricing> = fc
   .constantFrom(...CORRIDOR_IDS)
   .chain((corridor) =>
@@ -30,13 +30,13 @@ export const pricing: fc.Arbitrary<Pricing> = fc
   })
   .filter((priced) => priced !== undefined);
 
-/** Every life that the table of transitions allows, from acceptance to an end; there are finitely many. */
+/** Every path that the table of transitions allows, from acceptance to a terminal state. */
 export function allLives(from: SettlementStatus = 'accepted'): SettlementStatus[][] {
   const next = TRANSITIONS.filter((transition) => transition.from === from);
   return next.length === 0 ? [[from]] : next.flatMap(({ to }) => allLives(to).map((rest) => [from, ...rest]));
 }
 
-/** An amount cut into one to `partsMax` positive parts, in any proportion. */
+/** An amount split into one to `partsMax` positive parts of any size. */
 export const partsOf = (amountMinor: bigint, partsMax: number): fc.Arbitrary<bigint[]> =>
   fc
     .uniqueArray(fc.bigInt({ min: 1n, max: amountMinor > 1n ? amountMinor - 1n : 1n }), {

@@ -1,6 +1,6 @@
 /**
- * A base backup of a PostgreSQL that runs, taken as its manual says and `pg_basebackup` does: between the start and the
- * end of the backup the files are copied under the server's feet, then the log that makes them agree.
+ * A base backup of a running PostgreSQL, as its manual describes and `pg_basebackup` takes it: between the start and the
+ * end of the backup the data files are copied while the server writes, then the log that makes them consistent.
  */
 import { execFile } from 'node:child_process';
 import { chmod, chown, copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
@@ -11,12 +11,12 @@ import type { Account } from '../../scripts/stack/postgres-program.ts';
 
 const run = promisify(execFile);
 
-/** What belongs to the server that runs, and the log, which is copied last. */
+/** Files of the running server, and the log, which is copied last. */
 const LEFT_OUT = ['postmaster.pid', 'postmaster.opts', 'pg_wal'];
 
 /**
- * @param from the directory of a cluster as `startCluster` made it
- * @param to where another server can be started from it
+ * @param from the directory of a cluster that `startCluster` created
+ * @param to the directory of the copy, from which another server can be started
  * @param during runs while the files are being copied
  */
 export async function backUp(

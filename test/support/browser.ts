@@ -1,12 +1,12 @@
 /**
- * Debian's Chromium, driven by playwright-core. It can reach this machine alone. Where it is not installed and this
- * process may install it, it is installed once.
+ * Debian's Chromium, controlled by playwright-core. It can reach only this machine. If it is missing and this process may
+ * install packages, it is installed once.
  */
 import { existsSync } from 'node:fs';
 import { execa } from 'execa';
 import { type Browser, chromium } from 'playwright-core';
 
-/** Time to install it, where that is needed. */
+/** Includes the time to install it. */
 export const BROWSER_TIMEOUT_MS = 240_000;
 
 const PROGRAM = '/usr/bin/chromium';
@@ -19,11 +19,11 @@ const ARGUMENTS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // Whatever else is asked for, by a page or by the browser itself, is not found.
+  // Every other host is unknown, for pages and for the browser itself.
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
 ];
 
-/** @throws Error that says in one sentence what is missing */
+/** @throws Error that names the missing package */
 export async function startBrowser(): Promise<Browser> {
   if (!existsSync(PROGRAM)) await installBrowser();
   return chromium.launch({ executablePath: PROGRAM, headless: true, args: ARGUMENTS });

@@ -1,4 +1,4 @@
-/** What tests of certificates share: the facts of one, and what a forger would try. */
+/** For tests of certificates: the facts of one, and altered signatures. */
 import type { CertificateFacts } from '../../domain/certificate.ts';
 import type { SettlementStatus } from '../../domain/settlement.ts';
 
@@ -7,7 +7,7 @@ const PATH: readonly SettlementStatus[] = ['accepted', 'awaiting_funds', 'funded
 const COLLECTED = '0193a5c0-0000-7000-8000-000000000001';
 const PAID = '0193a5c0-0000-7000-8000-000000000002';
 
-/** One settled settlement, written out: nothing in it is drawn or read from a clock. */
+/** A settled settlement with fixed values: nothing is random or read from a clock. */
 export const certificateFacts = (changes: Partial<CertificateFacts> = {}): CertificateFacts => ({
   settlement: {
     settlementId: 'stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa',

@@ -1,4 +1,4 @@
-/** The throwaway PostgreSQL of one test run: fast because it may forget everything, with a migrated template database. */
+/** The throwaway PostgreSQL of a test run: fast because it may lose its data, with a migrated template database. */
 import path from 'node:path';
 import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
@@ -8,7 +8,7 @@ import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 
 const TEMPLATE = 'settlement_template';
 
-const FORGETFUL = {
+const NOT_DURABLE = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
@@ -17,21 +17,21 @@ const FORGETFUL = {
   max_wal_senders: '0',
   max_connections: '200',
   autovacuum: 'off',
-  // Inside the data, so that nothing of a killed server stays behind.
+  // Inside the data directory, so that it is deleted with the data of a killed server.
   dynamic_shared_memory_type: 'mmap',
 };
 
-/** Starts it under the run's folder; gives the address of the server and the template's name. */
+/** Starts PostgreSQL in the run's folder. Returns the server's address and the template's name. */
 export async function startTestCluster(run: { folder: string; started: (record: ProcessRecord) => Promise<void> }) {
   const program = await postgresProgram(async () => run.folder);
-  const cluster = await startCluster({ program, directory: path.join(run.folder, 'postgres'), settings: FORGETFUL });
+  const cluster = await startCluster({ program, directory: path.join(run.folder, 'postgres'), settings: NOT_DURABLE });
   await run.started(cluster.process);
   await migrate(await ensureDatabase(cluster, TEMPLATE));
   await closeTemplate(cluster.serverUrl);
   return { serverUrl: cluster.serverUrl, template: TEMPLATE };
 }
 
-/** A template is copied only while nobody is connected to it. */
+/** A template can be copied only while it has no connections. */
 async function closeTemplate(serverUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: `${serverUrl}/postgres` });
   await client.connect();

@@ -1,4 +1,4 @@
-/** A collector of traces as tests need one: a real HTTP server that keeps what it is sent. */
+/** A collector of traces: a real HTTP server that keeps what it receives. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
@@ -25,7 +25,7 @@ export type CollectedSpan = z.infer<typeof Span>;
 
 export type Collector = {
   readonly url: string;
-  /** Everything that came, as it came. */
+  /** The bodies as they were received. */
   readonly bodies: string[];
   spans(): CollectedSpan[];
   close(): Promise<void>;

@@ -1,12 +1,12 @@
 /**
- * Whether an answer is one that the OpenAPI document promises: its status, its media type, its body, its problem code
- * and its headers. The document is the application's own, so that it is held against what really comes.
+ * Compares answers with the OpenAPI document of the application: status, media type, body, problem code and headers must
+ * be documented.
  */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 
-/** The parts of the document that answers are held against; references are left to the validator. */
+/** The parts of the document that answers are compared with. The validator resolves the references. */
 const Media = z.record(z.string(), z.object({ schema: z.unknown().optional() }));
 const Response = z.looseObject({
   description: z.string(),
@@ -22,15 +22,15 @@ export type SeenAnswer = {
   readonly body: string;
 };
 
-/** Throws when the answer is not one that the document promises. */
+/** @throws Error when the document does not contain such an answer */
 export type RequireConformance = (method: string, url: string, answer: SeenAnswer) => void;
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-/** What every answer carries (contract §1). */
+/** The headers of every answer (contract §1). */
 const ALWAYS = ['x-request-id', 'x-content-type-options', 'cache-control'];
 const BY_STATUS: Record<number, string> = { 401: 'www-authenticate', 405: 'allow', 429: 'retry-after' };
-/** Headers that a client acts on: where one comes, the document says so. */
-const TOLD = [
+/** Headers that a client acts on. An answer that has one must document it. */
+const DOCUMENTED = [
   'allow',
   'content-disposition',
   'etag',
@@ -41,7 +41,7 @@ const TOLD = [
   'retry-after',
   'x-total-count',
 ];
-/** No operation of the document answers these: the address or the method is none of them. */
+/** Answers outside of every operation: the path or the method is unknown. */
 const UNDESCRIBED: Record<number, string> = { 404: 'not_found', 405: 'method_not_allowed' };
 
 const Problem = z.object({
@@ -53,7 +53,7 @@ const Problem = z.object({
 });
 
 export function createConformance(app: FastifyInstance): RequireConformance {
-  // Reading the document takes as long as a test, so that it is read when an answer comes.
+  // Reading the document takes as long as a test, so it is read for the first answer.
   let faultsOf: ReturnType<typeof answerChecker> | undefined;
   return (method, url, answer) => {
     faultsOf ??= answerChecker(app);
@@ -94,14 +94,14 @@ function answerChecker(app: FastifyInstance): (method: string, url: string, answ
     const media = mediaTypeOf(answer);
     const { content } = response;
     const headers = new Set(Object.keys(response.headers).map((name) => name.toLowerCase()));
-    const untold = TOLD.filter((name) => answer.headers[name] !== undefined && !headers.has(name)).map(
+    const undocumented = DOCUMENTED.filter((name) => answer.headers[name] !== undefined && !headers.has(name)).map(
       (name) => `header ${name} is not documented`,
     );
     if (answer.body === '')
-      return content === undefined || method === 'head' ? untold : [...untold, 'the body is missing'];
-    if (content?.[media] === undefined) return [...untold, `media type ${media} is not documented`];
+      return content === undefined || method === 'head' ? undocumented : [...undocumented, 'the body is missing'];
+    if (content?.[media] === undefined) return [...undocumented, `media type ${media} is not documented`];
     return [
-      ...untold,
+      ...undocumented,
       ...(media.endsWith('json')
         ? bodyFaults(
             validatorOf(['paths', path, method, 'responses', String(answer.statusCode), 'content', media, 'schema']),
@@ -138,7 +138,7 @@ function undescribedFaults(answer: SeenAnswer): string[] {
   return problem.success && problem.data.code === code ? [] : [`the body is not the problem ${code}`];
 }
 
-/** A problem's code must be one of those that the answer's description names. */
+/** The description of the answer must name the problem's code. */
 function bodyFaults(validate: ValidateFunction, answer: SeenAnswer, description: string): string[] {
   const body = jsonIn(answer.body);
   const faults = validate(body)
@@ -146,10 +146,10 @@ function bodyFaults(validate: ValidateFunction, answer: SeenAnswer, description:
     : (validate.errors ?? []).map(({ instancePath, message }) => `body${instancePath} ${message}`);
   if (mediaTypeOf(answer) !== 'application/problem+json') return faults;
   const problem = Problem.safeParse(body);
-  if (!problem.success) return [...faults, 'the body is no problem'];
+  if (!problem.success) return [...faults, 'the body is not a problem'];
   const { code, status, request_id: requestId } = problem.data;
   if (!description.includes(`\`${code}\``)) faults.push(`code ${code} is not documented`);
-  if (status !== answer.statusCode) faults.push(`the body says ${status}`);
+  if (status !== answer.statusCode) faults.push(`the status in the body is ${status}`);
   if (requestId !== answer.headers['x-request-id']) faults.push('the body has another request id than the header');
   return faults;
 }

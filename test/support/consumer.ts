@@ -1,4 +1,4 @@
-/** What a consumer's application does, as short calls for tests. */
+/** What a consumer's application does, as short functions. */
 import { randomUUID } from 'node:crypto';
 import { generateSessionToken, hashSessionToken } from '../../api/http/session-token.ts';
 import { findOrCreateConsumer } from '../../db/commands/session.ts';
@@ -19,10 +19,10 @@ export const requestOtp = (api: TestApi, body: Record<string, unknown>) =>
 export const verifyOtp = (api: TestApi, challengeId: string, code: string) =>
   api.call(null, 'POST', '/consumer/auth/verify-otp', { challenge_id: challengeId, code });
 
-/** A code that is not the right one. */
+/** Another code than this one. */
 export const otherThan = (code: string): string => String((Number(code) + 1) % 1_000_000).padStart(6, '0');
 
-/** A challenge with the code that the local sandbox shows. */
+/** A new challenge, with the code that the local sandbox shows. */
 export async function challenge(
   api: TestApi,
   body: Record<string, unknown> = { email: newEmail() },
@@ -33,7 +33,7 @@ export async function challenge(
   return { id, code };
 }
 
-/** A consumer of its own, so that tests share nothing; or the one with this contact. */
+/** Signs a new consumer in, so that tests share nothing, or the consumer of this contact. */
 export async function signIn(api: TestApi, body?: Record<string, unknown>): Promise<ConsumerCaller> {
   const { id, code } = await challenge(api, body);
   const answer = await verifyOtp(api, id, code);
@@ -52,7 +52,7 @@ export const callAs = (
 ) =>
   api.call(null, method, url, body, { ...(consumer ? { authorization: `Bearer ${consumer.token}` } : {}), ...headers });
 
-/** As the partner's, without what a consumer is not asked. */
+/** A partner's body without the fields that a consumer does not give. */
 export function consumerRecipientBody(overrides: Record<string, unknown> = {}): Record<string, unknown> {
   const { kind: _kind, ...body } = recipientBody();
   return { ...body, ...overrides };
@@ -95,7 +95,7 @@ export const transferBody = (recipientId: string, overrides: Record<string, unkn
 export const transfer = (api: TestApi, consumer: ConsumerCaller, body: unknown, key: string = randomUUID()) =>
   callAs(api, consumer, 'POST', '/consumer/transfers', body, { 'idempotency-key': key });
 
-/** A consumer with a session where no code can be asked for. */
+/** A consumer with a session, inserted where the runtime can send no code. */
 export async function insertConsumerSession(api: TestApi): Promise<ConsumerCaller> {
   const { db } = api.connection;
   const createdAt = api.deps.now();

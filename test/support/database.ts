@@ -1,49 +1,46 @@
-/** What tests ask of the database itself: whether anything was written, and who waits for whom. */
-import { setTimeout as delay } from 'node:timers/promises';
+/** What tests read from the database itself: whether anything was written, and what waits for a lock. */
 import type pg from 'pg';
+import { vi } from 'vitest';
 
 /**
- * A digest of every table. Two that are equal mean that nothing was written in between; when a key was last used is
- * left out, and how many requests came: both are noted whatever becomes of the request.
+ * A digest of every table. If two digests are equal, nothing was written in between. The last use of a key and the counts
+ * of requests are left out: every request writes them, also a refused one.
  */
 export async function digestTables(pool: pg.Pool): Promise<Record<string, string>> {
   const { rows: tables } = await pool.query<{ name: string }>(
-    `SELECT quote_ident(table_name) AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_name <> 'rate_limits'`,
+    `SELECT quote_ident(table_name) AS name FROM information_schema.tables
+     WHERE table_schema = 'public' AND table_name <> 'rate_limits'`,
   );
   const digests = tables.map(
     ({ name }) =>
-      `SELECT '${name}' AS name, md5(coalesce(string_agg(line, ',' ORDER BY line), '')) AS digest FROM (SELECT (to_jsonb(t) - 'last_used_at')::text AS line FROM ${name} t) lines`,
+      `SELECT '${name}' AS name, md5(coalesce(string_agg(line, ',' ORDER BY line), '')) AS digest
+       FROM (SELECT (to_jsonb(t) - 'last_used_at')::text AS line FROM ${name} t) lines`,
   );
   const { rows } = await pool.query<{ name: string; digest: string }>(digests.join(' UNION ALL '));
   return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]));
 }
 
-/** Everything that the database holds, as text; for looking for what must not be in it. */
+/** The content of the whole database as text, to search for values that must not be in it. */
 export async function dumpTables(pool: pg.Pool): Promise<string> {
   const { rows } = await pool.query<{ text: string }>(`SELECT database_to_xml(true, false, '')::text AS text`);
   return rows[0]?.text ?? '';
 }
 
-const BLOCKED_WAIT_MS = 10_000;
-const BLOCKED_POLL_MS = 5;
-
-/** Waits until this many statements wait for a lock, so that a race starts with everybody at the line. */
+/** Waits until exactly this many statements wait for a lock, so that all tasks of a race are at the same point. */
 export async function untilBlocked(pool: pg.Pool, wanted: number): Promise<void> {
-  const end = Date.now() + BLOCKED_WAIT_MS;
-  for (;;) {
+  const countBlocked = async (): Promise<void> => {
     const { rows } = await pool.query(
       `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
     );
-    if (rows.length === wanted) return;
-    if (Date.now() > end) throw new Error(`${rows.length} statements wait for a lock, not ${wanted}`);
-    await delay(BLOCKED_POLL_MS);
-  }
+    if (rows.length !== wanted) throw new Error(`${rows.length} statements wait for a lock, not ${wanted}`);
+  };
+  await vi.waitFor(countBlocked, { timeout: 10_000, interval: 5 });
 }
 
 /**
- * Runs the tasks while a transaction holds what they need, and ends it when all of them wait for it.
+ * Runs the tasks while a transaction holds a lock that they need, and commits it once all of them wait.
  *
- * @param race.hold takes the lock; `race.change` is what the transaction does before it lets go
+ * @param race.hold takes the lock; `race.change` is what the transaction changes before it commits
  */
 export async function raceBehind<T>(
   pool: pg.Pool,

@@ -1,4 +1,4 @@
-/** Gate evidence as operators would have recorded it, written by hand. */
+/** Gate evidence as operators record it, inserted directly. */
 import type { Database } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { launchGateApprovals, launchGateEvidence } from '../../db/schema/index.ts';
@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 
 type EvidenceRow = typeof launchGateEvidence.$inferInsert;
 
-/** Evidence for each gate and corridor that opens it, unless `changes` spoil it. */
+/** Evidence that opens each gate in each corridor, unless `changes` make it insufficient. */
 export async function insertGateEvidence(
   db: Database,
   environment: EnvironmentName,
@@ -45,7 +45,7 @@ export async function insertGateEvidence(
   return rows.map(({ evidenceId }) => evidenceId);
 }
 
-/** Takes the store of the gates away while something runs. */
+/** Makes the store of the gates unreadable while `run` runs. */
 export async function withoutGateStore<T>(db: Database, run: () => Promise<T>): Promise<T> {
   await db.execute('ALTER TABLE launch_gate_evidence RENAME TO launch_gate_evidence_away');
   try {

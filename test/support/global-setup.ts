@@ -1,9 +1,9 @@
 /**
- * What all test files share: one throwaway PostgreSQL with a migrated template database, one Temporal development server,
- * the program of the time-skipping server, the workflow bundle. This process owns them and starts each when the first
- * file asks for it, so that a run of pure tests starts nothing.
+ * What all test files share: a throwaway PostgreSQL with a migrated template database, a Temporal development server, the
+ * program of the time-skipping server and the workflow bundle. This process owns them. It starts each one when the first
+ * file asks for it, so a run of pure tests starts nothing.
  *
- * Everything a run starts is recorded in its folder. When a run is killed, the next one ends what it left.
+ * A run records in its folder which processes it started. If a run is killed, the next run ends these processes.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { stopProcess } from '../../scripts/stack/process.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where `test/support` asks for a resource: `GET <url>/<name>`. */
+    /** The URL under which `test/support` asks for a resource: `GET <url>/<name>`. */
     resources: string;
   }
 }
@@ -28,9 +28,9 @@ declare module 'vitest' {
 type Resources = Readonly<Record<string, () => Promise<unknown>>>;
 
 const FOLDER_PREFIX = 'settlement-test-';
-/** A file system in memory makes a database in 12 ms and keeps the disk out of the measured times. */
+/** On a file system in memory, a database is created in 12 ms, and no test waits for the disk. */
 const MEMORY = '/dev/shm';
-const MEMORY_WANTED_BYTES = 2 ** 31;
+const MEMORY_FREE_MIN_BYTES = 2 ** 31;
 const ORPHAN_AGE_MS = 60_000;
 const KILL_TIMEOUT_MS = 10_000;
 
@@ -50,14 +50,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 
 type Run = Awaited<ReturnType<typeof openRun>>;
 
-/** The run's folder, which says who owns it and which processes it started. */
+/** The run's folder. It records the owner of the run and the processes that it started. */
 async function openRun() {
   const folder = await mkdtemp(path.join(await roomyFolder(), FOLDER_PREFIX));
   const records: ProcessRecord[] = [];
   const save = () => writeFile(path.join(folder, 'processes.json'), JSON.stringify(records));
   const own = findProcess(process.pid);
   if (own) await writeFile(path.join(folder, 'owner.json'), JSON.stringify([own]));
-  // The server's account must reach its data, which has its own closed folder.
+  // PostgreSQL's account must reach its data, which is in a closed folder below.
   await chmod(folder, 0o755);
   return {
     folder,
@@ -69,7 +69,7 @@ async function openRun() {
   };
 }
 
-/** Nothing of a run is worth a clean shutdown: the data is thrown away with the folder. */
+/** No clean shutdown: the data is deleted with the folder. */
 async function endRun(folder: string): Promise<void> {
   for (const record of await readRecords(path.join(folder, 'processes.json'))) {
     await stopProcess(record, KILL_TIMEOUT_MS, 'SIGQUIT');
@@ -82,7 +82,7 @@ async function roomyFolder(): Promise<string> {
     ({ bavail, bsize }) => bavail * bsize,
     () => 0,
   );
-  return free >= MEMORY_WANTED_BYTES ? MEMORY : os.tmpdir();
+  return free >= MEMORY_FREE_MIN_BYTES ? MEMORY : os.tmpdir();
 }
 
 async function endLeftovers(): Promise<void> {
@@ -95,7 +95,7 @@ async function endLeftovers(): Promise<void> {
   }
 }
 
-/** A run that has only just made its folder has not signed it yet. */
+/** A run that has just created its folder may not have recorded its owner yet. */
 async function isOrphaned(folder: string): Promise<boolean> {
   const [owner] = await readRecords(path.join(folder, 'owner.json'));
   if (owner) return !isRunning(owner);
@@ -109,7 +109,10 @@ async function readRecords(file: string): Promise<ProcessRecord[]> {
   return parsed.success ? parsed.data : [];
 }
 
-/** Acquired before the first test because it can take minutes, once per clone; a refusal concerns only those who ask. */
+/**
+ * Acquired before the first test, because it can take minutes, once per clone. If it fails, only the files that need the
+ * program fail.
+ */
 async function acquirePrograms() {
   const acquisition = {
     env: process.env,
@@ -127,7 +130,7 @@ async function acquirePrograms() {
   return { devServer: () => pathOf(devServer), testServer: () => pathOf(testServer) };
 }
 
-/** Imports wait until a resource is asked for: the Temporal packages alone take most of a second. */
+/** Modules are imported when a resource is asked for: the Temporal packages alone take most of a second. */
 function shareResources(run: Run, programs: Awaited<ReturnType<typeof acquirePrograms>>): Resources {
   return {
     postgres: once(async () => {
@@ -160,7 +163,7 @@ function once<Value>(make: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-/** On the loopback, under a path nobody can guess. */
+/** Listens on the loopback address, under a secret path. */
 async function serve(resources: Resources) {
   const secret = randomBytes(16).toString('hex');
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** Everything readable in a workflow's history: payload bytes are decoded, since JSON shows them as base64. */
+/** All text in a workflow's history. Payloads are decoded: as JSON they would be base64. */
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 
 export function historyText(history: History): string {

@@ -1,15 +1,15 @@
-/** A real SMTP server on a free port, which keeps what it takes. */
+/** A real SMTP server on a free port that keeps the messages it accepts. */
 import { once } from 'node:events';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
 export type MailServer = {
   readonly port: number;
-  /** Each message as it came, with the recipients of its envelope. */
+  /** The messages, each with the recipients of its envelope. */
   readonly messages: { readonly to: readonly string[]; readonly text: string; readonly encrypted: boolean }[];
   close(): Promise<void>;
 };
 
-/** @param options.onRcptTo judges recipients; all of them are taken where nothing is said */
+/** @param options.onRcptTo accepts or refuses a recipient; without it, every recipient is accepted */
 export async function startMailServer(
   options: Pick<SMTPServerOptions, 'onRcptTo' | 'disabledCommands'> = {},
 ): Promise<MailServer> {
@@ -31,7 +31,7 @@ export async function startMailServer(
       });
     },
   });
-  // A client that hangs up is a part of some tests.
+  // In some tests the client closes the connection.
   server.on('error', () => undefined);
   server.listen(0, '127.0.0.1');
   await once(server.server, 'listening');
@@ -40,5 +40,5 @@ export async function startMailServer(
   return { port: address.port, messages, close: () => new Promise((resolve) => server.close(() => resolve())) };
 }
 
-/** The code in a message's text. */
+/** The one-time code in the text of a message. */
 export const codeIn = (text: string): string | undefined => /Your code is ([0-9]{6})\b/.exec(text)?.[1];

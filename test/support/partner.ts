@@ -1,13 +1,10 @@
-/** What a partner's developer does, as short calls for tests. */
-import { setTimeout as delay } from 'node:timers/promises';
+/** What a partner's application does, as short functions. */
 import type { LightMyRequestResponse } from 'fastify';
+import { vi } from 'vitest';
 import type { Caller } from './api.ts';
 import type { TestStack } from './stack.ts';
 
-const STATUS_WAIT_MS = 20_000;
-const STATUS_POLL_MS = 25;
-
-// biome-ignore lint/suspicious/noExplicitAny: a test reads any field of an answer and asserts on it.
+// biome-ignore lint/suspicious/noExplicitAny: a test reads any field of an answer.
 export type Json = any;
 
 export const jsonOf = (answer: LightMyRequestResponse): Json => answer.json();
@@ -49,19 +46,17 @@ export async function readSettlement(
   return jsonOf(await stack.api.call(caller, 'GET', `/v2/settle/${settlementId}`));
 }
 
-/** Reads until the settlement has this status. */
+/** Reads the settlement until it has this status. @throws Error with its timeline after 20 s */
 export async function untilStatus(
   stack: Pick<TestStack, 'api'>,
   caller: Caller,
   settlementId: string,
   status: string,
 ): Promise<Json> {
-  const end = Date.now() + STATUS_WAIT_MS;
-  for (;;) {
+  const readInStatus = async (): Promise<Json> => {
     const settlement = await readSettlement(stack, caller, settlementId);
     if (settlement.status === status) return settlement;
-    if (Date.now() > end)
-      throw new Error(`settlement stayed ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
-    await delay(STATUS_POLL_MS);
-  }
+    throw new Error(`still ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
+  };
+  return await vi.waitFor(readInStatus, { timeout: 20_000, interval: 25 });
 }

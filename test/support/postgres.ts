@@ -1,4 +1,4 @@
-/** A database of its own for each test file: a copy of the migrated template on the run's PostgreSQL. */
+/** A database for each test file: a copy of the migrated template on the run's PostgreSQL. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { z } from 'zod';
@@ -6,7 +6,6 @@ import { sharedResource } from './resource.ts';
 
 const Server = z.object({ serverUrl: z.string(), template: z.string() });
 
-/** Where a test's data is, and how it goes away. */
 export type TestDatabase = { readonly databaseUrl: string; readonly drop: () => Promise<void> };
 
 /** The run's PostgreSQL. The first caller waits until it has started. */

@@ -9,6 +9,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { vi } from 'vitest';
 import { migrate } from '../../db/migrate.ts';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
@@ -24,14 +25,13 @@ export type Part = (typeof PARTS)[number];
 export type ProcessStack = {
   readonly baseUrl: string;
   readonly databaseUrl: string;
-  /** SIGKILL; nothing is told and nothing is flushed. */
+  /** Sends SIGKILL: the process cannot clean up. */
   kill(part: Part): Promise<void>;
   start(part: Part): Promise<void>;
   close(): Promise<void>;
 };
 
 const READY_TIMEOUT_MS = 60_000;
-const READY_POLL_MS = 100;
 
 export async function startProcessStack(): Promise<ProcessStack> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'settlement-faults-'));
@@ -100,7 +100,7 @@ export async function startProcessStack(): Promise<ProcessStack> {
       if (part === 'api' || part === 'worker') return await killChild(children[part]);
       const server = part === 'postgres' ? cluster : temporal;
       if (server) process.kill(server.process.pid, 'SIGKILL');
-      // What listens on the port must be gone before the next one can.
+      // The next process can listen only after the old one has released the port.
       await delay(200);
     },
     close: async () => {
@@ -113,14 +113,6 @@ export async function startProcessStack(): Promise<ProcessStack> {
 }
 
 async function untilReady(baseUrl: string): Promise<void> {
-  const end = Date.now() + READY_TIMEOUT_MS;
-  for (;;) {
-    const ready = await fetch(`${baseUrl}/health/ready`).then(
-      (answer) => answer.ok,
-      () => false,
-    );
-    if (ready) return;
-    if (Date.now() > end) throw new Error('the API did not become ready');
-    await delay(READY_POLL_MS);
-  }
+  const isReady = async () => (await fetch(`${baseUrl}/health/ready`).catch(() => undefined))?.ok;
+  await vi.waitUntil(isReady, { timeout: READY_TIMEOUT_MS, interval: 100 });
 }

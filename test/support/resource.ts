@@ -1,11 +1,11 @@
-/** Asks the process that owns the shared servers for one of them; the first to ask waits until it runs. */
+/** Asks the process that owns the shared servers for one of them. The first caller waits until the server runs. */
 import { get } from 'node:http';
 import { inject } from 'vitest';
 import { z } from 'zod';
 
 const Failure = z.object({ error: z.string() });
 
-/** Not by fetch, which gives up after five minutes of silence. */
+/** Without fetch, which gives up after five minutes without an answer. */
 export async function sharedResource<Shape extends z.ZodType>(name: string, shape: Shape): Promise<z.output<Shape>> {
   endWithTheRun();
   const { status, body } = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
@@ -20,7 +20,7 @@ export async function sharedResource<Shape extends z.ZodType>(name: string, shap
   throw new Error(Failure.parse(JSON.parse(body)).error);
 }
 
-/** When the run is killed, this process must not go on alone and keep what it started alive. */
+/** Ends this process when the run is killed, with everything that it started. */
 function endWithTheRun(): void {
   if (process.listenerCount('disconnect', exit) === 0) process.on('disconnect', exit);
 }

@@ -1,6 +1,6 @@
 /**
- * The whole service in one process over a database and a Temporal namespace of its own: real PostgreSQL, real
- * Temporal, real HTTP on a free port. Only the clock of the machine is shared.
+ * The whole service in this process, with a database and a Temporal namespace of its own: real PostgreSQL, real Temporal,
+ * real HTTP on a free port.
  */
 import { Client } from '@temporalio/client';
 import { pino } from 'pino';
@@ -31,12 +31,12 @@ export type TestStack = {
 
 export type StackOptions = {
   readonly worker?: boolean;
-  /** Brings up the worker of deliveries too, which most tests do without. */
+  /** Also serves the queue of deliveries, which most tests do not need. */
   readonly deliveries?: boolean;
   readonly activities?: Partial<ActivityDeps>;
-  /** The runtime and the configuration of all of it. */
+  /** The runtime environment, the configuration and the database. */
   readonly api?: Pick<TestApiOptions, 'runtime' | 'config' | 'database'>;
-  /** Keeps traces of all of it. */
+  /** Traces the API, the dispatcher and the worker. */
   readonly tracing?: Tracing;
 };
 

@@ -1,34 +1,35 @@
 /**
- * Temporal for tests. `startTimeSkipping` gives a file its own clock, which jumps when a test says so: a day-long window
- * takes milliseconds and no test sleeps. `devServer` gives a file its own namespace on the run's real server, for what
- * the time-skipping server cannot do: visibility, schedules, deletion.
+ * Temporal for tests. `startTimeSkipping` gives a file a server with its own clock, which a test moves: a window of a day
+ * passes in milliseconds. `devServer` gives a file a namespace on the run's real server, for what the time-skipping server
+ * cannot do: visibility, schedules, deletion.
  */
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { vi } from 'vitest';
 import { z } from 'zod';
 import type { Activities } from '../../activities/index.ts';
 import { createWorker } from '../../worker/worker.ts';
 import { type DELIVERY_TASK_QUEUE, SEARCH_ATTRIBUTES, TASK_QUEUE } from '../../workflows/contract.ts';
 import { sharedResource } from './resource.ts';
 
-/** INDEXED_VALUE_TYPE_KEYWORD of the server's interface. */
+/** INDEXED_VALUE_TYPE_KEYWORD in the server's API. */
 const KEYWORD = 2;
 
 const SERVER_ATTEMPTS = 5;
 const RETENTION_MS = 86_400_000;
 
 export type TimeSkipping = {
-  /** Never the environment's own client, whose awaited results move the clock on their own, by years if need be. */
+  /** Not the environment's own client: awaiting a result on that one moves the clock, even by years. */
   readonly client: Client;
   readonly address: string;
   readonly namespace: string;
-  /** Activities set here win over the base ones; delete one, or call `restore`, to have the base one back. */
+  /** Activities that replace the base ones. Delete one, or call `restore`, to use the base one again. */
   readonly override: Partial<Activities>;
   readonly restore: () => void;
-  /** Moves the clock by so much. Wait for the state you expect before, or the workflow may not have set its timer yet. */
+  /** Moves the clock forward. First wait for the expected state: the workflow may not have set its timer yet. */
   readonly advance: (ms: number) => Promise<void>;
   /** The clock of the workflows, in milliseconds since the epoch. */
   readonly now: () => Promise<number>;
@@ -36,11 +37,11 @@ export type TimeSkipping = {
 };
 
 /**
- * A time-skipping server and one worker for a whole file: activities are swapped between tests, since a worker per test
- * costs a third of a second. An error that is no ApplicationFailure fails the workflow at once instead of retrying its
- * task for ever. Call `teardown` in `afterAll`.
+ * A time-skipping server and one worker for a whole file. Tests replace activities, because a worker for each test would
+ * cost a third of a second. An error other than ApplicationFailure fails the workflow at once; otherwise its task would
+ * be retried without end. Call `teardown` after the last test.
  *
- * @param base the activities a test meets unless it overrides them
+ * @param base the activities, unless a test replaces them
  */
 export async function startTimeSkipping(
   base: Activities,
@@ -86,8 +87,8 @@ export async function startTimeSkipping(
 export const testDevServer = () => sharedResource('dev-server', z.object({ address: z.string() }));
 
 /**
- * A fresh namespace, with the search attributes, on the development server all files share. Clocks are real there.
- * Call `close` in `afterAll`.
+ * A new namespace with the search attributes, on the development server that all files share. Its clock is the real one.
+ * Call `close` after the last test.
  */
 export async function devServer() {
   installQuietRuntime();
@@ -102,7 +103,7 @@ export async function devServer() {
   return { address, namespace, client: new Client({ connection, namespace }), close: () => connection.close() };
 }
 
-/** The SDK gives the server five seconds to come up, which a busy machine may need more than once. */
+/** The SDK waits five seconds for the server to start. On a busy machine it may need several attempts. */
 async function createTimeSkipping(program: string): Promise<TestWorkflowEnvironment> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -115,7 +116,7 @@ async function createTimeSkipping(program: string): Promise<TestWorkflowEnvironm
   }
 }
 
-/** Where this run keeps the bundle of the current workflows; built by the first who asks. */
+/** The file with the bundle of the current workflows. The first caller waits until it is built. */
 export function testWorkflowBundle(): Promise<{ codePath: string }> {
   installQuietRuntime();
   return sharedResource('workflow-bundle', z.object({ codePath: z.string() }));
@@ -139,23 +140,18 @@ export const workerConfig = ({ address, namespace }: { readonly address: string;
   workerDeployment: undefined,
 });
 
-/** A namespace made a moment ago is not known everywhere in the server yet. */
+/** Repeated, because a new namespace is not known in the whole server at once. */
 async function registerSearchAttributes(connection: Connection, namespace: string): Promise<void> {
   const searchAttributes = Object.fromEntries(Object.keys(SEARCH_ATTRIBUTES).map((name) => [name, KEYWORD] as const));
-  const deadline = Date.now() + 10_000;
-  for (;;) {
-    try {
-      await connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
-      return;
-    } catch (error) {
-      if (Date.now() > deadline) throw error;
-    }
-  }
+  await vi.waitFor(() => connection.operatorService.addSearchAttributes({ namespace, searchAttributes }), {
+    timeout: 10_000,
+    interval: 20,
+  });
 }
 
 let runtimeInstalled = false;
 
-/** One runtime a process, without signal handlers of its own and silent but for errors. */
+/** Installs the process's one runtime, without signal handlers, logging only errors. */
 function installQuietRuntime(): void {
   if (runtimeInstalled) return;
   runtimeInstalled = true;

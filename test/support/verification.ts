@@ -1,4 +1,4 @@
-/** Verifications and their provider's events for tests. */
+/** Verifications, and the events of their provider. */
 import type pg from 'pg';
 import { signIdverify } from '../../activities/providers/idverify-event.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
@@ -10,7 +10,7 @@ export const verifyBody = (caller: Caller, recipientId: string, overrides: Recor
   ...overrides,
 });
 
-/** Opens a verification by hand; gives the answer's object. */
+/** Opens a verification manually. Returns the body of the answer. */
 export async function openVerification(
   api: TestApi,
   caller: Caller,
@@ -40,7 +40,7 @@ export const idverifyBody = (verificationId: string, overrides: Record<string, u
 
 export const RED = { reviewResult: { reviewAnswer: 'RED', rejectLabels: ['FORGERY'] } } as const;
 
-/** Sends an event as the provider does; `headers` override the right signature. */
+/** Sends an event as the provider does. `headers` override the valid signature. */
 export function sendIdverify(api: TestApi, event: object | Buffer, headers: Record<string, string> = {}) {
   const bytes = Buffer.isBuffer(event) ? event : Buffer.from(JSON.stringify(event));
   return api.call(null, 'POST', '/v2/webhooks/idverify', bytes, {
@@ -49,7 +49,7 @@ export function sendIdverify(api: TestApi, event: object | Buffer, headers: Reco
   });
 }
 
-/** The lock that a race over a recipient's verifications is held behind. */
+/** For `raceBehind`: the lock that changes of a recipient's verifications wait for. */
 export const holdingRecipient = (recipientId: string) => ({
   hold: (holder: pg.PoolClient) =>
     holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR UPDATE', [recipientId]),

@@ -1,12 +1,9 @@
-/** A subscriber as tests need one: a real HTTP server that records what it is sent and answers as it is told. */
+/** A subscriber: a real HTTP server that records what it receives and answers as the test says. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { vi } from 'vitest';
 import type { Caller, TestApi } from './api.ts';
 import { type Json, jsonOf } from './partner.ts';
-
-const WAIT_MS = 15_000;
-const POLL_MS = 10;
 
 export type Received = { readonly headers: IncomingHttpHeaders; readonly body: Buffer; readonly path: string };
 
@@ -14,9 +11,9 @@ export type Receiver = {
   readonly url: string;
   readonly port: number;
   readonly received: Received[];
-  /** How the next requests are answered; 200 unless told otherwise. */
+  /** Answers the next requests; 200 unless a test replaces it. */
   answer: (response: ServerResponse, request: Received) => void;
-  /** The most requests that were under way at the same moment. */
+  /** The highest number of requests at the same moment. */
   mostAtOnce(): number;
   close(): Promise<void>;
 };
@@ -60,7 +57,7 @@ export async function startReceiver(port = 0): Promise<Receiver> {
   return receiver;
 }
 
-/** A new subscription; with its secret. */
+/** A new subscription, with its secret. */
 export async function subscribe(
   api: TestApi,
   caller: Caller,
@@ -72,7 +69,7 @@ export async function subscribe(
   return jsonOf(answer);
 }
 
-/** Has a ping sent; gives its delivery. */
+/** Requests a test event. Returns its delivery. */
 export async function ping(api: TestApi, caller: Caller, webhookId: string): Promise<Json> {
   const answer = await api.call(caller, 'POST', `/v1/webhooks/${webhookId}/test`);
   if (answer.statusCode !== 202) throw new Error(`ping refused: ${answer.body}`);
@@ -90,7 +87,7 @@ export async function readDelivery(
   return list.find(({ delivery_id }) => delivery_id === delivery.delivery_id);
 }
 
-/** Reads a delivery until it is as wanted. */
+/** Reads the delivery until it is as wanted. */
 export async function untilDelivery(
   api: TestApi,
   caller: Caller,
@@ -100,13 +97,12 @@ export async function untilDelivery(
   return await until(() => readDelivery(api, caller, delivery), wanted);
 }
 
-/** Repeats a reading until it is as wanted, which it must be in good time. */
+/** Reads until the value is as wanted. @throws Error with the last value after 15 s */
 export async function until<T>(read: () => Promise<T> | T, wanted: (value: T) => boolean): Promise<T> {
-  const end = Date.now() + WAIT_MS;
-  for (;;) {
+  const readWanted = async (): Promise<T> => {
     const value = await read();
-    if (wanted(value)) return value;
-    if (Date.now() > end) throw new Error(`never came: ${JSON.stringify(value)}`);
-    await delay(POLL_MS);
-  }
+    if (!wanted(value)) throw new Error(`still ${JSON.stringify(value)}`);
+    return value;
+  };
+  return await vi.waitFor(readWanted, { timeout: 15_000, interval: 10 });
 }
