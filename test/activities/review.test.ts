@@ -1,89 +1,92 @@
-/** What an operator decides about a payout of unknown outcome, step by step against the database. */
+/** What an operator decides about a payout whose outcome is unknown, activity by activity against the database. */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { lockEvidenceTarget, recordEvidenceAndSignal } from '../../db/queries/evidence.ts';
 import { auditEntries, certificates, events, evidence, outbox, postings } from '../../db/schema/index.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import type { Json } from '../support/partner.ts';
-import { BY_MANUAL_CARD, createSteps, type Steps } from '../support/settlement.ts';
+import { BY_MANUAL_CARD } from '../support/settlement.ts';
+import { whileWritesFail } from './failing-write.ts';
 
 const WHO = { operator: 'Pat Operatorname', note: 'Confirmed with Ms. Uniquebanker by phone.' } as const;
 
-let api: TestApi;
-let caller: Caller;
-let steps: Steps;
-
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
-  steps = createSteps(api, caller);
-});
-afterAll(() => api.close());
-
-const resolve = (id: string, outcome: 'paid' | 'refused') =>
-  steps.activities.resolveReview({ ...steps.step(id), outcome, ...WHO });
-const auditOf = (id: string) => api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id));
-const refundOf = async (id: string) =>
-  (await api.connection.db.select().from(postings).where(eq(postings.settlementId, id)))
-    .filter(({ account }) => account === 'refund_due')
-    .reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
+const test = withApi().extend('world', FILE, ({ api: { connection }, steps }) => ({
+  resolve: (id: string, outcome: 'paid' | 'refused') =>
+    steps.activities.resolveReview({ ...steps.step(id), outcome, ...WHO }),
+  auditOf: (id: string) => connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id)),
+  /** The balance of the account of what is due back, in minor units. */
+  refundOf: async (id: string): Promise<bigint> =>
+    (await connection.db.select().from(postings).where(eq(postings.settlementId, id)))
+      .filter(({ account }) => account === 'refund_due')
+      .reduce((sum, { amountMinor }) => sum + amountMinor, 0n),
+}));
 
 describe('a review', () => {
-  test('of a settlement that is not in one changes nothing', async () => {
+  test('of a settlement that is not in review changes nothing', async ({ world, api, steps }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const before = await digestTables(api.connection.pool);
-    expect((await resolve(id, 'paid')).status).toBe('awaiting_funds');
+    expect((await world.resolve(id, 'paid')).status).toBe('awaiting_funds');
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.each(['audit_entries', 'settlement_transitions', 'postings', 'events', 'certificates'])(
-    'that fails while it writes %s leaves nothing behind, and the repetition completes it',
-    async (table) => {
+  test.for(['audit_entries', 'settlement_transitions', 'postings', 'events', 'certificates'])(
+    'that fails while it writes %s changes nothing, and its retry completes it',
+    async (table, { world, api, steps }) => {
       const id = await steps.inReview();
       const before = await digestTables(api.connection.pool);
-      await api.connection.pool.query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (false) NOT VALID`);
-      await expect(resolve(id, 'paid')).rejects.toThrow();
-      await api.connection.pool.query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
+      await whileWritesFail(api.connection.pool, table, () => expect(world.resolve(id, 'paid')).rejects.toThrow());
       expect(await digestTables(api.connection.pool)).toEqual(before);
-      expect((await resolve(id, 'paid')).status).toBe('settled');
+      expect((await world.resolve(id, 'paid')).status).toBe('settled');
     },
   );
 
-  test('resolved as paid settles, with a certificate and one audit entry that says who and why', async () => {
+  test('resolved as paid settles, with a certificate and one audit entry of the operator and the note', async ({
+    world,
+    partner,
+    steps,
+  }) => {
     const id = await steps.inReview();
-    expect(await resolve(id, 'paid')).toMatchObject({ status: 'settled' });
+    expect(await world.resolve(id, 'paid')).toMatchObject({ status: 'settled' });
     expect((await steps.stored(id)).certificateId).toMatch(/^CERT-/);
-    expect(await auditOf(id)).toMatchObject([
-      { orgId: caller.orgId, objectId: id, action: 'resolve_review_paid', ...WHO },
+    expect(await world.auditOf(id)).toMatchObject([
+      { orgId: partner.orgId, objectId: id, action: 'resolve_review_paid', ...WHO },
     ]);
     expect((await steps.read(id)).timeline.at(-1)).toMatchObject({ status: 'settled', reason: 'resolved_paid' });
   });
 
-  test('resolved as refused fails, and what was collected is due back', async () => {
+  test('resolved as refused fails, and the collected money is due back', async ({ world, steps }) => {
     const id = await steps.inReview();
-    expect(await resolve(id, 'refused')).toMatchObject({ status: 'failed', failureCode: 'payout_refused' });
-    expect(await refundOf(id)).toBe(-25_000n);
-    expect(await auditOf(id)).toMatchObject([{ action: 'resolve_review_refused', ...WHO }]);
+    expect(await world.resolve(id, 'refused')).toMatchObject({ status: 'failed', failureCode: 'payout_refused' });
+    expect(await world.refundOf(id)).toBe(-25_000n);
+    expect(await world.auditOf(id)).toMatchObject([{ action: 'resolve_review_refused', ...WHO }]);
     expect((await steps.read(id)).timeline.at(-1)).toMatchObject({ status: 'failed', reason: 'resolved_refused' });
   });
 
-  test('resolved again, the other way round and by eight at once, stays as it was decided first', async () => {
+  test('resolved again, by eight operators at once and with both outcomes, keeps the first decision', async ({
+    world,
+    steps,
+  }) => {
     const id = await steps.inReview();
     const states = await Promise.all(
-      Array.from({ length: 8 }, (_, index) => resolve(id, index % 2 === 0 ? 'paid' : 'refused')),
+      Array.from({ length: 8 }, (_, index) => world.resolve(id, index % 2 === 0 ? 'paid' : 'refused')),
     );
     expect(new Set(states.map(({ status }) => status)).size).toBe(1);
-    expect(await auditOf(id)).toHaveLength(1);
-    expect((await resolve(id, 'refused')).status).toBe(states[0]?.status);
+    expect(await world.auditOf(id)).toHaveLength(1);
+    expect((await world.resolve(id, 'refused')).status).toBe(states[0]?.status);
   });
 
-  test("tells partners nothing of the operator's words: not in reads, events or the certificate", async () => {
+  test('shows partners nothing of what the operator wrote: not in reads, events or the certificate', async ({
+    world,
+    api,
+    partner,
+    steps,
+  }) => {
     const id = await steps.inReview();
-    await resolve(id, 'paid');
+    await world.resolve(id, 'paid');
     const { certificateId } = await steps.stored(id);
-    const told = await api.connection.db.select().from(events).where(eq(events.orgId, caller.orgId));
+    const ownEvents = await api.connection.db.select().from(events).where(eq(events.orgId, partner.orgId));
     const [certificate] = await api.connection.db
       .select()
       .from(certificates)
@@ -91,12 +94,16 @@ describe('a review', () => {
     const shown = [
       JSON.stringify(await steps.read(id)),
       certificate?.content.toString() ?? expect.fail('no certificate'),
-      ...told.map(({ body }) => body.toString()),
+      ...ownEvents.map(({ body }) => body.toString()),
     ];
     for (const text of shown) for (const word of ['Operatorname', 'Uniquebanker']) expect(text).not.toContain(word);
   });
 
-  test("is not decided by the rail's late answer, which is recorded and rings nobody", async () => {
+  test('is not decided by a late answer of the rail, which is recorded and sends no signal', async ({
+    world,
+    api,
+    steps,
+  }) => {
     const id = await steps.inReview();
     await api.connection.db.delete(outbox).where(eq(outbox.objectId, id));
     for (const kind of ['payout_confirmed', 'payout_refused'] as const) {
@@ -108,7 +115,7 @@ describe('a review', () => {
     const { status, exceptions } = await steps.read(id);
     expect([status, exceptions.map(({ type }: Json) => type)]).toEqual(['needs_review', ['late_evidence']]);
     expect(await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id))).toEqual([]);
-    await resolve(id, 'refused');
+    await world.resolve(id, 'refused');
     expect(
       (await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id))).filter(
         ({ pending }) => pending,
@@ -116,9 +123,9 @@ describe('a review', () => {
     ).toEqual([]);
   });
 
-  test('its audit entry can be neither changed nor removed', async () => {
+  test('has an audit entry that cannot be changed or removed', async ({ world, api, steps }) => {
     const id = await steps.inReview();
-    await resolve(id, 'paid');
+    await world.resolve(id, 'paid');
     for (const statement of [
       `UPDATE audit_entries SET operator = 'x'`,
       'DELETE FROM audit_entries',

@@ -1,78 +1,78 @@
+/** The activities of a verification: its expiry, and the events of the simulated provider. */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { events, verifications } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import { openVerification, statusOf } from '../support/verification.ts';
+import { whileWritesFail } from './failing-write.ts';
 
-let api: TestApi;
-let caller: Caller;
-let baseUrl: string;
+const test = withApi()
+  .extend('activities', FILE, async ({ api }) => {
+    const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
+    return createActivities(activityDeps(api, baseUrl, { nudge: () => undefined }));
+  })
+  /** Opens a verification of a new recipient with this name. */
+  .extend('open', FILE, ({ api, partner }) => async (name?: string) => {
+    const recipientId = await createRecipient({ api }, partner, name === undefined ? {} : { name });
+    const verification = await openVerification(api, partner, recipientId);
+    return {
+      recipientId,
+      input: { verificationId: verification.verification_id, orgId: partner.orgId },
+      expiresAtMs: Date.parse(verification.expires_at),
+    };
+  });
 
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
-  baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-});
-afterAll(() => api.close());
-
-const activities = () => createActivities(activityDeps(api, baseUrl, { nudge: () => undefined }));
-
-const opened = async (name?: string) => {
-  const recipientId = await createRecipient({ api }, caller, name === undefined ? {} : { name });
-  const verification = await openVerification(api, caller, recipientId);
-  return {
-    recipientId,
-    input: { verificationId: verification.verification_id, orgId: caller.orgId },
-    expiresAtMs: Date.parse(verification.expires_at),
-  };
-};
-
-describe('reviewing', () => {
-  test("another organization's verification is not found, for good", async () => {
-    const { input } = await opened();
-    await expect(activities().reviewVerification({ ...input, orgId: 'other', nowMs: 0 })).rejects.toMatchObject({
+describe('a review', () => {
+  test('of the verification of another organization fails without a retry: not_found', async ({ open, activities }) => {
+    const { input } = await open();
+    await expect(activities.reviewVerification({ ...input, orgId: 'other', nowMs: 0 })).rejects.toMatchObject({
       type: 'not_found',
       nonRetryable: true,
     });
   });
 
-  test('before its end changes nothing and tells how long it waits', async () => {
-    const { input, expiresAtMs } = await opened();
+  test('before the expiry changes nothing and returns the remaining wait', async ({ open, activities, api }) => {
+    const { input, expiresAtMs } = await open();
     const before = await digestTables(api.connection.pool);
-    expect(await activities().reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({
+    expect(await activities.reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({
       status: 'pending',
       waitMs: 1,
     });
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('at its end expires it, once, however often and however many at once', async () => {
-    const { input, expiresAtMs, recipientId } = await opened();
-    const review = () => activities().reviewVerification({ ...input, nowMs: expiresAtMs });
+  test('at the expiry expires the verification once, even when six run at once', async ({
+    open,
+    activities,
+    api,
+    partner,
+  }) => {
+    const { input, expiresAtMs, recipientId } = await open();
+    const review = () => activities.reviewVerification({ ...input, nowMs: expiresAtMs });
     const states = await Promise.all(Array.from({ length: 6 }, review));
     expect(states).toEqual(states.map(() => ({ status: 'expired', waitMs: null })));
-    const told = await api.connection.db
+    const recorded = await api.connection.db
       .select({ type: events.type })
       .from(events)
       .where(eq(events.objectId, input.verificationId));
-    expect(told.map(({ type }) => type)).toEqual(['verification.pending', 'verification.expired']);
-    const status = await statusOf(api, caller, recipientId);
+    expect(recorded.map(({ type }) => type)).toEqual(['verification.pending', 'verification.expired']);
+    const status = await statusOf(api, partner, recipientId);
     expect([status.verification_status, status.latest.decided_at]).toEqual(['expired', null]);
   });
 
-  test.each(['events', 'verifications', 'recipients'])(
-    'failing while it writes %s, it leaves nothing behind, and the repetition completes it',
-    async (table) => {
-      const { input, expiresAtMs } = await opened();
-      const review = () => activities().reviewVerification({ ...input, nowMs: expiresAtMs });
+  test.for(['events', 'verifications', 'recipients'])(
+    'that fails while it writes %s changes nothing, and its retry completes it',
+    async (table, { open, activities, api }) => {
+      const { input, expiresAtMs } = await open();
+      const review = () => activities.reviewVerification({ ...input, nowMs: expiresAtMs });
       const before = await digestTables(api.connection.pool);
-      await api.connection.pool.query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (false) NOT VALID`);
-      await expect(review()).rejects.toMatchObject({ type: 'dependency:unknown', nonRetryable: false });
-      await api.connection.pool.query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
+      await whileWritesFail(api.connection.pool, table, () =>
+        expect(review()).rejects.toMatchObject({ type: 'dependency:unknown', nonRetryable: false }),
+      );
       expect(await digestTables(api.connection.pool)).toEqual(before);
       expect((await review()).status).toBe('expired');
     },
@@ -80,34 +80,39 @@ describe('reviewing', () => {
 });
 
 describe('the simulated provider', () => {
-  test('does nothing about a recipient whose name says nothing', async () => {
-    expect(await activities().planVerification((await opened()).input)).toEqual([]);
+  test('plans nothing for a recipient with an ordinary name', async ({ open, activities }) => {
+    expect(await activities.planVerification((await open()).input)).toEqual([]);
   });
 
-  test('posts what the name stands for, signed; twice is once', async () => {
-    const { input, recipientId } = await opened('KYC REJECT Brown');
-    const plan = await activities().planVerification(input);
+  test('posts the signed events that the name stands for; a second post changes nothing', async ({
+    open,
+    activities,
+    api,
+    partner,
+  }) => {
+    const { input, recipientId } = await open('KYC REJECT Brown');
+    const plan = await activities.planVerification(input);
     expect(plan).toEqual([
       { step: 0, event: 'applicantPending' },
       { step: 1, event: 'applicantReviewed' },
     ]);
-    await activities().postVerificationEvent({ ...input, step: 0 });
-    expect((await statusOf(api, caller, recipientId)).latest.status).toBe('in_review');
-    await activities().postVerificationEvent({ ...input, step: 1 });
-    const decided = await statusOf(api, caller, recipientId);
+    await activities.postVerificationEvent({ ...input, step: 0 });
+    expect((await statusOf(api, partner, recipientId)).latest.status).toBe('in_review');
+    await activities.postVerificationEvent({ ...input, step: 1 });
+    const decided = await statusOf(api, partner, recipientId);
     expect(decided.latest).toMatchObject({ status: 'rejected', rejection_reason: 'DOCUMENT_TEMPLATE' });
     const before = await digestTables(api.connection.pool);
-    for (const step of [0, 1]) await activities().postVerificationEvent({ ...input, step });
+    for (const step of [0, 1]) await activities.postVerificationEvent({ ...input, step });
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('an applicant in the sandbox asks for it once, however often the token is asked for', async () => {
-    const recipientId = await createRecipient({ api }, caller, { name: 'KYC APPROVE Brown' });
+  test('is started once for an applicant, however often the token is requested', async ({ api, partner }) => {
+    const recipientId = await createRecipient({ api }, partner, { name: 'KYC APPROVE Brown' });
     const ask = async () =>
       jsonOf(
-        await api.call(caller, 'POST', '/v1/kyc/idverify/applicant', {
+        await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', {
           recipient_id: recipientId,
-          org_id: caller.orgId,
+          org_id: partner.orgId,
         }),
       );
     const [one, two] = [await ask(), await ask()];
@@ -129,10 +134,10 @@ describe('the simulated provider', () => {
     expect(stored?.applicantId).toBe(one.applicant_id);
   });
 
-  test('is closed outside the local sandbox', async () => {
-    const { input } = await opened('KYC REJECT Brown');
+  test('refuses to run outside the local sandbox', async ({ open, api }) => {
+    const { input } = await open('KYC REJECT Brown');
     const remote = createActivities({
-      ...activityDeps(api, baseUrl, { nudge: () => undefined }),
+      ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
       runtime: 'remote-sandbox',
     });
     await expect(remote.planVerification(input)).rejects.toMatchObject({
