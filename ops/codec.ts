@@ -1,7 +1,7 @@
 /**
- * `npm run codec -- --origin <url of Temporal UI>`: a server that opens sealed payloads for Temporal UI and the `temporal`
- * program. Its callers can read every payload, so it listens on the loopback address unless a token protects it, and it
- * answers browsers only for pages of the given origins.
+ * `npm run codec -- --origin <url of Temporal UI>`: a server that opens sealed payloads for Temporal UI and for the
+ * `temporal` program. Its callers can read every payload, so it listens on the loopback address unless a token protects
+ * it, and it answers browsers only for pages of the given origins.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { realpathSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The versions of the workers: which serves, which workers poll, and which serves next. Temporal would promote a version
- * that no worker runs, and all work would stop. So these commands first ask Temporal who polls.
+ * The versions of the workers: which version serves, and which serves next. Temporal would promote a version that no
+ * worker runs, and all work would stop. So each change first asks Temporal which workers poll.
  */
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { tsToDate, tsToMs } from '@temporalio/common/lib/time.js';
@@ -87,9 +87,8 @@ async function show(deps: OpsDeps): Promise<ExitCode> {
     buildId: deploymentVersion?.buildId ?? '',
     knownSince: createTime ? tsToDate(createTime) : null,
   }));
-  deps.print(
-    `${deploymentName}: ${current?.buildId ?? 'workers without a version'} serves${ramping ? `, ${ramping.buildId} ${percent ?? 0} % of it` : ''}.`,
-  );
+  const rampText = ramping ? `, ${ramping.buildId} ${percent ?? 0} % of it` : '';
+  deps.print(`${deploymentName}: ${current?.buildId ?? 'workers without a version'} serves${rampText}.`);
   for (const { buildId: id, knownSince } of versions)
     deps.print(`  ${id}: ${pollersText(polls, id)}${knownSince ? `, known since ${knownSince.toISOString()}` : ''}`);
   deps.print(`  without a version: ${pollersText(polls, UNVERSIONED)}`);
@@ -153,7 +152,10 @@ async function setCurrent(deps: OpsDeps, act: Act): Promise<void> {
   );
 }
 
-/** The audit entry is committed after Temporal has agreed. If the commit fails, repeat the command: it writes the entry. */
+/**
+ * Changes the deployment and writes the audit entry. The entry is committed after Temporal has agreed. If the commit
+ * fails, repeat the command: it writes the entry and changes nothing else.
+ */
 async function audited(
   deps: OpsDeps,
   deployment: Deployment,

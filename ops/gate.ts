@@ -1,6 +1,6 @@
 /**
- * Launch gates (contract §14): record evidence, have two different operators approve it, revoke it. Evidence belongs to the
- * configured environment and to one corridor.
+ * Launch gates (contract §14): an operator records evidence, two different operators approve it, and any operator can
+ * revoke it. Evidence belongs to the configured environment and to one corridor.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -115,9 +115,9 @@ const evidenceData = ({ evidenceId: id, approvals, ...evidence }: GateEvidence) 
 
 async function record(deps: OpsDeps, { document: { reference, sha256 }, ...recording }: Recording): Promise<ExitCode> {
   const id = await recordGateEvidence(deps, { ...recording, reference, sha256 });
-  deps.print(
-    `${id} recorded for ${recording.gate} on ${recording.corridor} in ${environmentName(deps.runtime)}. The gate is closed until ${APPROVALS_REQUIRED} operators approve.`,
-  );
+  const environment = environmentName(deps.runtime);
+  deps.print(`${id} recorded for ${recording.gate} on ${recording.corridor} in ${environment}.`);
+  deps.print(`The gate is closed until ${APPROVALS_REQUIRED} operators approve.`);
   deps.printData({ evidence_id: id });
   return EXIT.done;
 }

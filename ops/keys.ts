@@ -97,7 +97,7 @@ async function findRecord(db: Queryable, name: ListName): Promise<KeyRecord | un
   return entry && { ids: entry.objectId.slice(name.length + 1), operator: entry.operator, at: entry.at };
 }
 
-/** How a key is used. `unrecorded` counts the API keys that have not been used since their pepper is stored with them. */
+/** `unrecorded`: the pepper of these API keys is unknown, because they have not been used since it is recorded. */
 type KeyState = 'active' | 'old' | 'missing' | 'unrecorded';
 /** `count` is null for the keys of Temporal's histories: the service cannot count them. */
 type KeyUse = { readonly id: string | null; readonly state: KeyState; readonly count: number | null };

@@ -1,6 +1,6 @@
 /**
- * `npm run ops -- <command> …`: the operators' commands, in the configured environment or on the stack that runs in this
- * clone. Each change and its audit entry are one transaction.
+ * `npm run ops -- <command> …`: the operators' commands. They work in the configured environment, or on the stack that
+ * runs in this clone. Each change and its audit entry are one transaction.
  */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
 /**
- * Resolves the review of a settlement (contract §6) with the Temporal Update that Temporal UI offers too. If somebody has
- * decided before, it reports that decision.
+ * Resolves the review of a settlement (contract §6) with a Temporal Update, which Temporal UI can send as well. If
+ * somebody has decided before, it reports that decision.
  */
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { Resolution } from '../domain/review.ts';
@@ -12,7 +12,7 @@ import { resolveReview } from '../workflows/contract.ts';
 const CALL_TIMEOUT_MS = 30_000;
 const STATUS_OF: Record<Resolution['outcome'], SettlementStatus> = { paid: 'settled', refused: 'failed' };
 
-/** @returns `done` when the settlement now has the operator's outcome; `refused` when it has another one, or is not in review */
+/** @returns `refused` when the settlement is not in review, or has another outcome */
 export async function runResolve(
   { client, print, printData, warn }: Printer & { readonly client: Client },
   settlementId: string,

@@ -129,7 +129,8 @@ function lineOf(
   cause: string,
   { orgId, since, expiresAt }: { readonly orgId: string; readonly since: Date; readonly expiresAt: Date | null },
 ): string {
-  return `${what}: waits for ${cause}; since ${since.toISOString()}${expiresAt === null ? '' : `, until ${expiresAt.toISOString()}`}; organization ${orgId}`;
+  const until = expiresAt === null ? '' : `, until ${expiresAt.toISOString()}`;
+  return `${what}: waits for ${cause}; since ${since.toISOString()}${until}; organization ${orgId}`;
 }
 
 function printList({ print }: OpsDeps, title: string, lines: readonly string[]): void {

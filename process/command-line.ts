@@ -28,7 +28,7 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** The command line is wrong; one sentence for each fault. */
-export class UsageError extends Error {
+class UsageError extends Error {
   readonly faults: readonly string[];
   constructor(faults: readonly string[]) {
     super(faults.join('\n'));
@@ -50,7 +50,7 @@ export class CommandError extends Error {
 /** Where lines go: stdout and stderr, or the arrays of a test. */
 export type Output = { readonly print: (line: string) => void; readonly warn: (line: string) => void };
 
-/** A command calls `print` with lines for people and `printData` for programs. `--json` decides which of them prints. */
+/** A command prints its result twice: lines for people by `print`, data for programs by `printData`. One is silent. */
 export type Printer = Output & {
   /** Prints a JSON document on one line. */
   readonly printData: (data: unknown) => void;
@@ -64,7 +64,7 @@ type CommandSpec<Deps, Takes extends Parameters> = {
   readonly name: string;
   readonly description: string;
   readonly takes: Takes;
-  /** The rules that concern several parameters: one sentence for each fault. Values with a fault of their own are missing. */
+  /** The rules across parameters; one sentence for each fault. Values that have a fault themselves are missing. */
   readonly check?: (values: Partial<ValuesOf<Takes>>) => readonly string[];
   /** False for a command without a result. */
   readonly json?: boolean;
@@ -230,7 +230,8 @@ const adopt = <Deps>(declared: Command, session: Session<Deps>): Command =>
 
 function declareCompletion<Deps>(root: Command, name: string, session: Session<Deps>): void {
   const takes = { shell: required('<shell>', 'the shell that reads the script', oneOf(SHELLS)) };
-  const description = `Prints the completion script of a shell. Load it with: source <(npm run --silent ${name} -- completion bash)`;
+  const example = `source <(npm run --silent ${name} -- completion bash)`;
+  const description = `Prints the completion script of a shell. Load it with: ${example}`;
   declareCommand(
     declareChild(root, 'completion', session),
     session,

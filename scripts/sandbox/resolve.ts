@@ -1,6 +1,6 @@
 /**
- * `resolve`: an operator decides a payout with an unknown outcome (contract §6), with the Temporal Update that Temporal UI
- * offers too. If it was decided before, the command reports that decision.
+ * `resolve`: an operator decides a payout with an unknown outcome (contract §6). If it was decided before, the command
+ * reports that decision.
  */
 import { loadTemporalConfig } from '../../config.ts';
 import { RESOLUTION_OUTCOMES, type Resolution, resolutionFault } from '../../domain/review.ts';

@@ -1,7 +1,7 @@
 /**
  * Why a webhook delivery does not verify. If the signature is valid and only its time is wrong, a clock is wrong. If the
- * bytes are not as the service makes them, something changed the body. If they are, another secret signed them; but if
- * this secret has verified a delivery before, the body was changed.
+ * bytes are not in the form that the service makes, the body was changed. Otherwise another secret signed them, unless
+ * this secret has verified a delivery before: then the body was changed as well.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isSignedBy } from '../../activities/webhook-signature.ts';
@@ -56,11 +56,20 @@ function isUnchanged(body: Buffer, id: string): boolean {
 
 export const ADVICE: Record<Diagnosis, string> = {
   verified: 'The signature is valid.',
-  headers_missing:
-    'The headers webhook-id, webhook-timestamp and webhook-signature are missing. The service did not send this, or a proxy removed them.',
-  clock: `The signature is valid, but its time differs from this machine's clock by more than ${TOLERANCE_SECONDS / 60} minutes. Set the clock. If the request was stored and sent again, it is too old.`,
-  changed_body:
-    'The body is not the one that was signed. Verify the raw bytes before anything parses them. Look for a proxy or a framework that rewrites JSON.',
-  wrong_secret:
-    'The body is unchanged, but another secret signed it. Use the secret of this subscription, with its whsec_ prefix; after a rotation, use the new one.',
+  headers_missing: [
+    'The headers webhook-id, webhook-timestamp and webhook-signature are missing.',
+    'The service did not send this, or a proxy removed them.',
+  ].join(' '),
+  clock: [
+    `The signature is valid, but its time differs from this machine's clock by more than ${TOLERANCE_SECONDS / 60} minutes.`,
+    'Set the clock. If the request was stored and sent again, it is too old.',
+  ].join(' '),
+  changed_body: [
+    'The body is not the one that was signed. Verify the raw bytes before anything parses them.',
+    'Look for a proxy or a framework that rewrites JSON.',
+  ].join(' '),
+  wrong_secret: [
+    'The body is unchanged, but another secret signed it.',
+    'Use the secret of this subscription, with its whsec_ prefix; after a rotation, use the new one.',
+  ].join(' '),
 };

@@ -49,13 +49,11 @@ async function compare({ print, printData }: Printer, baseUrl: string, connectio
   }));
   for (const { phase, p50_ms, p99_ms } of phases)
     print(`${phase.padEnd(8)} p50 ${p50_ms.toFixed(2)} ms   p99 ${p99_ms.toFixed(2)} ms`);
-  print(
-    `ended by the server: ${ended.map(([status, closed]) => `${closed} with ${status === 0 ? 'no answer' : status}`).join(', ') || 'none'}`,
-  );
+  const endings = ended.map(([status, closed]) => `${closed} with ${status === 0 ? 'no answer' : status}`);
+  print(`ended by the server: ${endings.join(', ') || 'none'}`);
   const ratio = percentile(beside, P99) / percentile([...before, ...after], P99);
-  print(
-    `${open} slow connections; p99 beside them is ${ratio.toFixed(2)} times the p99 without them; the limit is ${RATIO_MAX} times.`,
-  );
+  print(`${open} slow connections. Beside them p99 is ${ratio.toFixed(2)} times as long as without them.`);
+  print(`The limit is ${RATIO_MAX} times.`);
   const endedBy = ended.map(([status, closed]) => ({ status: status === 0 ? null : status, count: closed }));
   printData({ phases, open, ended: endedBy, ratio, ratio_max: RATIO_MAX });
   return ratio;

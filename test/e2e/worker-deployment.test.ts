@@ -78,9 +78,9 @@ const test = base
       clock,
       printed,
       /** What `ops deployment show` prints. */
-      shown: async (): Promise<string> => {
+      shown: async (...options: string[]): Promise<string> => {
         const before = printed.length;
-        await ops('show');
+        await ops('show', ...options);
         return printed.slice(before).join('\n');
       },
       /** Retries: Temporal knows a worker only a moment after it has started. */
@@ -165,6 +165,12 @@ test('with versions, the promoted build serves: waiting settlements continue in 
   operator.clock.aheadMs = 0;
   expect(await operator.ops('ramp', 'b', '0', ...ACT)).toBe(0);
   expect(await operator.shown()).toContain(`${DEPLOYMENT}: a serves, b 0 % of it`);
+  expect(JSON.parse(await operator.shown('--json'))).toMatchObject({
+    deployment: DEPLOYMENT,
+    current_build_id: 'a',
+    ramping: { build_id: 'b', percent: 0 },
+    versions: expect.arrayContaining([expect.objectContaining({ build_id: 'a', unpolled: [] })]),
+  });
   expect(await operator.ops('promote', 'b', ...ACT)).toBe(0);
   await world.pay(second);
   await old.stop();

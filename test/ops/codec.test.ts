@@ -1,4 +1,4 @@
-/** Sealed payloads, and the server that opens them for Temporal UI: who may ask, and what is never answered. */
+/** Sealed payloads, and the server that opens them for Temporal UI: whom it answers and whom it refuses. */
 import { randomBytes } from 'node:crypto';
 import { ApplicationFailure, type Payload } from '@temporalio/common';
 import { payloadToJSON } from '@temporalio/common/lib/proto-utils.js';
@@ -23,12 +23,12 @@ async function sealedSecret(): Promise<{ metadata: Record<string, Uint8Array>; d
 
 async function failureOf(decoding: Promise<unknown>): Promise<ApplicationFailure> {
   const error = await decoding.catch((thrown: unknown) => thrown);
-  if (!(error instanceof ApplicationFailure)) throw new Error(`It was no ApplicationFailure: ${String(error)}`);
+  if (!(error instanceof ApplicationFailure)) throw new Error(`not an ApplicationFailure: ${String(error)}`);
   return error;
 }
 
 describe('a payload', () => {
-  test('of an unknown key is refused for good, by the id of the key alone', async () => {
+  test('of an unknown key is refused without a retry, and the message has only the id of the key', async () => {
     const failure = await failureOf(createPayloadCodec([NEW]).decode([await sealedSecret()]));
     expect([failure.type, failure.nonRetryable, failure.message]).toEqual([
       'payload_key_unknown',
@@ -37,7 +37,7 @@ describe('a payload', () => {
     ]);
   });
 
-  test('that says something else where the id of its key should be is refused without repeating it', async () => {
+  test('with something else in place of a key id is refused, and the message does not repeat it', async () => {
     const { metadata, data } = await sealedSecret();
     const failure = await failureOf(
       codec.decode([{ metadata: { ...metadata, 'encryption-key-id': Buffer.from(`<b>${SECRET}</b>`) }, data }]),
@@ -47,13 +47,13 @@ describe('a payload', () => {
 
   test.each([
     [
-      'changed at its end',
+      'with a changed last byte',
       (data: Buffer) => Buffer.concat([data.subarray(0, -1), Buffer.from(data.at(-1) === 65 ? 'B' : 'A')]),
     ],
-    ['cut short', (data: Buffer) => data.subarray(0, 20)],
+    ['that is truncated', (data: Buffer) => data.subarray(0, 20)],
     ['that is empty', () => Buffer.alloc(0)],
     ['under the id of another key', (data: Buffer) => Buffer.from(data.toString().replace('key-1.', 'key-2.'))],
-  ])('%s is refused for good, by the id of the key alone', async (_what, change) => {
+  ])('%s is refused without a retry, and the message has only the id of the key', async (_what, change) => {
     const { metadata, data } = await sealedSecret();
     const failure = await failureOf(
       createPayloadCodec([OLD, { ...NEW, key: OLD.key }]).decode([{ metadata, data: change(Buffer.from(data)) }]),
@@ -63,13 +63,13 @@ describe('a payload', () => {
     expect(failure.message).not.toContain(SECRET);
   });
 
-  test('sealed by another key of the same id is refused', async () => {
+  test('sealed by another key with the same id is refused', async () => {
     expect((await failureOf(createPayloadCodec([newKey('key-1')]).decode([await sealedSecret()]))).type).toBe(
       'payload_altered',
     );
   });
 
-  test('is opened by every key of the list, sealed by the first, never twice to the same bytes', async () => {
+  test('is sealed by the first key and opened by every key of the list; no two sealings are equal', async () => {
     const rotated = createPayloadCodec([NEW, OLD]);
     const value = plain({ settlementId: SECRET });
     expect(await rotated.decode([await sealedSecret()])).toEqual([value]);
@@ -80,7 +80,7 @@ describe('a payload', () => {
     expect(await rotated.decode([one ?? {}, other ?? {}])).toEqual([value, value]);
   });
 
-  test('written before encryption was switched on reads as it is', async () => {
+  test('that was written before encryption was on is returned unchanged', async () => {
     expect(await codec.decode([plain('old'), {}])).toEqual([plain('old'), {}]);
   });
 });
@@ -101,7 +101,7 @@ describe('the codec server', () => {
     'https://127.0.0.1:8080',
     'http://127.0.0.1:8080.evil.example',
     'null',
-  ])('refuses a page of %s, its preflight as its request, and opens nothing', async (origin) => {
+  ])('refuses a page of %s, its preflight and its request, and opens nothing', async (origin) => {
     const app = server();
     const preflight = await app.inject({
       method: 'OPTIONS',
@@ -128,9 +128,9 @@ describe('the codec server', () => {
   test.each([
     ['without the token', { authorization: undefined }, 401],
     ['with another token', { authorization: `Bearer ${TOKEN}x` }, 401],
-    ['with the token as something else', { authorization: `Basic ${TOKEN}` }, 401],
+    ['with the token in another scheme', { authorization: `Basic ${TOKEN}` }, 401],
     ['for another namespace', { 'x-namespace': 'default' }, 403],
-    ['that is no JSON', { 'content-type': 'text/plain' }, 415],
+    ['that is not JSON', { 'content-type': 'text/plain' }, 415],
   ])('refuses a request %s', async (_what, changes, status) => {
     const headers: Record<string, string> = {};
     for (const [name, value] of Object.entries({ ...HEADERS, authorization: `Bearer ${TOKEN}`, ...changes }))
@@ -146,8 +146,8 @@ describe('the codec server', () => {
   });
 
   test.each([
-    ['a body of another form', '{"payloads": [{"data": 7}]}', 400],
-    ['half a body', '{"payloads": [', 400],
+    ['an invalid body', '{"payloads": [{"data": 7}]}', 400],
+    ['incomplete JSON', '{"payloads": [', 400],
     ['a body of more than eight megabytes', `{"payloads": "${'x'.repeat(8 * 1024 * 1024)}"}`, 413],
   ])('refuses %s', async (_what, payload, status) => {
     expect((await server().inject({ method: 'POST', url: '/decode', headers: HEADERS, payload })).statusCode).toBe(
@@ -155,7 +155,7 @@ describe('the codec server', () => {
     );
   });
 
-  test('names the key that it has not, in 400', async () => {
+  test('answers 400 with the id of a missing key', async () => {
     const answer = await server({ codec: createPayloadCodec([NEW]) }).inject({
       method: 'POST',
       url: '/decode',
@@ -165,7 +165,7 @@ describe('the codec server', () => {
     expect([answer.statusCode, answer.json()]).toEqual([400, { error: 'There is no payload key key-1 here.' }]);
   });
 
-  test('lets the page of its origin ask, with a token and a namespace, and shows the answer to no other', async () => {
+  test('answers pages of its origin that send the token and the namespace, and lets no other page read it', async () => {
     const app = server({ token: TOKEN });
     const preflight = await app.inject({
       method: 'OPTIONS',
@@ -188,7 +188,7 @@ describe('the codec server', () => {
     ]);
   });
 
-  test('opens for a program, which has no origin, and leaves out what is empty', async () => {
+  test('answers a program, which sends no origin and leaves out what is empty', async () => {
     const answer = await server().inject({
       method: 'POST',
       url: '/decode',
@@ -201,7 +201,7 @@ describe('the codec server', () => {
     expect([empty.statusCode, empty.json()]).toEqual([200, { payloads: [] }]);
   });
 
-  test('seals what a page sends to a workflow, and what it seals it opens', async () => {
+  test('opens what it has sealed', async () => {
     const app = server();
     const sealed = await app.inject({
       method: 'POST',

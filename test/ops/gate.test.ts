@@ -136,7 +136,12 @@ test('evidence is recorded, approved twice, listed as open and revoked, each wit
   expect(printed).toContain('  compliance_program: closed, no_evidence');
   const sha256 = createHash('sha256').update(DOCUMENT).digest('hex');
   expect(printed.at(-1)).toBe(
-    `${evidenceId} dispute_accounting CA-TT; sha256:${sha256} review.txt; recorded by ana, approved by ana and bo; expires 2027-01-31T00:00:00.000Z`,
+    [
+      `${evidenceId} dispute_accounting CA-TT`,
+      `sha256:${sha256} review.txt`,
+      'recorded by ana, approved by ana and bo',
+      'expires 2027-01-31T00:00:00.000Z',
+    ].join('; '),
   );
   const listed = JSON.parse((await ops('gate', 'list', '--corridor', 'CA-TT', '--json')).printed[0] ?? '');
   expect(listed.gates).toContainEqual({ gate: 'dispute_accounting', is_open: true, reason: null });

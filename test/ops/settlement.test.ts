@@ -103,7 +103,8 @@ test('redispatch --all writes one outbox row and one audit entry for each of 250
   );
   expect(queued).toEqual(open);
   const { rows: audited } = await pool.query(
-    `SELECT count(*)::int AS n FROM audit_entries WHERE action = 'settlement_redispatch' AND object_id LIKE 'stl_copy_%'`,
+    `SELECT count(*)::int AS n FROM audit_entries
+       WHERE action = 'settlement_redispatch' AND object_id LIKE 'stl_copy_%'`,
   );
   expect(audited).toEqual([{ n: 250 }]);
   await pool.query(`DELETE FROM outbox`);

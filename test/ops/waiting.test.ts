@@ -82,7 +82,8 @@ test('waiting shows the recipient of an open verification, and no name of a pers
   });
   const { recipient_id: recipientId } = recipient.json();
   await api.connection.pool.query(
-    `INSERT INTO verifications (verification_id, org_id, recipient_id, verification_type, status, provider, subject_name, request_id, created_at, expires_at)
+    `INSERT INTO verifications (verification_id, org_id, recipient_id, verification_type, status, provider,
+       subject_name, request_id, created_at, expires_at)
      VALUES ('verification-1', $1, $2, 'identity', 'pending', 'idverify', 'Secretive Person', 'test', $3, $4)`,
     [partner.orgId, recipientId, ago(clock, HOUR_MS), clock.now()],
   );
@@ -129,7 +130,8 @@ test("stuck compares with a settlement's own clock", async ({ api, partner, ops,
 test('stuck lists an outbox row that has waited for a minute, with its last error', async ({ api, partner, ops }) => {
   const settlementId = await openSettlement(api, partner);
   await api.connection.pool.query(
-    `UPDATE outbox SET created_at = now() - interval '61 seconds', attempts = 4, last_error = 'ServiceError' WHERE object_id = $1`,
+    `UPDATE outbox SET created_at = now() - interval '61 seconds', attempts = 4, last_error = 'ServiceError'
+       WHERE object_id = $1`,
     [settlementId],
   );
   expect(linesOf(await ops('stuck'), settlementId)).toEqual([
