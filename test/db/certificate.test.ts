@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import {
   type CertificateRow,
@@ -11,43 +10,29 @@ import {
   listCertificateFacts,
   listPostings,
 } from '../../db/queries/certificate.ts';
-import { evidence, organizations, postings } from '../../db/schema/index.ts';
+import { evidence, postings } from '../../db/schema/index.ts';
 import { certificateId } from '../../domain/certificate.ts';
 import type { Settlement } from '../../domain/settlement.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { withDatabase } from '../support/fixture.ts';
+import { insertTestOrganization } from '../support/organization.ts';
 import { insertCertifiedSettlement, insertSettledSettlement } from '../support/settlement.ts';
 
-let connection: Connection;
-let drop: () => Promise<void>;
 const certifier = createCertifier([{ id: 'test-1', key: randomBytes(32) }]);
 
-beforeAll(async () => {
-  const database = await createTestDatabase();
-  drop = database.drop;
-  connection = connect(database.databaseUrl, { poolSizeMax: 5, name: 'test', onIdleError: () => undefined });
-});
+/** `orgId`: an organization for each test. `insert`: stores a certificate. */
+const test = withDatabase(5)
+  .extend('orgId', async ({ connection }) => {
+    const { orgId } = await insertTestOrganization(connection.db);
+    return orgId;
+  })
+  .extend(
+    'insert',
+    ({ connection }) =>
+      (row: CertificateRow) =>
+        connection.db.transaction((tx) => insertCertificate(tx, row)),
+  );
 
-afterAll(async () => {
-  await connection.close();
-  await drop();
-});
-
-async function insertOrganization(): Promise<string> {
-  const orgId = newId();
-  const environment = 'local sandbox';
-  await connection.db.insert(organizations).values({
-    orgId,
-    kind: 'partner',
-    name: 'Acme',
-    country: 'JM',
-    contactEmail: 'dev@acme.example',
-    environment,
-    createdAt: new Date(),
-  });
-  return orgId;
-}
-
-/** A row as it would be stored; its bytes mean nothing to the database. */
+/** A certificate with random bytes: the database does not read them. */
 function rowOf({ orgId, settlementId }: Settlement, sha256 = randomBytes(32)): CertificateRow {
   return {
     certId: certificateId(sha256.toString('hex')),
@@ -60,26 +45,23 @@ function rowOf({ orgId, settlementId }: Settlement, sha256 = randomBytes(32)): C
   };
 }
 
-const insert = (row: CertificateRow) => connection.db.transaction((tx) => insertCertificate(tx, row));
-
-describe('what the database refuses', () => {
-  test.each([
+describe('the database refuses', () => {
+  test.for([
     ['UPDATE certificates SET content = content', 'even to the same bytes'],
-    ['DELETE FROM certificates', 'one by one'],
-    ['TRUNCATE certificates', 'all at once'],
-  ])('%s, %s: a certificate is permanent', async (statement) => {
-    const { settlement, certId } = await insertCertifiedSettlement(
-      connection.db,
-      certifier,
-      await insertOrganization(),
-    );
+    ['DELETE FROM certificates', 'a single one'],
+    ['TRUNCATE certificates', 'all of them'],
+  ])('%s (%s): a certificate is permanent', async ([statement = ''], { connection, orgId }) => {
+    const { settlement, certId } = await insertCertifiedSettlement(connection.db, certifier, orgId);
     const before = await findCertificate(connection.db, settlement.orgId, certId);
     await expect(connection.pool.query(statement)).rejects.toThrow('rows of certificates are permanent');
     expect(await findCertificate(connection.db, settlement.orgId, certId)).toEqual(before);
   });
 
-  test('a certificate under an id that names another settlement: the error is loud and nothing is stored', async () => {
-    const orgId = await insertOrganization();
+  test('a certificate with the id of another settlement’s, and nothing is stored', async ({
+    connection,
+    orgId,
+    insert,
+  }) => {
     const [one, other] = [
       await insertSettledSettlement(connection.db, orgId),
       await insertSettledSettlement(connection.db, orgId),
@@ -92,17 +74,20 @@ describe('what the database refuses', () => {
 });
 
 describe('finding', () => {
-  test('misses an unknown id and another organization’s certificate', async () => {
-    const { certId } = await insertCertifiedSettlement(connection.db, certifier, await insertOrganization());
-    const stranger = await insertOrganization();
+  test('returns undefined for an unknown id and for another organization’s certificate', async ({
+    connection,
+    orgId,
+  }) => {
+    const { certId } = await insertCertifiedSettlement(connection.db, certifier, orgId);
+    const { orgId: stranger } = await insertTestOrganization(connection.db);
     expect(await findCertificate(connection.db, stranger, certId)).toBeUndefined();
     expect(await findCertificate(connection.db, stranger, certificateId('00'.repeat(32)))).toBeUndefined();
   });
 });
 
 describe('inserting', () => {
-  test('a second certificate for a settlement answers with the first one', async () => {
-    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+  test('a second certificate for a settlement returns the first one', async ({ connection, orgId, insert }) => {
+    const settlement = await insertSettledSettlement(connection.db, orgId);
     const first = rowOf(settlement);
     const second = rowOf(settlement);
     expect(await insert(first)).toEqual({ certificate: first, inserted: true });
@@ -113,8 +98,11 @@ describe('inserting', () => {
 });
 
 describe('the facts of a certificate', () => {
-  test('are the whole history, the evidence as it came, and the journal by step and line', async () => {
-    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+  test('are the history, the evidence in its order, and the journal by step and line', async ({
+    connection,
+    orgId,
+  }) => {
+    const settlement = await insertSettledSettlement(connection.db, orgId);
     const facts = await connection.db.transaction((tx) => listCertificateFacts(tx, settlement.settlementId));
     expect(facts.transitions.map(({ sequence, from, to }) => [sequence, from, to])).toEqual([
       [1, null, 'accepted'],
@@ -146,8 +134,8 @@ describe('the facts of a certificate', () => {
     ]);
   });
 
-  test('come in the order of position, not of time: evidence of one millisecond stays as it came', async () => {
-    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+  test('list evidence by position, not by time: several have the same millisecond', async ({ connection, orgId }) => {
+    const settlement = await insertSettledSettlement(connection.db, orgId);
     const kinds = ['dispute_opened', 'dispute_closed', 'dispute_opened', 'dispute_closed'] as const;
     for (const kind of kinds) {
       const [evidenceId, provider, receivedAt] = [newId(), 'cardproc' as const, settlement.createdAt];
@@ -166,8 +154,8 @@ describe('the facts of a certificate', () => {
     expect(facts.evidence.map(({ kind }) => kind)).toEqual(['collection_succeeded', 'payout_confirmed', ...kinds]);
   });
 
-  test('have postings in the same order under every locale, and lines in that of numbers', async () => {
-    const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+  test('list postings by step in the same order under every locale, and by line', async ({ connection, orgId }) => {
+    const settlement = await insertSettledSettlement(connection.db, orgId);
     const { settlementId } = settlement;
     const at = new Date();
     const amounts = [1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n, 10n, 11n, -66n];
@@ -181,7 +169,7 @@ describe('the facts of a certificate', () => {
         amountMinor,
         at,
       }));
-    // A dictionary ignores case and punctuation at first; bytes do not.
+    // This collation compares letters before case and punctuation; the order of bytes does not.
     await connection.pool.query('ALTER TABLE postings ALTER COLUMN step TYPE text COLLATE "en-x-icu"');
     for (const step of ['settled_b', 'settledA', 'settled:c'])
       await connection.db.insert(postings).values(set(step).reverse());
@@ -195,8 +183,7 @@ describe('the facts of a certificate', () => {
     expect(listed.slice(-amounts.length).map(({ amountMinor }) => amountMinor)).toEqual(amounts);
   });
 
-  test('are of one settlement alone', async () => {
-    const orgId = await insertOrganization();
+  test('are those of one settlement only', async ({ connection, orgId }) => {
     const [one, other] = [
       await insertSettledSettlement(connection.db, orgId),
       await insertSettledSettlement(connection.db, orgId),
@@ -212,10 +199,14 @@ describe('the facts of a certificate', () => {
   });
 });
 
-test('a settled settlement of the test builder balances, as every real one must', async () => {
-  const settlement = await insertSettledSettlement(connection.db, await insertOrganization());
+test('the journal of a settled settlement that tests insert sums to zero per currency', async ({
+  connection,
+  orgId,
+}) => {
+  const settlement = await insertSettledSettlement(connection.db, orgId);
   const { rows } = await connection.db.execute(
-    sql`SELECT currency, sum(amount_minor)::text AS sum FROM postings WHERE settlement_id = ${settlement.settlementId} GROUP BY currency ORDER BY currency`,
+    sql`SELECT currency, sum(amount_minor)::text AS sum FROM postings
+      WHERE settlement_id = ${settlement.settlementId} GROUP BY currency ORDER BY currency`,
   );
   expect(rows).toEqual([
     { currency: 'JMD', sum: '0' },

@@ -1,78 +1,89 @@
-/** Evidence, windows, cancellation and clocks that meet at the same moment, in both orders: whichever commits first decides. */
+/**
+ * Evidence, the end of a wait, cancellation and clocks at the same moment, in both orders: the one that commits first
+ * decides.
+ */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { evidence, postings } from '../../db/schema/index.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { untilBlocked } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { BY_WIRE, createSteps, type Steps } from '../support/settlement.ts';
+import { BY_WIRE, type Steps } from '../support/settlement.ts';
 
-let api: TestApi;
-let caller: Caller;
-let steps: Steps;
+const DAY_MS = 86_400_000;
 
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
-  steps = createSteps(api, caller);
-});
-afterAll(() => api.close());
+/** `races`: what happens to a settlement at the same moment. */
+const test = withApi().extend('races', FILE, ({ api, partner, steps }) => createRaces(api, partner, steps));
 
-/**
- * Lets each of them wait for the settlement's row before the next one begins, so that they get it in this order. Behind
- * one that changes the row there is room for one more: PostgreSQL lets those who waited for the old version race.
- */
-async function inOrder(settlementId: string, tasks: readonly (() => PromiseLike<unknown>)[]): Promise<unknown[]> {
-  const { pool } = api.connection;
-  const holder = await pool.connect();
-  try {
-    await holder.query('BEGIN');
-    await holder.query('SELECT 1 FROM settlements WHERE settlement_id = $1 FOR UPDATE', [settlementId]);
-    const running: PromiseLike<unknown>[] = [];
-    for (const task of tasks) {
-      running.push(task());
-      await untilBlocked(pool, running.length);
-    }
-    await holder.query('COMMIT');
-    return await Promise.all(running);
-  } finally {
-    holder.release(true);
-  }
+function createRaces(api: TestApi, partner: Caller, steps: Steps) {
+  const { db, pool } = api.connection;
+  const post = (id: string, action: string, body?: object) =>
+    api.call(partner, 'POST', `/v2/${action.replace(':id', id)}`, body).then((answer) => answer.statusCode);
+  return {
+    /**
+     * Makes each task wait for the settlement's row before the next one begins, so that they get it in this order. At most
+     * one task may follow a task that changes the row: PostgreSQL does not order those that waited for the old version.
+     */
+    inOrder: async (settlementId: string, tasks: readonly (() => PromiseLike<unknown>)[]): Promise<unknown[]> => {
+      const holder = await pool.connect();
+      try {
+        await holder.query('BEGIN');
+        await holder.query('SELECT 1 FROM settlements WHERE settlement_id = $1 FOR UPDATE', [settlementId]);
+        const running: PromiseLike<unknown>[] = [];
+        for (const task of tasks) {
+          running.push(task());
+          await untilBlocked(pool, running.length);
+        }
+        await holder.query('COMMIT');
+        return await Promise.all(running);
+      } finally {
+        holder.release(true);
+      }
+    },
+    pay: (id: string, amountMinor = 25_000) =>
+      sendBankledger(api, bankledgerBody(id, { amount_reconciled: amountMinor })).then(
+        (answer) => jsonOf(answer).matched,
+      ),
+    giveBack: (id: string) =>
+      sendBankledger(api, bankledgerBody(id, {}, 'returned')).then((answer) => jsonOf(answer).matched),
+    cancel: (id: string) => post(id, 'settle/:id/cancel'),
+    advance: (id: string, by: string) => post(id, 'test-helpers/settlements/:id/advance', { by }),
+    review: (id: string, nowMs?: number) =>
+      steps.activities.reviewFunding(steps.step(id, nowMs)).then(({ status }) => status),
+    endOf: async (id: string): Promise<number> =>
+      (await steps.stored(id)).expiresAt?.getTime() ?? expect.fail('the settlement does not wait'),
+    exceptionsOf: async (id: string) => (await steps.read(id)).exceptions.map(({ type }: { type: string }) => type),
+    /** How many days after the current real time the evidence is dated. */
+    daysAhead: async (id: string): Promise<number> => {
+      const [received] = await db.select().from(evidence).where(eq(evidence.settlementId, id));
+      if (!received) throw new Error('there is no evidence');
+      return (received.receivedAt.getTime() - Date.now()) / DAY_MS;
+    },
+    /** Expects that no evidence is pending, and that all money is accounted for as paid, as fees or as due back. */
+    expectSettledBooks: async (id: string, dueBackMinor: bigint): Promise<void> => {
+      const received = await db.select().from(evidence).where(eq(evidence.settlementId, id));
+      expect(received.filter(({ pending }) => pending)).toEqual([]);
+      const booked = await db.select().from(postings).where(eq(postings.settlementId, id));
+      const balanceOf = (account: string) =>
+        booked.filter((posting) => posting.account === account).reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
+      expect([balanceOf('settlement_funds'), balanceOf('refund_due')]).toEqual([0n, -dueBackMinor]);
+    },
+  };
 }
 
-const pay = (id: string, amount = 25_000) =>
-  sendBankledger(api, bankledgerBody(id, { amount_reconciled: amount })).then((answer) => jsonOf(answer).matched);
-const cancel = (id: string) => api.call(caller, 'POST', `/v2/settle/${id}/cancel`).then((answer) => answer.statusCode);
-const advance = (id: string, by: string) =>
-  api.call(caller, 'POST', `/v2/test-helpers/settlements/${id}/advance`, { by }).then((answer) => answer.statusCode);
-const review = (id: string, nowMs?: number) =>
-  steps.activities.reviewFunding(steps.step(id, nowMs)).then(({ status }) => status);
-const endOf = async (id: string): Promise<number> =>
-  (await steps.stored(id)).expiresAt?.getTime() ?? expect.fail('no wait');
-const exceptionsOf = async (id: string) => (await steps.read(id)).exceptions.map(({ type }: { type: string }) => type);
-
-/** Nothing is left to fold, and every account but the bank's, the fees' and what is due back is empty. */
-async function expectSettledBooks(id: string, dueBackMinor: bigint): Promise<void> {
-  const { db } = api.connection;
-  expect(
-    (await db.select().from(evidence).where(eq(evidence.settlementId, id))).filter(({ pending }) => pending),
-  ).toEqual([]);
-  const booked = await db.select().from(postings).where(eq(postings.settlementId, id));
-  const balanceOf = (account: string) =>
-    booked.filter((posting) => posting.account === account).reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
-  expect([balanceOf('settlement_funds'), balanceOf('refund_due')]).toEqual([0n, -dueBackMinor]);
-}
-
-describe('a window that ends while evidence is being committed', () => {
-  test('evidence first: funded, though the window is over', async () => {
+describe('a wait that ends while evidence is being committed', () => {
+  test('evidence first: funded, although the wait is over', async ({ races, steps }) => {
+    const { inOrder, pay, review, endOf, exceptionsOf } = races;
     const id = await steps.waiting(BY_WIRE);
     const end = await endOf(id);
     expect(await inOrder(id, [() => pay(id), () => review(id, end)])).toEqual([true, 'funded']);
     expect(await exceptionsOf(id)).toEqual([]);
   });
 
-  test('the end first: expired, and the evidence comes late', async () => {
+  test('the end first: expired, and the evidence is late', async ({ races, steps }) => {
+    const { inOrder, pay, review, endOf, exceptionsOf, expectSettledBooks } = races;
     const id = await steps.waiting(BY_WIRE);
     const end = await endOf(id);
     expect(await inOrder(id, [() => review(id, end), () => pay(id)])).toEqual(['expired', true]);
@@ -80,7 +91,8 @@ describe('a window that ends while evidence is being committed', () => {
     await expectSettledBooks(id, 25_000n);
   });
 
-  test('a part of it first: expired, and the part is due back', async () => {
+  test('a part of the amount first: expired, and the part is due back', async ({ races, steps }) => {
+    const { inOrder, pay, review, endOf, expectSettledBooks } = races;
     const id = await steps.waiting(BY_WIRE);
     const end = await endOf(id);
     expect(await inOrder(id, [() => pay(id, 10_000), () => review(id, end)])).toEqual([true, 'expired']);
@@ -88,21 +100,27 @@ describe('a window that ends while evidence is being committed', () => {
   });
 });
 
-describe('a cancellation that meets evidence', () => {
-  test('evidence first: 409, and it is funded', async () => {
+describe('a cancellation at the same moment as evidence', () => {
+  test('evidence first: 409, and the settlement is funded', async ({ races, steps }) => {
+    const { inOrder, pay, cancel, review } = races;
     const id = await steps.waiting(BY_WIRE);
     expect(await inOrder(id, [() => pay(id), () => cancel(id)])).toEqual([true, 409]);
     expect(await review(id)).toBe('funded');
   });
 
-  test('the cancellation first: 200, and the evidence comes late', async () => {
+  test('the cancellation first: 200, and the evidence is late', async ({ races, steps }) => {
+    const { inOrder, pay, cancel, exceptionsOf, expectSettledBooks } = races;
     const id = await steps.waiting(BY_WIRE);
     expect(await inOrder(id, [() => cancel(id), () => pay(id)])).toEqual([200, true]);
     expect(await exceptionsOf(id)).toEqual(['late_evidence']);
     await expectSettledBooks(id, 25_000n);
   });
 
-  test('a part of the amount first: 200, and both the part and what comes later are due back', async () => {
+  test('a part of the amount first: 200, and both this part and the later one are due back', async ({
+    races,
+    steps,
+  }) => {
+    const { inOrder, pay, cancel, expectSettledBooks } = races;
     const id = await steps.waiting(BY_WIRE);
     expect(await inOrder(id, [() => pay(id, 10_000), () => cancel(id), () => pay(id, 15_000)])).toEqual([
       true,
@@ -113,15 +131,15 @@ describe('a cancellation that meets evidence', () => {
     await expectSettledBooks(id, 25_000n);
   });
 
-  test('a return first: 409, and it fails', async () => {
+  test('a return first: 409, and the settlement fails', async ({ races, steps }) => {
+    const { inOrder, cancel, review, giveBack } = races;
     const id = await steps.waiting(BY_WIRE);
-    const returned = () =>
-      sendBankledger(api, bankledgerBody(id, {}, 'returned')).then((answer) => jsonOf(answer).matched);
-    expect(await inOrder(id, [returned, () => cancel(id)])).toEqual([true, 409]);
+    expect(await inOrder(id, [() => giveBack(id), () => cancel(id)])).toEqual([true, 409]);
     expect(await review(id)).toBe('failed');
   });
 
-  test('fifty cancellations at once: each is answered 200, and one is written', async () => {
+  test('fifty cancellations at once: each is answered 200, and one is written', async ({ races, steps }) => {
+    const { cancel } = races;
     const id = await steps.waiting(BY_WIRE);
     const answers = await Promise.all(Array.from({ length: 50 }, () => cancel(id)));
     expect(new Set(answers)).toEqual(new Set([200]));
@@ -130,8 +148,9 @@ describe('a cancellation that meets evidence', () => {
   });
 });
 
-describe('two payments that meet', () => {
-  test('both of the whole amount: funded once, and the second is due back', async () => {
+describe('two payments at the same moment', () => {
+  test('both over the whole amount: funded once, and the second is due back', async ({ races, steps }) => {
+    const { inOrder, pay, review, exceptionsOf, expectSettledBooks } = races;
     const id = await steps.waiting(BY_WIRE);
     await inOrder(id, [() => pay(id), () => review(id), () => pay(id)]);
     expect(await exceptionsOf(id)).toEqual(['overpaid']);
@@ -139,7 +158,11 @@ describe('two payments that meet', () => {
     await expectSettledBooks(id, 25_000n);
   });
 
-  test('before either is folded: the first funds, the second is due back just the same', async () => {
+  test('both before the settlement is reviewed: the first funds it, the second is due back', async ({
+    races,
+    steps,
+  }) => {
+    const { inOrder, pay, review, exceptionsOf, expectSettledBooks } = races;
     const id = await steps.waiting(BY_WIRE);
     await inOrder(id, [() => pay(id), () => pay(id)]);
     await review(id);
@@ -148,14 +171,14 @@ describe('two payments that meet', () => {
     await expectSettledBooks(id, 25_000n);
   });
 
-  test('a payment and its return: funded and returned in this order, failed in the other', async () => {
-    const returned = (id: string) => sendBankledger(api, bankledgerBody(id, {}, 'returned'));
+  test('a payment and its return: funded and returned in this order, failed in the other', async ({ races, steps }) => {
+    const { inOrder, pay, review, exceptionsOf, expectSettledBooks, giveBack } = races;
     const paidFirst = await steps.waiting(BY_WIRE);
-    await inOrder(paidFirst, [() => pay(paidFirst), () => returned(paidFirst)]);
+    await inOrder(paidFirst, [() => pay(paidFirst), () => giveBack(paidFirst)]);
     await review(paidFirst);
     expect([(await steps.stored(paidFirst)).status, await exceptionsOf(paidFirst)]).toEqual(['funded', ['returned']]);
     const returnedFirst = await steps.waiting(BY_WIRE);
-    await inOrder(returnedFirst, [() => returned(returnedFirst), () => pay(returnedFirst)]);
+    await inOrder(returnedFirst, [() => giveBack(returnedFirst), () => pay(returnedFirst)]);
     await review(returnedFirst);
     expect([(await steps.stored(returnedFirst)).status, await exceptionsOf(returnedFirst)]).toEqual(['failed', []]);
     await expectSettledBooks(returnedFirst, 25_000n);
@@ -163,34 +186,36 @@ describe('two payments that meet', () => {
 });
 
 describe('a clock that is moved', () => {
-  test('while the settlement is reviewed: the review before it does not see it, the one after it does', async () => {
+  test('after a review: this review does not see it, the next one does', async ({ races, steps }) => {
+    const { inOrder, advance, review } = races;
     const id = await steps.waiting(BY_WIRE);
     expect(await inOrder(id, [() => review(id), () => advance(id, 'P10D')])).toEqual(['awaiting_funds', 202]);
     expect(await review(id)).toBe('expired');
   });
 
-  test('while it ends: 409, and the clock stays', async () => {
+  test('after the settlement ended: 409, and the clock stays', async ({ races, steps }) => {
+    const { inOrder, advance, review, endOf } = races;
     const id = await steps.waiting(BY_WIRE);
     const end = await endOf(id);
     expect(await inOrder(id, [() => review(id, end), () => advance(id, 'P1D')])).toEqual(['expired', 409]);
     expect((await steps.stored(id)).clockOffsetMs).toBe(0);
   });
 
-  test('while evidence is committed: the evidence is dated by the clock as it was moved before', async () => {
+  test('before evidence: the evidence is dated by the moved clock', async ({ races, steps }) => {
+    const { inOrder, pay, advance, review, daysAhead } = races;
     const id = await steps.waiting(BY_WIRE);
     expect(await inOrder(id, [() => advance(id, 'P9D'), () => pay(id)])).toEqual([202, true]);
     expect(await review(id)).toBe('funded');
-    const [received] = await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
-    expect((received?.receivedAt.getTime() ?? 0) - Date.now()).toBeGreaterThan(8.9 * 86_400_000);
+    expect(await daysAhead(id)).toBeGreaterThan(8.9);
   });
 });
 
 describe('evidence of internal funding', () => {
-  test('is dated by the clock of the settlement, once', async () => {
+  test('is dated by the clock of the settlement, which is added once', async ({ races, steps }) => {
+    const { advance, daysAhead } = races;
     const id = await steps.acceptInternal();
     await advance(id, 'P5D');
     await steps.activities.admitSettlement(steps.step(id));
-    const [funding] = await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
-    expect(Math.round(((funding?.receivedAt.getTime() ?? 0) - Date.now()) / 86_400_000)).toBe(5);
+    expect(Math.round(await daysAhead(id))).toBe(5);
   });
 });

@@ -1,6 +1,7 @@
-import { sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Connection, connect } from '../../db/client.ts';
+/** The evidence of the launch gates in the database: who may change it, and what stays for ever (contract §14). */
+import { eq } from 'drizzle-orm';
+import { describe, expect } from 'vitest';
+import type { Connection } from '../../db/client.ts';
 import { NO_DISPATCHER } from '../../db/commands/commit.ts';
 import {
   approveGateEvidence,
@@ -13,98 +14,106 @@ import { listGateEvidence } from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import { digestTables, raceBehind } from '../support/database.ts';
+import { FILE, withDatabase } from '../support/fixture.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
-import { createTestDatabase } from '../support/postgres.ts';
 
 const AT = new Date('2026-11-21T08:00:00.000Z');
 const later = (minutes: number) => new Date(AT.getTime() + minutes * 60_000);
 const HERE = 'remote sandbox';
 
-let connection: Connection;
-let drop: () => Promise<void>;
-
-beforeAll(async () => {
-  const database = await createTestDatabase();
-  drop = database.drop;
-  connection = connect(database.databaseUrl, { poolSizeMax: 6, name: 'test', onIdleError: () => undefined });
-});
-afterAll(async () => {
-  await connection.close();
-  await drop();
-});
+/** `gates`: what operators do, at times that the test gives. */
+const test = withDatabase(6).extend('gates', FILE, ({ connection }) => createGates(connection));
 
 type Runtime = 'remote-sandbox' | 'production';
-const deps = (at: Date, runtime: Runtime = 'remote-sandbox') => ({
-  db: connection.db,
-  dispatcher: NO_DISPATCHER,
-  runtime,
-  now: () => at,
-});
-const record = ({ at = AT, ...changes }: Partial<NewGateEvidence> & { readonly at?: Date } = {}) =>
-  recordGateEvidence(deps(at), {
-    gate: 'compliance_program',
-    corridor: 'US-JM',
-    reference: 'review.pdf',
-    sha256: Buffer.alloc(32, 1),
-    operator: 'ana',
-    expiresAt: later(60),
-    ...changes,
-  });
-const act = (operator: string) => ({ operator, note: `by ${operator}` });
-const approve = (evidenceId: string, operator: string, minutes = 1, runtime?: Runtime) =>
-  approveGateEvidence(deps(later(minutes), runtime), evidenceId, act(operator));
-const revoke = (evidenceId: string, operator: string, runtime?: Runtime) =>
-  revokeGateEvidence(deps(later(2), runtime), evidenceId, act(operator));
-const auditOf = async (evidenceId: string) =>
-  (await connection.db.select().from(auditEntries).where(sql`object_id = ${evidenceId}`)).map(
-    ({ auditId: _id, ...entry }) => entry,
-  );
-const read = async (evidenceId: string) =>
-  (await listGateEvidence(connection.db, HERE)).find((item) => item.evidenceId === evidenceId);
 
-/** The act is refused in this way and leaves every table as it was. */
-async function refused(state: string, run: () => Promise<unknown>): Promise<void> {
-  const before = await digestTables(connection.pool);
-  const error = await run().catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(DomainError);
-  expect(error).toMatchObject(
-    state === 'not_found' ? { code: 'not_found' } : { code: 'state_conflict', extras: { current_state: state } },
-  );
-  expect(await digestTables(connection.pool)).toEqual(before);
+function createGates({ db, pool }: Connection) {
+  const deps = (at: Date, runtime: Runtime = 'remote-sandbox') => ({
+    db,
+    dispatcher: NO_DISPATCHER,
+    runtime,
+    now: () => at,
+  });
+  const act = (operator: string) => ({ operator, note: `by ${operator}` });
+  return {
+    record: ({ at = AT, ...changes }: Partial<NewGateEvidence> & { readonly at?: Date } = {}) =>
+      recordGateEvidence(deps(at), {
+        gate: 'compliance_program',
+        corridor: 'US-JM',
+        reference: 'review.pdf',
+        sha256: Buffer.alloc(32, 1),
+        operator: 'ana',
+        expiresAt: later(60),
+        ...changes,
+      }),
+    /** @param minutes after `AT` */
+    approve: (evidenceId: string, operator: string, minutes = 1, runtime?: Runtime) =>
+      approveGateEvidence(deps(later(minutes), runtime), evidenceId, act(operator)),
+    revoke: (evidenceId: string, operator: string, runtime?: Runtime) =>
+      revokeGateEvidence(deps(later(2), runtime), evidenceId, act(operator)),
+    auditOf: async (evidenceId: string) => {
+      const rows = await db.select().from(auditEntries).where(eq(auditEntries.objectId, evidenceId));
+      return rows.map(({ auditId: _id, ...entry }) => entry);
+    },
+    read: async (evidenceId: string) =>
+      (await listGateEvidence(db, HERE)).find((item) => item.evidenceId === evidenceId),
+    /** Expects that the change is refused in this way and leaves every table as it was. */
+    expectRefusal: async (state: string, change: () => Promise<unknown>): Promise<void> => {
+      const before = await digestTables(pool);
+      const error = await change().catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(DomainError);
+      expect(error).toMatchObject(
+        state === 'not_found' ? { code: 'not_found' } : { code: 'state_conflict', extras: { current_state: state } },
+      );
+      expect(await digestTables(pool)).toEqual(before);
+    },
+    /** Runs the changes of one piece of evidence while its row is locked, so that they start at the same moment. */
+    race: <Result>(evidenceId: string, changes: readonly (() => Promise<Result>)[]) =>
+      raceBehind(
+        pool,
+        {
+          hold: (holder) =>
+            holder.query('SELECT 1 FROM launch_gate_evidence WHERE evidence_id = $1 FOR UPDATE', [evidenceId]),
+        },
+        changes,
+      ),
+  };
 }
 
-describe('is refused, and nothing is written', () => {
-  test('approving what does not exist, or belongs to another environment', async () => {
+describe('a refusal that writes nothing', () => {
+  test('of approving or revoking unknown evidence, or that of another environment', async ({ gates }) => {
+    const { record, approve, revoke, expectRefusal } = gates;
     const evidenceId = await record();
-    await refused('not_found', () => approve(newId(), 'bo'));
-    await refused('not_found', () => approve(evidenceId, 'bo', 1, 'production'));
-    await refused('not_found', () => revoke(evidenceId, 'bo', 'production'));
+    await expectRefusal('not_found', () => approve(newId(), 'bo'));
+    await expectRefusal('not_found', () => approve(evidenceId, 'bo', 1, 'production'));
+    await expectRefusal('not_found', () => revoke(evidenceId, 'bo', 'production'));
   });
 
-  test('a second approval by the same operator', async () => {
+  test('of a second approval by the same operator', async ({ gates: { record, approve, expectRefusal } }) => {
     const evidenceId = await record();
     await approve(evidenceId, 'bo');
-    await refused('approved', () => approve(evidenceId, 'bo', 2));
+    await expectRefusal('approved', () => approve(evidenceId, 'bo', 2));
   });
 
-  test('approving what expired or was revoked', async () => {
+  test('of approving evidence that expired or was revoked', async ({ gates }) => {
+    const { record, approve, revoke, expectRefusal } = gates;
     const evidenceId = await record();
-    await refused('expired', () => approve(evidenceId, 'bo', 60));
+    await expectRefusal('expired', () => approve(evidenceId, 'bo', 60));
     await revoke(evidenceId, 'ana');
-    await refused('revoked', () => approve(evidenceId, 'bo', 3));
+    await expectRefusal('revoked', () => approve(evidenceId, 'bo', 3));
   });
 
-  test('revoking twice', async () => {
+  test('of revoking twice', async ({ gates: { record, revoke, expectRefusal } }) => {
     const evidenceId = await record();
     await revoke(evidenceId, 'ana');
-    await refused('revoked', () => revoke(evidenceId, 'bo'));
+    await expectRefusal('revoked', () => revoke(evidenceId, 'bo'));
   });
 });
 
-describe('an act without its audit entry', () => {
-  afterEach(() => connection.db.execute('DROP FUNCTION break_it() CASCADE'));
+describe('when the audit entry cannot be written', () => {
+  test.afterEach(({ connection }) => connection.db.execute('DROP FUNCTION break_it() CASCADE'));
 
-  test('is not done: neither record, approve nor revoke', async () => {
+  test('nothing is recorded, approved or revoked', async ({ connection, gates }) => {
+    const { record, approve, revoke } = gates;
     const evidenceId = await record();
     await connection.db.execute(
       `CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`,
@@ -121,37 +130,41 @@ describe('an act without its audit entry', () => {
 });
 
 describe('the database refuses', () => {
-  test.each([
-    ['to change what was recorded', `UPDATE launch_gate_evidence SET expires_at = expires_at + interval '1 year'`],
+  test.for([
+    ['to change recorded evidence', `UPDATE launch_gate_evidence SET expires_at = expires_at + interval '1 year'`],
     [
-      'to change it together with a revocation',
+      'to change evidence together with its revocation',
       `UPDATE launch_gate_evidence SET corridor = 'CA-JM', revoked_at = now(), revoked_by = 'x'`,
     ],
     [
       'to take a revocation back',
       'UPDATE launch_gate_evidence SET revoked_at = NULL, revoked_by = NULL WHERE revoked_at IS NOT NULL',
     ],
-    ['to move a revocation', `UPDATE launch_gate_evidence SET revoked_at = now() WHERE revoked_at IS NOT NULL`],
-    ['a revocation by nobody', `UPDATE launch_gate_evidence SET revoked_at = now() WHERE revoked_at IS NULL`],
+    [
+      'to change the time of a revocation',
+      `UPDATE launch_gate_evidence SET revoked_at = now() WHERE revoked_at IS NOT NULL`,
+    ],
+    ['a revocation without an operator', `UPDATE launch_gate_evidence SET revoked_at = now() WHERE revoked_at IS NULL`],
     ['to delete evidence', 'DELETE FROM launch_gate_evidence'],
-    ['to empty the evidence', 'TRUNCATE launch_gate_evidence CASCADE'],
+    ['to truncate the evidence', 'TRUNCATE launch_gate_evidence CASCADE'],
     ['to change an approval', `UPDATE launch_gate_approvals SET operator = 'zoe'`],
     ['to delete an approval', 'DELETE FROM launch_gate_approvals'],
-    ['to change the audit', `UPDATE audit_entries SET note = ''`],
-    ['to delete from the audit', 'DELETE FROM audit_entries'],
+    ['to change an audit entry', `UPDATE audit_entries SET note = ''`],
+    ['to delete an audit entry', 'DELETE FROM audit_entries'],
     [
-      'an operator under a second spelling',
+      'an operator with another spelling',
       `INSERT INTO launch_gate_approvals SELECT evidence_id, 'Ana', now() FROM launch_gate_evidence`,
     ],
     [
-      'a nameless operator',
+      'an operator without a name',
       `INSERT INTO launch_gate_approvals SELECT evidence_id, '', now() FROM launch_gate_evidence`,
     ],
     [
       'evidence that expires before it is recorded',
       `INSERT INTO launch_gate_evidence VALUES ('x', 'g', 'e', 'c', 'r', '\\x00', 'ana', now(), now() - interval '1 s')`,
     ],
-  ])('%s', async (_what, statement) => {
+  ])('%s', async ([_what = '', statement = ''], { connection, gates }) => {
+    const { record, approve, revoke } = gates;
     await approve(await record(), 'bo');
     await revoke(await record(), 'bo');
     const before = await digestTables(connection.pool);
@@ -161,11 +174,11 @@ describe('the database refuses', () => {
 });
 
 describe('reading', () => {
-  test('throws when the store cannot be read: whoever asks decides that this means closed', async () => {
+  test('throws when the store cannot be read: the caller decides that this means closed', async ({ connection }) => {
     await withoutGateStore(connection.db, () => expect(listGateEvidence(connection.db, HERE)).rejects.toThrow());
   });
 
-  test('gives what is of this environment, and of one corridor when asked, with everybody who approved', async () => {
+  test('returns the evidence of one environment, or of one corridor, with every approval', async ({ connection }) => {
     await insertGateEvidence(connection.db, 'production', {
       gates: ['compliance_program'],
       corridors: ['US-TT', 'CA-TT'],
@@ -186,7 +199,8 @@ describe('reading', () => {
 });
 
 describe('an act', () => {
-  test('is kept with who did it, when and why', async () => {
+  test('is stored with who did it, when and why', async ({ gates }) => {
+    const { record, approve, revoke, auditOf, read } = gates;
     const evidenceId = await record();
     await approve(evidenceId, 'bo', 1);
     await approve(evidenceId, 'cy', 2);
@@ -209,36 +223,23 @@ describe('an act', () => {
     });
   });
 
-  test('of one operator who approves three times at once counts once', async () => {
+  test('counts once when one operator approves three times at the same moment', async ({ gates }) => {
+    const { record, approve, race, read } = gates;
     const evidenceId = await record();
-    const outcomes = await raceBehind(
-      connection.pool,
-      {
-        hold: (holder) =>
-          holder.query('SELECT 1 FROM launch_gate_evidence WHERE evidence_id = $1 FOR UPDATE', [evidenceId]),
-      },
-      [1, 2, 3].map(
-        (minutes) => () =>
-          approve(evidenceId, 'bo', minutes).then(
-            () => 'approved',
-            () => 'refused',
-          ),
-      ),
-    );
+    const approveAt = (minutes: number) => () =>
+      approve(evidenceId, 'bo', minutes).then(
+        () => 'approved',
+        () => 'refused',
+      );
+    const outcomes = await race(evidenceId, [1, 2, 3].map(approveAt));
     expect(outcomes.filter((outcome) => outcome === 'approved')).toHaveLength(1);
     expect((await read(evidenceId))?.approvals).toHaveLength(1);
   });
 
-  test('of approving and revoking at once leaves it revoked, whoever was first', async () => {
+  test('leaves evidence revoked when it is approved and revoked at the same moment', async ({ gates }) => {
+    const { record, approve, revoke, race, read } = gates;
     const evidenceId = await record();
-    await raceBehind(
-      connection.pool,
-      {
-        hold: (holder) =>
-          holder.query('SELECT 1 FROM launch_gate_evidence WHERE evidence_id = $1 FOR UPDATE', [evidenceId]),
-      },
-      [() => approve(evidenceId, 'bo').catch(() => undefined), () => revoke(evidenceId, 'cy')],
-    );
-    expect((await read(evidenceId))?.revokedAt).toEqual(later(2));
+    await race(evidenceId, [() => approve(evidenceId, 'bo').catch(() => undefined), () => revoke(evidenceId, 'cy')]);
+    expect(await read(evidenceId)).toMatchObject({ revokedAt: later(2) });
   });
 });

@@ -1,36 +1,29 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
 import { getRecipient, getRecipientForShare, lockRecipient } from '../../db/queries/recipient.ts';
 import type { Recipient } from '../../domain/recipient.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
 import { untilBlocked } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await createTestApi();
-});
-afterAll(() => api.close());
-
-async function newRecipient(): Promise<Recipient> {
+/** `recipient`: a new one for each test, of an organization of its own. */
+const test = withApi().extend('recipient', async ({ api }): Promise<Recipient> => {
   const { orgId } = await api.createCaller();
-  const bankDetails = { bank_name: 'National Commercial Bank', account_number: '404123456', currency: 'JMD' };
-  const draft = {
+  return await createRecipient(api.deps, orgId, {
     kind: 'vendor',
     entityType: 'business',
     name: 'Acme',
     country: 'JM',
     email: null,
     phone: null,
-    bankDetails,
+    bankDetails: { bank_name: 'National Commercial Bank', account_number: '404123456', currency: 'JMD' },
     mobileDetails: null,
     metadata: {},
-  } as const;
-  return await createRecipient(api.deps, orgId, draft);
-}
+  });
+});
 
 describe('a recipient', () => {
-  test('is found by its organization alone, however it is read', async () => {
-    const { orgId, recipientId } = await newRecipient();
+  test('is found by its own organization only, by every read', async ({ api, recipient }) => {
+    const { orgId, recipientId } = recipient;
     const other = await api.createCaller();
     const { db } = api.connection;
     for (const read of [getRecipient, getRecipientForShare, lockRecipient]) {
@@ -41,15 +34,14 @@ describe('a recipient', () => {
     }
   });
 
-  test('never leaves the table with its sealed account number', async () => {
-    const recipient = await newRecipient();
+  test('is read without its sealed account number', async ({ api, recipient }) => {
     const found = await getRecipient(api.connection.db, recipient.orgId, recipient.recipientId);
     expect(found).toEqual(recipient);
     for (const shown of [recipient, found]) expect(shown).not.toHaveProperty('accountNumberSealed');
   });
 
-  test('that a settlement is being accepted for is deactivated after it, not during it', async () => {
-    const { orgId, recipientId } = await newRecipient();
+  test('is deactivated only after a settlement to it has been accepted, not during it', async ({ api, recipient }) => {
+    const { orgId, recipientId } = recipient;
     const { db, pool } = api.connection;
     const steps: string[] = [];
     let deactivated: Promise<void> | undefined;
@@ -66,8 +58,8 @@ describe('a recipient', () => {
     expect(steps).toEqual(['accepted', 'deactivated']);
   });
 
-  test('can be held by any number of settlements at once', async () => {
-    const { orgId, recipientId } = await newRecipient();
+  test('can be read for several settlements at the same time', async ({ api, recipient }) => {
+    const { orgId, recipientId } = recipient;
     const { db } = api.connection;
     await db.transaction(async (tx) => {
       await getRecipientForShare(tx, orgId, recipientId);

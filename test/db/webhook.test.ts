@@ -1,62 +1,72 @@
-/** The fan-out of events: in the transaction of their change, to whom it concerns, once. */
+/** The fan-out of events: every subscription gets its delivery in the transaction of the change, once. */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createWebhook } from '../../db/commands/webhook.ts';
 import { newId } from '../../db/id.ts';
 import { recordEvent } from '../../db/queries/event.ts';
 import { events, webhookDeliveries } from '../../db/schema/index.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { EventFilter } from '../../domain/webhook.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import { withApi } from '../support/fixture.ts';
 
-let api: TestApi;
-let caller: Caller;
+/** `subscriber`: an organization for each test, so that no test sees the subscriptions of another. */
+const test = withApi().extend('subscriber', ({ api }) => createSubscriber(api));
 
-beforeAll(async () => {
-  api = await createTestApi();
-});
-beforeEach(async () => {
-  caller = await api.createCaller();
-});
-afterAll(() => api.close());
-
-const rowsOf = async (text: string, ...values: unknown[]) => (await api.connection.pool.query(text, values)).rows;
-const subscribe = async (orgId: string, eventTypes: EventFilter[]) => {
-  const draft = { url: 'https://hooks.partner.example/', eventTypes, description: null };
-  return (await createWebhook(api.deps, orgId, draft)).webhook;
-};
-const event = (type: EventType, objectId = newId()) =>
-  ({
+async function createSubscriber(api: TestApi) {
+  const { db, pool } = api.connection;
+  const caller = await api.createCaller();
+  const query = async (text: string, ...values: unknown[]) => (await pool.query(text, values)).rows;
+  const subscribe = async (orgId: string, eventTypes: EventFilter[]) => {
+    const draft = { url: 'https://hooks.partner.example/', eventTypes, description: null };
+    return (await createWebhook(api.deps, orgId, draft)).webhook;
+  };
+  const eventOf = (type: EventType, objectId = newId()) => ({
     orgId: caller.orgId,
-    objectType: 'recipient',
+    objectType: 'recipient' as const,
     objectId,
     type,
     data: { name: 'é' },
     at: new Date('2026-11-21T08:00:00.000Z'),
     requestId: 'request-1',
-  }) as const;
-const record = (type: EventType, objectId?: string) =>
-  api.connection.db.transaction((tx) => recordEvent(tx, event(type, objectId)));
-const deliveriesOf = (eventId: string) =>
-  rowsOf(
-    'SELECT webhook_id, status, generation, next_attempt_at IS NULL AS idle FROM webhook_deliveries WHERE event_id = $1 ORDER BY webhook_id',
-    eventId,
-  );
+  });
+  return {
+    caller,
+    query,
+    subscribe,
+    eventOf,
+    record: (type: EventType, objectId?: string) => db.transaction((tx) => recordEvent(tx, eventOf(type, objectId))),
+    deliveriesOf: (eventId: string) =>
+      query(
+        `SELECT webhook_id, status, generation, next_attempt_at IS NULL AS idle
+         FROM webhook_deliveries WHERE event_id = $1 ORDER BY webhook_id`,
+        eventId,
+      ),
+  };
+}
 
 describe('an event', () => {
-  test('leaves nothing when its change is rolled back: no event, no delivery, no request to start one', async () => {
+  test('leaves nothing when its change is rolled back: no event, no delivery, no outbox row', async ({
+    api,
+    subscriber,
+  }) => {
+    const { caller, query, subscribe, eventOf } = subscriber;
     await subscribe(caller.orgId, ['*']);
     const failing = api.connection.db.transaction(async (tx) => {
-      await recordEvent(tx, event('recipient.deactivated'));
+      await recordEvent(tx, eventOf('recipient.deactivated'));
       throw new Error('rolled back');
     });
     await expect(failing).rejects.toThrow('rolled back');
-    expect(await rowsOf('SELECT 1 FROM events WHERE org_id = $1', caller.orgId)).toEqual([]);
-    expect(await rowsOf('SELECT 1 FROM webhook_deliveries WHERE org_id = $1', caller.orgId)).toEqual([]);
-    expect(await rowsOf(`SELECT 1 FROM outbox WHERE context->>'orgId' = $1`, caller.orgId)).toEqual([]);
+    expect(await query('SELECT 1 FROM events WHERE org_id = $1', caller.orgId)).toEqual([]);
+    expect(await query('SELECT 1 FROM webhook_deliveries WHERE org_id = $1', caller.orgId)).toEqual([]);
+    expect(await query(`SELECT 1 FROM outbox WHERE context->>'orgId' = $1`, caller.orgId)).toEqual([]);
   });
 
-  test('goes to no subscription of another organization, of another type, or that was deleted', async () => {
+  test('has no delivery to a subscription of another organization, of another type, or to a deleted one', async ({
+    api,
+    subscriber,
+  }) => {
+    const { caller, subscribe, record, deliveriesOf } = subscriber;
     const other = await api.createCaller();
     await subscribe(other.orgId, ['*']);
     await subscribe(caller.orgId, ['settlement.settled']);
@@ -65,7 +75,11 @@ describe('an event', () => {
     expect(await deliveriesOf(await record('recipient.deactivated'))).toEqual([]);
   });
 
-  test('goes to each subscription that wants it: pending with a request to start it, or skipped where it is disabled', async () => {
+  test('has a delivery to each subscription of its type: pending with an outbox row, or skipped when disabled', async ({
+    api,
+    subscriber,
+  }) => {
+    const { caller, query, subscribe, record, deliveriesOf } = subscriber;
     const exact = await subscribe(caller.orgId, ['settlement.settled', 'recipient.deactivated']);
     const all = await subscribe(caller.orgId, ['*']);
     const disabled = await subscribe(caller.orgId, ['*']);
@@ -76,11 +90,13 @@ describe('an event', () => {
       { webhook_id: all.webhookId, status: 'pending', generation: 1, idle: false },
       { webhook_id: disabled.webhookId, status: 'skipped', generation: 1, idle: true },
     ]);
-    const asked = await rowsOf(
-      `SELECT o.kind, o.signal, o.context, o.request_id, d.webhook_id FROM outbox o JOIN webhook_deliveries d ON d.delivery_id = o.object_id WHERE d.event_id = $1 ORDER BY d.webhook_id`,
+    const rows = await query(
+      `SELECT o.kind, o.signal, o.context, o.request_id, d.webhook_id
+       FROM outbox o JOIN webhook_deliveries d ON d.delivery_id = o.object_id
+       WHERE d.event_id = $1 ORDER BY d.webhook_id`,
       eventId,
     );
-    expect(asked).toEqual(
+    expect(rows).toEqual(
       [exact, all].map(({ webhookId }) => ({
         kind: 'webhook_delivery',
         signal: null,
@@ -91,28 +107,34 @@ describe('an event', () => {
     );
   });
 
-  test('reaches all twenty subscriptions, each by a delivery with an id of its own', async () => {
+  test('reaches all twenty subscriptions, each by a delivery with its own id', async ({ subscriber }) => {
+    const { caller, query, subscribe, record } = subscriber;
     for (let n = 0; n < 20; n += 1) await subscribe(caller.orgId, ['*']);
     const eventId = await record('recipient.deactivated');
-    const ids = await rowsOf('SELECT DISTINCT delivery_id FROM webhook_deliveries WHERE event_id = $1', eventId);
+    const ids = await query('SELECT DISTINCT delivery_id FROM webhook_deliveries WHERE event_id = $1', eventId);
     expect(ids).toHaveLength(20);
     for (const { delivery_id } of ids)
       expect(delivery_id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   });
 
-  test('counts its object from 1 and keeps its bytes as they will be sent', async () => {
+  test('is numbered from 1 for each object, and its bytes are stored as they will be sent', async ({
+    api,
+    subscriber: { record },
+  }) => {
     const objectId = newId();
     await record('recipient.deactivated', objectId);
     const eventId = await record('recipient.deactivated', objectId);
     const [stored] = await api.connection.db.select().from(events).where(eq(events.eventId, eventId));
     expect(stored?.body.toString()).toBe(
-      `{"id":"${eventId}","type":"recipient.deactivated","timestamp":"2026-11-21T08:00:00.000Z","schema_version":"1","sequence":2,"data":{"name":"é"}}`,
+      `{"id":"${eventId}","type":"recipient.deactivated","timestamp":"2026-11-21T08:00:00.000Z",` +
+        '"schema_version":"1","sequence":2,"data":{"name":"é"}}',
     );
   });
 });
 
 describe('the database itself refuses', () => {
-  test('a second delivery of one event to one subscription', async () => {
+  test('a second delivery of one event to one subscription', async ({ api, subscriber }) => {
+    const { caller, subscribe, record } = subscriber;
     await subscribe(caller.orgId, ['*']);
     const eventId = await record('recipient.deactivated');
     const [row] = await api.connection.db
@@ -125,24 +147,26 @@ describe('the database itself refuses', () => {
     ).rejects.toMatchObject({ cause: { code: '23505' } });
   });
 
-  test('to change what an attempt came to, or to remove history', async () => {
+  test('to change the result of an attempt, or to delete history', async ({ api, subscriber }) => {
+    const { caller, query, subscribe, record } = subscriber;
     await subscribe(caller.orgId, ['*']);
     const [row] = await api.connection.db
       .select()
       .from(webhookDeliveries)
       .where(eq(webhookDeliveries.eventId, await record('recipient.deactivated')));
-    await rowsOf(
-      `INSERT INTO webhook_attempts (delivery_id, number, webhook_id, at, outcome, lease_expires_at) VALUES ($1, 1, $2, now(), 'failed', now())`,
+    await query(
+      `INSERT INTO webhook_attempts (delivery_id, number, webhook_id, at, outcome, lease_expires_at)
+       VALUES ($1, 1, $2, now(), 'failed', now())`,
       row?.deliveryId,
       row?.webhookId,
     );
     await expect(
-      rowsOf(`UPDATE webhook_attempts SET outcome = 'succeeded' WHERE delivery_id = $1`, row?.deliveryId),
+      query(`UPDATE webhook_attempts SET outcome = 'succeeded' WHERE delivery_id = $1`, row?.deliveryId),
     ).rejects.toThrow('permanent');
-    await expect(rowsOf('DELETE FROM webhook_attempts WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
+    await expect(query('DELETE FROM webhook_attempts WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
       'permanent',
     );
-    await expect(rowsOf('DELETE FROM webhook_deliveries WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
+    await expect(query('DELETE FROM webhook_deliveries WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
       'permanent',
     );
   });
