@@ -1,6 +1,9 @@
-/** What the database holds about verifications, whatever the code does; and that a decision and a hold cannot miss each other. */
+/**
+ * Verifications: what the database refuses even if the code is wrong, and that a decision and a settlement's hold at the
+ * same moment never miss each other.
+ */
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { settlementActivities } from '../../activities/settlement.ts';
 import { decideLocked } from '../../db/commands/verification.ts';
 import { newId } from '../../db/id.ts';
@@ -15,258 +18,228 @@ import {
   type VerificationStatus,
 } from '../../domain/verification.ts';
 import { activityDeps } from '../support/activity.ts';
-import { type Caller, createTestApi, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { untilBlocked } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 
 const CHECK_VIOLATION = '23514';
 const UNIQUE_VIOLATION = '23505';
 
-let api: TestApi;
-let caller: Caller;
+const VERIFIED = { to: 'verified', verifiedName: null } as const;
+const REJECTED = { to: 'rejected', rejectionReason: 'test' } as const;
+const DECISIONS = { verified: VERIFIED, rejected: REJECTED } as const;
 
-beforeAll(async () => {
-  api = await createTestApi();
-  caller = await api.createCaller();
-});
-afterAll(() => api.close());
+/** `kyc`: verifications of the partner's recipients, and settlements that must wait for them. */
+const test = withApi().extend('kyc', FILE, ({ api, partner }) => createKyc(api, partner));
 
-const open = async (recipientId: string): Promise<Verification> =>
-  api.connection.db.transaction(async (tx) =>
-    insertVerification(tx, await lockRecipient(tx, caller.orgId, recipientId), {
-      verificationId: newId(),
-      verificationType: 'kyc',
-      documentType: null,
-      documentCountry: null,
-      provider: 'manual_mock',
-      levelName: null,
-      givenContact: null,
-      requestId: 'test',
-      createdAt: new Date(),
-    }),
-  );
+function createKyc(api: TestApi, partner: Caller) {
+  const { db } = api.connection;
+  const { orgId } = partner;
+  const activities = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
+  const newRecipient = () => createRecipient({ api }, partner);
+  const open = (recipientId: string): Promise<Verification> =>
+    db.transaction(async (tx) =>
+      insertVerification(tx, await lockRecipient(tx, orgId, recipientId), {
+        verificationId: newId(),
+        verificationType: 'kyc',
+        documentType: null,
+        documentCountry: null,
+        provider: 'manual_mock',
+        levelName: null,
+        givenContact: null,
+        requestId: 'test',
+        createdAt: new Date(),
+      }),
+    );
+  return {
+    newRecipient,
+    open,
+    /** An open verification of a new recipient. */
+    newVerification: async (): Promise<Verification> => open(await newRecipient()),
+    decide: (verificationId: string, decision: VerificationDecision, at = new Date()) =>
+      db.transaction(async (tx) =>
+        decideLocked(tx, await lockVerification(tx, orgId, verificationId), decision, { at, requestId: 'test' }),
+      ),
+    /** Writes columns without the code of the service; returns the SQLSTATE of the refusal, undefined for none. */
+    update: (verificationId: string, values: Partial<Verification>) =>
+      sqlstateOf(
+        db.update(verifications).set(values).where(eq(verifications.verificationId, verificationId)).execute(),
+      ),
+    insert: (row: Verification) => sqlstateOf(db.insert(verifications).values(row).execute()),
+    /** A settlement that needs a verified recipient. */
+    accept: async (recipientId: string): Promise<string> => {
+      const body = settleBody(recipientId, { amount: '1000.00' });
+      const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': newId() });
+      return jsonOf(answer).settlement_id;
+    },
+    admit: (settlementId: string) => activities.admitSettlement({ settlementId, orgId, nowMs: Date.now() }),
+    /** The objects whose workflows a decision signals. */
+    signalled: async (): Promise<string[]> => {
+      const rows = await db
+        .select({ objectId: outbox.objectId })
+        .from(outbox)
+        .where(eq(outbox.signal, 'verificationDecided'));
+      return rows.map(({ objectId }) => objectId);
+    },
+  };
+}
 
-const newVerification = async (): Promise<Verification> => open(await createRecipient({ api }, caller));
-
-const decide = (verificationId: string, decision: VerificationDecision, at = new Date()) =>
-  api.connection.db.transaction(async (tx) =>
-    decideLocked(tx, await lockVerification(tx, caller.orgId, verificationId), decision, {
-      at,
-      requestId: 'test',
-    }),
-  );
-
-/** A state that is right in itself, so that only the move to it may be wrong. */
-const stateOf = (status: VerificationStatus) => ({
-  status,
-  decidedAt: status === 'verified' || status === 'rejected' ? new Date() : null,
-  rejectionReason: status === 'rejected' ? 'test' : null,
-});
-
-const codeOf = async (attempt: Promise<unknown>): Promise<unknown> =>
-  attempt.then(
+const sqlstateOf = async (statement: Promise<unknown>): Promise<unknown> =>
+  statement.then(
     () => undefined,
     (error: unknown) =>
       error instanceof Error && error.cause instanceof Error && 'code' in error.cause ? error.cause.code : error,
   );
 
-describe('the guard of the table', () => {
+/** The columns of a valid row in this state: only the move to it may be wrong. */
+const columnsOf = (status: VerificationStatus) => ({
+  status,
+  decidedAt: status === 'verified' || status === 'rejected' ? new Date() : null,
+  rejectionReason: status === 'rejected' ? 'test' : null,
+});
+
+describe('the database', () => {
   const moves = VERIFICATION_STATUSES.flatMap((from) =>
     VERIFICATION_STATUSES.filter((to) => to !== from).map((to) => [from, to] as const),
   );
 
-  test.each(moves)('%s to %s is allowed exactly where the domain says so', async (from, to) => {
-    const { verificationId } = await newVerification();
-    const set = (status: VerificationStatus) =>
-      codeOf(
-        api.connection.db
-          .update(verifications)
-          .set(stateOf(status))
-          .where(eq(verifications.verificationId, verificationId))
-          .execute(),
-      );
-    if (from !== 'pending') expect(await set(from)).toBeUndefined();
-    expect(await set(to)).toBe(canMoveVerification(from, to) ? undefined : CHECK_VIOLATION);
+  test.for(moves)('allows %s to %s exactly where the domain does', async ([from, to], { kyc }) => {
+    const { verificationId } = await kyc.newVerification();
+    if (from !== 'pending') expect(await kyc.update(verificationId, columnsOf(from))).toBeUndefined();
+    const expected = canMoveVerification(from, to) ? undefined : CHECK_VIOLATION;
+    expect(await kyc.update(verificationId, columnsOf(to))).toBe(expected);
   });
 
-  test('none begins anywhere but pending', async () => {
-    const recipientId = await createRecipient({ api }, caller);
-    const { verificationId: _first, ...row } = await open(recipientId);
-    for (const status of VERIFICATION_STATUSES.filter((each) => each !== 'pending')) {
-      expect(
-        await codeOf(
-          api.connection.db
-            .insert(verifications)
-            .values({ ...row, ...stateOf(status), verificationId: newId() })
-            .execute(),
-        ),
-      ).toBe(CHECK_VIOLATION);
-    }
+  test('refuses a verification that begins in another state than pending', async ({ kyc }) => {
+    const row = await kyc.newVerification();
+    for (const status of VERIFICATION_STATUSES.filter((each) => each !== 'pending'))
+      expect(await kyc.insert({ ...row, ...columnsOf(status), verificationId: newId() })).toBe(CHECK_VIOLATION);
   });
 
-  test('no second open one of a type, whatever its state; one of the other type is free', async () => {
-    const { verificationId, ...row } = await newVerification();
-    const again = (overrides: Partial<typeof row> = {}) =>
-      codeOf(
-        api.connection.db
-          .insert(verifications)
-          .values({ ...row, ...overrides, verificationId: newId() })
-          .execute(),
-      );
+  test('refuses a second open one of the same type, pending or in review, and allows one of the other type', async ({
+    kyc,
+  }) => {
+    const row = await kyc.newVerification();
+    const again = (overrides: Partial<Verification> = {}) =>
+      kyc.insert({ ...row, ...overrides, verificationId: newId() });
     expect(await again()).toBe(UNIQUE_VIOLATION);
-    await api.connection.db
-      .update(verifications)
-      .set({ status: 'in_review' })
-      .where(eq(verifications.verificationId, verificationId));
+    await kyc.update(row.verificationId, { status: 'in_review' });
     expect(await again()).toBe(UNIQUE_VIOLATION);
     expect(await again({ verificationType: 'kyb' })).toBeUndefined();
-    await decide(verificationId, { to: 'rejected', rejectionReason: 'test' });
+    await kyc.decide(row.verificationId, REJECTED);
     expect(await again()).toBeUndefined();
   });
 
-  test('no reason without a rejection, no name without a verification, no decision without its moment', async () => {
-    const { verificationId } = await newVerification();
-    const set = (values: Partial<Verification>) =>
-      codeOf(
-        api.connection.db
-          .update(verifications)
-          .set(values)
-          .where(eq(verifications.verificationId, verificationId))
-          .execute(),
-      );
-    expect(await set({ rejectionReason: 'test' })).toBe(CHECK_VIOLATION);
-    expect(await set({ verifiedName: 'Somebody' })).toBe(CHECK_VIOLATION);
-    expect(await set({ status: 'verified' })).toBe(CHECK_VIOLATION);
-    expect(await set({ status: 'rejected', decidedAt: new Date() })).toBe(CHECK_VIOLATION);
+  test('refuses a reason without a rejection, a name without a verification, and a decision without its time', async ({
+    kyc,
+  }) => {
+    const { verificationId } = await kyc.newVerification();
+    expect(await kyc.update(verificationId, { rejectionReason: 'test' })).toBe(CHECK_VIOLATION);
+    expect(await kyc.update(verificationId, { verifiedName: 'Somebody' })).toBe(CHECK_VIOLATION);
+    expect(await kyc.update(verificationId, { status: 'verified' })).toBe(CHECK_VIOLATION);
+    expect(await kyc.update(verificationId, { status: 'rejected', decidedAt: new Date() })).toBe(CHECK_VIOLATION);
   });
 });
 
 describe('a move', () => {
-  test('that the table does not have writes nothing', async () => {
-    const { verificationId } = await newVerification();
-    await decide(verificationId, { to: 'verified', verifiedName: null });
+  test('that is not in the table writes nothing', async ({ api, partner, kyc }) => {
+    const { verificationId } = await kyc.newVerification();
+    await kyc.decide(verificationId, VERIFIED);
     const move = api.connection.db.transaction(async (tx) => {
-      const locked = await lockVerification(tx, caller.orgId, verificationId);
+      const locked = await lockVerification(tx, partner.orgId, verificationId);
       return moveVerification(tx, locked, { to: 'in_review', at: new Date(), requestId: 'test' });
     });
     await expect(move).rejects.toMatchObject({ code: 'state_conflict', extras: { current_state: 'verified' } });
   });
 
-  test.each(['events', 'outbox'])(
-    'leaves nothing when writing to %s fails, and is made when it is tried again',
-    async (table) => {
-      const { verificationId, recipientId } = await newVerification();
-      const read = async () => ({
-        verification: (
-          await api.connection.db.select().from(verifications).where(eq(verifications.verificationId, verificationId))
-        )[0]?.status,
-        recipient: jsonOf(await api.call(caller, 'GET', `/v1/recipients/${recipientId}`)).verification_status,
-      });
-      await api.connection.pool.query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (false) NOT VALID`);
-      await expect(decide(verificationId, { to: 'verified', verifiedName: null })).rejects.toThrow();
-      await api.connection.pool.query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
-      expect(await read()).toEqual({ verification: 'pending', recipient: 'pending' });
-      expect(await decide(verificationId, { to: 'verified', verifiedName: null })).toMatchObject({ result: 'decided' });
-      expect(await read()).toEqual({ verification: 'verified', recipient: 'verified' });
+  test.for(['events', 'outbox'])(
+    'leaves nothing when writing to %s fails, and succeeds when it is repeated',
+    async (table, { api, partner, kyc }) => {
+      const { verificationId, recipientId } = await kyc.newVerification();
+      const { db, pool } = api.connection;
+      const read = async () => {
+        const rows = await db.select().from(verifications).where(eq(verifications.verificationId, verificationId));
+        const recipient = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${recipientId}`));
+        return { verification: rows.map(({ status }) => status), recipient: recipient.verification_status };
+      };
+      await pool.query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (false) NOT VALID`);
+      await expect(kyc.decide(verificationId, VERIFIED)).rejects.toThrow();
+      await pool.query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
+      expect(await read()).toEqual({ verification: ['pending'], recipient: 'pending' });
+      expect(await kyc.decide(verificationId, VERIFIED)).toMatchObject({ result: 'decided' });
+      expect(await read()).toEqual({ verification: ['verified'], recipient: 'verified' });
     },
   );
 
-  test('at the last millisecond is a decision; at the end of the thirty days it is too late', async () => {
-    const [inTime, late] = [await newVerification(), await newVerification()];
-    const decision = { to: 'verified', verifiedName: null } as const;
-    expect(await decide(inTime.verificationId, decision, new Date(inTime.expiresAt.getTime() - 1))).toMatchObject({
-      result: 'decided',
-    });
-    expect(await decide(late.verificationId, decision, late.expiresAt)).toMatchObject({
+  test('in the last millisecond of the thirty days decides; after them it is refused', async ({ api, kyc }) => {
+    const [inTime, late] = [await kyc.newVerification(), await kyc.newVerification()];
+    const lastMillisecond = new Date(inTime.expiresAt.getTime() - 1);
+    expect(await kyc.decide(inTime.verificationId, VERIFIED, lastMillisecond)).toMatchObject({ result: 'decided' });
+    expect(await kyc.decide(late.verificationId, VERIFIED, late.expiresAt)).toMatchObject({
       result: 'refused',
       verification: { status: 'expired' },
     });
-    const told = await api.connection.db
+    const recorded = await api.connection.db
       .select({ type: events.type })
       .from(events)
       .where(eq(events.objectId, late.verificationId))
       .orderBy(events.sequence);
-    expect(told.map(({ type }) => type)).toEqual(['verification.pending', 'verification.expired']);
+    expect(recorded.map(({ type }) => type)).toEqual(['verification.pending', 'verification.expired']);
   });
 });
 
-describe('a decision at the moment when a settlement is admitted', () => {
-  const accepted = async (): Promise<{ settlementId: string; recipientId: string }> => {
-    const recipientId = await createRecipient({ api }, caller);
-    const answer = await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, { amount: '1000.00' }), {
-      'idempotency-key': crypto.randomUUID(),
-    });
-    return { settlementId: jsonOf(answer).settlement_id, recipientId };
-  };
-  const admit = (settlementId: string) =>
-    settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined })).admitSettlement({
-      settlementId,
-      orgId: caller.orgId,
-      nowMs: Date.now(),
-    });
-  const bellsOf = async (objectId: string) =>
-    (
-      await api.connection.db.select({ signal: outbox.signal }).from(outbox).where(eq(outbox.objectId, objectId))
-    ).filter(({ signal }) => signal === 'verificationDecided').length;
-
-  test('the decision first: the settlement waits for its commit, sees it and is not held', async () => {
-    const { settlementId, recipientId } = await accepted();
-    const { verificationId } = await open(recipientId);
-    let admission: ReturnType<typeof admit> | undefined;
+describe('a decision while a settlement is admitted', () => {
+  test('decision first: the settlement waits for its commit, reads it and is not held', async ({
+    api,
+    partner,
+    kyc,
+  }) => {
+    const recipientId = await kyc.newRecipient();
+    const settlementId = await kyc.accept(recipientId);
+    const { verificationId } = await kyc.open(recipientId);
+    let admission: ReturnType<typeof kyc.admit> | undefined;
     await api.connection.db.transaction(async (tx) => {
-      const locked = await lockVerification(tx, caller.orgId, verificationId);
-      await decideLocked(tx, locked, { to: 'verified', verifiedName: null }, { at: new Date(), requestId: 'test' });
-      admission = admit(settlementId);
+      const locked = await lockVerification(tx, partner.orgId, verificationId);
+      await decideLocked(tx, locked, VERIFIED, { at: new Date(), requestId: 'test' });
+      admission = kyc.admit(settlementId);
       await untilBlocked(api.connection.pool, 1);
     });
     expect((await admission)?.status).toBe('awaiting_funds');
-    expect(await bellsOf(settlementId)).toBe(0);
+    expect(await kyc.signalled()).not.toContain(settlementId);
   });
 
-  test.each(['verified', 'rejected'] as const)(
-    'the hold first: the decision (%s) waits for its commit, sees it and rings it',
-    async (to) => {
-      const { settlementId, recipientId } = await accepted();
-      const { verificationId } = await open(recipientId);
-      const holder = await api.connection.pool.connect();
+  test.for(['verified', 'rejected'] as const)(
+    'hold first: the decision (%s) waits for its commit, reads it and signals the settlement',
+    async (to, { api, kyc }) => {
+      const recipientId = await kyc.newRecipient();
+      const settlementId = await kyc.accept(recipientId);
+      const { verificationId } = await kyc.open(recipientId);
+      const { pool } = api.connection;
+      const holder = await pool.connect();
       await holder.query('BEGIN; LOCK TABLE settlement_transitions IN SHARE MODE');
-      // Stops between its reading of the recipient and its commit.
-      const admission = admit(settlementId);
-      await untilBlocked(api.connection.pool, 1);
-      const decision = decide(
-        verificationId,
-        to === 'verified' ? { to, verifiedName: null } : { to, rejectionReason: 'test' },
-      );
-      await untilBlocked(api.connection.pool, 2);
+      // The admission has read the recipient, and stops before its commit.
+      const admission = kyc.admit(settlementId);
+      await untilBlocked(pool, 1);
+      const decision = kyc.decide(verificationId, DECISIONS[to]);
+      await untilBlocked(pool, 2);
       await holder.query('COMMIT');
       holder.release();
       expect((await admission).status).toBe('compliance_hold');
       expect((await decision).result).toBe('decided');
-      expect(await bellsOf(settlementId)).toBe(1);
+      expect((await kyc.signalled()).filter((objectId) => objectId === settlementId)).toHaveLength(1);
     },
   );
 });
 
-test('every settlement in hold for the recipient is rung, and no other', async () => {
-  const recipientId = await createRecipient({ api }, caller);
-  const other = await createRecipient({ api }, caller);
-  const accept = async (to: string) =>
-    jsonOf(
-      await api.call(caller, 'POST', '/v2/settle', settleBody(to, { amount: '1000.00' }), {
-        'idempotency-key': crypto.randomUUID(),
-      }),
-    ).settlement_id;
-  const [held, alsoHeld, elsewhere] = [await accept(recipientId), await accept(recipientId), await accept(other)];
-  const activities = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
-  for (const settlementId of [held, alsoHeld, elsewhere])
-    await activities.admitSettlement({ settlementId, orgId: caller.orgId, nowMs: Date.now() });
-  const { verificationId } = await open(recipientId);
-  await decide(verificationId, { to: 'verified', verifiedName: null });
-  const rung = await api.connection.db
-    .select({ objectId: outbox.objectId })
-    .from(outbox)
-    .where(eq(outbox.signal, 'verificationDecided'));
-  const ids = rung.map(({ objectId }) => objectId);
-  expect(ids).toEqual(expect.arrayContaining([held, alsoHeld, verificationId]));
-  expect(ids).not.toContain(elsewhere);
+test('a decision signals every settlement that is held for the recipient, and no other', async ({ kyc }) => {
+  const [recipientId, other] = [await kyc.newRecipient(), await kyc.newRecipient()];
+  const [held, alsoHeld] = [await kyc.accept(recipientId), await kyc.accept(recipientId)];
+  const elsewhere = await kyc.accept(other);
+  for (const settlementId of [held, alsoHeld, elsewhere]) await kyc.admit(settlementId);
+  const { verificationId } = await kyc.open(recipientId);
+  await kyc.decide(verificationId, VERIFIED);
+  const signalled = await kyc.signalled();
+  expect(signalled).toEqual(expect.arrayContaining([held, alsoHeld, verificationId]));
+  expect(signalled).not.toContain(elsewhere);
 });
