@@ -5,7 +5,14 @@ import { expect, test } from 'vitest';
 import { repositoryRoot } from '../../process/place.ts';
 
 /** What Compose and the image start, and what builds the workflow bundle. */
-const ENTRY_POINTS = ['api/main.ts', 'worker/main.ts', 'worker/bundle-main.ts', 'ops/main.ts', 'ops/migrate.ts'];
+const ENTRY_POINTS = [
+  'api/main.ts',
+  'worker/main.ts',
+  'worker/bundle-main.ts',
+  'ops/main.ts',
+  'ops/migrate.ts',
+  'ops/codec.ts',
+];
 const IMPORTED = /(?:^|[^.\w])(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+)'/g;
 /** Files that the programs read by path: the migrations and their journal, the package's version. */
 const READ_BY_PATH = ['db/migrations/meta/_journal.json', 'package.json'];
