@@ -1,11 +1,13 @@
 /** Settlements: an operator changes them under the rules of the API and the workflows, with an audit entry. */
+import { type OpenKind, redispatchOpen } from '../db/commands/redispatch.ts';
 import { cancelSettlementAsOperator, redispatchSettlement } from '../db/commands/settlement.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
-import { command, EXIT } from '../process/command-line.ts';
+import { command, EXIT, type ExitCode } from '../process/command-line.ts';
 import { flag, oneOf, optional, required, text } from '../process/command-parameter.ts';
 import { ACT, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
-import { redispatchAll } from './redispatch-all.ts';
 import { runResolve } from './resolve.ts';
+
+const KINDS: readonly OpenKind[] = ['settlements', 'verifications', 'deliveries'];
 
 const settlementId = required('<settlement-id>', 'the settlement', text);
 const outcome = required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES));
@@ -48,3 +50,22 @@ export const settlementCommands: readonly OpsCommand[] = [
       await runResolve({ ...deps, client: deps.client() }, id, resolution),
   }),
 ];
+
+/**
+ * `redispatch --all`: for an empty Temporal namespace, after a restore or when Temporal has lost its own data. After an
+ * interruption, run it again: a second signal is harmless.
+ */
+async function redispatchAll(
+  deps: OpsDeps,
+  act: { readonly operator: string; readonly note: string },
+): Promise<ExitCode> {
+  const requestId = newRequestId();
+  const totals = new Map<OpenKind, number>();
+  for (const kind of KINDS) {
+    const total = await redispatchOpen(deps, kind, { ...act, requestId });
+    totals.set(kind, total);
+    deps.print(`${kind}: ${total} will be started or signalled.`);
+  }
+  deps.printData(Object.fromEntries(totals));
+  return EXIT.done;
+}
