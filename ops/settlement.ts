@@ -15,7 +15,7 @@ const outcome = required('<outcome>', 'what happened to the payout', oneOf(RESOL
 export const settlementCommands: readonly OpsCommand[] = [
   command({
     name: 'redispatch',
-    description: 'Starts the workflow of an open settlement, or signals it if it runs. Both may happen twice.',
+    description: 'Starts the workflow of an open settlement, or signals it if it runs. It is safe to repeat.',
     takes: {
       settlementId: optional('<settlement-id>', 'the settlement', text),
       all: flag('--all', 'everything that is open: settlements, verifications and deliveries'),
