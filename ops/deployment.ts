@@ -125,7 +125,8 @@ async function ramp(
 ): Promise<ExitCode> {
   const deployment = deploymentOf(deps);
   const { client, namespace, deploymentName } = deployment;
-  await audited(deps, deployment, 'deployment_ramp', { ...act, note: `${percentage} %: ${note}` }, () =>
+  const entry = { ...act, note: `${percentage} %: ${note}` };
+  await audited(deps, deployment, { action: 'deployment_ramp', ...entry }, () =>
     client.connection.workflowService.setWorkerDeploymentRampingVersion({
       namespace,
       deploymentName,
@@ -142,7 +143,7 @@ async function ramp(
 async function setCurrent(deps: OpsDeps, act: Act): Promise<void> {
   const deployment = deploymentOf(deps);
   const { client, namespace, deploymentName } = deployment;
-  await audited(deps, deployment, 'deployment_promote', act, () =>
+  await audited(deps, deployment, { action: 'deployment_promote', ...act }, () =>
     client.connection.workflowService.setWorkerDeploymentCurrentVersion({
       namespace,
       deploymentName,
@@ -159,8 +160,7 @@ async function setCurrent(deps: OpsDeps, act: Act): Promise<void> {
 async function audited(
   deps: OpsDeps,
   deployment: Deployment,
-  action: AuditAction,
-  { buildId: id, ...entry }: Act,
+  { buildId: id, ...entry }: Act & { readonly action: AuditAction },
   change: () => Promise<unknown>,
 ): Promise<void> {
   await calling(deployment, async () => {
@@ -170,7 +170,7 @@ async function audited(
       throw new DomainError('state_conflict', {}, `No worker ${workers} polls ${missing.join(', ')}.`);
     await commit(deps, async (tx) => {
       const objectId = `${deployment.deploymentName}:${id === UNVERSIONED ? 'unversioned' : id}`;
-      await insertAuditEntry(tx, null, { ...entry, action, objectId, at: deps.now() });
+      await insertAuditEntry(tx, null, { ...entry, objectId, at: deps.now() });
       await change();
     });
   });
