@@ -1,68 +1,86 @@
-/** The guard against requests to private addresses (contract §11), with a canary on this machine that must stay silent. */
+/** The guard against requests to private addresses (contract §11). A canary server on this machine must get none. */
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { test as base, describe, expect } from 'vitest';
 import { createGuardedHttp, type GuardOptions } from '../../activities/providers/guarded-http.ts';
+import { FILE } from '../support/fixture.ts';
 
 const PUBLIC_ADDRESS = '93.184.216.34';
-const fixture = (name: string) => readFileSync(path.join(import.meta.dirname, '..', 'fixtures', name), 'utf8');
-const CERTIFICATE = fixture('partner.crt.pem');
+const readFixture = (name: string) => readFileSync(path.join(import.meta.dirname, '..', 'fixtures', name), 'utf8');
+const CERTIFICATE = readFixture('partner.crt.pem');
+const OK: http.RequestListener = (_, response) => response.end('ok');
 
-let connections: number;
-let requests: number;
-let dialled: string[];
-let canary: http.Server;
-let secured: https.Server;
-let port: number;
-let securePort: number;
-let answer: http.RequestListener;
+/** Two servers on this machine, with TLS and without. What they counted is reset after each test. */
+type Canary = {
+  readonly port: number;
+  readonly securePort: number;
+  readonly url: string;
+  connections: number;
+  requests: number;
+  dialled: string[];
+  answer: http.RequestListener;
+  /** A connection that claims to have reached the address it should dial (or `claimed`), but reaches the canary. */
+  dial(claimed?: string): NonNullable<GuardOptions['dial']>;
+};
 
-beforeAll(async () => {
+async function startCanary(): Promise<{ readonly canary: Canary; readonly close: () => Promise<void> }> {
   const listener: http.RequestListener = (request, response) => {
-    requests += 1;
-    answer(request, response);
+    canary.requests += 1;
+    canary.answer(request, response);
   };
-  canary = http.createServer(listener);
-  secured = https.createServer({ key: fixture('partner.key.pem'), cert: CERTIFICATE }, listener);
-  for (const server of [canary, secured]) {
+  const servers = [
+    http.createServer(listener),
+    https.createServer({ key: readFixture('partner.key.pem'), cert: CERTIFICATE }, listener),
+  ];
+  for (const server of servers) {
     server.on('connection', () => {
-      connections += 1;
+      canary.connections += 1;
     });
-    // Both families, so that no spelling misses it.
+    // IPv4 and IPv6, so that every spelling of this machine reaches it.
     await new Promise<void>((resolve) => server.listen(0, '::', resolve));
   }
-  port = (canary.address() as AddressInfo).port;
-  securePort = (secured.address() as AddressInfo).port;
+  const [port = 0, securePort = 0] = servers.map((server) => (server.address() as AddressInfo).port);
+  const canary: Canary = {
+    port,
+    securePort,
+    url: `http://127.0.0.1:${port}/`,
+    connections: 0,
+    requests: 0,
+    dialled: [],
+    answer: OK,
+    dial: (claimed) => (address, asked) => {
+      canary.dialled.push(`${address}:${asked}`);
+      const socket = net.connect(asked === 443 || asked === securePort ? securePort : port, '127.0.0.1');
+      Object.defineProperty(socket, 'remoteAddress', { get: () => claimed ?? address });
+      return socket;
+    },
+  };
+  const close = async (): Promise<void> => {
+    for (const server of servers) {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }
+  };
+  return { canary, close };
+}
+
+// biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+const test = base.extend('canary', FILE, async ({}, { onCleanup }) => {
+  const { canary, close } = await startCanary();
+  onCleanup(close);
+  return canary;
 });
-beforeEach(() => {
-  connections = 0;
-  requests = 0;
-  dialled = [];
-  answer = (_, response) => response.end('ok');
-});
-afterAll(async () => {
-  for (const server of [canary, secured]) {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
+test.afterEach(({ canary }) => {
+  Object.assign(canary, { connections: 0, requests: 0, dialled: [], answer: OK });
 });
 
 const resolveTo =
   (...addresses: string[]): GuardOptions['resolve'] =>
   async () =>
     addresses;
-/** A connection that claims to have reached the address it was told to dial, and did reach the canary. */
-const dialCanary =
-  (claimed?: string): NonNullable<GuardOptions['dial']> =>
-  (address, asked) => {
-    dialled.push(`${address}:${asked}`);
-    const socket = net.connect(asked === 443 || asked === securePort ? securePort : port, '127.0.0.1');
-    Object.defineProperty(socket, 'remoteAddress', { get: () => claimed ?? address });
-    return socket;
-  };
 const guard = (options: Partial<GuardOptions> = {}) =>
   createGuardedHttp({ rules: { allowLocal: false }, resolve: resolveTo(PUBLIC_ADDRESS), ...options });
 const post = (url: string, options: Partial<GuardOptions> = {}) =>
@@ -191,152 +209,157 @@ const HOSTS = [
 ];
 
 describe('no connection is made', () => {
-  test('for any of 100 spellings of a private target, whether http or https', async () => {
+  test('for any of 100 spellings of a private target, whether http or https', async ({ canary }) => {
     expect(new Set(HOSTS).size).toBeGreaterThanOrEqual(100);
     const outcomes: string[] = [];
     for (const host of HOSTS) {
-      for (const url of [`https://${host}:${securePort}/`, `http://${host}:${port}/`]) {
-        // Even a resolver that hands the host back, as the system's may, must not help.
+      for (const url of [`https://${host}:${canary.securePort}/`, `http://${host}:${canary.port}/`]) {
+        // The system's resolver may return the host itself. That must not help.
         const { error, status } = await post(url, { resolve: async (name) => [name] });
         if (error !== 'blocked_target' || status !== null) outcomes.push(`${url} ${error}`);
       }
     }
     expect(outcomes).toEqual([]);
-    expect([connections, requests]).toEqual([0, 0]);
+    expect([canary.connections, canary.requests]).toEqual([0, 0]);
   });
 
-  test.each([
+  test.for<[string, string[]]>([
     ['a private address', ['10.0.0.7']],
     ['loopback', ['127.0.0.1']],
     ['loopback of IPv6', ['::1']],
     ['loopback as IPv4 in IPv6', ['::ffff:127.0.0.1']],
     ['one public and one private address', [PUBLIC_ADDRESS, '127.0.0.1']],
     ['a private address behind many public ones', [PUBLIC_ADDRESS, '2606:4700::1111', '1.1.1.1', '169.254.169.254']],
-    ['something that is no address', ['not-an-address']],
-  ])('to a name that means %s', async (_, addresses) => {
+    ['something that is not an address', ['not-an-address']],
+  ])('to a name with %s', async ([_, addresses], { canary }) => {
     const outcome = await post('https://hooks.partner.example/', {
       resolve: resolveTo(...addresses),
-      dial: dialCanary(),
+      dial: canary.dial(),
     });
     expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
-    expect([connections, dialled]).toEqual([0, []]);
+    expect([canary.connections, canary.dialled]).toEqual([0, []]);
   });
 
-  test.each([
+  test.for<[string, GuardOptions['resolve']]>([
     ['does not resolve', () => Promise.reject(new Error('NXDOMAIN'))],
     ['has no address', async () => []],
-  ])('to a name that %s', async (_, resolve) => {
-    expect(await post('https://hooks.partner.example/', { resolve, dial: dialCanary() })).toMatchObject({
+  ])('to a name that %s', async ([_, resolve], { canary }) => {
+    expect(await post('https://hooks.partner.example/', { resolve, dial: canary.dial() })).toMatchObject({
       status: null,
       error: 'dns',
     });
-    expect(connections).toBe(0);
+    expect(canary.connections).toBe(0);
   });
 
-  test('to a name server that says nothing for two seconds', async () => {
+  test('to a name server that does not answer within two seconds', async ({ canary }) => {
     const outcome = await post('https://hooks.partner.example/', {
       resolve: () => new Promise(() => undefined),
-      dial: dialCanary(),
+      dial: canary.dial(),
     });
     expect(outcome.error).toBe('dns');
     expect(outcome.durationMs).toBeLessThan(4_000);
-    expect(connections).toBe(0);
+    expect(canary.connections).toBe(0);
   });
 
-  test('to loopback under a public name, where the local sandbox allows loopback only', async () => {
+  test('to a private address under a public name, when the local sandbox allows loopback', async ({ canary }) => {
     expect(
-      await post(`http://private.partner.example:${port}/`, {
+      await post(`http://private.partner.example:${canary.port}/`, {
         rules: { allowLocal: true },
         resolve: resolveTo('10.0.0.7'),
       }),
     ).toMatchObject({
       error: 'blocked_target',
     });
-    expect(connections).toBe(0);
+    expect(canary.connections).toBe(0);
   });
 });
 
 describe('nothing is sent', () => {
-  test.each([
+  test.for([
     ['loopback', '127.0.0.1'],
     ['another public address', '93.184.216.35'],
     ['nowhere', ''],
-  ])('over a connection that reached %s instead of the address that was checked', async (_, reached) => {
-    const outcome = await post('https://hooks.partner.example/', { dial: dialCanary(reached), ca: CERTIFICATE });
+  ])('over a connection that reached %s instead of the address that was checked', async ([_, reached], { canary }) => {
+    const outcome = await post('https://hooks.partner.example/', { dial: canary.dial(reached), ca: CERTIFICATE });
     expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
-    expect(requests).toBe(0);
+    expect(canary.requests).toBe(0);
   });
 
-  test('when the name means something private at the next attempt', async () => {
+  test('when the name has a private address at the next attempt', async ({ canary }) => {
     const meanings = [[PUBLIC_ADDRESS], ['127.0.0.1']];
-    const http = guard({ resolve: async () => meanings.shift() ?? [], dial: dialCanary(), ca: CERTIFICATE });
+    const http = guard({ resolve: async () => meanings.shift() ?? [], dial: canary.dial(), ca: CERTIFICATE });
     const outcomes = [
       await http.post('https://hooks.partner.example/', Buffer.from('{}'), {}),
       await http.post('https://hooks.partner.example/', Buffer.from('{}'), {}),
     ];
     expect(outcomes).toMatchObject([{ status: 200 }, { status: null, error: 'blocked_target' }]);
-    expect([connections, requests]).toEqual([1, 1]);
+    expect([canary.connections, canary.requests]).toEqual([1, 1]);
   });
 
-  test('over TLS to a certificate that nobody vouches for, or of another name', async () => {
-    expect(await post('https://hooks.partner.example/', { dial: dialCanary() })).toMatchObject({
+  test('over TLS to a certificate of an unknown authority, or of another name', async ({ canary }) => {
+    expect(await post('https://hooks.partner.example/', { dial: canary.dial() })).toMatchObject({
       status: null,
       error: 'tls',
     });
-    expect(await post('https://other.partner.example/', { dial: dialCanary(), ca: CERTIFICATE })).toMatchObject({
+    expect(await post('https://other.partner.example/', { dial: canary.dial(), ca: CERTIFICATE })).toMatchObject({
       status: null,
       error: 'tls',
     });
-    expect(requests).toBe(0);
+    expect(canary.requests).toBe(0);
   });
 });
 
-describe('an answer has its bounds', () => {
+describe('the limits of an answer', () => {
   const local = { rules: { allowLocal: true }, timeoutMs: 700 };
-  const url = () => `http://127.0.0.1:${port}/`;
 
-  test.each([301, 302, 303, 307, 308])('%i is a failure and is not followed', async (status) => {
-    answer = (_, response) => response.writeHead(status, { location: 'http://169.254.169.254/' }).end();
-    expect(await post(url(), local)).toMatchObject({ status, error: 'redirect' });
-    expect([connections, requests]).toEqual([1, 1]);
-  });
+  test.for([301, 302, 303, 307, 308])(
+    '%i is a failure, and the redirect is not followed',
+    async (status, { canary }) => {
+      canary.answer = (_, response) => response.writeHead(status, { location: 'http://169.254.169.254/' }).end();
+      expect(await post(canary.url, local)).toMatchObject({ status, error: 'redirect' });
+      expect([canary.connections, canary.requests]).toEqual([1, 1]);
+    },
+  );
 
-  test('an endless body is read up to 16 KiB and cut', async () => {
-    answer = (_, response) => {
+  test('an endless body is read up to 16 KiB', async ({ canary }) => {
+    canary.answer = (_, response) => {
       const timer = setInterval(() => response.write(Buffer.alloc(8_192)), 1);
       response.once('close', () => clearInterval(timer));
     };
-    expect(await post(url(), local)).toMatchObject({ status: 200, error: null, bytes: 16_384 });
+    expect(await post(canary.url, local)).toMatchObject({ status: 200, error: null, bytes: 16_384 });
   });
 
-  test.each([
+  test.for<[string, (response: http.ServerResponse) => void]>([
     ['drips', (response: http.ServerResponse) => void setInterval(() => response.write('.'), 20).unref()],
     ['never begins', () => undefined],
     ['begins and stops', (response: http.ServerResponse) => void response.write('.')],
-    ['is only 1xx', (response: http.ServerResponse) => void setInterval(() => response.writeProcessing(), 5).unref()],
-  ])('one that %s ends with the time', async (_, begin) => {
-    answer = (_request, response) => begin(response);
-    const outcome = await post(url(), local);
+    [
+      'has only 1xx statuses',
+      (response: http.ServerResponse) => void setInterval(() => response.writeProcessing(), 5).unref(),
+    ],
+  ])('an answer that %s times out', async ([_, begin], { canary }) => {
+    canary.answer = (_request, response) => begin(response);
+    const outcome = await post(canary.url, local);
     expect(outcome.error).toBe('timeout');
     expect(outcome.durationMs).toBeLessThan(2_000);
   });
 
-  test('headers without end are too large', async () => {
-    answer = (_, response) => {
+  test('endless headers are too large', async ({ canary }) => {
+    canary.answer = (_, response) => {
       response.socket?.write('HTTP/1.1 200 OK\r\n');
       response.socket?.write(`x: ${'a'.repeat(9_000)}\r\n`.repeat(4));
     };
-    expect(await post(url(), local)).toMatchObject({ status: null, error: 'response_too_large' });
+    expect(await post(canary.url, local)).toMatchObject({ status: null, error: 'response_too_large' });
   });
 
-  test('what is no HTTP is invalid, and a connection that breaks is lost', async () => {
-    answer = (_, response) => void response.socket?.end('SSH-2.0-OpenSSH_9.6\r\n');
-    expect(await post(url(), local)).toMatchObject({ status: null, error: 'invalid_response' });
-    answer = (_, response) => void response.socket?.destroy();
-    expect(await post(url(), local)).toMatchObject({ status: null, error: 'connection_lost' });
+  test('an answer that is not HTTP is invalid, and a connection that breaks is lost', async ({ canary }) => {
+    canary.answer = (_, response) => void response.socket?.end('SSH-2.0-OpenSSH_9.6\r\n');
+    expect(await post(canary.url, local)).toMatchObject({ status: null, error: 'invalid_response' });
+    canary.answer = (_, response) => void response.socket?.destroy();
+    expect(await post(canary.url, local)).toMatchObject({ status: null, error: 'connection_lost' });
   });
 
-  test('a port where nobody listens refuses the connection', async () => {
+  test('a closed port refuses the connection', async () => {
     const unused = net.createServer();
     await new Promise<void>((resolve) => unused.listen(0, '127.0.0.1', resolve));
     const { port: free } = unused.address() as AddressInfo;
@@ -346,9 +369,9 @@ describe('an answer has its bounds', () => {
 });
 
 describe('a public target', () => {
-  test('is reached once, over TLS verified against its name, with the bytes and headers as they were given', async () => {
+  test('is reached once, over TLS verified against its name, with the given bytes and headers', async ({ canary }) => {
     let seen: { headers: http.IncomingHttpHeaders; url: string | undefined; body: string } | undefined;
-    answer = (request, response) => {
+    canary.answer = (request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
       request.on('end', () => {
@@ -356,12 +379,12 @@ describe('a public target', () => {
         response.writeHead(204, { 'set-cookie': 'a=b' }).end();
       });
     };
-    process.env['https_proxy'] = `http://127.0.0.1:${port}`;
-    const outcome = await post('https://hooks.partner.example/in?key=1', { dial: dialCanary(), ca: CERTIFICATE });
+    process.env['https_proxy'] = `http://127.0.0.1:${canary.port}`;
+    const outcome = await post('https://hooks.partner.example/in?key=1', { dial: canary.dial(), ca: CERTIFICATE });
     delete process.env['https_proxy'];
     expect(outcome).toMatchObject({ status: 204, error: null, bytes: 0 });
-    expect(dialled).toEqual([`${PUBLIC_ADDRESS}:443`]);
-    expect([connections, requests]).toEqual([1, 1]);
+    expect(canary.dialled).toEqual([`${PUBLIC_ADDRESS}:443`]);
+    expect([canary.connections, canary.requests]).toEqual([1, 1]);
     expect(seen).toMatchObject({ url: '/in?key=1', body: '{"id":1}' });
     expect(seen?.headers).toEqual({
       host: 'hooks.partner.example',
@@ -371,9 +394,9 @@ describe('a public target', () => {
     });
   });
 
-  test('is reached at its second address when the first does not answer', async () => {
+  test('is reached at its second address when the first does not answer', async ({ canary }) => {
     const refused: NonNullable<GuardOptions['dial']> = (address, asked) =>
-      address === PUBLIC_ADDRESS ? net.connect(1, '127.0.0.1') : dialCanary()(address, asked);
+      address === PUBLIC_ADDRESS ? net.connect(1, '127.0.0.1') : canary.dial()(address, asked);
     expect(
       await post('https://hooks.partner.example/', {
         resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'),
@@ -383,6 +406,6 @@ describe('a public target', () => {
     ).toMatchObject({
       status: 200,
     });
-    expect(dialled).toEqual(['1.1.1.1:443']);
+    expect(canary.dialled).toEqual(['1.1.1.1:443']);
   });
 });

@@ -1,14 +1,15 @@
-/** One-time codes by mail (contract §12), over a real SMTP server: sent while they are valid, once, and then forgotten. */
+/** One-time codes by mail (contract §12), over a real SMTP server: sent once while they are valid, and then erased. */
 import { eq } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect } from 'vitest';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { otpActivities } from '../../activities/otp.ts';
 import { createMailer } from '../../activities/providers/mailer.ts';
 import { otpChallenges } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
-import { createTestApi, type TestApi } from '../support/api.ts';
+import { createTestApi } from '../support/api.ts';
 import { challenge, newEmail, verifyOtp } from '../support/consumer.ts';
-import { codeIn, type MailServer, startMailServer } from '../support/mail-server.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { codeIn, startMailServer } from '../support/mail-server.ts';
 
 const CODE_VALIDITY_MS = 5 * 60_000;
 const REFUSED = 'nobody@example.com';
@@ -17,73 +18,77 @@ const REFUSED = 'nobody@example.com';
 const reply = (responseCode: number): Error =>
   Object.assign(new Error(`no mailbox, says ${responseCode}`), { responseCode });
 
-let server: MailServer;
-let api: TestApi;
-let busy = false;
-let aheadMs = 0;
-
-beforeAll(async () => {
-  server = await startMailServer({
-    onRcptTo: ({ address }, _session, done) => done(address === REFUSED ? reply(550) : busy ? reply(451) : null),
-  });
-  api = await createTestApi({ config: { smtpUrl: `smtp://127.0.0.1:${server.port}?tls.rejectUnauthorized=false` } });
-});
+/** How the mail server behaves; it is reset after each test. */
+const smtp: { isBusy: boolean } = { isBusy: false };
 afterEach(() => {
-  busy = false;
-  aheadMs = 0;
-});
-afterAll(async () => {
-  await api.close();
-  await server.close();
+  smtp.isBusy = false;
 });
 
-const sendOtp = (challengeId: string, deps: Partial<ActivityDeps> = {}) => {
-  const base = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
-  return otpActivities({ ...base, now: () => new Date(Date.now() + aheadMs), ...deps }).sendOtp({ challengeId });
-};
-const sealedCode = async (id: string) =>
-  (
-    await api.connection.db
-      .select({ sealed: otpChallenges.codeSealed })
-      .from(otpChallenges)
-      .where(eq(otpChallenges.challengeId, id))
-  )[0]?.sealed;
-const mailsTo = (address: string) => server.messages.filter(({ to }) => to.includes(address));
+const test = withApi()
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('mailServer', FILE, async ({}, { onCleanup }) => {
+    const mailServer = await startMailServer({
+      onRcptTo: ({ address }, _session, done) =>
+        done(address === REFUSED ? reply(550) : smtp.isBusy ? reply(451) : null),
+    });
+    onCleanup(mailServer.close);
+    return mailServer;
+  })
+  .extend('api', FILE, async ({ clock, mailServer }, { onCleanup }) => {
+    const smtpUrl = `smtp://127.0.0.1:${mailServer.port}?tls.rejectUnauthorized=false`;
+    const api = await createTestApi({ config: { smtpUrl }, deps: { now: clock.now } });
+    onCleanup(api.close);
+    return api;
+  })
+  .extend('world', FILE, ({ api, clock, mailServer }) => {
+    const { db } = api.connection;
+    return {
+      sendOtp: (challengeId: string, deps: Partial<ActivityDeps> = {}) => {
+        const base = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
+        return otpActivities({ ...base, now: clock.now, ...deps }).sendOtp({ challengeId });
+      },
+      sealedCode: async (challengeId: string) => {
+        const [row] = await db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, challengeId));
+        return row?.codeSealed;
+      },
+      mailsTo: (address: string) => mailServer.messages.filter(({ to }) => to.includes(address)),
+    };
+  });
 
 describe('a code is not sent', () => {
-  test('once it is not valid any more, and is forgotten', async () => {
+  test('when it has expired, and is erased', async ({ world, api, clock }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
-    aheadMs = CODE_VALIDITY_MS;
-    expect(await sendOtp(id)).toEqual({ outcome: 'not_needed' });
-    expect([mailsTo(email), await sealedCode(id)]).toEqual([[], null]);
+    clock.advance(CODE_VALIDITY_MS);
+    expect(await world.sendOtp(id)).toEqual({ outcome: 'not_needed' });
+    expect([world.mailsTo(email), await world.sealedCode(id)]).toEqual([[], null]);
   });
 
-  test('once it was used', async () => {
+  test('when it was used', async ({ world, api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
-    expect(await sealedCode(id)).toBeNull();
-    expect(await sendOtp(id)).toEqual({ outcome: 'not_needed' });
-    expect(mailsTo(email)).toEqual([]);
+    expect(await world.sealedCode(id)).toBeNull();
+    expect(await world.sendOtp(id)).toEqual({ outcome: 'not_needed' });
+    expect(world.mailsTo(email)).toEqual([]);
   });
 
-  test('for a challenge that there is not', async () => {
-    expect(await sendOtp(crypto.randomUUID())).toEqual({ outcome: 'not_needed' });
+  test('for an unknown challenge', async ({ world }) => {
+    expect(await world.sendOtp(crypto.randomUUID())).toEqual({ outcome: 'not_needed' });
   });
 
-  test('without a sender: the step fails for good and says so', async () => {
+  test('without a mail server: the activity fails without a retry', async ({ world, api }) => {
     const { id } = await challenge(api);
-    await expect(sendOtp(id, { mailer: undefined })).rejects.toMatchObject({ code: 'provider_not_configured' });
+    await expect(world.sendOtp(id, { mailer: undefined })).rejects.toMatchObject({ code: 'provider_not_configured' });
   });
 
-  test('to a recipient whom the server refuses for good, and is forgotten', async () => {
+  test('to a recipient that the server permanently refuses, and is erased', async ({ world, api }) => {
     const { id } = await challenge(api, { email: REFUSED });
-    expect(await sendOtp(id)).toEqual({ outcome: 'refused' });
-    expect([mailsTo(REFUSED), await sealedCode(id)]).toEqual([[], null]);
+    expect(await world.sendOtp(id)).toEqual({ outcome: 'refused' });
+    expect([world.mailsTo(REFUSED), await world.sealedCode(id)]).toEqual([[], null]);
   });
 
-  test('over a connection without TLS in a remote runtime', async () => {
+  test('over a connection without TLS in a remote runtime', async ({ world, api }) => {
     const plain = await startMailServer({ disabledCommands: ['STARTTLS'] });
     const { id } = await challenge(api);
     const mailer = createMailer({
@@ -91,19 +96,19 @@ describe('a code is not sent', () => {
       publicBaseUrl: 'https://api.example.com',
       runtime: 'production',
     });
-    await expect(sendOtp(id, { mailer })).rejects.toMatchObject({ code: 'ETLS' });
+    await expect(world.sendOtp(id, { mailer })).rejects.toMatchObject({ code: 'ETLS' });
     expect(plain.messages).toEqual([]);
     await plain.close();
   });
 });
 
 describe('a code is sent', () => {
-  test('to its contact alone, with the text that says how long it lasts, and opens a session', async () => {
+  test('only to its contact, in a text that names its validity, and opens a session', async ({ world, api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
-    expect(await sealedCode(id)).not.toContain(code);
-    expect(await sendOtp(id)).toEqual({ outcome: 'sent' });
-    const [mail, ...more] = mailsTo(email);
+    expect(await world.sealedCode(id)).not.toContain(code);
+    expect(await world.sendOtp(id)).toEqual({ outcome: 'sent' });
+    const [mail, ...more] = world.mailsTo(email);
     expect([mail?.to, more]).toEqual([[email], []]);
     expect(codeIn(mail?.text ?? '')).toBe(code);
     expect(mail?.text).toContain('valid for 5 minutes');
@@ -113,50 +118,53 @@ describe('a code is sent', () => {
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
   });
 
-  test('once, however often the step is repeated, and its text is forgotten', async () => {
+  test('once, however often the activity runs, and is erased', async ({ world, api }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
-    expect([await sendOtp(id), await sendOtp(id)]).toEqual([{ outcome: 'sent' }, { outcome: 'not_needed' }]);
-    expect([mailsTo(email).length, await sealedCode(id)]).toEqual([1, null]);
+    expect([await world.sendOtp(id), await world.sendOtp(id)]).toEqual([
+      { outcome: 'sent' },
+      { outcome: 'not_needed' },
+    ]);
+    expect([world.mailsTo(email).length, await world.sealedCode(id)]).toEqual([1, null]);
   });
 
-  test('again, as the same message, after a crash between sending and noting it', async () => {
+  test('again, as the same message, after a crash between the mail and its record', async ({ world, api }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
-    const before = await sealedCode(id);
-    await sendOtp(id);
+    const before = await world.sealedCode(id);
+    await world.sendOtp(id);
     await api.connection.db
       .update(otpChallenges)
       .set({ codeSealed: before ?? null })
       .where(eq(otpChallenges.challengeId, id));
-    expect(await sendOtp(id)).toEqual({ outcome: 'sent' });
-    const ids = mailsTo(email).map(({ text }) => /^Message-ID: (.*)\r$/m.exec(text)?.[1]);
+    expect(await world.sendOtp(id)).toEqual({ outcome: 'sent' });
+    const ids = world.mailsTo(email).map(({ text }) => /^Message-ID: (.*)\r$/m.exec(text)?.[1]);
     expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
   });
 
-  test('at a later attempt where the server was busy, and the code waits for it', async () => {
+  test('at a later attempt when the server was busy; until then the code is kept', async ({ world, api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
-    busy = true;
-    await expect(sendOtp(id)).rejects.toThrow();
-    expect(await sealedCode(id)).not.toBeNull();
-    busy = false;
-    expect(await sendOtp(id)).toEqual({ outcome: 'sent' });
-    expect(mailsTo(email).map(({ text }) => codeIn(text))).toEqual([code]);
+    smtp.isBusy = true;
+    await expect(world.sendOtp(id)).rejects.toThrow();
+    expect(await world.sealedCode(id)).not.toBeNull();
+    smtp.isBusy = false;
+    expect(await world.sendOtp(id)).toEqual({ outcome: 'sent' });
+    expect(world.mailsTo(email).map(({ text }) => codeIn(text))).toEqual([code]);
   });
 
-  test('over TLS in a remote runtime, from the sender that the configuration names', async () => {
+  test('over TLS in a remote runtime, from the configured sender', async ({ world, api, mailServer }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
-    const smtpUrl = `smtp://127.0.0.1:${server.port}?tls.rejectUnauthorized=false&from=codes@bank.example`;
+    const smtpUrl = `smtp://127.0.0.1:${mailServer.port}?tls.rejectUnauthorized=false&from=codes@bank.example`;
     expect(
-      await sendOtp(id, {
+      await world.sendOtp(id, {
         mailer: createMailer({ smtpUrl, publicBaseUrl: 'https://api.example.com', runtime: 'production' }),
       }),
     ).toEqual({
       outcome: 'sent',
     });
-    const [mail] = mailsTo(email);
+    const [mail] = world.mailsTo(email);
     expect(mail).toMatchObject({ encrypted: true, text: expect.stringContaining('From: codes@bank.example\r\n') });
   });
 });
