@@ -8,6 +8,7 @@ import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import path from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
+import { CRASH_POINTS, type CrashPoint } from './domain/crash-point.ts';
 import { RUNTIME_ENVIRONMENTS, type RuntimeEnvironment } from './domain/runtime.ts';
 
 /** A named 256-bit key. The first of a list is the active one; the others only decrypt or verify. */
@@ -49,6 +50,8 @@ export type Config = Readonly<{
   logLevel: string;
   /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
   otlpEndpoint: string | undefined;
+  /** Where this process ends itself, at the `nth` pass. Only the torture suite sets it. */
+  crashAt: { readonly point: CrashPoint; readonly nth: number } | undefined;
 }>;
 
 /** All faults of the environment, one on each line, with the variable and the rule, never the value. */
@@ -113,6 +116,13 @@ const hasTwins = (keys: readonly { readonly id: string }[]): boolean =>
 
 const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
 const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
+const crashAt = z.string().transform((value, context) => {
+  const [, name, nth = '1'] = /^(.*?)(?::([1-9]\d*))?$/.exec(value) ?? [];
+  const point = CRASH_POINTS.find((known) => known === name);
+  if (point !== undefined) return { point, nth: Number(nth) };
+  context.addIssue({ code: 'custom', message: 'must be a point of domain/crash-point.ts, and :<n> for its nth pass' });
+  return z.NEVER;
+});
 /** The values that Temporal's own configuration knows. It would read any other text as false. */
 const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
@@ -149,6 +159,7 @@ const Environment = z.object({
   WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
+  CRASH_AT: crashAt.optional(),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' })
     .default('info'),
@@ -180,9 +191,9 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
       : given,
   );
   const temporal = temporalConfig(given);
-  const incomplete = deploymentFaults(given);
-  if (!parsed.success || 'fault' in temporal || incomplete.length > 0)
-    throw new ConfigError([...faultsOf(parsed, temporal), ...incomplete]);
+  const others = [...deploymentFaults(given), ...crashFaults(given)];
+  if (!parsed.success || 'fault' in temporal || others.length > 0)
+    throw new ConfigError([...faultsOf(parsed, temporal), ...others]);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -212,6 +223,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
     logLevel: value.LOG_LEVEL,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
+    crashAt: value.CRASH_AT,
   });
 }
 
@@ -246,6 +258,12 @@ function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
     ? [`${missing[0]} is required beside ${names.find((name) => !missing.includes(name))}`]
     : [];
 }
+
+/** A process that ends itself is for tests, wherever the variable came from. */
+const crashFaults = (given: Readonly<Record<string, string>>): string[] =>
+  'CRASH_AT' in given && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
+    ? ['CRASH_AT is for the local sandbox only']
+    : [];
 
 /** A line for each variable and broken rule. A list that breaks a rule several times has one line for it. */
 function faultsOf(parsed: z.ZodSafeParseResult<unknown>, temporal: ReturnType<typeof temporalConfig>): string[] {

@@ -38,7 +38,8 @@ async function send(
   const to = deps.sealer.open(contactSealed, otpBinding('contact', challengeId))?.toString();
   const code = deps.sealer.open(codeSealed, otpBinding('code', challengeId))?.toString();
   if (to === undefined || code === undefined) throw new Error(`no configured key opens the challenge ${challengeId}`);
-  return await deps.mailer.send({
+  deps.crash?.('mail:before');
+  const outcome = await deps.mailer.send({
     to,
     subject: 'Your one-time code',
     text:
@@ -46,4 +47,6 @@ async function send(
       'If you did not ask for it, you need not do anything.\n',
     id: `otp.${challengeId}`,
   });
+  deps.crash?.('mail:after');
+  return outcome;
 }

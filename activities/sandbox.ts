@@ -82,7 +82,7 @@ async function findPayerToken(
 
 /** The payout rail has no webhook: its answer is recorded as evidence, and the settlement's workflow is signalled. */
 async function answerPayout(deps: ActivityDeps, settlementId: string, event: PayoutEvent): Promise<void> {
-  await commit(deps, async (tx) => {
+  await commit(deps, 'settlement.answer_payout', async (tx) => {
     const settlement = await lockEvidenceTarget(tx, settlementId);
     if (!settlement) throw new DomainError('not_found');
     const stamp = { at: settlementTime(settlement, deps.now()), requestId: settlement.requestId };

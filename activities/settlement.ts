@@ -19,6 +19,7 @@ import { listForbiddingGates } from '../db/queries/gate.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
+import type { Transaction } from '../domain/crash-point.ts';
 import { foldPayout, fundingOutcome } from '../domain/evidence.ts';
 import { sandboxCollectionMessage } from '../domain/outbox.ts';
 import type { Resolution } from '../domain/review.ts';
@@ -66,44 +67,48 @@ type Locked = { readonly deps: ActivityDeps; readonly tx: Tx; readonly stamp: St
 type Change = (locked: Locked, settlement: Settlement) => Promise<Settlement>;
 
 export function settlementActivities(deps: ActivityDeps) {
-  const activity = (change: Change) => (input: SettlementActivityInput) => changeSettlement(deps, input, change);
+  const activity = (name: Transaction, change: Change) => (input: SettlementActivityInput) =>
+    changeSettlement(deps, name, input, change);
   return {
     /** accepted → rejected, compliance_hold or awaiting_funds. */
-    admitSettlement: activity(admit),
+    admitSettlement: activity('settlement.admit', admit),
 
     /** compliance_hold → awaiting_funds, rejected or expired. */
-    reviewCompliance: activity(reviewCompliance),
+    reviewCompliance: activity('settlement.review_compliance', reviewCompliance),
 
     /** awaiting_funds → funded, failed or expired, by the committed evidence. */
-    reviewFunding: activity(reviewFunding),
+    reviewFunding: activity('settlement.review_funding', reviewFunding),
 
     /** funded → paying_out or failed. If the rail answers at once, further to settled or failed. */
     sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
-      const begun = await changeSettlement(deps, input, beginPayout);
+      const begun = await changeSettlement(deps, 'settlement.begin_payout', input, beginPayout);
       if (begun.status !== 'paying_out') return begun;
       const answer = await payoutRail(deps).send(input);
-      return await changeSettlement(deps, input, async (locked, settlement) => {
+      return await changeSettlement(deps, 'settlement.record_payout', input, async (locked, settlement) => {
         if (answer) await recordEvidence(locked.tx, settlement, answer, locked.stamp);
         return await reviewPayout(locked, settlement);
       });
     },
 
     /** paying_out → settled, failed or needs_review, by the committed evidence. */
-    reviewPayout: activity(reviewPayout),
+    reviewPayout: activity('settlement.review_payout', reviewPayout),
 
     /** needs_review → settled or failed, as the operator decided. A review that was resolved before stays as it is. */
     resolveReview: (input: ReviewResolution) =>
-      changeSettlement(deps, input, (locked, settlement) => resolveReview(locked, settlement, input)),
+      changeSettlement(deps, 'settlement.resolve_review', input, (locked, settlement) =>
+        resolveReview(locked, settlement, input),
+      ),
   };
 }
 
 /** @throws DomainError `not_found` */
 async function changeSettlement(
   deps: ActivityDeps,
+  name: Transaction,
   input: SettlementActivityInput,
   change: Change,
 ): Promise<SettlementState> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, name, async (tx) => {
     const settlement = await lockSettlement(tx, input.orgId, input.settlementId);
     const at = settlementTime(settlement, new Date(input.nowMs));
     const locked = { deps, tx, stamp: { at, requestId: settlement.requestId } };

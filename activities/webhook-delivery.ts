@@ -70,13 +70,17 @@ export function webhookDeliveryActivities(deps: ActivityDeps) {
   return {
     /** Sends an event once, unless the delivery has ended or its subscription has no free request slot. */
     attemptDelivery: async (input: AttemptInput): Promise<DeliveryState> => {
-      const begun = await inTurn(input.webhookId, () => commit(deps, (tx) => beginDelivery(tx, input)));
+      const begun = await inTurn(input.webhookId, () =>
+        commit(deps, 'delivery.begin_attempt', (tx) => beginDelivery(tx, input)),
+      );
       if ('state' in begun) return begun.state;
       const answer = await send(deps, begun);
       const isBusy = answer.status === TOO_MANY_REQUESTS || answer.status === UNAVAILABLE;
       const retryAfterMs = isBusy ? retryAfterMsOf(answer.retryAfter, deps.now().getTime()) : null;
       const result = { number: begun.number, answer, retryAfterMs };
-      return await inTurn(input.webhookId, () => commit(deps, (tx) => completeDelivery(tx, input, result)));
+      return await inTurn(input.webhookId, () =>
+        commit(deps, 'delivery.record_attempt', (tx) => completeDelivery(tx, input, result)),
+      );
     },
 
     /** The delivery's status, without an attempt. */
@@ -126,13 +130,16 @@ async function send(deps: ActivityDeps, { delivery, body, subscription }: BegunA
   });
   // Subscribers compare the timestamp with their own clock, so it is the real time of sending.
   const timestamp = Math.floor(deps.now().getTime() / 1_000);
-  return await deps.guardedHttp.post(webhook.url, body, {
+  deps.crash?.('webhook_post:before');
+  const answer = await deps.guardedHttp.post(webhook.url, body, {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
     'webhook-id': delivery.eventId,
     'webhook-timestamp': String(timestamp),
     'webhook-signature': signWebhook(secrets, { id: delivery.eventId, timestamp, body }),
   });
+  deps.crash?.('webhook_post:after');
+  return answer;
 }
 
 /** What the request of an attempt brought. `retryAfterMs`: what a busy subscriber asked for. */

@@ -3,6 +3,7 @@ import closeWithGrace from 'close-with-grace';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
+import { createCrash } from '../process/crash.ts';
 import { startDispatcher } from '../process/dispatcher.ts';
 import { createHostResolver } from '../process/host-resolver.ts';
 import { createIdverify } from '../process/idverify.ts';
@@ -19,6 +20,7 @@ const POOL_SIZE_MAX = 20;
 const CLOSE_TIMEOUT_MS = 20_000;
 
 const config = loadConfig();
+const crash = createCrash(config.crashAt);
 const log = createLogger({ level: config.logLevel, name: 'api' });
 const connection = connect(config.databaseUrl, {
   poolSizeMax: POOL_SIZE_MAX,
@@ -33,6 +35,7 @@ const dispatcher = startDispatcher({
   client: temporal.client,
   log,
   traceDispatch: tracing?.traceDispatch,
+  crash,
 });
 const app = await buildApp(
   {
@@ -43,6 +46,7 @@ const app = await buildApp(
     certificateKeys: certificateKeys(config.certificateSigningKeys),
     idverify: createIdverify({ runtime: config.runtime, settings: config.idverify, now: () => new Date(), log }),
     dispatcher,
+    crash,
     temporalHealth: temporal.health,
     resolveHost: createHostResolver(),
     now: () => new Date(),

@@ -9,7 +9,7 @@ import { type Reader, required, text } from '../process/command-parameter.ts';
 import type { KeyRing } from './keys.ts';
 
 export type OpsDeps = Printer &
-  Pick<CommandDeps, 'db' | 'runtime' | 'now' | 'dispatcher'> & {
+  Pick<CommandDeps, 'db' | 'runtime' | 'now' | 'dispatcher' | 'crash'> & {
     readonly keys: KeyRing;
     /** The deployment of the service's workers; undefined when they have no version. */
     readonly workerDeployment?: Config['workerDeployment'];

@@ -168,7 +168,7 @@ async function audited(
     const workers = id === UNVERSIONED ? 'without a version' : `of ${id}`;
     if (missing.length > 0)
       throw new DomainError('state_conflict', {}, `No worker ${workers} polls ${missing.join(', ')}.`);
-    await commit(deps, async (tx) => {
+    await commit(deps, 'deployment.change', async (tx) => {
       const objectId = `${deployment.deploymentName}:${id === UNVERSIONED ? 'unversioned' : id}`;
       await insertAuditEntry(tx, null, { ...entry, objectId, at: deps.now() });
       await change();

@@ -53,7 +53,7 @@ type ListName = (typeof LISTS)[number][0];
 type CountedName = Exclude<ListName, 'TEMPORAL_PAYLOAD_KEYS'>;
 
 async function record(deps: OpsDeps, act: KeysAct): Promise<ExitCode> {
-  const changes = await commit(deps, (tx) => recordChanges(deps, tx, act));
+  const changes = await commit(deps, 'keys.record', (tx) => recordChanges(deps, tx, act));
   for (const change of changes) deps.print(sentenceOf(change));
   if (changes.length === 0) deps.print('Nothing has changed since the last record.');
   deps.printData({

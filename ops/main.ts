@@ -15,6 +15,7 @@ import {
   runProgram,
   standardOutput,
 } from '../process/command-line.ts';
+import { createCrash } from '../process/crash.ts';
 import { localDirectory } from '../process/place.ts';
 import { completeEnvironment } from '../process/running-stack.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
@@ -60,6 +61,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         runtime,
         db: connection.db,
         dispatcher: NO_DISPATCHER,
+        crash: createCrash(config.crashAt),
         keys: config,
         workerDeployment,
         client,

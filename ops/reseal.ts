@@ -28,7 +28,7 @@ export async function reseal(
 ): Promise<ExitCode> {
   const [active] = deps.keys.encryptionKeys;
   // Resealing takes many transactions, so the audit entry is written before the first one.
-  const changes = await commit(deps, async (tx) => {
+  const changes = await commit(deps, 'keys.reseal', async (tx) => {
     await insertAuditEntry(tx, null, {
       objectId: `ENCRYPTION_KEYS:${active.id}`,
       action: 'keys_reseal',

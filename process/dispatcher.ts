@@ -6,6 +6,7 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
+import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
 import type { Tracing } from './tracing.ts';
 import { workflowStartOf } from './workflow-start.ts';
 
@@ -31,6 +32,8 @@ export type DispatcherDeps = {
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
   /** Makes a dispatch part of the trace that its row names. */
   readonly traceDispatch?: Tracing['traceDispatch'] | undefined;
+  /** Only under the torture suite. */
+  readonly crash?: Crash | undefined;
 };
 
 export function startDispatcher(deps: DispatcherDeps): Dispatcher {
@@ -69,14 +72,19 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
 }
 
 /** @returns whether the batch was full; then there may be more rows */
-async function dispatchBatch({ db, client, log, traceDispatch = untraced }: DispatcherDeps): Promise<boolean> {
+async function dispatchBatch(deps: DispatcherDeps): Promise<boolean> {
+  const { db, client, log, crash, traceDispatch = untraced } = deps;
   const rows = await claimOutbox(db, BATCH_SIZE);
+  for (const row of rows) crash?.(dispatchPoint(row, 'after_claim'));
   const results = await dispatchAll(rows, (row) => traceDispatch(row, () => dispatch(client, row)));
+  const dispatched = results.flatMap(({ row, error }) => (error === undefined ? [row] : []));
   const failed = results.filter(({ error }) => error !== undefined);
+  for (const row of dispatched) crash?.(dispatchPoint(row, 'after_call'));
   await deleteOutbox(
     db,
-    results.filter(({ error }) => error === undefined).map(({ row }) => row.outboxId),
+    dispatched.map(({ outboxId }) => outboxId),
   );
+  for (const row of dispatched) crash?.(dispatchPoint(row, 'after_delete'));
   if (failed.length > 0) {
     const reason = failed[0]?.error ?? 'unknown';
     await postponeOutbox(

@@ -141,6 +141,22 @@ describe('is refused', () => {
     expect(faultsOf(remoteEnvironment('production', given))).toEqual([fault]);
   });
 
+  test.each(['remote-sandbox', 'production'])('%s with a crash point, whatever it names', (runtime) => {
+    const fault = 'CRASH_AT is for the local sandbox only';
+    expect(faultsOf(remoteEnvironment(runtime, { CRASH_AT: 'settlement.accept:after_commit' }))).toEqual([fault]);
+    expect(faultsOf(remoteEnvironment(runtime, { CRASH_AT: 'nowhere' }))).toContain(fault);
+  });
+
+  test.each(['settlement.accept', 'settlement.accept:after_commit:0', 'nowhere:before_commit'])(
+    'an unknown crash point: %s',
+    (point) => {
+      const sandbox = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
+      expect(faultsOf({ ...sandbox, CRASH_AT: point })).toEqual([
+        'CRASH_AT must be a point of domain/crash-point.ts, and :<n> for its nth pass',
+      ]);
+    },
+  );
+
   test('every variable at once, without any of the values', () => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
@@ -258,6 +274,13 @@ describe('the local sandbox', () => {
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
     expect(load(sandbox)).toEqual(first);
     expect(first.apiKeyPeppers[0].secret).not.toBe(first.cardprocWebhookSecrets[0]);
+  });
+
+  test('has no crash point unless one is set; it counts from the first pass', () => {
+    const crashAt = (given?: string) => load({ ...sandbox, CRASH_AT: given }).crashAt;
+    expect(crashAt()).toBeUndefined();
+    expect(crashAt('webhook_post:after')).toEqual({ point: 'webhook_post:after', nth: 1 });
+    expect(crashAt('webhook_post:after:3')).toEqual({ point: 'webhook_post:after', nth: 3 });
   });
 
   test('a given secret wins over a made one', () => {

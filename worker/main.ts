@@ -8,6 +8,7 @@ import { createMailer } from '../activities/providers/mailer.ts';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
+import { createCrash } from '../process/crash.ts';
 import { startDispatcher } from '../process/dispatcher.ts';
 import { createHostResolver } from '../process/host-resolver.ts';
 import { createLogger } from '../process/logger.ts';
@@ -26,6 +27,7 @@ const POOL_SIZE_MAX = 20;
 const CLOSE_TIMEOUT_MS = 30_000;
 
 const config = loadConfig();
+const crash = createCrash(config.crashAt);
 const log = createLogger({ level: config.logLevel, name: 'worker' });
 const { host, metricsPort } = config;
 const sdkMetricsPort = metricsPort === undefined ? undefined : await freeLoopbackPort();
@@ -55,6 +57,7 @@ const dispatcher = startDispatcher({
   client: temporal.client,
   log,
   traceDispatch: tracing?.traceDispatch,
+  crash,
 });
 const guardedHttp = createGuardedHttp({
   rules: { allowLocal: config.webhookAllowLocalTargets },
@@ -72,6 +75,7 @@ const activities = createActivities({
   guardedHttp: tracing?.traceHttp(guardedHttp) ?? guardedHttp,
   mailer: createMailer(config),
   dispatcher,
+  crash,
   now: () => new Date(),
   log,
 });

@@ -33,7 +33,7 @@ export async function createApiKey(
   { credential, ...wanted }: Pick<ApiKey, 'name' | 'scope' | 'expiresAt'> & { readonly credential: ApiKeyCredential },
 ): Promise<ApiKey> {
   const createdAt = deps.now();
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'api_key.create', async (tx) => {
     await lockOrganization(tx, caller.orgId);
     await requireValidCaller(tx, caller, createdAt);
     return await insertApiKey(tx, caller.orgId, { ...credential, ...wanted, createdAt });
@@ -54,7 +54,7 @@ export async function rotateApiKey(
   credential: ApiKeyCredential,
 ): Promise<ApiKey> {
   const createdAt = deps.now();
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'api_key.rotate', async (tx) => {
     const key = await lockKey(tx, caller, keyId, createdAt);
     const status = apiKeyStatus(key, createdAt);
     if (status !== 'active')
@@ -74,7 +74,7 @@ export async function rotateApiKey(
  */
 export async function revokeApiKey(deps: Deps, caller: Caller, keyId: string): Promise<ApiKey> {
   const at = deps.now();
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'api_key.revoke', async (tx) => {
     const key = await lockKey(tx, caller, keyId, at);
     if (key.status === 'revoked') return key;
     // Refused, because the caller wants this key to have no valid successor.

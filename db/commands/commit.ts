@@ -3,6 +3,7 @@
  * that the transaction wrote to the outbox. A command is a function that takes `deps` and calls `commit` once for each
  * of its transactions. The files of `db/queries` take a `tx` instead: they run inside the transaction of a command.
  */
+import type { Crash, Transaction } from '../../domain/crash-point.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Database, Tx } from '../client.ts';
 import type { Sealer } from '../seal.ts';
@@ -15,10 +16,12 @@ export type CommandDeps = {
   readonly now: () => Date;
   /** Says that something was committed. Never waits and never throws (design §1.2). */
   readonly dispatcher: { nudge(): void };
+  /** Only under the torture suite. */
+  readonly crash?: Crash | undefined;
 };
 
 /** What `commit` needs, and therefore every command. */
-export type CommitDeps = Pick<CommandDeps, 'db' | 'dispatcher'>;
+export type CommitDeps = Pick<CommandDeps, 'db' | 'dispatcher' | 'crash'>;
 
 /**
  * For a process without a dispatcher of its own, such as an operator's command: the dispatchers of the API and of the
@@ -29,15 +32,22 @@ export const NO_DISPATCHER: CommandDeps['dispatcher'] = { nudge: () => undefined
 /**
  * Runs a transaction at READ COMMITTED and nudges the dispatcher once it has committed.
  *
+ * @param name also names the transaction's two crash points
  * @returns what `run` returns
  * @throws whatever `run` or the database throws; then nothing is written and nothing is dispatched. One exception: if
  *   the connection breaks during COMMIT, it is unknown whether the transaction was committed (contract §2: 503).
  */
 export async function commit<Result>(
-  { db, dispatcher }: CommitDeps,
+  { db, dispatcher, crash }: CommitDeps,
+  name: Transaction,
   run: (tx: Tx) => Promise<Result>,
 ): Promise<Result> {
-  const result = await db.transaction(run);
+  const result = await db.transaction(async (tx) => {
+    const value = await run(tx);
+    crash?.(`${name}:before_commit`);
+    return value;
+  });
+  crash?.(`${name}:after_commit`);
   dispatcher.nudge();
   return result;
 }

@@ -37,7 +37,7 @@ export async function recordGateEvidence(deps: Deps, given: NewGateEvidence): Pr
   const { gate, corridor, expiresAt, reference } = evidence;
   const environment = environmentName(deps.runtime);
   const at = deps.now();
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'gate.record', async (tx) => {
     await lockGates(tx, environment, corridor);
     const evidenceId = await insertGateEvidence(tx, { ...evidence, environment, recordedBy: operator, recordedAt: at });
     const note = `${gate} ${corridor} in ${environment} until ${expiresAt.toISOString()}: ${reference}`;
@@ -56,7 +56,7 @@ type GateAct = Omit<OperatorAct, 'requestId'>;
  */
 export async function approveGateEvidence(deps: Deps, evidenceId: string, act: GateAct): Promise<void> {
   const at = deps.now();
-  await commit(deps, async (tx) => {
+  await commit(deps, 'gate.approve', async (tx) => {
     const evidence = await lockGateEvidence(tx, environmentName(deps.runtime), evidenceId);
     if (evidence.revokedAt !== null) throw refusal('revoked', 'The evidence was revoked.');
     if (evidence.expiresAt <= at) throw refusal('expired', 'The evidence has expired.');
@@ -75,7 +75,7 @@ export async function approveGateEvidence(deps: Deps, evidenceId: string, act: G
 export async function revokeGateEvidence(deps: Deps, evidenceId: string, act: GateAct): Promise<void> {
   const environment = environmentName(deps.runtime);
   const at = deps.now();
-  await commit(deps, async (tx) => {
+  await commit(deps, 'gate.revoke', async (tx) => {
     const evidence = await lockGateEvidence(tx, environment, evidenceId);
     if (evidence.revokedAt !== null) throw refusal('revoked', 'The evidence was revoked before.');
     await lockGates(tx, environment, evidence.corridor);

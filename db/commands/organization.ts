@@ -12,7 +12,7 @@ export async function createOrganization(
   credential: ApiKeyCredential,
 ): Promise<void> {
   const { orgId, createdAt } = organization;
-  await commit(deps, async (tx) => {
+  await commit(deps, 'organization.create', async (tx) => {
     await insertOrganization(tx, organization);
     const key = { ...credential, name: FIRST_KEY_NAME, scope: 'full', expiresAt: null, createdAt } as const;
     await insertApiKey(tx, orgId, key);

@@ -59,7 +59,7 @@ export async function receiveProviderEvent(
   { bytes, requestId, ...event }: VerifiedEvent,
   claim: EventClaim,
 ): Promise<Receipt> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'provider_event.receive', async (tx) => {
     const target = await lockTarget(tx, claim);
     const matched = target !== undefined;
     const sha256 = createHash('sha256').update(bytes).digest();

@@ -38,7 +38,7 @@ export async function changeRecipient(
   recipientId: string,
   change: RecipientChange,
 ): Promise<Recipient> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'recipient.change', async (tx) => {
     const recipient = await lockRecipient(tx, orgId, recipientId);
     requireNoFaults(changeFaults(recipient, change));
     if (!recipient.isActive)
@@ -63,7 +63,7 @@ export async function deactivateRecipient(
   requestId: string,
 ): Promise<Recipient> {
   const at = deps.now();
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'recipient.deactivate', async (tx) => {
     const recipient = await lockRecipient(tx, orgId, recipientId);
     if (!recipient.isActive) return recipient;
     const inactive = await setRecipientInactive(tx, recipient, at);

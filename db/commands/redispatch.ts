@@ -43,7 +43,9 @@ export async function redispatchOpen(
   let after: string | undefined = '';
   while (after !== undefined) {
     const page: OpenPage = { after, limit: BATCH_SIZE };
-    const batch = await commit(deps, (tx) => redispatchBatch(tx, KIND[kind], page, { ...act, at: deps.now() }));
+    const batch = await commit(deps, 'open_objects.redispatch', (tx) =>
+      redispatchBatch(tx, KIND[kind], page, { ...act, at: deps.now() }),
+    );
     total += batch.length;
     after = batch.length < BATCH_SIZE ? undefined : batch.at(-1)?.message.objectId;
   }

@@ -43,7 +43,7 @@ export type ChallengeRequest = {
 export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<Date | undefined> {
   const { challenge, contactHashes, mailed, requestId } = request;
   const windowStart = new Date(challenge.createdAt.getTime() - OTP_LIMITS.requestWindowMs);
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'otp.request', async (tx) => {
     await lockContact(tx, contactHashes);
     const { requests, firstAt } = await countChallenges(tx, contactHashes, windowStart);
     if (requests >= OTP_LIMITS.requestsMax && firstAt !== null)
@@ -72,7 +72,7 @@ export async function openSession(
   { challengeId, contact, contactHashes, tokenHash }: ProvedContact,
 ): Promise<ConsumerSession | undefined> {
   const at = deps.now();
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'session.open', async (tx) => {
     await lockContact(tx, contactHashes);
     if (!(await consumeChallenge(tx, challengeId, at))) return undefined;
     const { consumerId } = await findOrCreateConsumer(tx, contact, environmentName(deps.runtime), at);

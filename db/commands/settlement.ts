@@ -78,7 +78,7 @@ export async function acceptSettlement(
     if (answered) return answered;
     throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
   }
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'settlement.accept', async (tx) => {
     const settlement = newSettlement(deps, request, priced.pricing);
     const { settlementId, createdAt } = settlement;
     const body = Buffer.from(JSON.stringify(answer.present(settlement)));
@@ -150,7 +150,7 @@ export async function cancelSettlement(
   settlementId: string,
   requestId: string,
 ): Promise<Settlement> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'settlement.cancel', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
     return await cancelLocked(tx, settlement, { now: deps.now(), reason: 'canceled_by_partner', requestId });
   });
@@ -162,7 +162,7 @@ export async function cancelSettlementAsOperator(
   settlementId: string,
   { operator, note, requestId }: OperatorAct,
 ): Promise<Settlement> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'settlement.cancel_as_operator', async (tx) => {
     const now = deps.now();
     const orgId = await getSettlementOwner(tx, settlementId);
     const settlement = await lockSettlement(tx, orgId, settlementId);
@@ -203,7 +203,7 @@ export async function redispatchSettlement(
   settlementId: string,
   { operator, note, requestId }: OperatorAct,
 ): Promise<void> {
-  await commit(deps, async (tx) => {
+  await commit(deps, 'settlement.redispatch', async (tx) => {
     const orgId = await getSettlementOwner(tx, settlementId);
     const settlement = await lockSettlement(tx, orgId, settlementId);
     if (isTerminal(settlement.status)) {

@@ -23,7 +23,7 @@ export async function sendSandboxEvent(
   settlementId: string,
   asked: { readonly event: SandboxEvent; readonly amount?: string | undefined; readonly requestId: string },
 ): Promise<SandboxCommand & { readonly commandId: string; readonly settlement: Settlement }> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'sandbox_event.request', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const command = { ...sandboxCommand(settlement, asked), commandId: newId() };
     await enqueue(tx, sandboxEventMessage(command, settlement, asked.requestId));
@@ -43,7 +43,7 @@ export async function advanceSettlement(
   settlementId: string,
   move: { readonly byMs: number | undefined; readonly now: Date; readonly requestId: string },
 ): Promise<Settlement> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'settlement.advance_clock', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const byMs = move.byMs ?? remainingMs(settlement, move.now);
     if (isTerminal(settlement.status) || byMs === undefined)

@@ -57,7 +57,7 @@ export type ManualOpening = Opening & {
 export async function openManualVerification(deps: Deps, opening: ManualOpening): Promise<Answer> {
   const answered = opening.keyed && (await findAnswer(deps.db, opening.keyed));
   if (answered) return answered;
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'verification.open_manual', async (tx) => {
     const recipient = await lockRecipient(tx, opening.orgId, opening.recipientId);
     const record = manualVerification(opening, recipient, deps.now());
     const body = Buffer.from(JSON.stringify(verificationDetail(openedVerification(recipient, record))));
@@ -105,7 +105,7 @@ export type OpenedForProvider = {
  * @throws DomainError `not_found`, `state_conflict`
  */
 export async function openProviderVerification(deps: Deps, opening: ProviderOpening): Promise<OpenedForProvider> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'verification.open_provider', async (tx) => {
     const locked = await lockRecipient(tx, opening.orgId, opening.recipientId);
     const verificationType = defaultVerificationType(locked.entityType);
     const levelName = opening.levelName ?? DEFAULT_LEVEL[verificationType];
@@ -141,7 +141,7 @@ export async function storeApplicant(
   verification: Verification,
   applicant: { readonly applicantId: string; readonly simulated: boolean; readonly requestId: string },
 ): Promise<void> {
-  await commit(deps, async (tx) => {
+  await commit(deps, 'verification.store_applicant', async (tx) => {
     const first = await setApplicant(tx, verification, applicant.applicantId);
     if (first && applicant.simulated) await enqueue(tx, sandboxVerificationMessage(verification, applicant.requestId));
   });
@@ -193,7 +193,7 @@ export async function decideVerification(
   decision: VerificationDecision & { readonly requestId: string },
 ): Promise<Verification> {
   const { requestId, ...decided } = decision;
-  const { result, verification } = await commit(deps, async (tx) => {
+  const { result, verification } = await commit(deps, 'verification.decide', async (tx) => {
     const locked = await lockVerification(tx, orgId, verificationId);
     return await decideLocked(tx, locked, decided, { at: deps.now(), requestId });
   });
@@ -232,7 +232,9 @@ export async function expireVerification(
   verificationId: string,
   at: Date,
 ): Promise<Verification> {
-  return await commit(deps, async (tx) => expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at));
+  return await commit(deps, 'verification.expire', async (tx) =>
+    expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at),
+  );
 }
 
 async function expireIfOver(tx: Tx, locked: LockedVerification, at: Date): Promise<Verification> {

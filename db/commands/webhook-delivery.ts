@@ -27,7 +27,7 @@ export async function redeliver(
   key: DeliveryKey,
   requestId: string,
 ): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] }> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'delivery.redeliver', async (tx) => {
     const delivery = await redeliverLocked(tx, orgId, key, { at: deps.now(), requestId });
     const attempts = await listAttempts(tx, [delivery.deliveryId]);
     return { delivery, attempts: attempts.get(delivery.deliveryId) ?? [] };
@@ -41,7 +41,7 @@ export async function redeliverAsOperator(
   { operator, note, requestId }: OperatorAct,
 ): Promise<void> {
   const at = deps.now();
-  await commit(deps, async (tx) => {
+  await commit(deps, 'delivery.redeliver_as_operator', async (tx) => {
     const owner = await findDeliveryOwner(tx, deliveryId);
     if (!owner) throw new DomainError('not_found');
     const { orgId, webhookId } = owner;

@@ -41,7 +41,7 @@ export async function createWebhook(
 ): Promise<{ readonly webhook: Webhook; readonly secret: Buffer }> {
   const secret = randomBytes(SECRET_BYTES);
   const at = deps.now();
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'webhook.create', async (tx) => {
     await lockOrganization(tx, orgId);
     if ((await countWebhooks(tx, orgId)) >= SUBSCRIPTIONS_MAX) throw limitReached();
     const webhookId = newId();
@@ -68,7 +68,7 @@ export async function changeWebhook(
   webhookId: string,
   change: WebhookChange,
 ): Promise<Webhook> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'webhook.change', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const changed = await updateWebhook(tx, webhook, change, deps.now());
     if (webhook.status === 'enabled' && changed.status === 'disabled')
@@ -83,7 +83,7 @@ export async function changeWebhook(
  * @throws DomainError `not_found`
  */
 export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string): Promise<void> {
-  await commit(deps, async (tx) => {
+  await commit(deps, 'webhook.delete', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
     await endPendingDeliveries(tx, webhook, 'canceled');
@@ -104,7 +104,7 @@ export async function rotateWebhookSecret(
   const secret = randomBytes(SECRET_BYTES);
   const at = deps.now();
   const previousSecretExpiresAt = new Date(at.getTime() + ROTATION_OVERLAP_MS);
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'webhook.rotate_secret', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const sealed = deps.sealer.seal(secret, webhookSecretBinding(webhookId));
     const rotated = await replaceWebhookSecret(tx, webhook, sealed, { at, previousSecretExpiresAt });
@@ -119,7 +119,7 @@ export async function rotateWebhookSecret(
  * @throws DomainError `not_found`
  */
 export async function pingWebhook(deps: Deps, orgId: string, webhookId: string, requestId: string): Promise<Delivery> {
-  return await commit(deps, async (tx) => {
+  return await commit(deps, 'webhook.ping', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const eventId = await recordPing(tx, webhook, { at: deps.now(), requestId });
     return await getDeliveryOfEvent(tx, webhookId, eventId);

@@ -16,7 +16,7 @@ describe('commit', () => {
   test('nudges the dispatcher once, after the outbox row is committed', async ({ connection: { db } }) => {
     const seen: Promise<number>[] = [];
     const dispatcher = { nudge: () => void seen.push(db.$count(outbox)) };
-    const result = await commit({ db, dispatcher }, async (tx) => {
+    const result = await commit({ db, dispatcher }, 'otp.request', async (tx) => {
       await enqueue(tx, otpMessage(newId(), 'test'));
       expect(seen).toHaveLength(0);
       return 'result';
@@ -25,10 +25,38 @@ describe('commit', () => {
     expect(await Promise.all(seen)).toEqual([1]);
   });
 
+  test('passes its first crash point inside the transaction, and the second one before it nudges', async ({
+    connection: { db },
+  }) => {
+    const before = await db.$count(outbox);
+    const steps: string[] = [];
+    const counts: Promise<number>[] = [];
+    const crash = (point: string) => {
+      steps.push(point);
+      counts.push(db.$count(outbox));
+    };
+    const dispatcher = { nudge: () => void steps.push('nudge') };
+    await commit({ db, dispatcher, crash }, 'otp.request', async (tx) => {
+      await enqueue(tx, otpMessage(newId(), 'test'));
+      steps.push('run');
+    });
+    expect(steps).toEqual(['run', 'otp.request:before_commit', 'otp.request:after_commit', 'nudge']);
+    expect((await Promise.all(counts))[1]).toBe(before + 1);
+  });
+
+  test('passes no crash point when the transaction fails', async ({ connection: { db } }) => {
+    const crash = vi.fn();
+    const failing = commit({ db, dispatcher: { nudge: vi.fn() }, crash }, 'otp.request', async () => {
+      throw new Error('rolled back');
+    });
+    await expect(failing).rejects.toThrow('rolled back');
+    expect(crash).not.toHaveBeenCalled();
+  });
+
   test('neither writes nor nudges when the transaction fails', async ({ connection: { db } }) => {
     const before = await db.$count(outbox);
     const dispatcher = { nudge: vi.fn() };
-    const failing = commit({ db, dispatcher }, async (tx) => {
+    const failing = commit({ db, dispatcher }, 'otp.request', async (tx) => {
       await enqueue(tx, otpMessage(newId(), 'test'));
       throw new Error('rolled back');
     });

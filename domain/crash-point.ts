@@ -1,0 +1,86 @@
+/**
+ * The points at which the torture suite ends a process: around every transaction, every dispatch and every request to
+ * another system. A process reaches them only with `CRASH_AT` (config.ts), which the local sandbox alone accepts.
+ * Everywhere else `deps.crash` is undefined.
+ */
+import { OUTBOX_KINDS, type OutboxKind, type OutboxMessage } from './outbox.ts';
+
+/** Every transaction that changes something, as `<noun>.<what is done>`. */
+export const TRANSACTIONS = [
+  'api_key.create',
+  'api_key.rotate',
+  'api_key.revoke',
+  'delivery.begin_attempt',
+  'delivery.record_attempt',
+  'delivery.redeliver',
+  'delivery.redeliver_as_operator',
+  'deployment.change',
+  'gate.record',
+  'gate.approve',
+  'gate.revoke',
+  'keys.record',
+  'keys.reseal',
+  'open_objects.redispatch',
+  'organization.create',
+  'otp.request',
+  'provider_event.receive',
+  'recipient.change',
+  'recipient.deactivate',
+  'sandbox_event.request',
+  'session.open',
+  'settlement.accept',
+  'settlement.admit',
+  'settlement.advance_clock',
+  'settlement.answer_payout',
+  'settlement.begin_payout',
+  'settlement.cancel',
+  'settlement.cancel_as_operator',
+  'settlement.record_payout',
+  'settlement.redispatch',
+  'settlement.resolve_review',
+  'settlement.review_compliance',
+  'settlement.review_funding',
+  'settlement.review_payout',
+  'verification.decide',
+  'verification.expire',
+  'verification.open_manual',
+  'verification.open_provider',
+  'verification.store_applicant',
+  'webhook.create',
+  'webhook.change',
+  'webhook.delete',
+  'webhook.ping',
+  'webhook.rotate_secret',
+] as const;
+export type Transaction = (typeof TRANSACTIONS)[number];
+
+/** The kinds of outbox rows that can carry a signal. */
+const SIGNALED_KINDS = ['settlement', 'verification', 'webhook_delivery'] as const satisfies readonly OutboxKind[];
+
+const DISPATCHES = [
+  ...OUTBOX_KINDS.map((kind) => `dispatch.${kind}` as const),
+  ...SIGNALED_KINDS.map((kind) => `signal.${kind}` as const),
+] as const;
+type Dispatch = (typeof DISPATCHES)[number];
+type DispatchMoment = 'after_claim' | 'after_call' | 'after_delete';
+
+/** Requests to another system. */
+const REQUESTS = ['mail', 'signed_post', 'webhook_post'] as const;
+
+export type CrashPoint =
+  | `${Transaction}:${'before_commit' | 'after_commit'}`
+  | `${Dispatch}:${DispatchMoment}`
+  | `${(typeof REQUESTS)[number]}:${'before' | 'after'}`;
+
+export const CRASH_POINTS: readonly CrashPoint[] = [
+  ...TRANSACTIONS.flatMap((name) => [`${name}:before_commit`, `${name}:after_commit`] as const),
+  ...DISPATCHES.flatMap((name) => [`${name}:after_claim`, `${name}:after_call`, `${name}:after_delete`] as const),
+  ...REQUESTS.flatMap((name) => [`${name}:before`, `${name}:after`] as const),
+];
+
+/** Does not return when the process is to end at this point. */
+export type Crash = (point: CrashPoint) => void;
+
+/** A row with a signal has points of its own: it may reach a workflow that runs. */
+export const dispatchPoint = (message: OutboxMessage, moment: DispatchMoment): CrashPoint =>
+  message.signal === null ? `dispatch.${message.kind}:${moment}` : `signal.${message.kind}:${moment}`;
