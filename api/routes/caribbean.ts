@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { acceptSettlement } from '../../db/commands/settlement.ts';
-import { detailSettlement, detailSettlements, getSettlement, listSettlements } from '../../db/queries/settlement.ts';
+import { getSettlementWithHistory, listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
@@ -73,9 +73,9 @@ export const caribbeanRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listSettlements(deps.db, principalOf(request).orgId, request.query);
-        const shown = await detailSettlements(deps.db, items, settlementDetail);
-        return answerPage(request, reply, request.query, { items: shown, total });
+        const { orgId } = principalOf(request);
+        const { items, total } = await listSettlementsWithHistory(deps.db, orgId, request.query);
+        return answerPage(request, reply, request.query, { items: items.map(settlementDetail), total });
       },
     );
 
@@ -92,8 +92,9 @@ export const caribbeanRoutes =
         },
       },
       async (request, reply) => {
-        const settlement = await getSettlement(deps.db, principalOf(request).orgId, request.params.settlement_id);
-        return sendRead(reply, settlement, await detailSettlement(deps.db, settlement, settlementDetail));
+        const { orgId } = principalOf(request);
+        const settlement = await getSettlementWithHistory(deps.db, orgId, request.params.settlement_id);
+        return sendRead(reply, settlement, settlementDetail(settlement));
       },
     );
   };

@@ -1,9 +1,9 @@
 /** Starting, reading and canceling a settlement (contract §6). */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { acceptSettlement, cancelSettlement } from '../../db/commands/settlement.ts';
-import { detailSettlement, getSettlement } from '../../db/queries/settlement.ts';
-import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
-import { isTerminal, type Settlement } from '../../domain/settlement.ts';
+import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
+import { type SettlementWithHistory, settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
+import { isTerminal } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
@@ -22,7 +22,7 @@ import {
 export const settlementRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const waitForChange = createChangeWaiter(app, (settlement: Settlement) => isTerminal(settlement.status));
+    const waitForChange = createChangeWaiter(app, ({ status }: SettlementWithHistory) => isTerminal(status));
 
     app.post(
       '/v2/settle',
@@ -78,11 +78,11 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const read = () => getSettlement(deps.db, orgId, request.params.settlement_id);
+        const read = () => getSettlementWithHistory(deps.db, orgId, request.params.settlement_id);
         const waitMs = preferredWaitMs(request.headers['prefer']);
         const settlement = waitMs === undefined ? await read() : await waitForChange(request, read, waitMs);
         if (waitMs !== undefined) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
-        return sendRead(reply, settlement, await detailSettlement(deps.db, settlement, settlementDetail));
+        return sendRead(reply, settlement, settlementDetail(settlement));
       },
     );
 
@@ -100,8 +100,10 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const canceled = await cancelSettlement(deps, orgId, request.params.settlement_id, request.id);
-        return sendRead(reply, canceled, await detailSettlement(deps.db, canceled, settlementDetail));
+        const { settlement_id: settlementId } = request.params;
+        await cancelSettlement(deps, orgId, settlementId, request.id);
+        const canceled = await getSettlementWithHistory(deps.db, orgId, settlementId);
+        return sendRead(reply, canceled, settlementDetail(canceled));
       },
     );
   };

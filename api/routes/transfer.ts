@@ -4,12 +4,12 @@ import type { z } from 'zod';
 import { acceptSettlement } from '../../db/commands/settlement.ts';
 import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
-import { detailSettlement, detailSettlements, listSettlements } from '../../db/queries/settlement.ts';
+import { listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
 import { type PricingInput, price } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
-import { settlementDetail } from '../../domain/resource/settlement.ts';
+import { type SettlementWithHistory, settlementDetail } from '../../domain/resource/settlement.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerList, CONSUMER_PAGE, listOf } from '../http/consumer-list.ts';
@@ -84,8 +84,8 @@ export const transferRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listSettlements(deps.db, consumerOf(request).orgId, CONSUMER_PAGE);
-        return answerList(reply, { items: await detailSettlements(deps.db, items, transferDetail), total });
+        const { items, total } = await listSettlementsWithHistory(deps.db, consumerOf(request).orgId, CONSUMER_PAGE);
+        return answerList(reply, { items: items.map(transferDetail), total });
       },
     );
 
@@ -103,8 +103,8 @@ export const transferRoutes =
         },
       },
       async (request, reply) => {
-        const settlement = await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id);
-        return sendRead(reply, settlement, await detailSettlement(deps.db, settlement, transferDetail));
+        const transfer = await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id);
+        return sendRead(reply, transfer, transferDetail(transfer));
       },
     );
   };
@@ -133,9 +133,9 @@ async function inputsOf(
   return inputs;
 }
 
-const transferDetail = (settlement: Settlement, history: Parameters<typeof settlementDetail>[1]) => ({
+const transferDetail = (settlement: SettlementWithHistory) => ({
   transfer_id: transferIdOf(settlement),
-  ...settlementDetail(settlement, history),
+  ...settlementDetail(settlement),
 });
 
 /** A transfer as it is accepted: as a read would show it before the first change. */
@@ -148,5 +148,5 @@ function acceptedTransfer(settlement: Settlement) {
     reason: null,
     evidenceId: null,
   };
-  return transferDetail(settlement, { transitions: [accepted], exceptions: [] });
+  return transferDetail({ ...settlement, transitions: [accepted], exceptions: [] });
 }

@@ -3,11 +3,10 @@
  * the history row, the postings and the event in one transaction. The table of transitions decides whether it is
  * allowed.
  */
-import { and, asc, count, desc, eq, inArray } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import { EVENT_OF_STATUS, type EventType } from '../../domain/event.ts';
 import type { SettlementException } from '../../domain/evidence.ts';
-import type { Page, Paged } from '../../domain/page.ts';
 import { type Posting, transitionPostings } from '../../domain/posting.ts';
 import { exceptionResource, settlementEventResource } from '../../domain/resource/settlement.ts';
 import {
@@ -15,12 +14,10 @@ import {
   type Failure,
   type Settlement,
   type SettlementStatus,
-  type SettlementTransition,
   waitWindowMs,
 } from '../../domain/settlement.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
-import { evidence } from '../schema/evidence.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
 import { recordEvent, recordFirstEvent, type Stamp } from './event.ts';
 
@@ -29,7 +26,7 @@ type SettlementRow = typeof settlements.$inferSelect;
 const owned = (orgId: string, settlementId: string) =>
   and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
 
-const toSettlement = ({ paymentTokenSealed: _sealed, ...row }: SettlementRow): Settlement => row;
+export const toSettlement = ({ paymentTokenSealed: _sealed, ...row }: SettlementRow): Settlement => row;
 
 /** What a sealed payment token is bound to. It does not open for another settlement. */
 export const paymentTokenBinding = (settlementId: string): string => `settlement.payment_token:${settlementId}`;
@@ -96,90 +93,6 @@ export async function findPaymentToken(
     .where(owned(orgId, settlementId))
     .limit(1);
   return row?.sealed;
-}
-
-/** Newest first. */
-export async function listSettlements(db: Queryable, orgId: string, page: Page): Promise<Paged<Settlement>> {
-  const ofOrganization = eq(settlements.orgId, orgId);
-  const [rows, [total]] = await Promise.all([
-    db
-      .select()
-      .from(settlements)
-      .where(ofOrganization)
-      .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ count: count() }).from(settlements).where(ofOrganization),
-  ]);
-  return { items: rows.map(toSettlement), total: total?.count ?? 0 };
-}
-
-type History = { readonly transitions: SettlementTransition[]; readonly exceptions: SettlementException[] };
-
-const emptyHistory = (): History => ({ transitions: [], exceptions: [] });
-
-/** The histories of settlements by settlement id; two queries for any number of them. */
-async function findHistories(db: Queryable, settlementIds: readonly string[]): Promise<Map<string, History>> {
-  const histories = new Map(settlementIds.map((settlementId) => [settlementId, emptyHistory()]));
-  if (settlementIds.length === 0) return histories;
-  const ids = [...settlementIds];
-  const [transitions, exceptions] = await Promise.all([
-    db
-      .select()
-      .from(settlementTransitions)
-      .where(inArray(settlementTransitions.settlementId, ids))
-      .orderBy(asc(settlementTransitions.sequence)),
-    db
-      .select({
-        settlementId: settlementExceptions.settlementId,
-        type: settlementExceptions.type,
-        at: settlementExceptions.at,
-        evidenceId: settlementExceptions.evidenceId,
-        amountMinor: evidence.amountMinor,
-        currency: evidence.currency,
-        failure: evidence.failure,
-      })
-      .from(settlementExceptions)
-      .leftJoin(evidence, eq(evidence.evidenceId, settlementExceptions.evidenceId))
-      .where(inArray(settlementExceptions.settlementId, ids))
-      .orderBy(asc(settlementExceptions.exceptionId)),
-  ]);
-  for (const { settlementId, ...transition } of transitions) histories.get(settlementId)?.transitions.push(transition);
-  for (const { settlementId, failure, ...exception } of exceptions)
-    histories.get(settlementId)?.exceptions.push({ ...exception, reason: failure?.code ?? null });
-  return histories;
-}
-
-/** The organization's settlement. @throws DomainError `not_found`, for another organization's settlement as well */
-export async function getSettlement(db: Queryable, orgId: string, settlementId: string): Promise<Settlement> {
-  const settlement = await findSettlement(db, orgId, settlementId);
-  if (!settlement) throw new DomainError('not_found');
-  return settlement;
-}
-
-type Present<Detail> = (settlement: Settlement, history: History) => Detail;
-
-/** Settlements with their histories, as `present` shows them, in the order of `items`. */
-export async function detailSettlements<Detail>(
-  db: Queryable,
-  items: readonly Settlement[],
-  present: Present<Detail>,
-): Promise<Detail[]> {
-  const histories = await findHistories(
-    db,
-    items.map(({ settlementId }) => settlementId),
-  );
-  return items.map((settlement) => present(settlement, histories.get(settlement.settlementId) ?? emptyHistory()));
-}
-
-/** One settlement with its history, as `present` shows it. */
-export async function detailSettlement<Detail>(
-  db: Queryable,
-  settlement: Settlement,
-  present: Present<Detail>,
-): Promise<Detail> {
-  const histories = await findHistories(db, [settlement.settlementId]);
-  return present(settlement, histories.get(settlement.settlementId) ?? emptyHistory());
 }
 
 export type Move = {

@@ -6,10 +6,11 @@
 import { createHash } from 'node:crypto';
 import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
+import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { Queryable } from '../client.ts';
 import { settlements } from '../schema/settlement.ts';
-import { findSettlement } from './settlement.ts';
+import { getSettlementWithHistory } from './settlement-history.ts';
 
 const TIME_DIGITS = 12;
 /** An id can contain a later time, but the database cannot read it as a date. */
@@ -30,11 +31,10 @@ export function transferIdOf({ settlementId, createdAt }: Pick<Settlement, 'sett
 }
 
 /** @throws DomainError `not_found`, for another consumer's transfer as well */
-export async function getTransfer(db: Queryable, orgId: string, transferId: string): Promise<Settlement> {
+export async function getTransfer(db: Queryable, orgId: string, transferId: string): Promise<SettlementWithHistory> {
   const settlementId = UUID_V7.test(transferId) ? await findSettlementId(db, orgId, transferId) : undefined;
-  const settlement = settlementId === undefined ? undefined : await findSettlement(db, orgId, settlementId);
-  if (!settlement) throw new DomainError('not_found');
-  return settlement;
+  if (settlementId === undefined) throw new DomainError('not_found');
+  return await getSettlementWithHistory(db, orgId, settlementId);
 }
 
 /** Looks among the few settlements that one consumer created in one millisecond. */

@@ -34,17 +34,17 @@ export function settlementResource(settlement: Settlement) {
   };
 }
 
+/** A settlement with its transitions and exceptions, all of one moment; in the order in which they came. */
+export type SettlementWithHistory = Settlement & {
+  readonly transitions: readonly SettlementTransition[];
+  readonly exceptions: readonly SettlementException[];
+};
+
 /** A settlement with its history, as a read returns it. */
-export function settlementDetail(
-  settlement: Settlement,
-  history: {
-    readonly transitions: readonly SettlementTransition[];
-    readonly exceptions: readonly SettlementException[];
-  },
-) {
+export function settlementDetail(settlement: SettlementWithHistory) {
   return {
     ...settlementResource(settlement),
-    timeline: history.transitions.map((transition) => ({
+    timeline: settlement.transitions.map((transition) => ({
       status: transition.to,
       at: transition.at.toISOString(),
       ...(transition.reason === null ? {} : { reason: transition.reason }),
@@ -52,7 +52,7 @@ export function settlementDetail(
     })),
     ...receivedMoney(settlement),
     failure: settlement.failure,
-    exceptions: history.exceptions.map(exceptionResource),
+    exceptions: settlement.exceptions.map(exceptionResource),
     payment_instructions: paymentInstructions(settlement),
     certificate_id: settlement.certificateId,
     workflow_id: settlementWorkflowId(settlement.settlementId),

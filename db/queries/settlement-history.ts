@@ -1,0 +1,113 @@
+/**
+ * Settlements with their histories, as reads show them. Row, transitions and exceptions come from one statement, so
+ * that they are of one moment: a second statement could see a change that the first one did not see.
+ */
+import { and, count, desc, eq, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import { DomainError } from '../../domain/error.ts';
+import type { SettlementException } from '../../domain/evidence.ts';
+import type { Page, Paged } from '../../domain/page.ts';
+import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
+import type { SettlementTransition } from '../../domain/settlement.ts';
+import type { Queryable } from '../client.ts';
+import { evidence } from '../schema/evidence.ts';
+import { settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
+import { toSettlement } from './settlement.ts';
+
+/** @throws DomainError `not_found`, for another organization's settlement as well */
+export async function getSettlementWithHistory(
+  db: Queryable,
+  orgId: string,
+  settlementId: string,
+): Promise<SettlementWithHistory> {
+  const isAsked = and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
+  const [settlement] = await selectWithHistory(db, isAsked, { limit: 1, offset: 0 });
+  if (!settlement) throw new DomainError('not_found');
+  return settlement;
+}
+
+/** The organization's settlements, newest first. */
+export async function listSettlementsWithHistory(
+  db: Queryable,
+  orgId: string,
+  page: Page,
+): Promise<Paged<SettlementWithHistory>> {
+  const ofOrganization = eq(settlements.orgId, orgId);
+  const [items, [total]] = await Promise.all([
+    selectWithHistory(db, ofOrganization, page),
+    db.select({ count: count() }).from(settlements).where(ofOrganization),
+  ]);
+  return { items, total: total?.count ?? 0 };
+}
+
+async function selectWithHistory(
+  db: Queryable,
+  condition: SQL | undefined,
+  { limit, offset }: Page,
+): Promise<SettlementWithHistory[]> {
+  // The page is cut before the histories are joined: they are read for the rows of the page alone.
+  const chosen = db
+    .select()
+    .from(settlements)
+    .where(condition)
+    .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
+    .limit(limit)
+    .offset(offset)
+    .as('chosen');
+  const timeline = timelineOf(db, chosen.settlementId);
+  const records = recordsOf(db, chosen.settlementId);
+  const rows = await db
+    .select()
+    .from(chosen)
+    .crossJoinLateral(timeline)
+    .crossJoinLateral(records)
+    .orderBy(desc(chosen.createdAt), desc(chosen.settlementId));
+  return rows.map((row) => ({
+    ...toSettlement(row.chosen),
+    transitions: row.timeline.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
+    exceptions: row.records.exceptions.map(({ at, amountMinor, ...exception }) => ({
+      ...exception,
+      at: new Date(at),
+      amountMinor: amountMinor === null ? null : BigInt(amountMinor),
+    })),
+  }));
+}
+
+/** As JSON holds it: moments and bigints are text. */
+type Aggregated<Row extends { readonly at: Date }> = {
+  readonly [Key in keyof Row]: Stringified<Row[Key]>;
+};
+type Stringified<Value> = Value extends Date | bigint ? string : Value;
+
+const timelineOf = (db: Queryable, settlementId: PgColumn) =>
+  db
+    .select({
+      transitions: sql<Aggregated<SettlementTransition>[]>`coalesce(json_agg(json_build_object(
+        'sequence', ${settlementTransitions.sequence},
+        'from', ${settlementTransitions.from},
+        'to', ${settlementTransitions.to},
+        'at', ${settlementTransitions.at},
+        'reason', ${settlementTransitions.reason},
+        'evidenceId', ${settlementTransitions.evidenceId}
+      ) ORDER BY ${settlementTransitions.sequence}), '[]')`.as('transitions'),
+    })
+    .from(settlementTransitions)
+    .where(eq(settlementTransitions.settlementId, settlementId))
+    .as('timeline');
+
+const recordsOf = (db: Queryable, settlementId: PgColumn) =>
+  db
+    .select({
+      exceptions: sql<Aggregated<SettlementException>[]>`coalesce(json_agg(json_build_object(
+        'type', ${settlementExceptions.type},
+        'at', ${settlementExceptions.at},
+        'evidenceId', ${settlementExceptions.evidenceId},
+        'amountMinor', ${evidence.amountMinor}::text,
+        'currency', ${evidence.currency},
+        'reason', ${evidence.failure}->>'code'
+      ) ORDER BY ${settlementExceptions.exceptionId}), '[]')`.as('exceptions'),
+    })
+    .from(settlementExceptions)
+    .leftJoin(evidence, eq(evidence.evidenceId, settlementExceptions.evidenceId))
+    .where(eq(settlementExceptions.settlementId, settlementId))
+    .as('records');

@@ -1,0 +1,142 @@
+/**
+ * Every read of a settlement is one snapshot: its row, its timeline and its exceptions are those of one moment, while
+ * other transactions change all of them.
+ */
+import { sql } from 'drizzle-orm';
+import { describe, expect } from 'vitest';
+import { type NewEvidence, recordEvidence } from '../../db/queries/evidence.ts';
+import { lockSettlement, moveSettlement } from '../../db/queries/settlement.ts';
+import type { Settlement } from '../../domain/settlement.ts';
+import type { TestApi } from '../support/api.ts';
+import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
+import { untilBlocked } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
+import { BY_WIRE } from '../support/settlement.ts';
+
+const test = withApi().extend('consumer', FILE, ({ api }) => signIn(api));
+
+const lastStatus = (settlement: Json): string => settlement.timeline.at(-1).status;
+
+/**
+ * Reads a settlement while a transaction holds its timeline, moves the settlement and then commits. A read by two
+ * statements would see the row before the move and the timeline after it.
+ */
+async function readDuringMove(
+  api: TestApi,
+  { orgId, settlementId }: { readonly orgId: string; readonly settlementId: string },
+  read: () => Promise<Json>,
+): Promise<Json> {
+  return await api.connection.db
+    .transaction(async (tx) => {
+      await tx.execute(sql`LOCK TABLE settlement_transitions IN ACCESS EXCLUSIVE MODE`);
+      const reading = read();
+      await untilBlocked(api.connection.pool, 1);
+      const settlement = await lockSettlement(tx, orgId, settlementId);
+      await moveSettlement(tx, settlement, { to: 'awaiting_funds', at: new Date(), reason: 'test' });
+      // In an object, so that the transaction does not wait for the read.
+      return { reading };
+    })
+    .then(({ reading }) => reading);
+}
+
+describe("a partner's read", () => {
+  const read = (path: (id: string) => string, headers: Record<string, string> = {}) => ({ path, headers });
+  test.for([
+    ['GET /v2/settle/{id}', read((id) => `/v2/settle/${id}`)],
+    ['GET /v2/settle/{id} that waits', read((id) => `/v2/settle/${id}`, { prefer: 'wait=1' })],
+    ['GET /v1/caribbean/settlements/{id}', read((id) => `/v1/caribbean/settlements/${id}`)],
+    ['GET /v1/caribbean/settlements', read(() => '/v1/caribbean/settlements?limit=1')],
+  ] as const)('by %s shows one moment', async ([_name, { path, headers }], { api, partner, steps }) => {
+    const settlementId = await steps.accept();
+    const shown = await readDuringMove(api, { orgId: partner.orgId, settlementId }, async () =>
+      [jsonOf(await api.call(partner, 'GET', path(settlementId), undefined, headers))].flat().at(0),
+    );
+    expect(shown.settlement_id).toBe(settlementId);
+    expect(lastStatus(shown)).toBe(shown.status);
+  });
+});
+
+describe("a consumer's read", () => {
+  const accept = async (api: TestApi, consumer: ConsumerCaller): Promise<Json> => {
+    const body = transferBody(await createConsumerRecipient(api, consumer));
+    return jsonOf(
+      await callAs(api, consumer, 'POST', '/consumer/transfers', body, { 'idempotency-key': crypto.randomUUID() }),
+    );
+  };
+
+  test.for([
+    ['GET /consumer/transfers/{id}', (id: string) => `/consumer/transfers/${id}`],
+    ['GET /consumer/transfers', () => '/consumer/transfers'],
+  ] as const)('by %s shows one moment', async ([_name, path], { api, consumer }) => {
+    const { transfer_id: transferId, settlement_id: settlementId } = await accept(api, consumer);
+    const shown = await readDuringMove(api, { orgId: consumer.consumerId, settlementId }, async () =>
+      [jsonOf(await callAs(api, consumer, 'GET', path(transferId)))].flat().at(0),
+    );
+    expect(shown.transfer_id).toBe(transferId);
+    expect(lastStatus(shown)).toBe(shown.status);
+  });
+});
+
+describe('the answer of a cancellation', () => {
+  test('shows late money and its exception together', async ({ api, partner, steps }) => {
+    const id = await steps.waiting(BY_WIRE);
+    const cancel = () => api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
+    await cancel();
+    const canceled = await api.connection.db
+      .transaction(async (tx) => {
+        await tx.execute(sql`LOCK TABLE settlement_exceptions IN ACCESS EXCLUSIVE MODE`);
+        const canceling = cancel();
+        await untilBlocked(api.connection.pool, 1);
+        const settlement = await lockSettlement(tx, partner.orgId, id);
+        await recordEvidence(tx, settlement, lateWire(settlement), { at: new Date(), requestId: 'test' });
+        return { canceling };
+      })
+      .then(({ canceling }) => canceling);
+    const { amount_received: received, exceptions } = jsonOf(canceled);
+    expect([canceled.statusCode, received, exceptions.map(({ amount }: Json) => amount)]).toEqual([
+      200,
+      '250.00',
+      ['250.00'],
+    ]);
+  });
+});
+
+const lateWire = ({ settlementId, amountMinor, sourceCurrency }: Settlement): NewEvidence => ({
+  settlementId,
+  provider: 'bankledger',
+  eventId: `late:${settlementId}`,
+  kind: 'collection_succeeded',
+  amountMinor,
+  currency: sourceCurrency,
+  failure: null,
+  sha256: Buffer.alloc(32),
+});
+
+describe('reads of settlements that move', () => {
+  const SETTLEMENTS = 6;
+  const READERS = 2;
+
+  test('never contradict themselves', async ({ api, steps }) => {
+    const ids = await Promise.all(Array.from({ length: SETTLEMENTS }, () => steps.accept(BY_WIRE)));
+    const moved = new AbortController();
+    const shown: Json[] = [];
+    const readUntilMoved = async (): Promise<void> => {
+      while (!moved.signal.aborted) for (const id of ids) shown.push(await steps.read(id));
+    };
+    const readers = Array.from({ length: READERS }, readUntilMoved);
+    for (const id of ids) {
+      await steps.activities.admitSettlement(steps.step(id));
+      await sendBankledger(api, bankledgerBody(id));
+      await steps.activities.reviewFunding(steps.step(id));
+      await steps.activities.sendPayout(steps.step(id));
+    }
+    moved.abort();
+    await Promise.all(readers);
+    const isTorn = (read: Json): boolean =>
+      lastStatus(read) !== read.status || (read.status === 'settled') !== (read.certificate_id !== null);
+    expect(shown.filter(isTorn)).toEqual([]);
+    expect(new Set(shown.map(({ status }) => status))).toContain('settled');
+  });
+});
