@@ -3,6 +3,7 @@
  */
 import { describe, expect, vi } from 'vitest';
 import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
+import { redispatched } from '../../workflows/contract.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
@@ -78,6 +79,14 @@ describe('a verification', () => {
     await time.advance(30 * DAY_MS + 1_000);
     expect(await world.resultOf(id)).toEqual({ status: 'rejected' });
     expect(await world.verificationStatus(recipientId)).toBe('rejected');
+  });
+
+  test('whose signal was lost is found decided when it is redispatched', async ({ world, api, time }) => {
+    const id = await world.open(await world.recipient());
+    await world.untilOpen(id);
+    await losingOutboxRows(api.connection.pool, () => world.complete(id, { status: 'verified' }));
+    await time.client.workflow.getHandle(verificationWorkflowId(id)).signal(redispatched);
+    expect(await world.resultOf(id)).toEqual({ status: 'verified' });
   });
 });
 
