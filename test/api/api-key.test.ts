@@ -21,11 +21,11 @@ const rotate = (api: TestApi, caller: Caller, keyId: string) =>
 const revoke = (api: TestApi, caller: Caller, keyId: string) => api.call(caller, 'DELETE', `/v1/orgs/keys/${keyId}`);
 const find = async (api: TestApi, caller: Caller, keyId: string): Promise<Json> =>
   (await list(api, caller)).find((key) => key.key_id === keyId);
-/** Makes changes of keys wait. */
+/** For `raceBehind`: changes of the organization's keys wait. */
 const holdingKeysOf = ({ orgId }: Caller) => ({
   hold: (holder: pg.PoolClient) => holder.query('SELECT 1 FROM organizations WHERE org_id = $1 FOR UPDATE', [orgId]),
 });
-/** As if another full key had revoked this one just before. */
+/** As `holdingKeysOf`, and this key is revoked before the waiting requests continue. */
 const revoking = (caller: Caller) => ({
   ...holdingKeysOf(caller),
   change: (holder: pg.PoolClient) =>
@@ -49,14 +49,14 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
     ],
     ['an empty name', { name: '', scope: 'read' }, [['body.name', 'string_too_short']]],
     ['a name of 61 characters', { name: 'a'.repeat(61), scope: 'read' }, [['body.name', 'string_too_long']]],
-    ['a scope that is none', { name: 'a', scope: 'admin' }, [['body.scope', 'enum']]],
+    ['an unknown scope', { name: 'a', scope: 'admin' }, [['body.scope', 'enum']]],
     [
-      'an expiry that is no moment',
+      'an expiry that is not a time',
       { name: 'a', scope: 'read', expires_at: 'tomorrow' },
       [['body.expires_at', 'value_error']],
     ],
     [
-      'an expiry without an offset',
+      'an expiry without a UTC offset',
       { name: 'a', scope: 'read', expires_at: '2999-01-01T00:00:00' },
       [['body.expires_at', 'value_error']],
     ],
@@ -65,7 +65,7 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
       { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' },
       [['body.expires_at', 'value_error']],
     ],
-    ['a status of its own', { name: 'a', scope: 'read', status: 'active' }, [['body.status', 'extra_forbidden']]],
+    ['a status', { name: 'a', scope: 'read', status: 'active' }, [['body.status', 'extra_forbidden']]],
   ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
     const caller = await api.createCaller('full');
     const before = await digestTables(api.connection.pool);
@@ -95,7 +95,7 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
   });
 
   test.for(SCOPES)(
-    '201 with a key of scope %s that works at once, and its raw value this once',
+    '201 with a key of scope %s that works at once, and its secret value only here',
     async (scope, { api }) => {
       const caller = await api.createCaller('full');
       const answer = await create(api, caller, { name: 'Payout service', scope });
@@ -121,13 +121,13 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
     },
   );
 
-  test('an expiry may have any offset and is shown in UTC', async ({ api }) => {
+  test('201 with the expiry in UTC, whatever its offset', async ({ api }) => {
     const caller = await api.createCaller('full');
     const answer = await create(api, caller, { name: 'a', scope: 'read', expires_at: '2999-01-01T00:00:00-05:00' });
     expect([answer.statusCode, jsonOf(answer).expires_at]).toEqual([201, '2999-01-01T05:00:00.000Z']);
   });
 
-  test('a key that is revoked while its request waits leaves no key behind: 401', async ({ api }) => {
+  test('401 for a key that is revoked while its request waits, and no key is created', async ({ api }) => {
     const caller = await api.createCaller('full');
     const { pool } = api.connection;
     const [answer] = await raceBehind(pool, revoking(caller), [
@@ -146,7 +146,7 @@ describe('GET /v1/orgs/{org_id}/keys', () => {
     expect((await api.call(caller, 'GET', `/v1/orgs/${other.orgId}/keys`)).statusCode).toBe(404);
   });
 
-  test('200 with every key, newest first, in pages, and never a raw key', async ({ api }) => {
+  test('200 with every key in pages, newest first, without their secret values', async ({ api }) => {
     const caller = await api.createCaller('full');
     const keys: Json[] = [];
     for (const name of ['one', 'two', 'three']) keys.push(jsonOf(await create(api, caller, { name, scope: 'read' })));
@@ -158,19 +158,22 @@ describe('GET /v1/orgs/{org_id}/keys', () => {
     expect(jsonOf(page).map((key: Json) => key.name)).toEqual(['two', 'one']);
     expect(page.headers).toMatchObject({
       'x-total-count': '4',
-      link: `</v1/orgs/${caller.orgId}/keys?limit=2&offset=3>; rel="next", </v1/orgs/${caller.orgId}/keys?limit=2&offset=0>; rel="prev"`,
+      link: [
+        `</v1/orgs/${caller.orgId}/keys?limit=2&offset=3>; rel="next"`,
+        `</v1/orgs/${caller.orgId}/keys?limit=2&offset=0>; rel="prev"`,
+      ].join(', '),
     });
     for (const { api_key } of keys) expect(page.body).not.toContain(api_key.slice(12));
   });
 
-  test('a key whose time is over is shown as expired without anything having run', async ({ api }) => {
+  test('200 with a key past its expiry as expired', async ({ api }) => {
     const caller = await api.createCaller('full');
     const past = new Date(Date.now() - HOUR_MS);
     const key = await api.createKey(caller.orgId, 'read', { expiresAt: past });
     expect(await find(api, caller, key.keyId)).toMatchObject({ status: 'expired', expires_at: past.toISOString() });
   });
 
-  test('shows when a key was last used, at most a minute behind', async ({ api, clock }) => {
+  test('200 with the last use of a key, at most a minute old', async ({ api, clock }) => {
     clock.stop(new Date('2026-11-21T08:00:00.000Z'));
     const caller = await api.createCaller('full');
     const lastUsed = async () => jsonOf(await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`))[0].last_used_at;
@@ -183,12 +186,12 @@ describe('GET /v1/orgs/{org_id}/keys', () => {
 
 describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
   test.for(['read', 'recipients', 'compliance', 'settle'] as const)(
-    '403 for a key of scope %s that rotates another one, known or not, and nothing is written',
+    '403 for a key of scope %s that rotates another key, and nothing is written',
     async (scope, { api }) => {
       const owner = await api.createCaller('full');
       const caller = await api.createKey(owner.orgId, scope);
       const before = await digestTables(api.connection.pool);
-      for (const keyId of [owner.keyId, 'nobody', 'x'.repeat(37)]) {
+      for (const keyId of [owner.keyId, 'unknown', 'x'.repeat(37)]) {
         const answer = await rotate(api, caller, keyId);
         expect([answer.statusCode, jsonOf(answer).required_scope]).toEqual([403, 'full']);
       }
@@ -196,11 +199,11 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     },
   );
 
-  test("404 for another organization's key, with the body of an unknown one, and it still works", async ({ api }) => {
+  test("404 for another organization's key, as for an unknown one, and that key still works", async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
     const [foreign, unknown] = await Promise.all(
-      [other.keyId, 'nobody'].map(async (keyId) => {
+      [other.keyId, 'unknown'].map(async (keyId) => {
         const { statusCode, body } = await api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`, undefined, {
           'x-request-id': 'same',
         });
@@ -230,7 +233,7 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
   });
 
   test.for(SCOPES)(
-    '200 when a key of scope %s rotates itself: the old one is invalid at once, the new one is its like',
+    '200 when a key of scope %s rotates itself: the old key is invalid, the new one has its properties',
     async (scope, { api }) => {
       const owner = await api.createCaller('full');
       const expiresAt = new Date(inAnHour());
@@ -257,7 +260,7 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     },
   );
 
-  test('200 when a full key rotates another one, and an empty JSON body is no fault', async ({ api }) => {
+  test('200 when a full key rotates another key, also with an empty JSON body', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'settle');
     const answer = await api.call(owner, 'POST', `/v1/orgs/keys/${key.keyId}/rotate`, '', {
@@ -267,15 +270,13 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     expect(await works(api, key)).toBe(false);
   });
 
-  test('the last full key can be rotated: its successor is one', async ({ api }) => {
+  test('200 when the last full key rotates itself: its successor is a full key', async ({ api }) => {
     const caller = await api.createCaller('full');
     const successor = withKey(caller.orgId, jsonOf(await rotate(api, caller, caller.keyId)));
     expect((await create(api, successor, { name: 'a', scope: 'full' })).statusCode).toBe(201);
   });
 
-  test('of rotations that race, one makes a successor and the others are told that the key is rotated', async ({
-    api,
-  }) => {
+  test('200 for one of the rotations at the same moment, 409 for the others, and one successor', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
     const tasks = [
@@ -293,7 +294,9 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     expect((await list(api, owner)).filter(({ scope }) => scope === 'read')).toHaveLength(2);
   });
 
-  test('a full key that is revoked while it rotates another one leaves no successor behind: 401', async ({ api }) => {
+  test('401 for a full key that is revoked while it rotates another key, and no successor is created', async ({
+    api,
+  }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
     const [answer] = await raceBehind(api.connection.pool, revoking(owner), [() => rotate(api, owner, key.keyId)]);
@@ -303,15 +306,15 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
 });
 
 describe('DELETE /v1/orgs/keys/{key_id}', () => {
-  test("404 for another organization's key and for an unknown one, and it still works", async ({ api }) => {
+  test("404 for another organization's key and for an unknown one, and that key still works", async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
     expect((await revoke(api, caller, other.keyId)).statusCode).toBe(404);
-    expect((await revoke(api, caller, 'nobody')).statusCode).toBe(404);
+    expect((await revoke(api, caller, 'unknown')).statusCode).toBe(404);
     expect(await works(api, other)).toBe(true);
   });
 
-  test('409 for a rotated key, naming its successor: who revokes it wants that one gone', async ({ api }) => {
+  test('409 with the successor of a rotated key, which the caller may want to revoke', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
     const { key_id } = jsonOf(await rotate(api, owner, key.keyId));
@@ -343,7 +346,7 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     expect(await works(api, caller)).toBe(true);
   });
 
-  test('200 with the revoked key, invalid at once and for ever; again is 200 and changes nothing', async ({ api }) => {
+  test('200 with the revoked key, which is invalid at once; a second time changes nothing', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'settle');
     const first = await revoke(api, owner, key.keyId);
@@ -363,20 +366,20 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('200 for a full key that revokes itself while there is another one', async ({ api }) => {
+  test('200 for a full key that revokes itself while there is another full key', async ({ api }) => {
     const owner = await api.createCaller('full');
     const second = await api.createKey(owner.orgId, 'full');
     expect((await revoke(api, second, second.keyId)).statusCode).toBe(200);
     expect([await works(api, second), await works(api, owner)]).toEqual([false, true]);
   });
 
-  test('200 for an expired full key even when it is the last but one', async ({ api }) => {
+  test('200 for an expired full key, with one valid full key left', async ({ api }) => {
     const owner = await api.createCaller('full');
     const expired = await api.createKey(owner.orgId, 'full', { expiresAt: new Date(Date.now() - HOUR_MS) });
     expect((await revoke(api, owner, expired.keyId)).statusCode).toBe(200);
   });
 
-  test('of the last two full keys that revoke each other at once, one stays', async ({ api }) => {
+  test('200 and 401 when the last two full keys revoke each other: one full key is left', async ({ api }) => {
     const one = await api.createCaller('full');
     const two = await api.createKey(one.orgId, 'full');
     const tasks = [() => revoke(api, one, two.keyId), () => revoke(api, two, one.keyId)];
@@ -385,7 +388,7 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     expect([await works(api, one), await works(api, two)].sort()).toEqual([false, true]);
   });
 
-  test('of the last two full keys that revoke themselves at once, one stays', async ({ api }) => {
+  test('200 and 409 when the last two full keys revoke themselves: one full key is left', async ({ api }) => {
     const one = await api.createCaller('full');
     const two = await api.createKey(one.orgId, 'full');
     const tasks = [() => revoke(api, one, one.keyId), () => revoke(api, two, two.keyId)];

@@ -4,9 +4,10 @@ import { describe, expect } from 'vitest';
 import { evidence, outbox, postings, providerEvents } from '../../db/schema/index.ts';
 import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { bankledgerBody, linkAccount, sendBankledger, signBankledger } from '../support/bankledger.ts';
-import { digestTables, dumpTables } from '../support/database.ts';
+import { dumpTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
+import { expectRefused } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, BY_WIRE, type Steps } from '../support/settlement.ts';
 
 const test = withApi().extend('byAch', FILE, ({ api, partner }) => async () => ({
@@ -21,20 +22,8 @@ const exceptionsOf = async (steps: Steps, id: string) =>
 const evidenceOf = (api: TestApi, id: string) =>
   api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
 
-async function expectUnwritten(
-  api: TestApi,
-  request: () => ReturnType<TestApi['call']>,
-  status: number,
-): Promise<Json> {
-  const before = await digestTables(api.connection.pool);
-  const answer = await request();
-  expect(answer.statusCode, answer.body).toBe(status);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
-  return jsonOf(answer);
-}
-
 describe('the signature', () => {
-  test('401 for every wrong one, with one body, before anything is parsed or written', async ({ api, steps }) => {
+  test('401 for every invalid one, before anything is parsed or written', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const bytes = Buffer.from(JSON.stringify(bankledgerBody(id)));
     const right = signBankledger(bytes);
@@ -54,27 +43,25 @@ describe('the signature', () => {
       signBankledger(Buffer.from(bytes.toString().replace('25000', '25001'))),
     ];
     for (const signature of wrong) {
-      const problem = await expectUnwritten(api, () => sendBankledger(api, bytes, { 'x-signature': signature }), 401);
+      const problem = await expectRefused(api, () => sendBankledger(api, bytes, { 'x-signature': signature }), 401);
       expect(problem.code).toBe('signature_invalid');
     }
-    await expectUnwritten(api, () => api.call(null, 'POST', '/v2/webhooks/bankledger', bytes), 401);
-    await expectUnwritten(api, () => sendBankledger(api, Buffer.from('no json'), { 'x-signature': right }), 401);
+    await expectRefused(api, () => api.call(null, 'POST', '/v2/webhooks/bankledger', bytes), 401);
+    await expectRefused(api, () => sendBankledger(api, Buffer.from('no json'), { 'x-signature': right }), 401);
   });
 
-  test('401 for one header too many', async ({ api }) => {
+  test('401 for two signature headers', async ({ api }) => {
     const bytes = Buffer.from(JSON.stringify(bankledgerBody('stl_none')));
     const right = signBankledger(bytes);
     const headers = { 'content-type': 'application/json', 'x-signature': [right, right] };
-    await expectUnwritten(
+    await expectRefused(
       api,
       () => api.app.inject({ method: 'POST', url: '/v2/webhooks/bankledger', headers, payload: bytes }),
       401,
     );
   });
 
-  test("is the ledger provider's own: what its package signs is accepted, and what we sign its package accepts", async ({
-    api,
-  }) => {
+  test("200 for a signature made by the provider's own package, which also accepts ours", async ({ api }) => {
     const { webhooks } = new ModernTreasury({
       apiKey: 'none',
       organizationID: 'none',
@@ -86,7 +73,7 @@ describe('the signature', () => {
     expect(webhooks.validateSignature(payload, { 'X-Signature': signBankledger(Buffer.from(payload)) })).toBe(true);
   });
 
-  test('of each secret counts while one is being rotated', async ({ newApi }) => {
+  test('200 for a signature of either secret during a rotation', async ({ newApi }) => {
     const rotating = await newApi({
       config: { bankledgerWebhookSecrets: [TEST_SECRETS.bankledger, TEST_SECRETS.cardproc] },
     });
@@ -99,9 +86,9 @@ describe('the signature', () => {
   });
 });
 
-describe('what is signed and no event', () => {
+describe('a signed body that is not an event', () => {
   test.for([
-    ['no JSON', Buffer.from('no json')],
+    ['invalid JSON', Buffer.from('no json')],
     ['nothing', Buffer.alloc(0)],
     ['a list', []],
     ['no id', { ...bankledgerBody('stl_1'), id: undefined }],
@@ -109,21 +96,21 @@ describe('what is signed and no event', () => {
     ['an amount with decimals', bankledgerBody('stl_1', { amount_reconciled: 250.5 })],
     ['a negative amount', bankledgerBody('stl_1', { amount_reconciled: -1 })],
     ['an amount in text', bankledgerBody('stl_1', { amount_reconciled: '25000' })],
-    ['no amount where money came', bankledgerBody('stl_1', { amount_reconciled: undefined })],
-    ['no currency where money came', bankledgerBody('stl_1', { currency: null })],
+    ['no amount in an event about money', bankledgerBody('stl_1', { amount_reconciled: undefined })],
+    ['no currency in an event about money', bankledgerBody('stl_1', { currency: null })],
     [
-      'a name twice',
+      'a duplicate name',
       Buffer.from(
         '{"id":"a","id":"b","event":"created","data":{"id":"c","object":"expected_payment","live_mode":false}}',
       ),
     ],
   ] as const)('422 for %s, and nothing is stored', async ([_name, body], { api }) => {
-    await expectUnwritten(api, () => sendBankledger(api, body), 422);
+    await expectRefused(api, () => sendBankledger(api, body), 422);
   });
 });
 
-describe('an event that says nothing to us', () => {
-  test('created, unknown, live, about something else, about nobody: 200, stored, applied to nothing', async ({
+describe('an event that is not about a settlement', () => {
+  test('200, stored and unmatched: other types, live mode, other objects, unknown settlements', async ({
     api,
     steps,
   }) => {
@@ -145,11 +132,7 @@ describe('an event that says nothing to us', () => {
     expect(await evidenceOf(api, id)).toEqual([]);
   });
 
-  test("of a settlement that is paid in another way: it is none of this provider's, and the card processor's word is none of a wire's", async ({
-    api,
-    steps,
-    byAch,
-  }) => {
+  test('200 and unmatched for a settlement of another payment method', async ({ api, steps, byAch }) => {
     const card = await steps.waiting(BY_MANUAL_CARD);
     const wire = await steps.waiting(BY_WIRE);
     const ach = await steps.waiting(await byAch());
@@ -164,7 +147,7 @@ describe('an event that says nothing to us', () => {
     expect(await send(api, bankledgerBody(wire, { type: undefined }))).toMatchObject({ matched: true });
   });
 
-  test('a live event in production is about something; a test event there is not', async ({ newApi }) => {
+  test('422 for an invalid live event in production; 200 and unmatched for a test event', async ({ newApi }) => {
     const production = await newApi({ runtime: 'production' });
     const [live, sandboxed] = [
       bankledgerBody('stl_1', { live_mode: true, currency: undefined }),
@@ -176,7 +159,7 @@ describe('an event that says nothing to us', () => {
 });
 
 describe('an event', () => {
-  test('sent fifty times at once has one effect, and is known for ever', async ({ api, steps }) => {
+  test('200 fifty times at once, with one effect', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const event = bankledgerBody(id);
     const answers = await Promise.all(Array.from({ length: 50 }, () => send(api, event)));
@@ -192,20 +175,20 @@ describe('an event', () => {
   test('409 for a known id with other bytes, and nothing is written', async ({ api }) => {
     const event = bankledgerBody('stl_none');
     await send(api, event);
-    const problem = await expectUnwritten(api, () => sendBankledger(api, { ...event, event: 'returned' }), 409);
+    const problem = await expectRefused(api, () => sendBankledger(api, { ...event, event: 'returned' }), 409);
     expect(problem.code).toBe('provider_event_conflict');
   });
 
-  test('rings the workflow from the transaction that stored it', async ({ api, steps }) => {
+  test('200 and a signal to the workflow, in the transaction that stores the event', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const before = api.nudges();
     await send(api, bankledgerBody(id));
-    const rung = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
-    expect(rung.filter((row) => row.signal === 'evidenceRecorded')).toHaveLength(1);
+    const dispatched = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
+    expect(dispatched.filter((row) => row.signal === 'evidenceRecorded')).toHaveLength(1);
     expect(api.nudges()).toBe(before + 1);
   });
 
-  test('is kept sealed, under its id', async ({ api }) => {
+  test('200, and the body is stored sealed', async ({ api }) => {
     const event = bankledgerBody('stl_none', { statement_descriptor: 'PAYER ZEBEDEE UNIQUENAME' });
     await send(api, event);
     expect(
@@ -218,13 +201,13 @@ describe('an event', () => {
 describe('evidence of a wire or a debit', () => {
   const fund = (steps: Steps, id: string, nowMs?: number) => steps.activities.reviewFunding(steps.step(id, nowMs));
 
-  test('that came before its settlement waits for it is applied when it does', async ({ api, steps }) => {
+  test('that comes before the settlement waits for it is applied later', async ({ api, steps }) => {
     const id = await steps.accept(BY_WIRE);
     expect(await send(api, bankledgerBody(id))).toMatchObject({ matched: true });
     expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
   });
 
-  test('in parts adds up, whatever the order; the amount of each event is its own', async ({ api, steps }) => {
+  test('in parts adds up in any order', async ({ api, steps }) => {
     const parts = [10_000, 14_999, 1];
     for (const order of [
       [0, 1, 2],
@@ -245,7 +228,7 @@ describe('evidence of a wire or a debit', () => {
     }
   });
 
-  test('of too much funds it, and the rest is due back', async ({ api, steps }) => {
+  test('of too much money funds the settlement, and the rest is due back', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await send(api, bankledgerBody(id, { amount_reconciled: 25_001 }));
     expect((await fund(steps, id)).status).toBe('funded');
@@ -257,7 +240,7 @@ describe('evidence of a wire or a debit', () => {
   });
 
   test.for(['CAD', 'usdc', 'JMD'].slice(0, 1).concat('JMD'))(
-    'in %s is recorded and not applied',
+    'in %s is recorded as an exception and not applied',
     async (currency, { api, steps }) => {
       const id = await steps.waiting(BY_WIRE);
       await send(api, bankledgerBody(id, { currency }));
@@ -275,7 +258,7 @@ describe('evidence of a wire or a debit', () => {
   });
 
   test.for([undefined, null, '', 'Insufficient funds of Zebedee', 'r01', 'R01;DROP'])(
-    'returned with %j for a code: nothing of it reaches the partner',
+    'returned with the invalid code %j: the partner does not see it',
     async (code, { api, steps }) => {
       const id = await steps.waiting(BY_WIRE);
       await send(api, bankledgerBody(id, { return_code: code }, 'returned'));
@@ -283,10 +266,7 @@ describe('evidence of a wire or a debit', () => {
     },
   );
 
-  test('returned after it funded changes no state, in every state that follows, a failed payout included', async ({
-    api,
-    steps,
-  }) => {
+  test('returned after it funded changes no later state', async ({ api, steps }) => {
     const returned = async (id: string) => {
       const { status } = await steps.stored(id);
       await send(api, bankledgerBody(id, { return_code: 'R10' }, 'returned'));
@@ -311,7 +291,7 @@ describe('evidence of a wire or a debit', () => {
     }
   });
 
-  test('after its end comes late, and its money is due back', async ({ api, steps }) => {
+  test('after a terminal state is an exception, and its money is due back', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await fund(steps, id, (await steps.stored(id)).expiresAt?.getTime());
     await send(api, bankledgerBody(id));
@@ -323,7 +303,7 @@ describe('evidence of a wire or a debit', () => {
     ]);
   });
 
-  test('the payer sees where to send a wire, and a card payer does not', async ({ steps }) => {
+  test('payment instructions are shown for a wire and not for a card', async ({ steps }) => {
     const wire = await steps.read(await steps.waiting(BY_WIRE));
     expect(wire.payment_instructions).toMatchObject({
       reference: wire.settlement_id,

@@ -35,7 +35,7 @@ const refusal = async (answer: ReturnType<TestApi['call']>) => {
 
 describe('in a remote runtime', () => {
   test.for(['remote-sandbox', 'production'] as const)(
-    '502 remote_environment in %s, after the form was checked, and nothing is stored',
+    '502 remote_environment in %s, after validation, and nothing is stored',
     async (runtime, { apis }) => {
       const remote = apis[runtime];
       const key = await remote.createCaller('settle');
@@ -67,7 +67,7 @@ describe('a public token', () => {
     expect((await exchange(publicToken)).statusCode).toBe(422);
   });
 
-  test('422 for an unknown field, and for a body that link-token does not know', async ({ api, partner }) => {
+  test('422 for an unknown field, also for link-token', async ({ api, partner }) => {
     expect(
       (await api.call(partner, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-a', account: 'b' }))
         .statusCode,
@@ -78,7 +78,7 @@ describe('a public token', () => {
     ).toBe(422);
   });
 
-  test('that was issued: 422 on the second exchange, after 30 minutes, and for another organization', async ({
+  test('that was issued: 422 the second time, after 30 minutes and for another organization', async ({
     api,
     clock,
     link,
@@ -99,15 +99,13 @@ describe('a public token', () => {
     expect((await exchange(own)).statusCode).toBe(200);
   });
 
-  test('that was issued is exchanged by one of twenty who try at once', async ({ link, exchange }) => {
+  test('that was issued: 200 for one of twenty exchanges at the same moment', async ({ link, exchange }) => {
     const { sandbox_public_token: publicToken } = await link();
     const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(publicToken)));
     expect(answers.map((answer) => answer.statusCode).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 422)]);
   });
 
-  test('that was not issued stands for a test account, again and again, and for the same account', async ({
-    exchange,
-  }) => {
+  test('that was not issued: 200 each time with the same test account', async ({ exchange }) => {
     const first = jsonOf(await exchange('public-sandbox-checking'));
     const second = jsonOf(await exchange('public-sandbox-checking'));
     expect(second.account).toEqual(first.account);
@@ -162,7 +160,7 @@ describe('an access token', () => {
   const faultsOf = (answer: Awaited<ReturnType<typeof settle>>) =>
     jsonOf(answer).detail.map((fault: Json) => `${fault.loc.join('.')} ${fault.type}`);
 
-  test('422 on the field for one of another organization, and nothing is stored', async ({ api, partner }) => {
+  test("422 for another organization's token, and nothing is stored", async ({ api, partner }) => {
     const token = await linkAccount(api, partner);
     const stranger = await api.createCaller();
     const recipientId = await createRecipient({ api }, stranger);
@@ -178,7 +176,7 @@ describe('an access token', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 for every way to alter one, wherever it is altered', async ({ api, partner }) => {
+  test('422 for every altered token', async ({ api, partner }) => {
     const token = await linkAccount(api, partner);
     const recipientId = await createRecipient({ api }, await api.createKey(partner.orgId, 'full'));
     const flipped = Array.from(
@@ -203,10 +201,7 @@ describe('an access token', () => {
     }
   });
 
-  test('422 comes before the 404 of an unknown recipient: first for the form, then for the token', async ({
-    api,
-    partner,
-  }) => {
+  test('422 for the form, then 422 for the token, then 404 for the recipient', async ({ api, partner }) => {
     const form = await settle(api, partner, 'access-sandbox-none', partner, {
       recipient_id: crypto.randomUUID(),
       amount: '0.01',
@@ -220,7 +215,7 @@ describe('an access token', () => {
     expect(alone.statusCode).toBe(404);
   });
 
-  test('202 for its own organization; the same bytes and key answer the same although the keys have changed since', async ({
+  test('202 for its own organization, and a replay answers the same after the keys have changed', async ({
     api,
     partner,
   }) => {
@@ -236,11 +231,7 @@ describe('an access token', () => {
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
   });
 
-  test('neither it, nor the public token, nor the account behind it is readable in the database', async ({
-    api,
-    partner,
-    link,
-  }) => {
+  test('no token and no account is readable in the database', async ({ api, partner, link }) => {
     const publicToken = `public-sandbox-${crypto.randomUUID()}`;
     const token = await linkAccount(api, partner, publicToken);
     const { sandbox_public_token: issued } = await link();

@@ -14,7 +14,7 @@ const read = (api: TestApi, who: Caller | null, headers: Record<string, string> 
   api.call(who, 'GET', URL, undefined, headers);
 
 describe('GET /v2/capabilities', () => {
-  test('401 for a key that is not valid: it is no request without a key', async ({ api, partner }) => {
+  test('401 for an invalid key, which does not count as a request without a key', async ({ api, partner }) => {
     for (const key of ['', 'sk_local_nonsense', `${partner.apiKey},${partner.apiKey}`]) {
       const answer = await read(api, null, { 'x-api-key': key });
       expect(answer.statusCode).toBe(401);
@@ -26,7 +26,7 @@ describe('GET /v2/capabilities', () => {
     expect((await api.call(partner, 'POST', URL, {})).statusCode).toBe(405);
   });
 
-  test('200 without a key with the public entries alone', async ({ api }) => {
+  test('200 without a key, with the public entries only', async ({ api }) => {
     const answer = await read(api, null);
     expect(answer.statusCode).toBe(200);
     const { services } = jsonOf(answer);
@@ -34,10 +34,7 @@ describe('GET /v2/capabilities', () => {
     expect(services.map(({ id }: { id: string }) => id)).toEqual(expected);
   });
 
-  test('200 with a key of the least scope with all 25, in the fields of the specification', async ({
-    api,
-    partner,
-  }) => {
+  test('200 with all 25 entries for a key of scope read', async ({ api, partner }) => {
     const answer = await read(api, partner);
     expect(answer.statusCode).toBe(200);
     const catalog = jsonOf(answer);
@@ -65,7 +62,7 @@ describe('GET /v2/capabilities', () => {
     }
   });
 
-  test('304 without a body for who has this answer, alone, weakly or in a list', async ({ api, partner }) => {
+  test('304 without a body for the tag of this answer, alone, weak or in a list', async ({ api, partner }) => {
     for (const who of [null, partner]) {
       const { etag } = (await read(api, who)).headers;
       for (const condition of [`${etag}`, `W/${etag}`, `"other", ${etag}`, '*']) {
@@ -76,10 +73,7 @@ describe('GET /v2/capabilities', () => {
     }
   });
 
-  test('200 for the tag of the other answer: the answers with and without a key have different tags', async ({
-    api,
-    partner,
-  }) => {
+  test('200 for the tag of the other answer: with and without a key the tags differ', async ({ api, partner }) => {
     const [anonymous, known] = [await read(api, null), await read(api, partner)];
     expect(anonymous.headers.etag).not.toBe(known.headers.etag);
     expect([anonymous.headers.vary, known.headers.vary]).toEqual(['X-API-Key', 'X-API-Key']);
@@ -88,7 +82,7 @@ describe('GET /v2/capabilities', () => {
   });
 });
 
-test('an application with a broken catalog is not built', async () => {
+test('an application with an invalid catalog is not built', async () => {
   const broken = {
     ...CAPABILITY_CATALOG,
     services: CAPABILITY_CATALOG.services.map((entry) => ({ ...entry, state: 'live' as const })),

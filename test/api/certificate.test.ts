@@ -45,7 +45,7 @@ const certified = (
   keys: Parameters<typeof createCertifier>[0] = [NEW_KEY, OLD_KEY],
 ) => insertCertifiedSettlement(api.connection.db, createCertifier(keys), owner.orgId, options);
 
-/** Changes what is permanent, as only someone with the database's own password can. */
+/** Changes permanent rows, which only someone with the password of the database's owner can do. */
 async function tamper(api: TestApi, statement: string, parameters: unknown[]): Promise<void> {
   const client = await api.connection.pool.connect();
   try {
@@ -71,7 +71,7 @@ describe.each([
     }
   });
 
-  test('401 for a key that is not valid', async ({ api, partner }) => {
+  test('401 for an invalid key', async ({ api, partner }) => {
     const response = await api.call({ ...partner, apiKey: 'sk_local_nonsense' }, 'GET', url(UNKNOWN));
     expect(response.statusCode).toBe(401);
     expect(response.json()).toMatchObject({ code: 'credential_invalid' });
@@ -90,7 +90,7 @@ describe.each([
     expect(response.json().detail[0]).toMatchObject({ loc: ['path', 'cert_id'], type });
   });
 
-  test("404 for another organization's certificate, with the body of an unknown one", async ({ api, partner }) => {
+  test("404 for another organization's certificate, as for an unknown one", async ({ api, partner }) => {
     const { certId } = await certified(api, await api.createCaller());
     const [foreign, unknown] = await Promise.all(
       [certId, UNKNOWN].map((id) => api.call(partner, 'GET', url(id), undefined, { 'x-request-id': 'same' })),
@@ -101,7 +101,7 @@ describe.each([
     expect(foreign?.headers['cache-control']).toBe('no-store');
   });
 
-  test('405 for a method that it does not offer', async ({ api, partner }) => {
+  test('405 for another method', async ({ api, partner }) => {
     const response = await api.call(partner, 'DELETE', url(UNKNOWN));
     expect(response.statusCode).toBe(405);
     expect(response.headers.allow).toBe('GET');
@@ -121,7 +121,7 @@ describe('verify is refused', () => {
     expect(response.json()).toEqual({ detail: [{ loc: ['query', 'settlement_id'], msg: expect.any(String), type }] });
   });
 
-  test('422 naming every fault of path and query at once', async ({ api, partner }) => {
+  test('422 with every fault of path and query at once', async ({ api, partner }) => {
     const response = await api.call(partner, 'GET', '/v1/caribbean/certificate/CERT-1/verify?other=1');
     expect(response.statusCode).toBe(422);
     const found = response.json().detail.map(({ loc }: { loc: string[] }) => loc.join('.'));
@@ -130,7 +130,7 @@ describe('verify is refused', () => {
 });
 
 describe('download', () => {
-  test('200 with the stored bytes, their digest, and a signature that jose verifies from the published keys', async ({
+  test('200 with the stored bytes, their digest and a signature that jose verifies', async ({
     api,
     partner,
     download,
@@ -163,11 +163,7 @@ describe('download', () => {
     });
   });
 
-  test('200 with the same bytes and headers however often and whatever Accept says', async ({
-    api,
-    partner,
-    download,
-  }) => {
+  test('200 with the same bytes and headers every time, for every Accept', async ({ api, partner, download }) => {
     const { certId } = await certified(api, partner);
     const first = await download(certId);
     for (const accept of ['application/json', 'text/csv', '*/*']) {
@@ -187,7 +183,7 @@ describe('download', () => {
     },
   );
 
-  test('304 without a body when If-None-Match names the tag, alone, weakly, in a list or as any', async ({
+  test('304 without a body if If-None-Match has the tag: alone, weak, in a list or as *', async ({
     api,
     partner,
     download,
@@ -203,7 +199,7 @@ describe('download', () => {
     }
   });
 
-  test('200 when If-None-Match names another tag; 404 for a foreign certificate even with *', async ({
+  test('200 if If-None-Match has another tag; 404 for an unknown certificate even with *', async ({
     api,
     partner,
     download,
@@ -214,7 +210,7 @@ describe('download', () => {
     expect((await download(UNKNOWN, { 'if-none-match': '*' })).statusCode).toBe(404);
   });
 
-  test('shows no personal data: nothing of the recipient but its id, nothing that people wrote', async ({
+  test('200 without personal data: of the recipient only the id, and no free text', async ({
     api,
     partner,
     download,
@@ -256,7 +252,7 @@ describe('download', () => {
 });
 
 describe('verify', () => {
-  test('200 and valid for the settlement it was issued for', async ({ api, partner, verify }) => {
+  test('200 and valid for the settlement of the certificate', async ({ api, partner, verify }) => {
     const { settlement, certId } = await certified(api, partner);
     const response = await verify(certId, settlement.settlementId);
     expect(response.statusCode).toBe(200);
@@ -283,10 +279,12 @@ describe('verify', () => {
     },
   );
 
-  test('200 and valid still, when money that came too late was booked after it', async ({ api, partner, verify }) => {
+  test('200 and still valid after late money was booked', async ({ api, partner, verify }) => {
     const { settlement, certId } = await certified(api, partner);
     await api.connection.pool.query(
-      `INSERT INTO postings VALUES ($1, 'surplus:late', 0, 'card_clearing', 'USD', 500, now()), ($1, 'surplus:late', 1, 'refund_due', 'USD', -500, now())`,
+      `INSERT INTO postings VALUES
+        ($1, 'surplus:late', 0, 'card_clearing', 'USD', 500, now()),
+        ($1, 'surplus:late', 1, 'refund_due', 'USD', -500, now())`,
       [settlement.settlementId],
     );
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
@@ -295,11 +293,7 @@ describe('verify', () => {
     });
   });
 
-  test("200 and not valid for another settlement: the organization's own, another organization's, or none", async ({
-    api,
-    partner,
-    verify,
-  }) => {
+  test('200 and not valid for every other settlement id', async ({ api, partner, verify }) => {
     const [one, other, foreign] = [
       await certified(api, partner),
       await certified(api, partner),
@@ -318,7 +312,7 @@ describe('verify', () => {
 });
 
 describe('key rotation', () => {
-  test('keeps old certificates valid while their key is published, and serves both keys, the active one first', async ({
+  test('keeps old certificates valid while their key is published, and serves the active key first', async ({
     api,
     partner,
     verify,
@@ -331,13 +325,13 @@ describe('key rotation', () => {
     expect(response.json().keys.map(({ kid }: { kid: string }) => kid)).toEqual(['2026', '2025']);
   });
 
-  test('the key set holds public halves alone', async ({ api }) => {
+  test('the key set has only public keys', async ({ api }) => {
     const { keys } = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
     for (const key of keys)
       expect(new Set(Object.keys(key))).toEqual(new Set(['alg', 'crv', 'kid', 'kty', 'use', 'x']));
   });
 
-  test('a certificate of a key that is no longer published is not valid', async ({ api, partner, verify }) => {
+  test('a certificate signed by an unpublished key is not valid', async ({ api, partner, verify }) => {
     const { certId, settlement } = await certified(api, partner, {}, [{ id: 'forgotten', key: randomBytes(32) }]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
       valid: false,
@@ -345,7 +339,7 @@ describe('key rotation', () => {
     });
   });
 
-  test('a stranger who signs under the name of our key is not believed', async ({ api, partner, verify }) => {
+  test('a certificate signed by another key under our key id is not valid', async ({ api, partner, verify }) => {
     const { certId, settlement } = await certified(api, partner, {}, [{ id: NEW_KEY.id, key: randomBytes(32) }]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
       valid: false,
@@ -355,7 +349,7 @@ describe('key rotation', () => {
 });
 
 describe('a tampered database', () => {
-  test('is noticed at every byte of a certificate', { timeout: 60_000 }, async ({ api, partner }) => {
+  test('is detected at every byte of a certificate', { timeout: 60_000 }, async ({ api, partner }) => {
     const { certId, settlement } = await certified(api, partner);
     const stored = await findCertificate(api.connection.db, partner.orgId, certId);
     if (!stored) throw new Error('the certificate is missing');
@@ -372,7 +366,7 @@ describe('a tampered database', () => {
     }
   });
 
-  test('is noticed through the API, at the first, last and any byte between', async ({
+  test('is detected through the API, at bytes from the first to the last', async ({
     api,
     partner,
     download,
@@ -393,7 +387,7 @@ describe('a tampered database', () => {
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({ valid: true });
   });
 
-  test('is noticed at every character of the signature', async ({ api, partner }) => {
+  test('is detected at every character of the signature', async ({ api, partner }) => {
     const { certId } = await certified(api, partner);
     const stored = await findCertificate(api.connection.db, partner.orgId, certId);
     const { signature, content } = { signature: '', content: Buffer.alloc(0), ...stored };
@@ -412,21 +406,18 @@ describe('a tampered database', () => {
     }
   });
 
-  test('is noticed when certificates of two settlements are exchanged, whole or in part', async ({
-    api,
-    partner,
-    verify,
-  }) => {
+  test('is detected when two certificates are swapped, whole or in part', async ({ api, partner, verify }) => {
     const [one, other] = [await certified(api, partner), await certified(api, partner, { amount: '9000.00' })];
     const exchange = (columns: string) =>
       tamper(
         api,
-        `UPDATE certificates AS mine SET ${columns
-          .split(' ')
-          .map((name) => `${name} = yours.${name}`)
-          .join(
-            ', ',
-          )} FROM certificates AS yours WHERE mine.cert_id = ANY($1) AND yours.cert_id = ANY($1) AND mine.cert_id <> yours.cert_id`,
+        `UPDATE certificates AS mine
+         SET ${columns
+           .split(' ')
+           .map((name) => `${name} = yours.${name}`)
+           .join(', ')}
+         FROM certificates AS yours
+         WHERE mine.cert_id = ANY($1) AND yours.cert_id = ANY($1) AND mine.cert_id <> yours.cert_id`,
         [[one.certId, other.certId]],
       );
     await api.connection.pool.query('DROP INDEX certificates_settlement');
@@ -452,7 +443,7 @@ describe('a tampered database', () => {
     await api.connection.pool.query('CREATE UNIQUE INDEX certificates_settlement ON certificates (settlement_id)');
   });
 
-  test('is noticed when a certificate is handed to another organization', async ({ api, partner, verify }) => {
+  test('is detected when a certificate is moved to another organization', async ({ api, partner, verify }) => {
     const { certId, settlement } = await certified(api, await api.createCaller());
     await tamper(api, 'UPDATE certificates SET org_id = $2 WHERE cert_id = $1', [certId, partner.orgId]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
@@ -467,17 +458,18 @@ describe('a tampered database', () => {
       "UPDATE postings SET amount_minor = amount_minor + 1 WHERE settlement_id = $1 AND step = 'settled' AND line = 0",
     ],
     [
-      'a whole set grew in balance',
+      'a whole posting set changed in balance',
       "UPDATE postings SET amount_minor = amount_minor * 2 WHERE settlement_id = $1 AND step = 'settled'",
     ],
-    ['a set is gone', "DELETE FROM postings WHERE settlement_id = $1 AND step = 'paying_out'"],
+    ['a posting set is missing', "DELETE FROM postings WHERE settlement_id = $1 AND step = 'paying_out'"],
     [
       'an account changed',
-      "UPDATE postings SET account = 'refund_due' WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'",
+      `UPDATE postings SET account = 'refund_due'
+       WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'`,
     ],
-    ['an unbalanced line came', "INSERT INTO postings VALUES ($1, 'stray', 0, 'refund_due', 'USD', 1, now())"],
+    ['an unbalanced posting was added', "INSERT INTO postings VALUES ($1, 'stray', 0, 'refund_due', 'USD', 1, now())"],
   ] as const)(
-    'is noticed in the journal when %s, though the certificate itself is whole',
+    'is detected in the journal when %s, although the certificate is unchanged',
     async ([_what, statement], { api, partner, verify }) => {
       const { certId, settlement } = await certified(api, partner);
       await tamper(api, statement, [settlement.settlementId]);
@@ -488,7 +480,7 @@ describe('a tampered database', () => {
     },
   );
 
-  test('is noticed when the bytes are no JSON at all, without a 500', async ({ api, partner, verify }) => {
+  test('is detected when the bytes are not JSON, without a 500', async ({ api, partner, verify }) => {
     const { certId, settlement } = await certified(api, partner);
     for (const bytes of [
       Buffer.alloc(0),
@@ -513,7 +505,7 @@ describe('a tampered database', () => {
   });
 });
 
-test('the OpenAPI document describes the bytes, their headers and the 304', async ({ api }) => {
+test('the OpenAPI document has the bytes, their headers and the 304', async ({ api }) => {
   const { paths } = (await api.call(null, 'GET', '/openapi.json')).json();
   const { responses, parameters } = paths['/v1/caribbean/certificate/{cert_id}'].get;
   for (const name of ['ETag', 'Cache-Control', 'Content-Disposition', 'X-Certificate-Signature']) {

@@ -1,4 +1,4 @@
-/** What a consumer has and is shown (contract §12). */
+/** A consumer's profile, recipients and quotes (contract §12). */
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
@@ -37,9 +37,7 @@ describe('GET /consumer/me', () => {
     });
   });
 
-  test('200 with the phone of a consumer who verified a phone: another contact is another consumer', async ({
-    api,
-  }) => {
+  test('200 with the phone of a consumer who signed in by phone', async ({ api }) => {
     const caller = await signIn(api, { phone: '+18765550199' });
     expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/me'))).toMatchObject({
       email: null,
@@ -53,7 +51,7 @@ describe('the recipients', () => {
     ['no body', undefined, [['body', 'missing']]],
     ['no details', { bank_details: undefined }, [['body', 'value_error']]],
     [
-      'an account number with blanks',
+      'an account number with spaces',
       { bank_details: { bank_name: 'NCB', account_number: '123 456', currency: 'JMD' } },
       [['body.bank_details.account_number', 'string_pattern_mismatch']],
     ],
@@ -181,7 +179,7 @@ describe('POST /consumer/quote', () => {
     expect((row?.expiresAt.getTime() ?? 0) - (row?.createdAt.getTime() ?? 0)).toBe(30_000);
   });
 
-  test('a quote is never changed', async ({ api, consumer }) => {
+  test('the database refuses to change a quote', async ({ api, consumer }) => {
     await callAs(api, consumer, 'POST', '/consumer/quote', quoteBody());
     await expect(api.connection.pool.query('UPDATE quotes SET amount_minor = 1')).rejects.toThrow();
     await expect(api.connection.pool.query('DELETE FROM quotes')).rejects.toThrow();

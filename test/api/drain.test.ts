@@ -9,8 +9,8 @@ const LINGER_MS = 5_000;
 const SHORT_LINGER_MS = 200;
 
 /**
- * A service of its own for each test. Its readiness asks for Temporal's health, which comes when the test says so:
- * such a request stays under way.
+ * A service for each test. Its readiness asks for Temporal's health, which answers when the test calls `letGo`: such a
+ * request stays open.
  */
 const test = withApi().extend('service', async ({ newApi, onTestFinished }) => {
   let letGo: () => void = () => undefined;
@@ -45,7 +45,7 @@ const test = withApi().extend('service', async ({ newApi, onTestFinished }) => {
   return { api, listen, ask, arrived, letGo };
 });
 
-test('a new connection is refused while what is under way is still answered, and that answer ends its connection', async ({
+test('new connections are refused while an open request is answered, and its connection closes', async ({
   service,
 }) => {
   const drain = await service.listen(LINGER_MS);
@@ -60,9 +60,7 @@ test('a new connection is refused while what is under way is still answered, and
   await drained;
 });
 
-test('a request that comes on a kept connection is answered as ever, and the leaving waits for no more than that', async ({
-  service,
-}) => {
+test('a request on a kept connection is answered, and the shutdown waits no longer', async ({ service }) => {
   const drain = await service.listen(LINGER_MS);
   expect(await service.ask('/health/live')).toEqual({ statusCode: 200, connection: 'keep-alive' });
   const startedAt = performance.now();
@@ -72,7 +70,7 @@ test('a request that comes on a kept connection is answered as ever, and the lea
   expect(performance.now() - startedAt).toBeLessThan(LINGER_MS);
 });
 
-test('an idle connection is not ended while its caller may be writing on it, but only so long', async ({ service }) => {
+test('an idle connection stays open for a moment, because a request may be on its way', async ({ service }) => {
   const drain = await service.listen(SHORT_LINGER_MS);
   await service.ask('/health/live');
   const drained = drain().then(() => 'drained');
@@ -80,7 +78,7 @@ test('an idle connection is not ended while its caller may be writing on it, but
   expect(await drained).toBe('drained');
 });
 
-test('a read that waits for a change is answered with what there is when the process leaves', async ({ service }) => {
+test('a read that waits for a change is answered with the present state at shutdown', async ({ service }) => {
   const drain = await service.listen(SHORT_LINGER_MS);
   const caller = await service.api.createCaller();
   const key = { 'idempotency-key': crypto.randomUUID() };

@@ -33,7 +33,7 @@ const sendRaw = (port: number, bytes: string): Promise<{ text: string; ms: numbe
 const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1]);
 
 describe('a malformed request', () => {
-  test('400 for what is not HTTP, as a problem, and the connection is closed', async ({ raw }) => {
+  test('400 as a problem for bytes that are not HTTP, and the connection is closed', async ({ raw }) => {
     const { text } = await raw('NONSENSE\r\n\r\n');
     expect(statusOf(text)).toBe(400);
     expect(text).toContain('application/problem+json');

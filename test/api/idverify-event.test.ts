@@ -2,10 +2,11 @@ import { createHmac } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { events, outbox, providerEvents } from '../../db/schema/index.ts';
-import { TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { TEST_SECRETS } from '../support/api.ts';
 import { digestTables, raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
+import { expectRefused } from '../support/refusal.ts';
 import {
   complete,
   holdingRecipient,
@@ -22,22 +23,11 @@ const test = withApi().extend('opened', FILE, ({ api, partner }) => async () => 
   return { id, recipientId, read: async () => (await statusOf(api, partner, recipientId)).latest };
 });
 
-async function expectUnwritten(
-  api: TestApi,
-  request: () => ReturnType<TestApi['call']>,
-  status: number,
-): Promise<void> {
-  const before = await digestTables(api.connection.pool);
-  const answer = await request();
-  expect(answer.statusCode, answer.body).toBe(status);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
-}
-
 describe('the signature', () => {
   const digestOf = (bytes: Buffer, secret: string = TEST_SECRETS.idverify, algorithm = 'sha256') =>
     createHmac(algorithm, secret).update(bytes).digest('hex');
 
-  test('401 for every wrong one, before anything is parsed or written', async ({ api, opened }) => {
+  test('401 for every invalid one, before anything is parsed or written', async ({ api, opened }) => {
     const { id } = await opened();
     const bytes = Buffer.from(JSON.stringify(idverifyBody(id)));
     const right = digestOf(bytes);
@@ -53,24 +43,21 @@ describe('the signature', () => {
       { 'x-payload-digest-alg': 'hmac_sha256_hex' },
       { 'x-payload-digest-alg': '' },
     ];
-    for (const headers of wrong) await expectUnwritten(api, () => sendIdverify(api, bytes, headers), 401);
-    await expectUnwritten(
+    for (const headers of wrong) await expectRefused(api, () => sendIdverify(api, bytes, headers), 401);
+    await expectRefused(
       api,
       () => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest': right }),
       401,
     );
-    await expectUnwritten(
+    await expectRefused(
       api,
       () => api.call(null, 'POST', '/v2/webhooks/idverify', bytes, { 'x-payload-digest-alg': 'HMAC_SHA256_HEX' }),
       401,
     );
-    await expectUnwritten(api, () => sendIdverify(api, Buffer.from('no json'), { 'x-payload-digest': right }), 401);
+    await expectRefused(api, () => sendIdverify(api, Buffer.from('no json'), { 'x-payload-digest': right }), 401);
   });
 
-  test('422 for what is signed and no event, or a review without an answer; nothing is stored', async ({
-    api,
-    opened,
-  }) => {
+  test('422 for a signed body that is not an event, and nothing is stored', async ({ api, opened }) => {
     const { id } = await opened();
     for (const body of [
       Buffer.from('no json'),
@@ -78,9 +65,9 @@ describe('the signature', () => {
       idverifyBody(id, { correlationId: undefined }),
       idverifyBody(id, { reviewResult: undefined }),
     ]) {
-      await expectUnwritten(api, () => sendIdverify(api, body), 422);
+      await expectRefused(api, () => sendIdverify(api, body), 422);
     }
-    await expectUnwritten(
+    await expectRefused(
       api,
       () => sendIdverify(api, idverifyBody(id, { reviewResult: { reviewAnswer: 'YELLOW' } })),
       422,
@@ -89,15 +76,12 @@ describe('the signature', () => {
 });
 
 describe('an event', () => {
-  test('of an unknown type, of nothing named, of a verification that is none: stored, and applied to nothing', async ({
-    api,
-    opened,
-  }) => {
+  test('200, stored and unmatched: other types and unknown verifications', async ({ api, opened }) => {
     const { id, read } = await opened();
     for (const event of [
       idverifyBody(id, { type: 'applicantOnHold' }),
       idverifyBody(id, { externalUserId: undefined }),
-      idverifyBody(id, { externalUserId: 'nobody' }),
+      idverifyBody(id, { externalUserId: 'unknown' }),
     ]) {
       const answer = await sendIdverify(api, event);
       expect([answer.statusCode, jsonOf(answer)]).toEqual([
@@ -111,11 +95,7 @@ describe('an event', () => {
     expect((await read()).status).toBe('pending');
   });
 
-  test('pending moves to in_review, GREEN to verified; each is told as the contract lists', async ({
-    api,
-    partner,
-    opened,
-  }) => {
+  test('pending moves to in_review and GREEN to verified, each with its event', async ({ api, partner, opened }) => {
     const { id, recipientId, read } = await opened();
     const pending = idverifyBody(id, { type: 'applicantPending', reviewResult: undefined });
     expect(jsonOf(await sendIdverify(api, pending))).toEqual({
@@ -128,17 +108,20 @@ describe('an event', () => {
     await sendIdverify(api, idverifyBody(id));
     expect(await read()).toMatchObject({ status: 'verified', verified_name: null, decided_at: expect.any(String) });
     expect((await statusOf(api, partner, recipientId)).verification_status).toBe('verified');
-    const told = await api.connection.db
+    const recorded = await api.connection.db
       .select({ type: events.type })
       .from(events)
       .where(eq(events.objectId, id))
       .orderBy(events.sequence);
-    expect(told.map(({ type }) => type)).toEqual(['verification.pending', 'verification.verified']);
-    const rung = await api.connection.db.select({ signal: outbox.signal }).from(outbox).where(eq(outbox.objectId, id));
-    expect(rung.map(({ signal }) => signal)).toEqual([null, 'verificationDecided']);
+    expect(recorded.map(({ type }) => type)).toEqual(['verification.pending', 'verification.verified']);
+    const dispatched = await api.connection.db
+      .select({ signal: outbox.signal })
+      .from(outbox)
+      .where(eq(outbox.objectId, id));
+    expect(dispatched.map(({ signal }) => signal)).toEqual([null, 'verificationDecided']);
   });
 
-  test('RED rejects, with labels alone as the reason', async ({ api, opened }) => {
+  test('RED moves to rejected, with only the labels as the reason', async ({ api, opened }) => {
     const { id, read } = await opened();
     await sendIdverify(
       api,
@@ -149,7 +132,7 @@ describe('an event', () => {
     expect(await read()).toMatchObject({ status: 'rejected', rejection_reason: 'FORGERY' });
   });
 
-  test('pending after the decision, as providers send it, undoes nothing', async ({ api, opened }) => {
+  test('pending after the decision changes nothing', async ({ api, opened }) => {
     const { id, read } = await opened();
     await sendIdverify(api, idverifyBody(id));
     const late = await sendIdverify(api, idverifyBody(id, { type: 'applicantPending', reviewResult: undefined }));
@@ -157,7 +140,7 @@ describe('an event', () => {
     expect((await read()).status).toBe('verified');
   });
 
-  test('another decision after the first one is kept and changes nothing, also after one by hand', async ({
+  test('a second decision is stored and changes nothing, also after a manual decision', async ({
     api,
     partner,
     opened,
@@ -169,7 +152,7 @@ describe('an event', () => {
     expect(await read()).toEqual(before);
   });
 
-  test('again with the same bytes is a duplicate without effect; with other bytes 409', async ({ api, opened }) => {
+  test('200 as a duplicate with the same bytes, 409 with other bytes', async ({ api, opened }) => {
     const { id } = await opened();
     const event = idverifyBody(id);
     await sendIdverify(api, event);
@@ -185,7 +168,7 @@ describe('an event', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('GREEN and RED at once: one wins, both are stored', async ({ api, opened }) => {
+  test('GREEN and RED at the same moment: one decides, both are stored', async ({ api, opened }) => {
     const { id, recipientId, read } = await opened();
     const both = [idverifyBody(id), idverifyBody(id, RED)];
     const tasks = both.map((event) => () => sendIdverify(api, event));
@@ -194,17 +177,17 @@ describe('an event', () => {
       [200, true],
       [200, true],
     ]);
-    const told = await api.connection.db
+    const recorded = await api.connection.db
       .select({ type: events.type })
       .from(events)
       .where(eq(events.objectId, id))
       .orderBy(events.sequence);
-    expect(told.map(({ type }) => type)).toEqual(['verification.pending', `verification.${(await read()).status}`]);
+    expect(recorded.map(({ type }) => type)).toEqual(['verification.pending', `verification.${(await read()).status}`]);
   });
 });
 
 describe('in production', () => {
-  test("what a provider's sandbox decided is applied to nothing; a live decision is", async ({ newApi }) => {
+  test("200 and unmatched for a decision of the provider's sandbox; a live decision is applied", async ({ newApi }) => {
     const live = await newApi({
       runtime: 'production',
       deps: {

@@ -1,4 +1,4 @@
-/** `/metrics` of the API over a real database: what it counts, and what it must never tell. */
+/** `/metrics` of the API with a real database: what it counts, and what it must not contain. */
 import { describe, expect } from 'vitest';
 import { connect } from '../../db/client.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 const metrics = processRegistry({ totalCount: 3, idleCount: 2, waitingCount: 1 });
 
 const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api }, { onCleanup }) => {
-  // The cache goes by this clock; `scrapeAnew` moves it past the cache's lifetime.
+  // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
   let clockMs = Date.now();
   const expositions = [stateExposition(metrics, { db: api.connection.db, now: () => new Date(clockMs), log: quiet })];
   const server = await serveMetrics({ host: '127.0.0.1', port: 0, expositions });
@@ -27,13 +27,13 @@ const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api
   return { port: server.port, origin, now: () => clockMs, scrape, scrapeAnew };
 });
 
-/** The value of a sample as it is written, labels and all; undefined where there is none. */
+/** The value of the sample with these labels; undefined if the page has no such sample. */
 function sampleOf(page: string, sample: string): number | undefined {
   const line = page.split('\n').find((candidate) => candidate.startsWith(`${sample} `));
   return line === undefined ? undefined : Number(line.slice(sample.length + 1));
 }
 
-test('404 for everything but GET /metrics, and the API itself offers no metrics', async ({ api, scraper }) => {
+test("404 for everything but GET /metrics, and for /metrics on the API's own port", async ({ api, scraper }) => {
   for (const [method, path] of [
     ['GET', '/'],
     ['GET', '/metrics/settlements'],
@@ -44,11 +44,11 @@ test('404 for everything but GET /metrics, and the API itself offers no metrics'
   expect((await api.app.inject('/metrics')).statusCode).toBe(404);
 });
 
-test('a port that is taken is refused, not shared', async ({ scraper }) => {
+test('a port that is in use is an error', async ({ scraper }) => {
   await expect(serveMetrics({ host: '127.0.0.1', port: scraper.port, expositions: [] })).rejects.toThrow('EADDRINUSE');
 });
 
-test('no id, name, address or query that a caller wrote becomes a label', async ({ api, partner, scraper }) => {
+test('no id, name, path or query of a caller becomes a label', async ({ api, partner, scraper }) => {
   const recipientId = await createRecipient({ api }, partner, { name: 'Secretive Person' });
   await api.app.inject({
     url: `/v1/recipients/${recipientId}?email=a%40b.example`,
@@ -71,7 +71,7 @@ test('no id, name, address or query that a caller wrote becomes a label', async 
 });
 
 describe('counts', () => {
-  test('refusals by code, from zero on', async ({ api, scraper }) => {
+  test('refusals by code, starting at zero', async ({ api, scraper }) => {
     const sample = 'settlement_http_refusals_total{code="credential_missing"}';
     const before = await scraper.scrape();
     expect(sampleOf(before, 'settlement_http_refusals_total{code="launch_gates_closed"}')).toBe(0);
@@ -79,11 +79,7 @@ describe('counts', () => {
     expect(sampleOf(await scraper.scrape(), sample)).toBe((sampleOf(before, sample) ?? 0) + 1);
   });
 
-  test('open settlements by state, how long the oldest has stood there, and which waits are over', async ({
-    api,
-    partner,
-    scraper,
-  }) => {
+  test('open settlements by state, the age of the oldest, and overdue waits', async ({ api, partner, scraper }) => {
     const before = await scraper.scrapeAnew();
     await openSettlement(api, partner, ['awaiting_funds'], new Date(scraper.now() - HOUR_MS));
     await openSettlement(api, partner, ['awaiting_funds'], new Date(scraper.now()));
@@ -100,7 +96,7 @@ describe('counts', () => {
     expect(sampleOf(page, 'settlement_outbox_oldest_seconds{kind="settlement"}')).toBeGreaterThan(0);
   });
 
-  test('settlements that came to an end within the hour, and no older ones', async ({ api, partner, scraper }) => {
+  test('settlements that ended within the last hour', async ({ api, partner, scraper }) => {
     await openSettlement(api, partner, ['canceled'], new Date(scraper.now()));
     await openSettlement(api, partner, ['rejected'], new Date(scraper.now() - 2 * HOUR_MS));
     const page = await scraper.scrapeAnew();
@@ -116,12 +112,8 @@ describe('counts', () => {
   });
 });
 
-describe('the database is asked', () => {
-  test('once for scrapes that come within five seconds or at the same moment, and not again before', async ({
-    api,
-    partner,
-    scraper,
-  }) => {
+describe('the database', () => {
+  test('is read once for all scrapes within five seconds', async ({ api, partner, scraper }) => {
     const before = await scraper.scrapeAnew();
     await openSettlement(api, partner);
     const sample = 'settlement_open{state="accepted"}';
@@ -129,7 +121,7 @@ describe('the database is asked', () => {
     expect(sampleOf(await scraper.scrapeAnew(), sample)).toBe((sampleOf(before, sample) ?? 0) + 1);
   });
 
-  test('in vain: settlement_database_up is 0, and no old number is told as a true one', async () => {
+  test('is down: settlement_database_up is 0, and no old value is shown', async () => {
     const registry = processRegistry({ totalCount: 0, idleCount: 0, waitingCount: 0 });
     const gone = connect('postgresql://127.0.0.1:1/none', {
       poolSizeMax: 1,

@@ -28,7 +28,7 @@ describe('POST /v1/orgs', () => {
     ['an empty name', { ...BODY, name: '' }, [['body.name', 'string_too_short']]],
     ['a name of 121 characters', { ...BODY, name: 'a'.repeat(121) }, [['body.name', 'string_too_long']]],
     ['a name with a NUL', { ...BODY, name: 'Ac\u0000me' }, [['body.name', 'value_error']]],
-    ['a country that is none', { ...BODY, country: 'ZZ' }, [['body.country', 'value_error']]],
+    ['an unknown country', { ...BODY, country: 'ZZ' }, [['body.country', 'value_error']]],
     ['a country in small letters', { ...BODY, country: 'jm' }, [['body.country', 'string_pattern_mismatch']]],
     ['a contact that is no address', { ...BODY, contact_email: 'ops' }, [['body.contact_email', 'value_error']]],
     ['a field that it does not have', { ...BODY, kind: 'consumer' }, [['body.kind', 'extra_forbidden']]],
@@ -43,7 +43,7 @@ describe('POST /v1/orgs', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('201 with the organization and its first key, which works at once and has scope full', async ({ api }) => {
+  test('201 with the organization and its first key, which is a full key and works at once', async ({ api }) => {
     const answer = await create(api, BODY);
     expect(answer.statusCode).toBe(201);
     const created = jsonOf(answer);
@@ -67,7 +67,7 @@ describe('POST /v1/orgs', () => {
     });
   });
 
-  test('the raw key is shown once: no read has it and the database does not hold it', async ({ api }) => {
+  test('201 with the secret key only once: no read shows it and the database does not contain it', async ({ api }) => {
     const { org_id, key_id, api_key } = jsonOf(await create(api, BODY));
     const caller = { orgId: org_id, keyId: key_id, apiKey: api_key };
     const reads = await Promise.all([
@@ -80,11 +80,11 @@ describe('POST /v1/orgs', () => {
     expect(await dumpTables(api.connection.pool)).not.toContain(secret);
   });
 
-  test('the answer is not to be stored by anyone on the way', async ({ api }) => {
+  test('201 with cache-control: no-store', async ({ api }) => {
     expect((await create(api, BODY)).headers['cache-control']).toBe('no-store');
   });
 
-  test('a name may have 120 characters of any script, counted as characters', async ({ api }) => {
+  test('201 with a name of 120 characters of any script', async ({ api }) => {
     const name = '🏝'.repeat(120);
     const answer = await create(api, { ...BODY, name });
     expect([answer.statusCode, jsonOf(answer).name]).toEqual([201, name]);
@@ -104,11 +104,11 @@ describe('POST /v1/orgs', () => {
 });
 
 describe('GET /v1/orgs/{org_id}', () => {
-  test("404 for another organization's id, with the body of an id that nobody has", async ({ api }) => {
+  test("404 for another organization's id, as for an unknown id", async ({ api }) => {
     const caller = await api.createCaller('full');
     const other = await api.createCaller('full');
     const [foreign, unknown] = await Promise.all(
-      [other.orgId, 'nobody'].map(async (orgId) => {
+      [other.orgId, 'unknown'].map(async (orgId) => {
         const { statusCode, body } = await api.call(caller, 'GET', `/v1/orgs/${orgId}`, undefined, {
           'x-request-id': 'same',
         });
@@ -119,7 +119,7 @@ describe('GET /v1/orgs/{org_id}', () => {
     expect(foreign).toEqual(unknown);
   });
 
-  test('200 with the organization and nothing of its keys, for any scope', async ({ api }) => {
+  test('200 with the organization and without its keys, for every scope', async ({ api }) => {
     const created = jsonOf(await create(api, BODY));
     const { key_id: _keyId, api_key: _apiKey, ...organization } = created;
     const reader = await api.createKey(created.org_id, 'read');

@@ -41,11 +41,11 @@ const test = withApi({ scope: 'read' })
 
 const certified = (api: TestApi, { orgId }: Caller) =>
   insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), orgId);
-/** Pages are no operations of the document, so that no answer is held against it. */
+/** Not by `api.call`: the document has no pages to compare the answers with. */
 const get = (api: TestApi, url: string, headers: Record<string, string> = {}) =>
   api.app.inject({ method: 'GET', url, headers });
 
-/** Asked once for each address: every page links to many of the same. */
+/** Each address is read once: pages have many links in common. */
 const statuses = new Map<string, number>();
 async function statusOf(api: TestApi, address: string): Promise<number> {
   const status = statuses.get(address) ?? (await get(api, address)).statusCode;
@@ -53,7 +53,7 @@ async function statusOf(api: TestApi, address: string): Promise<number> {
   return status;
 }
 
-/** What a reader sees: no tags, and characters where there were escapes. */
+/** The text that a reader sees: without tags, and with escapes decoded. */
 const textOf = (html: string): string =>
   html
     .replace(/<style>.*?<\/style>/s, '')
@@ -61,11 +61,11 @@ const textOf = (html: string): string =>
     .replaceAll(/&#(\d+);/g, (_entity, code) => String.fromCharCode(Number(code)))
     .replaceAll(/\s+/g, ' ');
 
-/** Every address that a browser would load from by itself. */
+/** Every address that a browser loads for the page. */
 const loadedBy = (html: string): string[] =>
   [...html.matchAll(/<(?:link|script|img|iframe)\b[^>]*?(?:href|src)="([^"]*)"/g)].map(([, address]) => address ?? '');
 
-describe('what is no page', () => {
+describe('an address that is not a page', () => {
   test.for([
     '/problems/nope',
     '/problems/__proto__',
@@ -92,14 +92,14 @@ describe('what is no page', () => {
     },
   );
 
-  test('the OpenAPI document names no page', async ({ api }) => {
+  test('no page is in the OpenAPI document', async ({ api }) => {
     const { paths } = (await get(api, '/openapi.json')).json();
     expect(Object.keys(paths).filter((path) => /^\/($|docs|status|problems|assets)/.test(path))).toEqual([]);
   });
 });
 
 describe.each(PAGES)('%s', (url) => {
-  test('is a whole HTML page that is kept nowhere and belongs in no frame', async ({ api }) => {
+  test('is a complete HTML page that is not cached and cannot be framed', async ({ api }) => {
     const response = await get(api, url);
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -114,7 +114,7 @@ describe.each(PAGES)('%s', (url) => {
     expect(response.body).toMatch(/<title>[^<]+<\/title>/);
   });
 
-  test('holds no script, style or handler of its own, and loads only what is served here', async ({ api }) => {
+  test('has no inline script, style or handler, and loads only from this server', async ({ api }) => {
     const { body } = await get(api, url);
     expect(body).not.toMatch(/<style|\sstyle="|\son[a-z]+="|javascript:/i);
     expect(body.match(/<script\b[^>]*>[^<]+/g)).toBeNull();
@@ -126,7 +126,7 @@ describe.each(PAGES)('%s', (url) => {
     }
   });
 
-  test('allows no script, but for the one of the reference', async ({ api }) => {
+  test('allows no script, except on the API reference', async ({ api }) => {
     const policy = String((await get(api, url)).headers['content-security-policy']);
     if (url === '/docs') {
       expect(policy).toContain("script-src 'self';");
@@ -137,7 +137,7 @@ describe.each(PAGES)('%s', (url) => {
     }
   });
 
-  test('links to nothing here that is not there', async ({ api }) => {
+  test('has no dead link to this server', async ({ api }) => {
     const { body } = await get(api, url);
     const links = new Set([...body.matchAll(/<a\b[^>]*?href="([^"#]+)"/g)].map(([, address]) => address ?? ''));
     for (const address of links) expect(await statusOf(api, address), address).toBe(200);
@@ -146,7 +146,7 @@ describe.each(PAGES)('%s', (url) => {
 
 describe('/', () => {
   test.for(RUNTIME_ENVIRONMENTS)(
-    'says the posture and shows the first request as the terminal does: %s',
+    'shows the environment and the same first request as the terminal: %s',
     async (runtime, { newApi }) => {
       const own = await newApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
       try {
@@ -174,7 +174,7 @@ describe('/', () => {
 });
 
 describe('/status', () => {
-  test('says of each capability what the JSON catalog says, and of none more', async ({ api }) => {
+  test('shows each capability as the JSON catalog does, and no other', async ({ api }) => {
     const [{ body }, json] = await Promise.all([get(api, '/status'), get(api, '/v2/capabilities')]);
     const { services, updated_at: updatedAt } = json.json();
     const articles = body.split('<article').slice(1);
@@ -200,7 +200,7 @@ describe('/status', () => {
     }
   });
 
-  test('says of each gate what the JSON answer says', async ({ api, partner }) => {
+  test('shows each gate as the JSON answer does', async ({ api, partner }) => {
     const [{ body }, json] = await Promise.all([get(api, '/status'), api.call(partner, 'GET', '/v2/launch-gates')]);
     const text = textOf(body);
     for (const { gate, open, reason } of json.json().gates) {
@@ -210,19 +210,19 @@ describe('/status', () => {
     expect(text).toContain('Launch gates: not all open');
   });
 
-  test('says in words that no corridor and no capability is live', async ({ api }) => {
+  test('says that no corridor and no capability is live', async ({ api }) => {
     const text = textOf((await get(api, '/status')).body);
     expect(text).toContain('No live corridor.');
     expect(text).toContain('Live: none');
     expect(text).toContain('Maintenance: none');
   });
 
-  test('names every gate and every reason in words of its own', () => {
+  test('has a text for every gate and every reason', () => {
     expect(new Set(GATES.map((gate) => GATE_NAME[gate])).size).toBe(GATES.length);
     expect(new Set(GATE_REASONS.map((reason) => REASON_TEXT[reason])).size).toBe(GATE_REASONS.length);
   });
 
-  test('escapes whatever an entry says', async () => {
+  test('escapes the texts of an entry', async () => {
     const hostile = `"><script>alert('x')</script><img src=x onerror=alert(1)>&amp;`;
     const entries = CAPABILITY_CATALOG.services.map((entry) => ({
       ...entry,
@@ -250,7 +250,7 @@ describe('/problems', () => {
     expect(next.length).toBeGreaterThan(20);
   });
 
-  test('is where the type of a problem leads', async ({ api }) => {
+  test('is the page that the type of a problem links to', async ({ api }) => {
     const problem = (await get(api, '/v1/recipients')).json();
     const page = await get(api, problem.type);
     expect(page.statusCode).toBe(200);
@@ -259,7 +259,7 @@ describe('/problems', () => {
 });
 
 describe('/docs', () => {
-  test('asks for no key, tries nothing out, tells nobody and remembers nothing', async ({ api }) => {
+  test('asks for no key, sends no request, reports to nobody and stores nothing', async ({ api }) => {
     const { body } = await get(api, '/docs');
     const configuration = JSON.parse(textOf(body.match(/data-configuration="([^"]*)"/)?.[1] ?? ''));
     expect(configuration).toMatchObject({
@@ -275,7 +275,7 @@ describe('/docs', () => {
     expect(body).toContain('data-url="/openapi.json"');
   });
 
-  test('lists every operation of the document where scripts are off', async ({ api }) => {
+  test('lists every operation of the document when scripts are off', async ({ api }) => {
     const text = textOf((await get(api, '/docs')).body);
     const { paths } = (await get(api, '/openapi.json')).json();
     for (const [path, item] of Object.entries<Record<string, { summary: string }>>(paths)) {
@@ -285,8 +285,8 @@ describe('/docs', () => {
   });
 });
 
-describe('a file that pages load', () => {
-  test('is kept for ever, is named by its digest, and comes compressed to whoever takes that', async ({ api }) => {
+describe('an asset', () => {
+  test('is cached without end under its digest, and compressed for clients that accept it', async ({ api }) => {
     for (const { name, bytes, type } of Object.values(await loadAssets())) {
       expect(name).toContain(createHash('sha256').update(bytes).digest('hex').slice(0, 16));
       const plain = await get(api, `/assets/${name}`, { 'accept-encoding': 'gzip;q=0' });
@@ -317,10 +317,7 @@ describe('the form of a certificate', () => {
     },
   );
 
-  test('500 with nothing of its text, rather than a print of bytes that are not what was certified', async ({
-    api,
-    partner,
-  }) => {
+  test('500 without its text when the stored bytes are not the certified ones', async ({ api, partner }) => {
     const other = await insertCertifiedSettlement(
       api.connection.db,
       createCertifier([TEST_SECRETS.signing]),
@@ -340,7 +337,7 @@ describe('the form of a certificate', () => {
     }
   });
 
-  test('is JSON, byte for byte the same, unless another is liked better', async ({ certificate }) => {
+  test('is the same JSON bytes, unless the client prefers another form', async ({ certificate }) => {
     const usual = await certificate();
     expect(usual.headers['content-type']).toBe('application/json');
     for (const accept of [
@@ -377,7 +374,7 @@ describe('the form of a certificate', () => {
     expect(preferredType(accept, ['application/json', 'text/html', 'application/pdf'])).toBe(expected);
   });
 
-  test('has its own tag in each form, which alone answers 304, and is private', async ({ certificate }) => {
+  test('has a tag for each form, 304 only for that tag, and is private', async ({ certificate }) => {
     const forms = await Promise.all([certificate(), certificate('text/html'), certificate('application/pdf')]);
     const tags = forms.map(({ headers }) => String(headers.etag));
     expect(new Set(tags).size).toBe(3);
@@ -391,12 +388,12 @@ describe('the form of a certificate', () => {
     }
   });
 
-  test('carries the signature with the signed bytes alone', async ({ certificate }) => {
+  test('has the signature only with the signed bytes', async ({ certificate }) => {
     for (const accept of ['text/html', 'application/pdf'])
       expect((await certificate(accept)).headers['x-certificate-signature']).toBeUndefined();
   });
 
-  test('says SIMULATION and UNANCHORED, the id, the digest and every fact: as a page that stands alone', async ({
+  test('shows SIMULATION and UNANCHORED, id, digest and every fact on a self-contained page', async ({
     certId,
     certificate,
   }) => {
@@ -426,7 +423,7 @@ describe('the form of a certificate', () => {
     expect(response.body).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/);
   });
 
-  test('says the same in print, on every page, in the same bytes every time', async ({ certId, certificate }) => {
+  test('shows the same in print, on every page, with the same bytes every time', async ({ certId, certificate }) => {
     const [one, other] = [await certificate('application/pdf'), await certificate('application/pdf')];
     expect(one.rawPayload.equals(other.rawPayload)).toBe(true);
     expect(one.headers['content-disposition']).toBe(`attachment; filename="${certId}.pdf"`);
@@ -439,7 +436,7 @@ describe('the form of a certificate', () => {
     expect(one.rawPayload.toString('latin1')).not.toMatch(/https?:|\/URI/);
   });
 
-  test('breaks a long history over pages, each of which says what it is', async ({ certId, certificate }) => {
+  test('continues a long history on further pages, each with id and page number', async ({ certId, certificate }) => {
     const content = (await certificate()).rawPayload;
     const view = certificateView({ certId, content });
     const pdf = await certificatePdf({
@@ -459,7 +456,7 @@ describe('the form of a certificate', () => {
     for (let line = 0; line < 150; line += 1) expect(text).toContain(`line ${line} of it`);
   });
 
-  test('has a code of its id and digest, and of no address', async ({ certId, certificate }) => {
+  test('has a QR code with id and digest, and without an address', async ({ certId, certificate }) => {
     const sha256 = String((await certificate()).headers.etag).slice(1, -1);
     const { size, dark } = qrCode(`${certId} sha256:${sha256}`);
     const { modules } = create(`${certId} sha256:${sha256}`, { errorCorrectionLevel: 'M' });
@@ -472,7 +469,7 @@ describe('the form of a certificate', () => {
     expect(html).toContain(`viewBox="0 0 ${size + 8} ${size + 8}"`);
   });
 
-  test('escapes whatever a certificate says', () => {
+  test('escapes the texts of a certificate', () => {
     const hostile = `"><script>alert('x')</script>`;
     const html = certificateHtml(
       {
@@ -492,7 +489,7 @@ describe('the form of a certificate', () => {
   });
 });
 
-/** The text of an uncompressed PDF: hexadecimal strings, cut where letters are moved closer. */
+/** The text of an uncompressed PDF: hexadecimal strings, split where letters are moved closer. */
 function printedText(pdf: Buffer): string {
   const lines = [...pdf.toString('latin1').matchAll(/\[([^\]]*)\] TJ/g)].map(([, pieces = '']) =>
     [...pieces.matchAll(/<([0-9a-f]*)>/g)].map(([, hex = '']) => Buffer.from(hex, 'hex').toString('latin1')).join(''),

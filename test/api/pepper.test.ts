@@ -1,4 +1,7 @@
-/** A rotation of the pepper (contract §3): what was hashed under the old one still opens, and moves to the new one as it is used. */
+/**
+ * A rotation of the pepper (contract §3): keys and sessions that were hashed under the old pepper stay valid. A key
+ * moves to the new pepper when it is used.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import type { FastifyInstance } from 'fastify';
@@ -21,7 +24,7 @@ const appWith = async ({ deps }: TestApi, ...apiKeyPeppers: Config['apiKeyPepper
   return app;
 };
 
-/** The API as it is configured in the steps of a rotation. `api` is the API before it, with the old pepper alone. */
+/** The API as configured in each step of a rotation. `api` is the API before it, with the old pepper only. */
 const test = withApi().extend('rotation', FILE, async ({ api }, { onCleanup }) => {
   const [prepared, switched, finished] = await Promise.all([
     appWith(api, OLD, NEW),
@@ -39,12 +42,12 @@ const pepperOf = async (api: TestApi, { keyId }: Caller) =>
 const post = (app: FastifyInstance, url: string, payload: object, headers = {}) =>
   app.inject({ method: 'POST', url, payload, headers });
 
-test('401 under the new pepper alone for a key that was not used since the rotation', async ({ api, rotation }) => {
+test('401 with only the new pepper for a key that was not used since the rotation', async ({ api, rotation }) => {
   const caller = await api.createCaller();
   expect([await statusOf(rotation.finished, caller), await statusOf(rotation.switched, caller)]).toEqual([401, 200]);
 });
 
-test('a key that is used moves to the new pepper, and is good without the old one', async ({ api, rotation }) => {
+test('a used key moves to the new pepper and is valid without the old one', async ({ api, rotation }) => {
   const caller = await api.createCaller();
   expect(await pepperOf(api, caller)).toBe(OLD.id);
   expect(await statusOf(rotation.switched, caller)).toBe(200);
@@ -52,21 +55,21 @@ test('a key that is used moves to the new pepper, and is good without the old on
   expect([await statusOf(rotation.finished, caller), await statusOf(rotation.prepared, caller)]).toEqual([200, 200]);
 });
 
-test('a key from before peppers were noted is noted as it is used', async ({ api, rotation }) => {
+test('a key without a pepper id gets one when it is used', async ({ api, rotation }) => {
   const caller = await api.createCaller();
   await api.connection.db.update(apiKeys).set({ pepperId: null }).where(eq(apiKeys.keyId, caller.keyId));
   expect(await statusOf(rotation.switched, caller)).toBe(200);
   await expect.poll(() => pepperOf(api, caller)).toBe(NEW.id);
 });
 
-test('a revoked key stays refused under whichever pepper', async ({ api, rotation }) => {
+test('401 for a revoked key, whichever the pepper', async ({ api, rotation }) => {
   const caller = await api.createCaller();
   await api.connection.db.update(apiKeys).set({ status: 'revoked' }).where(eq(apiKeys.keyId, caller.keyId));
   expect([await statusOf(api.app, caller), await statusOf(rotation.switched, caller)]).toEqual([401, 401]);
   expect(await pepperOf(api, caller)).toBe(OLD.id);
 });
 
-test('a key is looked up in one statement, however many peppers there are', async ({ api }) => {
+test('a key is looked up in one statement, for any number of peppers', async ({ api }) => {
   const caller = await api.createCaller();
   const many = await appWith(api, NEW, { id: 'test-0', secret: randomBytes(32).toString('hex') }, OLD);
   const query = vi.spyOn(api.connection.pool, 'query');
@@ -79,7 +82,7 @@ test('a key is looked up in one statement, however many peppers there are', asyn
   expect(lookups).toHaveLength(1);
 });
 
-test('a key that is issued after the rotation is under the new pepper', async ({ api, rotation }) => {
+test('a key that is issued after the rotation has the new pepper', async ({ api, rotation }) => {
   const answer = await post(rotation.switched, '/v1/orgs', {
     name: 'Acme',
     country: 'JM',
@@ -93,10 +96,7 @@ test('a key that is issued after the rotation is under the new pepper', async ({
   ]);
 });
 
-test('a code that was asked for before the rotation opens a session after it, and a wrong one does not', async ({
-  api,
-  rotation,
-}) => {
+test('200 for a code from before the rotation, 401 for a wrong one', async ({ api, rotation }) => {
   const { challenge_id, sandbox_code: code } = (
     await post(api.app, '/consumer/auth/request-otp', { email: newEmail() })
   ).json();
@@ -107,7 +107,7 @@ test('a code that was asked for before the rotation opens a session after it, an
   expect((await post(rotation.switched, '/consumer/auth/verify-otp', { challenge_id, code })).statusCode).toBe(200);
 });
 
-test('a session from before the rotation goes on', async ({ api, rotation }) => {
+test('200 for a session from before the rotation', async ({ api, rotation }) => {
   const { challenge_id, sandbox_code: code } = (
     await post(api.app, '/consumer/auth/request-otp', { email: newEmail() })
   ).json();
@@ -121,7 +121,7 @@ test('a session from before the rotation goes on', async ({ api, rotation }) => 
   expect((await me(api.app)).statusCode).toBe(401);
 });
 
-test('429 for a contact that asked as often as it may, partly before the rotation', async ({ rotation }) => {
+test('429 for a contact that reached its limit, partly before the rotation', async ({ rotation }) => {
   const email = `${randomUUID()}@example.com`;
   const apps = Array.from({ length: OTP_LIMITS.requestsMax }, (_, n) =>
     n % 2 === 0 ? rotation.prepared : rotation.switched,
@@ -131,7 +131,7 @@ test('429 for a contact that asked as often as it may, partly before the rotatio
     expect((await post(app, '/consumer/auth/request-otp', { email })).statusCode).toBe(429);
 });
 
-test('one consumer for a contact that proves itself twice at once, on both sides of the rotation', async ({
+test('one consumer for two sign-ins of one contact at once, one on each side of the rotation', async ({
   api,
   rotation,
 }) => {

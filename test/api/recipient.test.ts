@@ -48,7 +48,7 @@ const eventsOf = async (api: TestApi, recipientId: string): Promise<Json[]> => {
   return rows.map(({ body }) => JSON.parse(body.toString()));
 };
 
-/** Faults that creating and changing have in common, in a field that both take. */
+/** Faults in fields that creating and changing have in common. */
 const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
   ['an empty name', { name: '' }, [['body.name', 'string_too_short']]],
   ['a name of 141 characters', { name: 'a'.repeat(141) }, [['body.name', 'string_too_long']]],
@@ -56,13 +56,13 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
   ['a name that is not NFC', { name: 'Rene\u0301e' }, [['body.name', 'value_error']]],
   ['a name with a line break', { name: 'Marcia\nBrown' }, [['body.name', 'value_error']]],
   ['a name with half a surrogate pair', { name: 'Marcia \ud800' }, [['body.name', 'value_error']]],
-  ['an e-mail that is none', { email: 'marcia' }, [['body.email', 'value_error']]],
+  ['an invalid e-mail address', { email: 'marcia' }, [['body.email', 'value_error']]],
   ['a phone without its country', { phone: '8765550123' }, [['body.phone', 'string_pattern_mismatch']]],
-  ['a phone of a country that is none', { phone: '+99912345678' }, [['body.phone', 'value_error']]],
+  ['a phone of an unknown country', { phone: '+99912345678' }, [['body.phone', 'value_error']]],
   ['a phone that is too long for its country', { phone: '+187655501234' }, [['body.phone', 'value_error']]],
   ['bank details that are a list', { bank_details: [] }, [['body.bank_details', 'dict_type']]],
   [
-    'bank details without anything',
+    'empty bank details',
     { bank_details: {} },
     [
       ['body.bank_details.bank_name', 'missing'],
@@ -91,7 +91,7 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
     bank({ account_number: 404_123_456 }),
     [['body.bank_details.account_number', 'string_type']],
   ],
-  ['an account type that is none', bank({ account_type: 'loan' }), [['body.bank_details.account_type', 'enum']]],
+  ['an unknown account type', bank({ account_type: 'loan' }), [['body.bank_details.account_type', 'enum']]],
   ['a branch of one character', bank({ branch_code: '1' }), [['body.bank_details.branch_code', 'string_too_short']]],
   [
     'a branch of 12 characters',
@@ -103,14 +103,10 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
     bank({ swift_bic: 'JNCBJMKXX' }),
     [['body.bank_details.swift_bic', 'string_pattern_mismatch']],
   ],
+  ['a BIC of an unknown country', bank({ swift_bic: 'JNCBZZKX' }), [['body.bank_details.swift_bic', 'value_error']]],
+  ['an unknown currency', bank({ currency: 'EURO' }), [['body.bank_details.currency', 'enum']]],
   [
-    'a BIC of a country that is none',
-    bank({ swift_bic: 'JNCBZZKX' }),
-    [['body.bank_details.swift_bic', 'value_error']],
-  ],
-  ['a currency that is none', bank({ currency: 'EURO' }), [['body.bank_details.currency', 'enum']]],
-  [
-    'a clear last four',
+    'the last four digits',
     bank({ account_number_last4: '1234' }),
     [['body.bank_details.account_number_last4', 'extra_forbidden']],
   ],
@@ -120,7 +116,7 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
     [['body.mobile_details.phone_number', 'missing']],
   ],
   [
-    'a wallet of nobody',
+    'a wallet without a provider',
     { mobile_details: { ...MOBILE, provider: '' } },
     [['body.mobile_details.provider', 'string_too_short']],
   ],
@@ -154,13 +150,13 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
 describe('POST /v1/recipients', () => {
   test.for<[string, Record<string, unknown>, string[][]]>([
     ...SHARED_FAULTS,
-    ['a kind that is none', { kind: 'employee' }, [['body.kind', 'enum']]],
-    ['an entity that is none', { entity_type: 'trust' }, [['body.entity_type', 'enum']]],
-    ['a country that is none', { country: 'ZZ' }, [['body.country', 'value_error']]],
+    ['an unknown kind', { kind: 'employee' }, [['body.kind', 'enum']]],
+    ['an unknown entity', { entity_type: 'trust' }, [['body.entity_type', 'enum']]],
+    ['an unknown country', { country: 'ZZ' }, [['body.country', 'value_error']]],
     ['neither details', { bank_details: undefined }, [['body', 'value_error']]],
     ['null for both details', { bank_details: null, mobile_details: null }, [['body', 'value_error']]],
     [
-      'a routing number in the US that is none',
+      'an invalid routing number in the US',
       { country: 'US', ...bank({ routing_number: '021000022' }) },
       [['body.bank_details.routing_number', 'value_error']],
     ],
@@ -173,7 +169,7 @@ describe('POST /v1/recipients', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 lists every fault of the body', async ({ api }) => {
+  test('422 with every fault of the body', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const answer = await create(api, caller, {
       kind: 1,
@@ -208,7 +204,7 @@ describe('POST /v1/recipients', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('201 with every field, the account number reduced to its last four', async ({ api }) => {
+  test('201 with every field, and of the account number its last four digits', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const body = {
       org_id: caller.orgId,
@@ -237,7 +233,7 @@ describe('POST /v1/recipients', () => {
     expect(jsonOf(await read(api, caller, jsonOf(answer).recipient_id))).toEqual(jsonOf(answer));
   });
 
-  test('201 with what is left out or null shown as null, and metadata as empty', async ({ api }) => {
+  test('201 with missing and null fields as null, and metadata as empty', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const nothing = { email: null, phone: null, mobile_details: null };
     const [given, leftOut] = await Promise.all([
@@ -276,9 +272,7 @@ describe('POST /v1/recipients', () => {
     if ('metadata' in overrides) expect(jsonOf(answer).metadata).toEqual(overrides.metadata);
   });
 
-  test('the account number is nowhere in the database in clear, and opens for this recipient alone', async ({
-    api,
-  }) => {
+  test('the account number is sealed in the database, for this recipient only', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const one = await created(api, caller, bank({}));
     const two = await created(api, caller, bank({ account_number: 'CANARY99999999' }));
@@ -310,7 +304,7 @@ describe('GET /v1/recipients', () => {
     expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [[`query.${field}`, type]]]);
   });
 
-  test('200 with an empty list for an organization that has none, whatever others have', async ({ api }) => {
+  test('200 with an empty list for an organization without recipients', async ({ api }) => {
     await created(api, await api.createCaller('recipients'));
     const answer = await api.call(await api.createCaller('read'), 'GET', '/v1/recipients');
     expect([answer.statusCode, jsonOf(answer), answer.headers['x-total-count'], answer.headers['link']]).toEqual([
@@ -321,7 +315,7 @@ describe('GET /v1/recipients', () => {
     ]);
   });
 
-  test('200 with pages, newest first, that together have each of the own recipients once', async ({ api }) => {
+  test('200 with pages, newest first, that have each own recipient once', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     await created(api, await api.createCaller('recipients'));
     const ids: string[] = [];
@@ -338,7 +332,7 @@ describe('GET /v1/recipients', () => {
     expect(seen).toEqual(ids);
   });
 
-  test('shows the resource that a read shows', async ({ api }) => {
+  test('200 with the same resource as a read', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const recipient = await created(api, caller, bank(FULL_BANK));
     expect(jsonOf(await api.call(caller, 'GET', '/v1/recipients'))).toEqual([recipient]);
@@ -347,14 +341,14 @@ describe('GET /v1/recipients', () => {
 
 describe("another organization's recipient", () => {
   test.for(['GET', 'PUT', 'DELETE'] as const)(
-    '%s: 404 with the body of an id that nobody has, and nothing is written',
+    '%s: 404 as for an unknown id, and nothing is written',
     async (method, { api }) => {
       const owner = await api.createCaller('recipients');
       const recipient = await created(api, owner);
       const caller = await api.createCaller('full');
       const before = await digestTables(api.connection.pool);
       const answers = await Promise.all(
-        [recipient.recipient_id, '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41', 'nobody'].map(async (recipientId) => {
+        [recipient.recipient_id, '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41', 'unknown'].map(async (recipientId) => {
           const body = method === 'PUT' ? { name: 'Mallory' } : undefined;
           const answer = await api.call(caller, method, `/v1/recipients/${recipientId}`, body, {
             'x-request-id': 'same',
@@ -373,8 +367,8 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
   test.for<[string, Record<string, unknown>, string[][]]>([
     ...SHARED_FAULTS,
     ['null for the name', { name: null }, [['body.name', 'string_type']]],
-    ['a kind, which stays', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
-    ['a country, which stays', { country: 'JM' }, [['body.country', 'extra_forbidden']]],
+    ['a kind, which cannot change', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
+    ['a country, which cannot change', { country: 'JM' }, [['body.country', 'extra_forbidden']]],
     ['null for the only details', { bank_details: null }, [['body', 'value_error']]],
   ])('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
     const caller = await api.createCaller('recipients');
@@ -386,7 +380,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 for a wrong routing number where the stored country is US', async ({ api }) => {
+  test('422 for an invalid routing number if the stored country is US', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller, { country: 'US' });
     expect(faultsOf(await change(api, caller, recipient_id, bank({ routing_number: '021000022' })))).toEqual([
@@ -440,7 +434,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     expect(jsonOf(await read(api, caller, recipient.recipient_id))).toEqual(jsonOf(answer));
   });
 
-  test('200 for no field at all, and nothing is written', async ({ api }) => {
+  test('200 without any field, and nothing is written', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const recipient = await created(api, caller);
     const before = await digestTables(api.connection.pool);
@@ -449,7 +443,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('new bank details replace the old ones whole, the sealed number too', async ({ api }) => {
+  test('200 with new bank details, which replace the old ones and their sealed number', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller, bank(FULL_BANK));
     const answer = await change(api, caller, recipient_id, {
@@ -473,7 +467,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     );
   });
 
-  test('cleared bank details take the sealed number with them', async ({ api }) => {
+  test('200 with bank details removed, and their sealed number too', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller, { mobile_details: MOBILE });
     await change(api, caller, recipient_id, { bank_details: null });
@@ -484,7 +478,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     expect(rows).toEqual([{ bank_details: null, account_number_sealed: null }]);
   });
 
-  test('another name makes a verified recipient unverified; the same name and other fields do not', async ({ api }) => {
+  test('200 and unverified after another name; other fields keep it verified', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id, name } = await created(api, caller);
     await verify(api, recipient_id);
@@ -496,7 +490,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     );
   });
 
-  test('of two changes that each clear one of the two details at once, one is refused', async ({ api }) => {
+  test('422 for one of two changes at once that would remove all details', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller, { mobile_details: MOBILE });
     const answers = await raceBehind(api.connection.pool, holding(recipient_id), [
@@ -506,7 +500,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([200, 422]);
   });
 
-  test('two changes of different fields at once are both kept', async ({ api }) => {
+  test('200 for two changes of different fields at once, and both are kept', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
     await raceBehind(api.connection.pool, holding(recipient_id), [
@@ -521,7 +515,7 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
 });
 
 describe('DELETE /v1/recipients/{recipient_id}', () => {
-  test('200 with the inactive recipient, which stays readable and listed', async ({ api }) => {
+  test('200 with the inactive recipient, which can still be read and listed', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { updated_at: _before, ...recipient } = await created(api, caller);
     const answer = await deactivate(api, caller, recipient.recipient_id);
@@ -531,9 +525,7 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     expect(jsonOf(await api.call(caller, 'GET', '/v1/recipients'))).toEqual([jsonOf(answer)]);
   });
 
-  test('tells of it in one event, committed with it: the resource as the API shows it, without the account number', async ({
-    api,
-  }) => {
+  test('200 and one event in the same transaction, without the account number', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller, bank({}));
     const nudges = api.nudges();
@@ -553,7 +545,7 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     expect(api.nudges()).toBe(nudges + 1);
   });
 
-  test('again is 200, unchanged, and tells nobody', async ({ api }) => {
+  test('200 for the second time, unchanged and without an event', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
     const first = await deactivate(api, caller, recipient_id);
@@ -563,7 +555,7 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('three at once deactivate once and tell once', async ({ api }) => {
+  test('200 three times at once, with one deactivation and one event', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
     const answers = await raceBehind(
@@ -575,7 +567,7 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     expect(await eventsOf(api, recipient_id)).toHaveLength(1);
   });
 
-  test('when the event cannot be written the recipient stays active', async ({ api }) => {
+  test('500 if the event cannot be written, and the recipient stays active', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
     const { pool } = api.connection;
@@ -595,7 +587,7 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
   });
 });
 
-test('of a recipient nothing reaches the log but ids', async ({ newApi }) => {
+test('the log has nothing of a recipient but ids', async ({ newApi }) => {
   const lines: string[] = [];
   const logger = pino({ serializers: { err: describeError } }, { write: (line) => void lines.push(line) });
   const logged = await newApi({ logger });

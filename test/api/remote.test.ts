@@ -1,6 +1,6 @@
 /**
- * What a remote runtime answers, operation by operation (`operations.csv`, column `remote`): after the credential and
- * the form, before anything is stored.
+ * What a remote runtime answers, operation by operation (`operations.csv`, column `remote`): after authentication and
+ * validation, and before anything is stored.
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
@@ -25,7 +25,7 @@ const test = withApi()
     'remote-sandbox': await createWorld(apis['remote-sandbox']),
     production: await createWorld(apis.production),
   }))
-  /** What the local sandbox answers to the same requests; a world for each runtime that is compared with it. */
+  /** A world in the local sandbox for each remote runtime, to compare the answers with. */
   .extend('localWorlds', FILE, async ({ apis }) => ({
     'remote-sandbox': await createWorld(apis['local-sandbox']),
     production: await createWorld(apis['local-sandbox']),
@@ -34,7 +34,7 @@ const test = withApi()
 const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
 const IDEMPOTENT = () => ({ 'idempotency-key': randomUUID() });
 
-/** What requests may name, in one runtime. */
+/** The objects that requests of one runtime name. */
 type World = {
   readonly api: TestApi;
   readonly caller: Caller;
@@ -46,14 +46,14 @@ type World = {
 };
 
 type Request = {
-  /** Values of the path's identifiers; an id that nobody has where nothing is said. */
+  /** Values of the path's identifiers. A missing one becomes an unknown id. */
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: string;
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
 };
 
-/** A valid request for each operation that takes more than ids that nobody has. */
+/** A valid request for each operation that needs more than unknown ids. */
 const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
   'POST /v2/settle': ({ recipientId }) => ({ body: settleBody(recipientId), headers: IDEMPOTENT() }),
   'GET /v2/settle/{settlement_id}': ({ settlementId }) => ({ path: { settlement_id: settlementId } }),
@@ -167,7 +167,7 @@ async function createWorld(api: TestApi): Promise<World> {
     createCertifier([TEST_SECRETS.signing]),
     caller.orgId,
   );
-  // Codes can be sent nowhere in a remote runtime, so the sessions are inserted.
+  // A remote runtime without a sender sends no codes, so the sessions are inserted.
   const [session, otherSession] = [await insertConsumerSession(api), await insertConsumerSession(api)];
   return {
     api,
@@ -179,7 +179,7 @@ async function createWorld(api: TestApi): Promise<World> {
   };
 }
 
-/** Calls an operation with its valid request, or with what `changes` make of it. */
+/** Calls an operation with its valid request and these changes. */
 function call(
   world: World,
   row: OperationRow,
@@ -216,7 +216,7 @@ const theSame = OPERATIONS.filter(({ remote }) => !/^50\d [a-z_]+$/.test(remote)
   (row) => [nameOf(row), row] as const,
 );
 
-test('every remote answer of the interface is one that is known here', () => {
+test('the remote answers of the interface are these', () => {
   expect(new Set(OPERATIONS.map(({ remote }) => remote))).toEqual(
     new Set([
       'same',
@@ -240,7 +240,7 @@ async function withoutTrace<T>(api: TestApi, run: () => Promise<T>): Promise<T> 
 
 describe.each(REMOTE)('in %s', (runtime) => {
   test.for(refused.filter(([, { auth }]) => auth === 'api_key'))(
-    '401 without a key and 403 with too little scope come first: %s',
+    '401 without a key and 403 for a lesser scope come first: %s',
     async ([_name, row], { worlds }) => {
       const world = worlds[runtime];
       expect(answerOf(await withoutTrace(world.api, () => call(world, row, { caller: null })))).toEqual({
@@ -269,7 +269,7 @@ describe.each(REMOTE)('in %s', (runtime) => {
   );
 
   test.for(refused.filter(([, { method }]) => method === 'POST'))(
-    '422 for a body that breaks the form comes before the closed door: %s',
+    '422 for an invalid body comes before the refusal: %s',
     async ([_name, row], { worlds }) => {
       const world = worlds[runtime];
       const answer = await withoutTrace(world.api, () => call(world, row, { body: { no_such_field: true } }));
@@ -295,7 +295,7 @@ describe.each(REMOTE)('in %s', (runtime) => {
     expect(remote.status).toBeLessThan(500);
   });
 
-  test('503 for a dispute event after its signature was verified, and nothing is stored', async ({ worlds }) => {
+  test('503 for a dispute event, 401 for an invalid signature, and nothing is stored', async ({ worlds }) => {
     const world = worlds[runtime];
     for (const type of ['charge.dispute.created', 'charge.dispute.closed']) {
       for (const livemode of [true, false]) {
@@ -310,7 +310,7 @@ describe.each(REMOTE)('in %s', (runtime) => {
     }
   });
 
-  test('an event of the other mode is stored and applied to nothing; one of its own is matched', async ({ worlds }) => {
+  test('200 and unmatched for an event of the other mode; one of its own mode is matched', async ({ worlds }) => {
     const world = worlds[runtime];
     for (const livemode of [true, false]) {
       const { body, headers } = cardproc(cardprocBody(world.settlementId, livemode));
@@ -320,9 +320,7 @@ describe.each(REMOTE)('in %s', (runtime) => {
     }
   });
 
-  test('with every gate opened by hand in every corridor, value operations and disputes still answer 503', async ({
-    worlds,
-  }) => {
+  test('503 for value operations and disputes with evidence for every gate in every corridor', async ({ worlds }) => {
     const world = worlds[runtime];
     await insertGateEvidence(world.api.connection.db, environmentName(runtime));
     const onlyTheAdapter = [{ gate: 'rail_admission', reason: 'no_live_adapter' }];

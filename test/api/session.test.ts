@@ -1,4 +1,4 @@
-/** How consumers sign in and out (contract §12): what a code proves, how often it may be tried, and what a session opens. */
+/** How consumers sign in and out (contract §12): codes, their limits, and sessions. */
 import { count, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { countTry } from '../../db/queries/otp.ts';
@@ -23,7 +23,7 @@ import { type RawAnswer, sendRaw } from '../support/raw-request.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
-/** As many as the pool of the tests can have at the line. */
+/** The pool of the tests has a connection for each. */
 const RACERS = 8;
 const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
 
@@ -33,7 +33,7 @@ const test = withApi().extend('send', FILE, async ({ api }) => {
   return (row: OperationRow, lines: readonly string[], query = '') => {
     const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY) + query;
     const body = row.method === 'GET' ? undefined : '{"amount": 1,';
-    // The server closes an idle connection before the next test uses it, so each request has its own.
+    // A kept connection may be closed by the server between two tests, so each request has its own.
     return sendRaw(origin, { method: row.method, path, lines, body }, false);
   };
 });
@@ -55,7 +55,7 @@ describe('POST /consumer/auth/request-otp', () => {
     ['no body', undefined, [['body', 'missing']]],
     ['no contact', {}, [['body', 'value_error']]],
     ['two contacts', { email: 'ana@example.com', phone: '+18765550123' }, [['body', 'value_error']]],
-    ['an e-mail that is none', { email: 'ana' }, [['body.email', 'value_error']]],
+    ['an invalid e-mail address', { email: 'ana' }, [['body.email', 'value_error']]],
     ['two e-mails in one', { email: 'ana@example.com,eve@example.com' }, [['body.email', 'value_error']]],
     [
       'an e-mail with a line break',
@@ -63,7 +63,7 @@ describe('POST /consumer/auth/request-otp', () => {
       [['body.email', 'value_error']],
     ],
     ['a phone without a plus', { phone: '18765550123' }, [['body.phone', 'string_pattern_mismatch']]],
-    ['a field that it does not have', { email: 'ana@example.com', code: '000000' }, [['body.code', 'extra_forbidden']]],
+    ['an unknown field', { email: 'ana@example.com', code: '000000' }, [['body.code', 'extra_forbidden']]],
   ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
     const before = await digestTables(api.connection.pool);
     const answer = await api.call(null, 'POST', '/consumer/auth/request-otp', body);
@@ -72,7 +72,7 @@ describe('POST /consumer/auth/request-otp', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('429 for the sixth within an hour, however the contact is spelled, telling when the next may come', async ({
+  test('429 with Retry-After for the sixth code of one contact within an hour, in any spelling', async ({
     api,
     clock,
   }) => {
@@ -94,7 +94,7 @@ describe('POST /consumer/auth/request-otp', () => {
     expect((await requestOtp(api, { email })).statusCode).toBe(200);
   });
 
-  test(`${RACERS} at once for one contact: five codes and no more`, async ({ api }) => {
+  test(`${RACERS} requests at once for one contact: 200 five times, then 429`, async ({ api }) => {
     const email = newEmail();
     const answers = await raceBehind(
       api.connection.pool,
@@ -105,15 +105,13 @@ describe('POST /consumer/auth/request-otp', () => {
     expect([200, 429].map((status) => statuses.filter((given) => given === status).length)).toEqual([5, RACERS - 5]);
   });
 
-  test('one contact at its limit costs another nothing', async ({ api }) => {
+  test('200 for a contact while another is at its limit', async ({ api }) => {
     const email = newEmail();
     for (let request = 0; request < 6; request += 1) await requestOtp(api, { email });
     expect((await requestOtp(api, { email: newEmail() })).statusCode).toBe(200);
   });
 
-  test('a known contact and an unknown one are answered with the same headers and the same form, and leave the same rows', async ({
-    api,
-  }) => {
+  test('200 with the same headers, fields and rows for a known and an unknown contact', async ({ api }) => {
     const known = newEmail();
     await signIn(api, { email: known });
     const counted = async (body: Record<string, unknown>) => {
@@ -133,9 +131,7 @@ describe('POST /consumer/auth/request-otp', () => {
     expect(await counted({ email: known })).toEqual(await counted({ email: newEmail() }));
   });
 
-  test('200 with a challenge of five minutes, and the code itself, since this is the local sandbox', async ({
-    api,
-  }) => {
+  test('200 with a challenge of five minutes, and with the code in the local sandbox', async ({ api }) => {
     const before = Date.now();
     const answer = await requestOtp(api, { phone: '+18765550123' });
     expect(answer.statusCode).toBe(200);
@@ -149,7 +145,7 @@ describe('POST /consumer/auth/request-otp', () => {
     expect(new Date(expiresAt).getTime()).toBeLessThanOrEqual(Date.now() + 5 * MINUTE_MS);
   });
 
-  test('neither the code nor the contact can be read in the database', async ({ api }) => {
+  test('code and contact are not readable in the database', async ({ api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
     const row = (await challengeRow(api, id)) ?? expect.fail('no challenge');
@@ -158,19 +154,19 @@ describe('POST /consumer/auth/request-otp', () => {
     expect(await dumpTables(api.connection.pool)).not.toContain(email);
   });
 
-  test('what was asked for more than an hour ago is forgotten as new codes are asked for', async ({ api, clock }) => {
+  test('challenges older than an hour are deleted by new requests', async ({ api, clock }) => {
     const { id } = await challenge(api);
     clock.advance(HOUR_MS + MINUTE_MS);
-    // Each request takes some old rows away, and this file has made more than some.
+    // Each request deletes a few old rows, and this file has created more than that.
     await expect
       .poll(async () => (await challenge(api)) && (await challengeRow(api, id)), { timeout: 20_000 })
       .toBeUndefined();
   });
 });
 
-describe('where codes are sent from', () => {
+describe('sending codes', () => {
   test.for(['remote-sandbox', 'production'] as const)(
-    '%s: 503 provider_not_configured for what there is no sender for, and nothing is written',
+    '503 provider_not_configured in %s for a channel without a sender, and nothing is written',
     async (runtime, { newApi }) => {
       const without = await newApi({ runtime });
       const mailing = await newApi({ runtime, config: { smtpUrl: 'smtp://127.0.0.1:1' } });
@@ -186,9 +182,7 @@ describe('where codes are sent from', () => {
     },
   );
 
-  test('remote with a sender: 200 without the code, and a request to send it that says nothing of it', async ({
-    newApi,
-  }) => {
+  test('200 without the code in production with a sender, and an outbox row without the code', async ({ newApi }) => {
     const remote = await newApi({ runtime: 'production', config: { smtpUrl: 'smtp://127.0.0.1:1' } });
     const email = newEmail();
     const answer = await requestOtp(remote, { email });
@@ -222,7 +216,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
   });
 
-  test('401 with one and the same body for a code that is unknown, wrong, of another challenge, expired, used or tried too often', async ({
+  test('401 with the same body for every invalid code: unknown, wrong, expired, used, tried too often', async ({
     api,
     clock,
   }) => {
@@ -249,7 +243,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(new Set(answers.map(({ headers }) => Object.keys(headers).join())).size).toBe(1);
   });
 
-  test('of 200 parallel guesses five are tried, and then not even the right one opens', async ({ api }) => {
+  test('401 for the right code after 200 wrong ones at once, of which five are checked', async ({ api }) => {
     const { id, code } = await challenge(api);
     const guesses = await Promise.all(Array.from({ length: 200 }, () => verifyOtp(api, id, otherThan(code))));
     expect(new Set(guesses.map(({ statusCode }) => statusCode))).toEqual(new Set([401]));
@@ -257,7 +251,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect((await verifyOtp(api, id, code)).statusCode).toBe(401);
   });
 
-  test('of 200 parallel tries five are given the challenge to compare with', async ({ api }) => {
+  test('five of 200 tries at once get the challenge to compare with', async ({ api }) => {
     const { id } = await challenge(api);
     const tries = await Promise.all(Array.from({ length: 200 }, () => countTry(api.connection.db, id, new Date())));
     expect(
@@ -268,7 +262,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     ).toEqual([1, 2, 3, 4, 5]);
   });
 
-  test('a try counts although what follows it fails', async ({ api }) => {
+  test('a try counts even if the request fails later', async ({ api }) => {
     const { id, code } = await challenge(api);
     await api.connection.pool.query('ALTER TABLE consumers RENAME TO consumers_away');
     expect((await verifyOtp(api, id, code)).statusCode).toBe(500);
@@ -277,7 +271,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
   });
 
-  test('tries and uses are not taken back, by whomever', async ({ api }) => {
+  test('the database refuses to take back tries and uses', async ({ api }) => {
     const { id, code } = await challenge(api);
     await verifyOtp(api, id, code);
     const { pool } = api.connection;
@@ -289,7 +283,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     ).rejects.toThrow('not taken back');
   });
 
-  test(`the right code ${RACERS} times at once: one session`, async ({ api }) => {
+  test(`200 once for the right code ${RACERS} times at once`, async ({ api }) => {
     const { id, code } = await challenge(api);
     const answers = await raceBehind(
       api.connection.pool,
@@ -301,7 +295,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(await sessionsOf(api, jsonOf(opened ?? expect.fail('no session')).consumer_id)).toBe(1);
   });
 
-  test('two codes of one new contact at once: two sessions of one consumer', async ({ api }) => {
+  test('200 twice for two codes of a new contact at once: two sessions of one consumer', async ({ api }) => {
     const email = newEmail();
     const [one, other] = [await challenge(api, { email }), await challenge(api, { email: email.toUpperCase() })];
     const answers = await raceBehind(
@@ -315,7 +309,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(await api.connection.db.select().from(consumers).where(eq(consumers.email, email))).toHaveLength(1);
   });
 
-  test('200 at the fifth try, with an opaque session of twelve hours', async ({ api }) => {
+  test('200 at the fifth try, with a session of twelve hours', async ({ api }) => {
     const { id, code } = await challenge(api);
     for (let guess = 0; guess < 4; guess += 1) await verifyOtp(api, id, otherThan(code));
     const before = Date.now();
@@ -332,9 +326,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(await dumpTables(api.connection.pool)).not.toContain(opened.access_token.slice(4));
   });
 
-  test('the same contact is the same consumer, a tenant of its own whose organization knows nothing of it', async ({
-    api,
-  }) => {
+  test('200 with the same consumer for the same contact, a tenant without personal data', async ({ api }) => {
     const email = newEmail();
     const [first, second] = [await signIn(api, { email }), await signIn(api, { email })];
     expect(second.consumerId).toBe(first.consumerId);
@@ -349,10 +341,7 @@ describe('POST /consumer/auth/verify-otp', () => {
 const sessionOperations = OPERATIONS.filter(({ auth }) => auth === 'session').map((row) => [nameOf(row), row] as const);
 
 describe.each(sessionOperations)('the session of %s', (_name, row) => {
-  test('401 credential_missing without one, whatever else carries a credential, and nothing is written', async ({
-    api,
-    send,
-  }) => {
+  test('401 credential_missing for a credential in any other place, and nothing is written', async ({ api, send }) => {
     const { token } = await signIn(api);
     const { apiKey } = await api.createCaller();
     const before = await digestTables(api.connection.pool);
@@ -365,10 +354,7 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('401 with one and the same body for every header that opens nothing, and nothing is written', async ({
-    api,
-    send,
-  }) => {
+  test('401 with the same body for every invalid header, and nothing is written', async ({ api, send }) => {
     const { valid, invalid } = await tokens(api);
     const before = await digestTables(api.connection.pool);
     const bodies = new Set<string>();
@@ -386,7 +372,7 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('422 for a header of more than 256 characters, as its form says', async ({ send }) => {
+  test('422 for a header of more than 256 characters', async ({ send }) => {
     const answer = await send(row, ['Authorization', `Bearer ${'a'.repeat(250)}`]);
     expect([answer.status, answer.body['detail']]).toEqual([
       422,
@@ -405,7 +391,7 @@ const refusal = ({ status, headers, body }: RawAnswer) => ({
 });
 const unauthorized = (code: string) => ({ status: 401, code, challenge: 'Bearer realm="settlement"' });
 
-/** A session that opens, and header values that open nothing. */
+/** A valid session, and header values that are not valid. */
 async function tokens(api: TestApi): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
   const { db } = api.connection;
   const valid = await signIn(api);
@@ -440,14 +426,14 @@ async function tokens(api: TestApi): Promise<{ readonly valid: ConsumerCaller; r
 }
 
 describe('a session', () => {
-  test('opens no partner operation, in whichever header', async ({ api }) => {
+  test('401 for a partner operation, in every header', async ({ api }) => {
     const { token } = await signIn(api);
     const inKeyHeader = await api.call(null, 'GET', '/v1/recipients', undefined, { 'x-api-key': token });
     const inItsOwn = await api.call(null, 'GET', '/v1/recipients', undefined, { authorization: `Bearer ${token}` });
     expect([jsonOf(inKeyHeader).code, jsonOf(inItsOwn).code]).toEqual(['credential_invalid', 'credential_missing']);
   });
 
-  test('is over after twelve hours, to the millisecond', async ({ api, clock }) => {
+  test('ends after exactly twelve hours', async ({ api, clock }) => {
     const consumer = await signIn(api);
     const { session_expires_at: expiresAt } = jsonOf(await callAs(api, consumer, 'GET', '/consumer/me'));
     const [row] = await api.connection.db
@@ -464,7 +450,7 @@ describe('a session', () => {
     expect((await callAs(api, consumer, 'GET', '/consumer/me')).statusCode).toBe(401);
   });
 
-  test('that is ended by logout is over at once and for ever, and no other with it', async ({ api }) => {
+  test('ends at once by logout, and no other session does', async ({ api }) => {
     const email = newEmail();
     const [one, other] = [await signIn(api, { email }), await signIn(api, { email })];
     const answer = await callAs(api, one, 'POST', '/consumer/auth/logout');
@@ -478,7 +464,7 @@ describe('a session', () => {
     await expect(revival).rejects.toThrow('stays so');
   });
 
-  test('the scheme may be written in any case, as HTTP has it', async ({ api }) => {
+  test('is valid with the scheme in any case', async ({ api }) => {
     const { token } = await signIn(api);
     const answer = await api.call(null, 'GET', '/consumer/me', undefined, { authorization: `bearer ${token}` });
     expect(answer.statusCode).toBe(200);

@@ -47,7 +47,7 @@ describe('in a remote runtime', () => {
 });
 
 describe('sending an event', () => {
-  test('422 for what is no event, and nothing is stored', async ({ api, steps, helper }) => {
+  test('422 for an unknown event or an invalid amount, and nothing is stored', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const wrong = [
       undefined,
@@ -65,7 +65,7 @@ describe('sending an event', () => {
     }
   });
 
-  test('422 on the event that its provider cannot send', async ({ api, steps, helper }) => {
+  test('422 for an event that the provider cannot send', async ({ api, steps, helper }) => {
     const wire = await steps.waiting(BY_WIRE);
     const problem = await expectRefused(api, () => helper(wire, 'events', { event: 'dispute_opened' }), 422);
     expect(problem.detail).toMatchObject([{ loc: ['body', 'event'], type: 'value_error' }]);
@@ -73,7 +73,7 @@ describe('sending an event', () => {
     await expectRefused(api, () => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
   });
 
-  test('404 for an unknown settlement and for one of another organization', async ({ api, steps, helper }) => {
+  test("404 for an unknown settlement and another organization's", async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const stranger = await api.createCaller();
     await expectRefused(api, () => helper('stl_none', 'events', { event: 'collection_succeeded' }), 404);
@@ -87,7 +87,7 @@ describe('sending an event', () => {
     expect(problem).toMatchObject({ code: 'state_conflict', current_state: 'awaiting_funds' });
   });
 
-  test('202: each accepted request is one command and one workflow of its own, with ids and money alone', async ({
+  test('202 with one command and one workflow for each request, with only ids and money', async ({
     api,
     partner,
     steps,
@@ -126,7 +126,11 @@ describe('sending an event', () => {
     ]);
   });
 
-  test('without an amount sends what is missing, counting what was not applied yet', async ({ api, steps, helper }) => {
+  test('202 without an amount sends the missing money, less what is received but not applied yet', async ({
+    api,
+    steps,
+    helper,
+  }) => {
     const id = await steps.waiting(BY_WIRE);
     await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 5_000 }, 'partially_reconciled'));
     expect(jsonOf(await helper(id, 'events', { event: 'collection_succeeded' })).amount).toBe('200.00');
@@ -144,7 +148,7 @@ describe('advancing the clock', () => {
     },
   );
 
-  test('409 when nothing is waited for and nothing is said, and once it has ended', async ({
+  test('409 without a duration when nothing is waited for, and after a terminal state', async ({
     api,
     partner,
     steps,
@@ -163,7 +167,7 @@ describe('advancing the clock', () => {
       await expectRefused(api, () => helper(canceled, 'advance', body), 409);
   });
 
-  test('202: to the end of the wait by default, and rings the workflow', async ({ api, steps, helper }) => {
+  test('202 to the end of the wait by default, and signals the workflow', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const answer = await helper(id, 'advance');
     const { expiresAt } = await steps.stored(id);
@@ -178,12 +182,12 @@ describe('advancing the clock', () => {
         simulation: true,
       },
     ]);
-    const rung = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
-    expect(rung.map((row) => row.signal)).toContain('clockAdvanced');
+    const dispatched = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
+    expect(dispatched.map((row) => row.signal)).toContain('clockAdvanced');
     expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('expired');
   });
 
-  test('moves this settlement alone, adds up, and never goes back', async ({ steps, helper }) => {
+  test('moves only this settlement, adds up, and never moves back', async ({ steps, helper }) => {
     const [id, other] = [await steps.waiting(BY_WIRE), await steps.waiting(BY_WIRE)];
     for (const by of ['P9DT23H', 'PT59M']) expect((await helper(id, 'advance', { by })).statusCode).toBe(202);
     expect((await steps.stored(id)).clockOffsetMs).toBe(10 * DAY_MS - 60_000);
@@ -192,14 +196,14 @@ describe('advancing the clock', () => {
     const leftMs = (expiresAt?.getTime() ?? 0) - Date.now() - (10 * DAY_MS - 60_000);
     expect(leftMs).toBeGreaterThan(0);
     expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('awaiting_funds');
-    // A review at its end finds the wait over; another advance has nothing left to add.
+    // A review at the end of the wait finds it over; another advance adds nothing.
     for (const _again of [1, 2]) expect((await helper(id, 'advance')).statusCode).toBe(202);
     expect((await steps.stored(id)).clockOffsetMs).toBeLessThanOrEqual(10 * DAY_MS);
     expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('expired');
     expect((await steps.activities.reviewFunding(steps.step(other))).status).toBe('awaiting_funds');
   });
 
-  test('is what evidence and cancellation are dated by', async ({ api, partner, steps, helper }) => {
+  test('gives evidence and cancellation their times', async ({ api, partner, steps, helper }) => {
     const id = await steps.waiting(BY_WIRE);
     await helper(id, 'advance', { by: 'P3D' });
     await sendBankledger(api, bankledgerBody(id, { currency: 'CAD' }));
@@ -209,7 +213,7 @@ describe('advancing the clock', () => {
       expect(new Date(at).getTime() - Date.now()).toBeGreaterThan(2.9 * DAY_MS);
   });
 
-  test('fifty at once: none is lost', async ({ steps, helper }) => {
+  test('fifty at once: each counts', async ({ steps, helper }) => {
     const id = await steps.waiting(BY_WIRE);
     const answers = await Promise.all(Array.from({ length: 50 }, () => helper(id, 'advance', { by: 'PT1M' })));
     expect(new Set(answers.map((answer) => answer.statusCode))).toEqual(new Set([202]));

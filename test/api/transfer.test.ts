@@ -1,4 +1,6 @@
-/** A consumer's transfers (contract §12): settlements under ids of their own, by keys that are the consumer's own. */
+/**
+ * A consumer's transfers (contract §12): settlements with transfer ids and with the consumer's own idempotency keys.
+ */
 import { count, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
@@ -43,7 +45,7 @@ describe('POST /consumer/transfers refuses', () => {
   test.for<[string, (recipientId: string) => unknown, [string, string][]]>([
     ['no body', () => undefined, [['body', 'missing']]],
     [
-      'neither a quote nor what one has',
+      'neither a quote nor its inputs',
       (recipientId) => ({ recipient_id: recipientId, card_token: 'tok_visa' }),
       [
         ['body.corridor', 'missing'],
@@ -52,7 +54,7 @@ describe('POST /consumer/transfers refuses', () => {
       ],
     ],
     [
-      'a quote and what one has',
+      'a quote and its inputs',
       (recipientId) => transferBody(recipientId, { quote_id: newId(), payout_rail: 'bank_transfer' }),
       [
         ['body.corridor', 'value_error'],
@@ -62,23 +64,23 @@ describe('POST /consumer/transfers refuses', () => {
       ],
     ],
     [
-      'no token for the card',
+      'no card token',
       (recipientId) => transferBody(recipientId, { card_token: undefined }),
       [['body.card_token', 'missing']],
     ],
     [
-      'a token that is not for the method',
+      'a token of another method',
       (recipientId) => transferBody(recipientId, { payment_method: 'wire' }),
       [['body.card_token', 'value_error']],
     ],
     [
-      'an account token that bank linking gave nobody',
+      'an unknown account token',
       (recipientId) =>
         transferBody(recipientId, { payment_method: 'ach', card_token: null, banklink_account_token: 'x' }),
       [['body.banklink_account_token', 'value_error']],
     ],
     [
-      'an amount beyond the bounds',
+      'an amount above the limit',
       (recipientId) => transferBody(recipientId, { amount: '10000.01' }),
       [['body.amount', 'value_error']],
     ],
@@ -109,7 +111,7 @@ describe('POST /consumer/transfers refuses', () => {
     expect([answer.statusCode, typesOf(answer)]).toEqual([422, [['header.Idempotency-Key', type]]]);
   });
 
-  test("422 for a token that does not go with the quote's method", async ({ api, consumer, recipientId }) => {
+  test("422 for a token of another method than the quote's", async ({ api, consumer, recipientId }) => {
     const card = await createQuote(api, consumer);
     const wire = await createQuote(api, consumer, { payment_method: 'wire' });
     expect(
@@ -122,7 +124,7 @@ describe('POST /consumer/transfers refuses', () => {
     expect(typesOf(both)).toEqual([['body.banklink_account_token', 'value_error']]);
   });
 
-  test("404 for another consumer's or a partner's recipient and another consumer's quote, with the body of an id that nobody has, and nothing is written", async ({
+  test("404 for another tenant's recipient or quote, as for an unknown id, and nothing is written", async ({
     api,
     consumer,
     recipientId,
@@ -145,7 +147,7 @@ describe('POST /consumer/transfers refuses', () => {
   });
 
   test.for(['remote-sandbox', 'production'] as const)(
-    '503 in %s: every launch gate is closed, nothing is quoted, and nothing is written',
+    '503 in %s for transfers and quotes, and nothing is written',
     async (runtime, { newApi }) => {
       const remote = await newApi({ runtime });
       const caller = await insertConsumerSession(remote);
@@ -169,7 +171,7 @@ describe('POST /consumer/transfers refuses', () => {
 });
 
 describe('POST /consumer/transfers', () => {
-  test('201 with the settlement under an id of its own, started by the outbox, readable at its Location', async ({
+  test('201 with a transfer id, an outbox row and a Location that can be read', async ({
     api,
     consumer,
     recipientId,
@@ -205,7 +207,7 @@ describe('POST /consumer/transfers', () => {
     expect(JSON.stringify(made)).not.toContain(consumer.consumerId);
   });
 
-  test('a wire tells the payer where to send the money once it is waited for', async ({
+  test('201 by wire, with payment instructions once the money is waited for', async ({
     api,
     consumer,
     recipientId,
@@ -222,7 +224,7 @@ describe('POST /consumer/transfers', () => {
     });
   });
 
-  test('a quote copies its inputs, the rail that it chose as well', async ({ api, consumer, recipientId }) => {
+  test('201 by a quote with its inputs, including the rail', async ({ api, consumer, recipientId }) => {
     const quote = await createQuote(api, consumer, { amount: '99.5', payment_method: 'card' });
     const answer = await transfer(api, consumer, quoted(recipientId, quote.quote_id));
     expect(answer.statusCode).toBe(201);
@@ -231,12 +233,7 @@ describe('POST /consumer/transfers', () => {
     expect(pick(jsonOf(answer))).toEqual(pick(quote));
   });
 
-  test('a quote whose figures are out of date still copies its inputs, and may be used again', async ({
-    api,
-    clock,
-    consumer,
-    recipientId,
-  }) => {
+  test('201 twice by an expired quote, with its inputs', async ({ api, clock, consumer, recipientId }) => {
     const quote = await createQuote(api, consumer);
     clock.advance(31_000);
     const answers = [
@@ -249,7 +246,7 @@ describe('POST /consumer/transfers', () => {
 });
 
 describe("a transfer's idempotency key", () => {
-  test('8 identical requests at once: one settlement and eight answers of the same bytes', async ({ api }) => {
+  test('eight identical requests at once: one settlement and eight equal answers', async ({ api }) => {
     const caller = await signIn(api);
     const body = transferBody(await createConsumerRecipient(api, caller));
     const key = crypto.randomUUID();
@@ -262,7 +259,7 @@ describe("a transfer's idempotency key", () => {
     expect(await settlementsOf(api, caller)).toBe(1);
   });
 
-  test('409 for another command, naming the fields that differ, before anything that it names is looked for', async ({
+  test('409 with the fields that differ for another command, before its objects are read', async ({
     api,
     consumer,
     recipientId,
@@ -286,17 +283,13 @@ describe("a transfer's idempotency key", () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('a refused request does not bind it', async ({ api, consumer, recipientId }) => {
+  test('is not bound by a refused request', async ({ api, consumer, recipientId }) => {
     const key = crypto.randomUUID();
     expect((await transfer(api, consumer, transferBody(newId()), key)).statusCode).toBe(404);
     expect((await transfer(api, consumer, transferBody(recipientId), key)).statusCode).toBe(201);
   });
 
-  test("is the consumer's own: another consumer and a partner use the same one for theirs", async ({
-    api,
-    consumer,
-    recipientId,
-  }) => {
+  test('is free for another consumer and for a partner', async ({ api, consumer, recipientId }) => {
     const [other, partner] = [await signIn(api), await api.createCaller()];
     const key = crypto.randomUUID();
     const answers = [
@@ -312,7 +305,7 @@ describe("a transfer's idempotency key", () => {
 });
 
 describe('reading transfers', () => {
-  test("404 for another consumer's, a settlement's id and ids that nobody has, with one body", async ({
+  test("404 with the same body for another consumer's transfer, a settlement id and unknown ids", async ({
     api,
     consumer,
     recipientId,
@@ -345,7 +338,7 @@ describe('reading transfers', () => {
     expect(typesOf(await read(api, consumer, 'a'.repeat(37)))).toEqual([['path.transfer_id', 'string_too_long']]);
   });
 
-  test('of two that were accepted in the same millisecond each is itself', async ({ api }) => {
+  test('200 with the right one of two transfers of the same millisecond', async ({ api }) => {
     const caller = await signIn(api);
     const body = transferBody(await createConsumerRecipient(api, caller));
     const made = [jsonOf(await transfer(api, caller, body)), jsonOf(await transfer(api, caller, body))];
@@ -363,9 +356,7 @@ describe('reading transfers', () => {
     );
   });
 
-  test("the list has the consumer's own, newest first, as each is read, and none of a partner's lists has them", async ({
-    api,
-  }) => {
+  test("200 with the consumer's own transfers, newest first, which no partner's list has", async ({ api }) => {
     const [caller, partner] = [await signIn(api), await api.createCaller()];
     const id = await createConsumerRecipient(api, caller);
     const ids: string[] = [];

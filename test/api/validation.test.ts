@@ -1,4 +1,4 @@
-/** What every operation answers to a request that is not well-formed (contract §1, §2). */
+/** Answers to requests that are not well-formed (contract §1, §2). */
 import { fc } from '@fast-check/vitest';
 import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect } from 'vitest';
@@ -26,10 +26,10 @@ const outcome = (answer: LightMyRequestResponse) => {
 };
 const json = (name: string, value: string) => `{"${name}":${value}}`;
 
-describe('a body that is no JSON', () => {
+describe('a body that is not JSON', () => {
   test.for([
-    ['nothing that JSON has', 'name=Marcia', 0],
-    ['an object that does not end', '{"name": ', 9],
+    ['a form', 'name=Marcia', 0],
+    ['an object without an end', '{"name": ', 9],
     ['a comma too many', '{"name": "Marcia",}', 18],
     ['two values', '{} {}', 3],
     ['a comment', '{/* */}', 1],
@@ -62,21 +62,19 @@ describe('a body that is no JSON', () => {
     ]);
   });
 
-  test('names and brackets inside strings are text, and the same name in two objects is two names', async ({
-    post,
-  }) => {
+  test('201 for brackets in strings, and for the same name in two objects', async ({ post }) => {
     const body = recipientBody({ name: '{"a":1,"a":[[[', metadata: { name: 'a', kind: '\\":{' } });
     expect((await post(body)).statusCode).toBe(201);
   });
 
-  test('the deepest nesting that is allowed is read', async ({ post }) => {
+  test('422 by the schema, not by depth, at the deepest nesting that is allowed', async ({ post }) => {
     const depth = JSON_DEPTH_MAX - 1;
     expect(outcome(await post(recipientBody({ metadata: JSON.parse('['.repeat(depth) + ']'.repeat(depth)) })))).toEqual(
       [422, [['body.metadata', 'dict_type']]],
     );
   });
 
-  test('one string of 60 KiB is read without trouble', async ({ post }) => {
+  test('422 by the schema for a string of 60 KiB', async ({ post }) => {
     expect(outcome(await post(recipientBody({ name: '\\"'.repeat(15_000) })))).toEqual([
       422,
       [['body.name', 'string_too_long']],
@@ -84,7 +82,7 @@ describe('a body that is no JSON', () => {
   });
 });
 
-describe('a body that is no object of the operation', () => {
+describe('a body that is not an object', () => {
   test.for([
     ['no body', undefined, [['body', 'missing']]],
     ['an empty JSON body', '', [['body', 'missing']]],
@@ -98,7 +96,7 @@ describe('a body that is no object of the operation', () => {
   });
 });
 
-describe('a body in another form', () => {
+describe('a body of another media type', () => {
   test.for([
     'text/plain',
     'application/x-www-form-urlencoded',
@@ -119,7 +117,7 @@ describe('a body in another form', () => {
     ]);
   });
 
-  test('413 for more than 64 KiB, whatever is in it', async ({ post }) => {
+  test('413 for more than 64 KiB of anything', async ({ post }) => {
     expect(outcome(await post(JSON.stringify({ name: 'a'.repeat(64 * 1024) })))).toEqual([413, 'payload_too_large']);
   });
 
@@ -156,7 +154,7 @@ describe('identifiers', () => {
   );
 });
 
-describe('what is listed', () => {
+describe('a 422 lists', () => {
   test('the faults of path and body together, in this order', async ({ api, partner }) => {
     expect(outcome(await api.call(partner, 'PUT', `/v1/recipients/${'a'.repeat(37)}`, { name: '', more: 1 }))).toEqual([
       422,
@@ -179,7 +177,7 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('the faults of a header, named as the specification does, and of the body together', async ({
+  test('the faults of a header, in the spelling of the specification, and of the body together', async ({
     api,
     partner,
   }) => {
@@ -196,7 +194,7 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('no part that was right, even when another one was wrong', async ({ api, partner }) => {
+  test('nothing of a valid part', async ({ api, partner }) => {
     const body = {
       corridor: 'US-JM',
       amount: '250.00',
@@ -214,7 +212,7 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('one fault for one value', async ({ post }) => {
+  test('one fault for each value', async ({ post }) => {
     expect(outcome(await post(recipientBody({ name: ` ${'a'.repeat(200)}\u0000`, email: ' @', phone: '1' })))).toEqual([
       422,
       [
@@ -225,14 +223,14 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('list positions as numbers, names as texts', async ({ post }) => {
+  test('positions in lists as numbers, and names as strings', async ({ post }) => {
     const answer = await post(recipientBody({ metadata: { 0: 1 } }));
     expect(jsonOf(answer).detail).toEqual([
       { loc: ['body', 'metadata', '0'], msg: 'Input should be a valid string', type: 'string_type' },
     ]);
   });
 
-  test('an unknown field by at most 64 characters of its name, which stays well-formed', async ({ post }) => {
+  test('an unknown field with at most 64 characters of its name, well-formed', async ({ post }) => {
     const [long, broken] = await Promise.all([
       post(recipientBody({ ['k'.repeat(200)]: 1 })),
       post(recipientBody({ [`${'k'.repeat(63)}🏝`]: 1, '\ud800': 1 })),
@@ -243,7 +241,7 @@ describe('what is listed', () => {
     for (const { loc } of jsonOf(broken).detail) expect(loc[1].isWellFormed()).toBe(true);
   });
 
-  test('a parameter of the query that the operation does not have', async ({ api, partner }) => {
+  test('an unknown query parameter', async ({ api, partner }) => {
     expect(outcome(await api.call(partner, 'GET', '/v1/recipients?status=active'))).toEqual([
       422,
       [['query.status', 'extra_forbidden']],
@@ -251,7 +249,7 @@ describe('what is listed', () => {
   });
 });
 
-describe('what is never told', () => {
+describe('no answer contains', () => {
   const everywhere = {
     kind: CANARY,
     entity_type: CANARY,
@@ -273,13 +271,13 @@ describe('what is never told', () => {
     unknown: CANARY,
   };
 
-  test('no submitted value comes back, whichever rule it broke', async ({ post }) => {
+  test('a submitted value, whichever rule it breaks', async ({ post }) => {
     const answer = await post(everywhere);
     expect(jsonOf(answer).detail.length).toBeGreaterThan(15);
     expect(answer.body).not.toContain('CANARY');
   });
 
-  test('nor one of a path, a query, a header, of a body that does not parse, or of an address that there is not', async ({
+  test('a value of a path, a query, a header, a malformed body or an unknown address', async ({
     api,
     partner,
     post,
@@ -302,7 +300,7 @@ describe('what is never told', () => {
     for (const { body } of answers) expect(body).not.toContain('CANARY');
   });
 
-  test('an answer that fails inside says nothing of why', async ({ newApi }) => {
+  test('the cause of an internal error', async ({ newApi }) => {
     const broken = await newApi();
     const owner = await broken.createCaller('full');
     await broken.connection.pool.query('ALTER TABLE recipients RENAME TO away');
@@ -315,7 +313,7 @@ describe('what is never told', () => {
   });
 });
 
-describe('whatever is sent', () => {
+describe('random requests', () => {
   const value = fc.oneof(
     fc.json().map((text): unknown => JSON.parse(text)),
     fc.string({ unit: 'binary' }),

@@ -59,7 +59,7 @@ const eventTypesOf = async (api: TestApi, objectId: string) =>
   ).map(({ type }) => type);
 
 describe('POST /v1/kyc/verify', () => {
-  test('403 below compliance, and nothing is written', async ({ api, partner, newRecipient, verify }) => {
+  test('403 for a scope below compliance, and nothing is written', async ({ api, partner, newRecipient, verify }) => {
     const recipientId = await newRecipient();
     for (const scope of ['read', 'recipients', 'settle'] as const) {
       const weak = await api.createKey(partner.orgId, scope);
@@ -80,7 +80,7 @@ describe('POST /v1/kyc/verify', () => {
     });
   });
 
-  test('422 for unknown types, documents, countries, fields and keys, all of them listed', async ({
+  test('422 with all unknown types, documents, countries, fields and keys', async ({
     partner,
     newRecipient,
     verify,
@@ -131,7 +131,7 @@ describe('POST /v1/kyc/verify', () => {
     });
   });
 
-  test('409 while one of the type is open; the other type is free, and so is the type once it is decided', async ({
+  test('409 while one of the same type is open; 201 for the other type and after the decision', async ({
     api,
     partner,
     newRecipient,
@@ -147,11 +147,11 @@ describe('POST /v1/kyc/verify', () => {
     });
     expect((await verify(verifyBody(partner, recipientId, { verification_type: 'kyb' }))).statusCode).toBe(201);
     await complete(api, partner, first.verification_id, { status: 'rejected', rejection_reason: 'blurred' });
-    // A refused request did not bind its key.
+    // A refused request does not bind its key.
     expect((await verify(verifyBody(partner, recipientId), keyed)).statusCode).toBe(201);
   });
 
-  test('201 with the object of the contract; the recipient becomes pending, the event and the start are committed with it', async ({
+  test('201 with event and outbox row, and the recipient becomes pending', async ({
     api,
     partner,
     newRecipient,
@@ -189,7 +189,7 @@ describe('POST /v1/kyc/verify', () => {
     expect(rows).toEqual([{ kind: 'verification', signal: null }]);
   });
 
-  test('two at once open one: 201 and 409', async ({ api, partner, newRecipient, verify }) => {
+  test('201 and 409 for two at once', async ({ api, partner, newRecipient, verify }) => {
     const recipientId = await newRecipient();
     const open = () => verify(verifyBody(partner, recipientId));
     const answers = await raceBehind(api.connection.pool, holdingRecipient(recipientId), [open, open]);
@@ -199,7 +199,7 @@ describe('POST /v1/kyc/verify', () => {
 });
 
 describe('an Idempotency-Key of a verification', () => {
-  test('binds for ever: 409 with the fields that differ for another command, on whatever route', async ({
+  test('409 with the fields that differ for another command, on every route', async ({
     api,
     partner,
     newRecipient,
@@ -214,7 +214,7 @@ describe('an Idempotency-Key of a verification', () => {
     });
   });
 
-  test('the same bytes again are answered with the same bytes, after the decision and after the recipient is gone', async ({
+  test('201 with the same bytes for a replay, also after the decision and for an inactive recipient', async ({
     api,
     partner,
     newRecipient,
@@ -231,7 +231,7 @@ describe('an Idempotency-Key of a verification', () => {
     expect([again.statusCode, again.headers['idempotency-replayed'], again.body]).toEqual([201, 'true', first.body]);
   });
 
-  test('eight at once open one and answer alike', async ({ api, partner, newRecipient, verify }) => {
+  test('eight at once: one verification and eight equal answers', async ({ api, partner, newRecipient, verify }) => {
     const recipientId = await newRecipient();
     const keyed = { 'idempotency-key': crypto.randomUUID() };
     const body = JSON.stringify(verifyBody(partner, recipientId));
@@ -246,7 +246,7 @@ describe('an Idempotency-Key of a verification', () => {
 describe('POST /v1/kyc/{verification_id}/complete', () => {
   const rejected = { status: 'rejected', rejection_reason: 'The document is blurred.' };
 
-  test('422: a rejection without its reason, a verification with one, a name without a verification, another state', async ({
+  test('422 for a rejection without a reason, and for other invalid decisions', async ({
     api,
     partner,
     newRecipient,
@@ -284,7 +284,7 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     await expectRefused(api, () => complete(api, stranger, id, { status: 'verified' }), 404, { code: 'not_found' });
   });
 
-  test('403 below compliance', async ({ api, partner, newRecipient }) => {
+  test('403 for a scope below compliance', async ({ api, partner, newRecipient }) => {
     const { verification_id: id } = await openVerification(api, partner, await newRecipient());
     const weak = await api.createKey(partner.orgId, 'recipients');
     await expectRefused(api, () => complete(api, weak, id, { status: 'verified' }), 403, {
@@ -292,7 +292,7 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     });
   });
 
-  test('200 verified, with its name in the answer and in no event; the same again is 200 and writes nothing, another is 409', async ({
+  test('200 verified, with the name in the answer only; again 200; another decision 409', async ({
     api,
     partner,
     newRecipient,
@@ -341,7 +341,11 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     });
   });
 
-  test('two different decisions at once: one wins, the other is told which', async ({ api, partner, newRecipient }) => {
+  test('200 and 409 with the decided state for two different decisions at once', async ({
+    api,
+    partner,
+    newRecipient,
+  }) => {
     const recipientId = await newRecipient();
     const { verification_id: id } = await openVerification(api, partner, recipientId);
     const answers = await raceBehind(api.connection.pool, holdingRecipient(recipientId), [
@@ -352,13 +356,13 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
       answers.find(({ statusCode }) => statusCode === 200),
       answers.find(({ statusCode }) => statusCode === 409),
     ];
-    const { status } = jsonOf(won ?? expect.fail('nobody won'));
-    expect(jsonOf(lost ?? expect.fail('nobody lost')).current_state).toBe(status);
+    const { status } = jsonOf(won ?? expect.fail('no decision won'));
+    expect(jsonOf(lost ?? expect.fail('no decision lost')).current_state).toBe(status);
     expect((await statusOf(api, partner, recipientId)).verification_status).toBe(status);
     expect(await eventTypesOf(api, id)).toEqual(['verification.pending', `verification.${status}`]);
   });
 
-  test('409 expired after thirty days, although nothing had noticed yet; then a new one opens', async ({
+  test('409 expired after thirty days, before any timer has fired; then 201 for a new one', async ({
     api,
     partner,
     clock,
@@ -386,7 +390,7 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
 });
 
 describe('a name that changed while its verification was open', () => {
-  test('is not verified by it', async ({ api, partner, newRecipient }) => {
+  test('200, and the recipient stays unverified', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
     const { verification_id: id } = await openVerification(api, partner, recipientId);
     await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Somebody Else' });
@@ -401,7 +405,7 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
     expect((await api.call(partner, 'GET', `/v1/kyc/status/${foreign}`)).statusCode).toBe(404);
   });
 
-  test('an unverified recipient has no verification', async ({ api, partner, newRecipient }) => {
+  test('200 without verifications for an unverified recipient', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
     expect(await statusOf(api, partner, recipientId)).toEqual({
       recipient_id: recipientId,
@@ -411,7 +415,7 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
     });
   });
 
-  test('newest first, for a key that can only read', async ({ api, partner, newRecipient }) => {
+  test('200 newest first, for a key of scope read', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();
     const first = await openVerification(api, partner, recipientId);
     await complete(api, partner, first.verification_id, { status: 'rejected', rejection_reason: 'x' });
@@ -427,7 +431,7 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
 });
 
 describe('POST /v1/kyc/idverify/applicant', () => {
-  test('422, 403, 404, 409: refused like every opening, and the provider is not asked', async ({
+  test('422, 403, 404 and 409 as for every opening, and the provider is not called', async ({
     api,
     partner,
     stranger,
@@ -455,7 +459,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     expect(createApplicant).toHaveBeenCalledTimes(before);
   });
 
-  test('201 with the fields of the contract; the provider gets the profile of the recipient, never what the caller says', async ({
+  test("201, and the provider gets the recipient's profile, not the caller's fields", async ({
     api,
     partner,
     newRecipient,
@@ -498,7 +502,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     });
   });
 
-  test('503 when the provider fails, with the verification committed before; repeated, it goes on with the same one', async ({
+  test('503 if the provider fails; a retry continues with the same verification', async ({
     api,
     partner,
     newRecipient,
@@ -530,7 +534,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     });
   });
 
-  test('again gives the same applicant and a new token; two at once are one verification', async ({
+  test('201 again with the same applicant and a new token; two at once are one verification', async ({
     api,
     newRecipient,
     applicant,

@@ -48,7 +48,7 @@ const walletBody = (overrides: Record<string, unknown> = {}) => ({
   ...overrides,
 });
 
-/** The address with the case of its `place`-th letter turned. */
+/** The address with the case of its `place`-th letter changed. */
 const withWrongCase = (address: string, place: number): string => {
   let letter = 0;
   return address.replace(/[a-fA-F]/g, (digit) => {
@@ -66,7 +66,7 @@ describe('EIP-55', () => {
     expect(hasValidChecksum(address)).toBe(true);
   });
 
-  test.each([A, B, C, D])('%s with any one letter in the other case is wrong', (address) => {
+  test.each([A, B, C, D])('%s is invalid with any one letter in the other case', (address) => {
     const letters = address.slice(2).match(/[a-fA-F]/g)?.length ?? 0;
     const altered = Array.from({ length: letters }, (_, place) => withWrongCase(address, place + 1));
     expect(new Set(altered).size).toBe(letters);
@@ -122,12 +122,12 @@ describe('POST /v1/wallets', () => {
       [['body.signers.0.address', 'string_too_short']],
     ],
     [
-      'an address with a letter that is no digit',
+      'an address with a letter that is not a digit',
       walletBody({ signers: signers(A.replace('5a', '5g')), threshold: 1 }),
       [['body.signers.0.address', 'string_pattern_mismatch']],
     ],
     [
-      'a wrong checksum',
+      'an invalid checksum',
       walletBody({ signers: signers(A, withWrongCase(B, 3)) }),
       [['body.signers.1.address', 'value_error']],
     ],
@@ -139,11 +139,11 @@ describe('POST /v1/wallets', () => {
       [['body.signers.2.address', 'value_error']],
     ],
     [
-      'a label that is empty',
+      'an empty label',
       walletBody({ signers: [{ address: A, label: '' }], threshold: 1 }),
       [['body.signers.0.label', 'string_too_short']],
     ],
-    ['a network that there is not', walletBody({ network: 'solana' }), [['body.network', 'enum']]],
+    ['an unknown network', walletBody({ network: 'solana' }), [['body.network', 'enum']]],
     ['an address of its own', walletBody({ address: A }), [['body.address', 'extra_forbidden']]],
   ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api, create }) => {
     const before = await digestTables(api.connection.pool);
@@ -170,7 +170,7 @@ describe('POST /v1/wallets', () => {
     },
   );
 
-  test('201 with what was given, said to be simulated and nowhere deployed', async ({ partner, create }) => {
+  test('201 with the given values, as a simulation that is not deployed', async ({ partner, create }) => {
     const named = [{ address: B.toLowerCase(), label: 'Ops' }, { address: A }];
     const answer = await create(walletBody({ signers: named, network: 'base' }));
     expect(answer.statusCode).toBe(201);
@@ -195,7 +195,7 @@ describe('POST /v1/wallets', () => {
     expect(answer.headers['location']).toBe(`/v1/wallets/${wallet.wallet_id}`);
   });
 
-  test('ten signers of ten, and ethereum where nothing is said', async ({ made }) => {
+  test('201 with ten signers of ten, on ethereum by default', async ({ made }) => {
     const ten = Array.from({ length: 10 }, (_, place) => ({ address: `0x${String(place + 10).repeat(20)}` }));
     expect(await made({ signers: ten, threshold: 10, network: null })).toMatchObject({
       threshold: 10,
@@ -203,9 +203,7 @@ describe('POST /v1/wallets', () => {
     });
   });
 
-  test("the address stays the same whatever the signers' order, spelling and labels, also of a second wallet", async ({
-    made,
-  }) => {
+  test('201 with the same address for any order, spelling and labels of the signers', async ({ made }) => {
     const first = await made();
     const same = [
       await made(),
@@ -216,7 +214,10 @@ describe('POST /v1/wallets', () => {
     expect(new Set([first, ...same].map(({ wallet_id: id }) => id)).size).toBe(4);
   });
 
-  test('the address is another for another name, network, threshold, signer or organization', async ({ api, made }) => {
+  test('201 with another address for another name, network, threshold, signer or organization', async ({
+    api,
+    made,
+  }) => {
     const { address } = await made();
     const others = [
       await made({ name: 'Treasury 2' }),
@@ -229,7 +230,7 @@ describe('POST /v1/wallets', () => {
     expect(new Set([address, ...others.map((wallet) => wallet.address)]).size).toBe(7);
   });
 
-  test('a wallet is never changed', async ({ api, made }) => {
+  test('the database refuses to change a wallet', async ({ api, made }) => {
     await made();
     await expect(api.connection.pool.query('UPDATE wallets SET threshold = 1')).rejects.toThrow();
     await expect(api.connection.pool.query('DELETE FROM wallets')).rejects.toThrow();
@@ -237,11 +238,7 @@ describe('POST /v1/wallets', () => {
 });
 
 describe('reading wallets', () => {
-  test("404 for another organization's wallet, with the body of an id that nobody has", async ({
-    api,
-    partner,
-    made,
-  }) => {
+  test("404 for another organization's wallet, as for an unknown id", async ({ api, partner, made }) => {
     const { wallet_id: foreign } = await made({}, await api.createCaller());
     const bodies = await Promise.all(
       [foreign, newId()].map(async (id) => {
@@ -253,14 +250,14 @@ describe('reading wallets', () => {
     expect(bodies[0]).toEqual(bodies[1]);
   });
 
-  test('200 with what its creation answered, for any scope', async ({ api, partner, made }) => {
+  test('200 with the body of its creation, for every scope', async ({ api, partner, made }) => {
     const wallet = await made();
     const reader = await api.createKey(partner.orgId, 'read');
     const answer = await api.call(reader, 'GET', `/v1/wallets/${wallet.wallet_id}`);
     expect([answer.statusCode, jsonOf(answer)]).toEqual([200, wallet]);
   });
 
-  test("the list has the organization's own, newest first, in pages", async ({ api, made }) => {
+  test("200 with the organization's own wallets, newest first, in pages", async ({ api, made }) => {
     const owner = await api.createCaller('settle');
     const ids: string[] = [];
     for (const name of ['one', 'two', 'three']) ids.push((await made({ name }, owner)).wallet_id);

@@ -1,4 +1,4 @@
-/** Subscriptions over HTTP (contract §11): refusals first, then what they answer and what is kept. */
+/** Subscriptions over HTTP (contract §11): refusals first, then answers and stored rows. */
 import { describe, expect } from 'vitest';
 import { createWebhook } from '../../db/commands/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
@@ -42,7 +42,7 @@ const holding = (statement: string, id: string) => ({
 const locs = (answer: { json(): { detail: { loc: unknown[]; type: string }[] } }) =>
   answer.json().detail.map(({ loc, type }) => `${loc.join('.')} ${type}`);
 
-describe('creation refuses', () => {
+describe('a refused creation', () => {
   test('403 for a key whose scope is not full, and nothing is written', async ({ api, partner }) => {
     const settle = await api.createKey(partner.orgId, 'settle');
     const before = await digestTables(api.connection.pool);
@@ -56,7 +56,7 @@ describe('creation refuses', () => {
     expect(locs(answer)).toEqual(['body.url value_error', 'body.event_types too_short', 'body.extra extra_forbidden']);
   });
 
-  test('422 for an event type that does not exist', async ({ api, partner }) => {
+  test('422 for an unknown event type', async ({ api, partner }) => {
     expect(
       locs(await api.call(partner, 'POST', '/v1/webhooks', body({ event_types: ['settlement.made_up'] }))),
     ).toEqual(['body.event_types.0 enum']);
@@ -66,10 +66,10 @@ describe('creation refuses', () => {
     ['http', 'http://hooks.partner.example/'],
     ['loopback by name', 'https://localhost:8443/'],
     ['loopback by address', 'https://127.0.0.1:8443/'],
-    ['a name that means a private address', 'https://private.partner.example/'],
+    ['a name with a private address', 'https://private.partner.example/'],
     ['a name with one public and one private address', 'https://mixed.partner.example/'],
-    ['a name that means a metadata address in other clothes', 'https://mapped.partner.example/'],
-  ] as const)('422 on url for %s outside the local sandbox, without an echo', async ([_, url], { strict }) => {
+    ['a name with a mapped metadata address', 'https://mapped.partner.example/'],
+  ] as const)('422 on url for %s outside the local sandbox, without repeating it', async ([_, url], { strict }) => {
     const owner = await strict.createCaller();
     const answer = await strict.call(owner, 'POST', '/v1/webhooks', body({ url }));
     expect(answer.statusCode).toBe(422);
@@ -77,13 +77,13 @@ describe('creation refuses', () => {
     expect(answer.body).not.toContain('partner.example');
   });
 
-  test('422 on url for a private address even where local targets are allowed', async ({ api, partner }) => {
+  test('422 on url for a private address, even if local targets are allowed', async ({ api, partner }) => {
     for (const url of ['https://10.0.0.7/', 'http://private.partner.example:8080/', 'https://169.254.169.254/']) {
       expect(locs(await api.call(partner, 'POST', '/v1/webhooks', body({ url })))).toEqual(['body.url value_error']);
     }
   });
 
-  test('409 for the twenty-first subscription, even when two race for the twentieth place', async ({ api }) => {
+  test('409 for the twenty-first subscription, even if two are created at once', async ({ api }) => {
     const owner = await api.createCaller();
     for (let n = 1; n < 20; n += 1) {
       const draft = { url: `https://h${n}.example/`, eventTypes: ['*' as const], description: null };
@@ -104,7 +104,7 @@ describe('creation refuses', () => {
 });
 
 describe('creation', () => {
-  test('201 with the secret this once; no read, list or table shows it again', async ({ api }) => {
+  test('201 with the secret; no read, list or table shows it again', async ({ api }) => {
     const owner = await api.createCaller();
     const created = await create(api, owner, { description: 'Ledger' });
     expect(Object.keys(created)).toEqual(
@@ -141,14 +141,14 @@ describe('creation', () => {
     await create(api, partner, { url: 'https://not-yet.partner.example/hook' });
   });
 
-  test('201 for http and loopback where the local sandbox allows them', async ({ api, partner }) => {
+  test('201 for http and loopback if the local sandbox allows them', async ({ api, partner }) => {
     await create(api, partner, { url: 'http://127.0.0.1:9999/hook' });
     await create(api, partner, { url: 'http://localhost:9999/hook', event_types: ['*', '*'] });
   });
 });
 
 describe("another organization's subscription", () => {
-  test('404 at every operation, the same as for one that never was', async ({ api, partner }) => {
+  test('404 for every operation, as for an unknown subscription', async ({ api, partner }) => {
     const { webhook_id: own } = await create(api, partner);
     const other = await api.createCaller();
     const before = await digestTables(api.connection.pool);
@@ -169,7 +169,7 @@ describe("another organization's subscription", () => {
 });
 
 describe('change', () => {
-  test('422 under the rules of creation', async ({ api, partner }) => {
+  test('422 by the rules of creation', async ({ api, partner }) => {
     const { webhook_id } = await create(api, partner);
     const patch = (change: unknown) => api.call(partner, 'PATCH', `/v1/webhooks/${webhook_id}`, change);
     expect(locs(await patch({ url: 'https://private.partner.example/' }))).toEqual(['body.url value_error']);
@@ -180,7 +180,7 @@ describe('change', () => {
     ]);
   });
 
-  test('replaces what is present, clears the description by null, and knows who disabled it', async ({
+  test('200 with the given fields replaced, description removed by null, and who disabled it', async ({
     api,
     partner,
   }) => {
@@ -197,7 +197,7 @@ describe('change', () => {
 });
 
 describe('deletion', () => {
-  test('204, then 404 for the subscription and its deliveries, which are canceled; its place is free again', async ({
+  test('204, then 404, its deliveries are canceled, and another subscription may be created', async ({
     api,
     partner,
   }) => {
@@ -210,7 +210,8 @@ describe('deletion', () => {
       expect((await api.call(partner, 'GET', `/v1/webhooks/${webhook_id}${path}`)).statusCode).toBe(404);
     expect((await api.call(partner, 'DELETE', `/v1/webhooks/${webhook_id}`)).statusCode).toBe(404);
     const { rows } = await api.connection.pool.query(
-      `SELECT d.status, w.secret_sealed FROM webhook_deliveries d JOIN webhooks w USING (webhook_id) WHERE webhook_id = $1`,
+      `SELECT d.status, w.secret_sealed FROM webhook_deliveries d JOIN webhooks w USING (webhook_id)
+       WHERE webhook_id = $1`,
       [webhook_id],
     );
     expect(rows).toEqual([{ status: 'canceled', secret_sealed: null }]);
@@ -218,7 +219,7 @@ describe('deletion', () => {
 });
 
 describe('rotation', () => {
-  test('200 with a new secret; the table holds two sealed ones and never a third', async ({ api, partner }) => {
+  test('200 with a new secret; two sealed secrets are stored, never a third', async ({ api, partner }) => {
     const { webhook_id, secret } = await create(api, partner);
     const rotate = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`).then(jsonOf);
     const first = await rotate();
@@ -229,16 +230,14 @@ describe('rotation', () => {
 });
 
 describe('deliveries', () => {
-  test('422 for a status that does not exist', async ({ api, partner }) => {
+  test('422 for an unknown status', async ({ api, partner }) => {
     const { webhook_id } = await create(api, partner);
     expect(
       new Set(locs(await api.call(partner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=lost&limit=0`))),
     ).toEqual(new Set(['query.limit greater_than_equal', 'query.status enum']));
   });
 
-  test('a ping is answered 202 with its pending delivery, for this subscription alone, and nothing of the URL', async ({
-    api,
-  }) => {
+  test('202 for a test event with its pending delivery, without the URL', async ({ api }) => {
     const owner = await api.createCaller();
     const { webhook_id } = await create(api, owner);
     await create(api, owner, { event_types: ['*'] });
@@ -267,7 +266,7 @@ describe('deliveries', () => {
     expect(rows).toEqual([{ count: 1 }]);
   });
 
-  test('pages and filters by status, newest first', async ({ api }) => {
+  test('200 in pages, filtered by status, newest first', async ({ api }) => {
     const owner = await api.createCaller();
     const { webhook_id } = await create(api, owner);
     const ids: string[] = [];
@@ -280,7 +279,7 @@ describe('deliveries', () => {
     expect((await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=exhausted`)).json()).toEqual([]);
   });
 
-  test('404 for a delivery of another subscription of the same organization', async ({ api, partner }) => {
+  test('404 for a delivery of another subscription', async ({ api, partner }) => {
     const [one, two] = [await create(api, partner), await create(api, partner)];
     const { delivery_id } = jsonOf(await api.call(partner, 'POST', `/v1/webhooks/${one.webhook_id}/test`));
     expect(
@@ -289,7 +288,7 @@ describe('deliveries', () => {
     ).toBe(404);
   });
 
-  test('a pending delivery is asked for its next attempt; a finished one begins again, once, when two ask at the same moment', async ({
+  test('202 to repeat a delivery: a pending one is due at once, a finished one starts again, once', async ({
     api,
     partner,
   }) => {

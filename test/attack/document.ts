@@ -1,6 +1,6 @@
 /**
- * The operations as the OpenAPI document describes them, and a valid request for each, made of its own examples: an
- * operation that joins the document joins every attack.
+ * The operations of the OpenAPI document, and valid values made of the document's own examples. A new operation in the
+ * document is part of every attack.
  */
 import { z } from 'zod';
 import type { Operation } from '../../api/plugins/operation-list.ts';
@@ -69,7 +69,7 @@ export type DescribedOperation = {
   readonly path: string;
   readonly access: RouteConfig;
   readonly parameters: readonly Parameter[];
-  /** Of the JSON body; references are followed. Undefined where the operation takes none. */
+  /** The schema of the JSON body, with references resolved. Undefined if the operation takes none. */
   readonly body: Schema | undefined;
   readonly bodyRequired: boolean;
 };
@@ -115,13 +115,13 @@ export function describedOperations(described: {
     });
 }
 
-/** What a nullable or optional schema is when it has a value. */
+/** A nullable schema without null. */
 export function bare(schema: Schema): Schema {
   const given = schema.anyOf?.find((option) => option.type !== 'null');
   return given ? bare({ ...given, ...(schema.example === undefined ? {} : { example: schema.example }) }) : schema;
 }
 
-/** A valid value, from the schema's own example where it has one. `known` are values of fields by their names. */
+/** A valid value: the schema's example if it has one. `known` has values of fields by name. */
 export function sampleOf(
   schema: Schema,
   known: Readonly<Record<string, unknown>>,
@@ -156,7 +156,9 @@ export function placesIn(
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A copy of the body with another value at this place; objects on the way that are not there yet are made by `fill`. */
+/**
+ * A copy of the body with another value at this place. `fill` makes the missing objects on the way.
+ */
 export function withValue(
   body: unknown,
   at: readonly (string | number)[],

@@ -20,7 +20,9 @@ function exampleOf(schema: Schema): unknown {
   return only ?? options?.[0] ?? (items ? [exampleOf(items)] : undefined);
 }
 
-/** Ids must be of the caller's own objects, which no document can know; a code belongs to a challenge of this moment. */
+/**
+ * Ids must be of the caller's own objects, which no document can know; a code belongs to a challenge of this moment.
+ */
 async function withOwnIds(api: TestApi, tenant: Tenant, operation: DescribedOperation): Promise<unknown> {
   const body = exampleOf(operation.body ?? {});
   if (operation.path === '/consumer/auth/verify-otp') {

@@ -1,4 +1,4 @@
-/** The API under attack, and a tenant with one of everything. */
+/** The API under attack, and a tenant with one object of each kind. */
 import type { TestApiOptions } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import type { DescribedOperation } from './document.ts';

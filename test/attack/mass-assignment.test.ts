@@ -1,6 +1,6 @@
 /**
- * Bodies are closed: a field that an operation does not have is refused at any depth of its body, and the request writes
- * nothing.
+ * Bodies are closed: a field that an operation does not have is refused at any depth of its body, and the request
+ * writes nothing.
  */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
@@ -29,7 +29,7 @@ const INTERNAL = [
   'toString',
 ];
 
-/** The database once the tenant has one of everything. No refused request writes to it. */
+/** `digests`: of the database once the tenant has its objects. No refused request writes to it. */
 const test = withAttack().extend(
   'digests',
   FILE,

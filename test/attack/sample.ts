@@ -1,8 +1,8 @@
-/** A request for every operation that is valid in form: what a test changes in it is the one thing that is wrong. */
+/** A valid request for every operation. A test makes one change in it, so the change is the only fault. */
 import { newId } from '../../db/id.ts';
 import { type DescribedOperation, placesIn, sampleOf, withValue } from './document.ts';
 
-/** Optional fields without which a body is not valid: rules across fields, which no schema tells. */
+/** Optional fields that a valid body needs by rules across fields, which the schema does not contain. */
 const WANTED: Readonly<Record<string, readonly string[]>> = {
   'POST /v2/settle': ['card_token'],
   'POST /v1/recipients': ['bank_details'],
@@ -11,13 +11,13 @@ const WANTED: Readonly<Record<string, readonly string[]>> = {
   'POST /consumer/transfers': ['corridor', 'amount', 'payment_method', 'payout_rail', 'card_token'],
 };
 
-/** Ids of path parameters that are valid in form. */
+/** An unknown id of the valid form. */
 const unknownId = (name: string): string =>
   name === 'cert_id' ? `CERT-${newId().replaceAll('-', '').toUpperCase()}` : newId();
 
 export type Ids = Readonly<Record<string, string>>;
 
-/** Where the operation is called, with these ids in its path and in its query; every other one names nothing. */
+/** The URL of the operation with these ids in path and query. Every other id is unknown. */
 export function urlOf({ path, parameters }: DescribedOperation, ids: Ids = {}): string {
   const address = path.replace(/\{([a-z_]+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? unknownId(name)));
   const query = new URLSearchParams();
@@ -26,11 +26,13 @@ export function urlOf({ path, parameters }: DescribedOperation, ids: Ids = {}): 
   return query.size === 0 ? address : `${address}?${query}`;
 }
 
-/** A body that the operation's schema takes, with these values for fields of their names; optional fields as `wanted`. */
+/**
+ * A valid body, with these values for fields of these names, and with the `wanted` optional fields.
+ */
 export const bodyOf = ({ name, body }: DescribedOperation, ids: Ids = {}, wanted: readonly string[] = []): unknown =>
   body && sampleOf(body, ids, [...(WANTED[name] ?? []), ...wanted]);
 
-/** The body with one value changed; what is around it is made valid. */
+/** The body with one value changed, and with valid objects around it. */
 export function bodyWith(
   operation: DescribedOperation,
   at: readonly (string | number)[],
@@ -42,7 +44,7 @@ export function bodyWith(
   return withValue(bodyOf(operation, ids), at, value, (place) => sampleOf(schemaAt(place) ?? {}, ids));
 }
 
-/** What the operation needs beside its body: the headers that it requires. */
+/** The headers that the operation requires. */
 export const headersOf = ({ parameters }: DescribedOperation): Record<string, string> =>
   parameters.some(({ in: place, name, required }) => place === 'header' && name === 'Idempotency-Key' && required)
     ? { 'idempotency-key': newId() }

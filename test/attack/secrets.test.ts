@@ -28,7 +28,9 @@ const PLANTED = {
   idempotency_key: 'planted-key-0123456789abcdef',
 } as const;
 
-/** What must not appear anywhere, by what it is, and the lines that were logged. Each is collected over the whole file. */
+/**
+ * What must not appear anywhere, by what it is, and the lines that were logged. Each is collected over the whole file.
+ */
 const secrets = new Map<string, string>([
   ...Object.entries(PLANTED),
   ["the processor's secret", TEST_SECRETS.cardproc],
@@ -140,7 +142,8 @@ test('500 when the database fails, with the error in the log but no secret and n
   callEverything,
 }) => {
   const { rows } = await api.connection.pool.query<{ name: string }>(
-    `SELECT quote_ident(table_name) AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_name <> ALL ($1)`,
+    `SELECT quote_ident(table_name) AS name FROM information_schema.tables
+     WHERE table_schema = 'public' AND table_name <> ALL ($1)`,
     [['api_keys', 'rate_limits', 'consumers', 'consumer_sessions', 'organizations']],
   );
   for (const { name } of rows)

@@ -1,6 +1,6 @@
 /**
- * Another tenant's object does not exist, for any operation that takes an id, wherever it takes it. The operations are
- * those of the document: one that takes an id which this file does not know fails here until it is known.
+ * For every operation that takes an id, another tenant's object does not exist. The operations are those of the
+ * document: one with an id that this file does not know fails here.
  */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
@@ -17,8 +17,8 @@ const test = withAttack();
 const operationOf = (attack: Attack, name: string): DescribedOperation =>
   attack.operations.find((operation) => operation.name === name) ?? expect.fail(`${name} is not described`);
 
-/** What an answer tells: everything but the request's own id and address, and the passing of time. */
-function told({ statusCode, headers, body }: SeenAnswer) {
+/** What a caller learns from an answer: everything but the id and the address of the request, and times. */
+function factsOf({ statusCode, headers, body }: SeenAnswer) {
   const { 'x-request-id': _id, date: _date, ratelimit: _limit, ...same } = headers;
   const { request_id: _request, instance: _instance, ...problem } = JSON.parse(body);
   return { statusCode, headers: same, problem };
@@ -27,7 +27,7 @@ function told({ statusCode, headers, body }: SeenAnswer) {
 const withIdInPath = OPERATIONS.filter(({ path, auth }) => path.includes('{') && auth !== 'none').map(nameOf);
 
 describe.each(withIdInPath)('%s', (name) => {
-  test("answers for another tenant's id as for an unknown one, headers included, and nothing is written", async ({
+  test("404 for another tenant's id, as for an unknown id, headers included, and nothing is written", async ({
     api,
     attack,
     tenant,
@@ -43,7 +43,7 @@ describe.each(withIdInPath)('%s', (name) => {
         body: bodyOf(operation, own),
         headers: headersOf(operation),
       });
-    // Each id alone is the other tenant's, and then all of them are.
+    // First each id alone is the other tenant's, then all of them are.
     const stolen = [...parameters.map((parameter) => [parameter]), parameters];
     for (const names of stolen) {
       const pick = (ids: (parameter: string) => string) =>
@@ -53,27 +53,27 @@ describe.each(withIdInPath)('%s', (name) => {
         pick((parameter) => (parameter === 'cert_id' ? `CERT-${'0'.repeat(32)}` : sameLength(foreign[parameter]))),
       );
       expect(theirs.statusCode).toBe(404);
-      expect(told(theirs)).toEqual(told(nobodys));
+      expect(factsOf(theirs)).toEqual(factsOf(nobodys));
     }
     expect(await digestTables(api.connection.pool)).toEqual(before);
     expect([401, 403, 404]).not.toContain((await call(foreign, victim)).statusCode);
   });
 });
 
-/** An id that names nothing, as long as the given one: lengths are told by the headers. */
+/** An unknown id of the same length, because headers show the length of the body. */
 const sameLength = (id = ''): string => (id.startsWith('stl_') ? `stl_${'a'.repeat(id.length - 4)}` : newId());
 
-/** How a body looks that names an object by this field, where it takes more than the field itself. */
+/** Bodies that use this field need further changes. */
 const NAMING: Readonly<Record<string, (body: Record<string, unknown>) => Record<string, unknown>>> = {
   banklink_account_token: ({ card_token: _card, ...body }) => ({ ...body, payment_method: 'ach' }),
   quote_id: ({ corridor: _corridor, amount: _amount, payment_method: _method, payout_rail: _rail, ...body }) => body,
 };
 
-/** Fields that look like references and are none to a tenant's object: whoever knows the random value may use it. */
+/** Fields that look like references to a tenant's object and are not: every caller who knows the value may use it. */
 const NO_REFERENCE = ['challenge_id', 'card_token', 'public_token'];
 const isReference = (field: string): boolean => /_(id|token)$/.test(field) && !NO_REFERENCE.includes(field);
 
-test("every id in a body is its tenant's alone: another tenant's is answered as an unknown one, and nothing is written", async ({
+test("another tenant's id in a body is refused as an unknown id, and nothing is written", async ({
   api,
   attack,
   tenant,
@@ -98,15 +98,16 @@ test("every id in a body is its tenant's alone: another tenant's is answered as 
         await send(theirs),
         await send(field.endsWith('_token') ? `${theirs.slice(0, -2)}AA` : newId()),
       ];
-      expect([operation.name, field, refused.statusCode >= 400, told(refused)]).toEqual([
+      expect([operation.name, field, refused.statusCode >= 400, factsOf(refused)]).toEqual([
         operation.name,
         field,
         true,
-        told(unknown),
+        factsOf(unknown),
       ]);
       expect(await digestTables(api.connection.pool)).toEqual(before);
       const allowed = own[field] === undefined ? undefined : await send(own[field]);
-      if (allowed) expect([operation.name, field, told(allowed)]).not.toEqual([operation.name, field, told(refused)]);
+      if (allowed)
+        expect([operation.name, field, factsOf(allowed)]).not.toEqual([operation.name, field, factsOf(refused)]);
       seen.push(`${operation.name} ${field}`);
     }
   }
@@ -119,7 +120,7 @@ test("every id in a body is its tenant's alone: another tenant's is answered as 
   );
 });
 
-test("a consumer's objects are no partner's, and a partner's are no consumer's", async ({ attack }) => {
+test("404 for a consumer's object as a partner, and for a partner's as a consumer", async ({ attack }) => {
   const victim = await attack.createTenant();
   const settlements = [
     operationOf(attack, 'GET /v2/settle/{settlement_id}'),
@@ -142,10 +143,7 @@ test("a consumer's objects are no partner's, and a partner's are no consumer's",
   ).toBe(404);
 });
 
-test("a certificate says no more of a settlement that is another tenant's than of one that is none", async ({
-  attack,
-  tenant,
-}) => {
+test("a certificate answers for another tenant's settlement as for an unknown one", async ({ attack, tenant }) => {
   const victim = await attack.createTenant();
   const operation = operationOf(attack, 'GET /v1/caribbean/certificate/{cert_id}/verify');
   const ask = async (settlementId: string) => {
@@ -161,7 +159,7 @@ test("a certificate says no more of a settlement that is another tenant's than o
   expect(verdict).toEqual(await ask(sameLength(victim.partnerIds.settlement_id)));
 });
 
-test("no list shows anything of another tenant's, and each shows the tenant's own", async ({ attack, tenant }) => {
+test("every list shows the tenant's own objects and no other's", async ({ attack, tenant }) => {
   const victim = await attack.createTenant();
   const everyId = [victim.partnerIds, victim.consumerIds].flatMap((ids) => Object.values(ids));
   for (const operation of attack.operations.filter(({ method, path }) => method === 'GET' && !path.includes('{'))) {
@@ -174,7 +172,10 @@ test("no list shows anything of another tenant's, and each shows the tenant's ow
   }
 });
 
-test('an API key opens no consumer operation, and a session no partner operation', async ({ attack, tenant }) => {
+test('401 for an API key at consumer operations, and for a session at partner operations', async ({
+  attack,
+  tenant,
+}) => {
   const { partner, sessionToken } = tenant;
   for (const operation of attack.operations.filter(
     ({ access }) => access.auth === 'session' || access.auth === 'api_key',

@@ -1,6 +1,6 @@
 /**
- * Whatever is put into any place of any request: a documented refusal that repeats nothing of it, or the value exactly
- * as it was given. Never a 5xx. The places are those of the OpenAPI document.
+ * Values that break parsers, in every place of every request: the answer is a documented refusal that does not repeat
+ * the value, or the value is stored exactly as given. Never a 5xx. The places are those of the OpenAPI document.
  */
 import { describe, expect } from 'vitest';
 import { describeApi } from '../../scripts/generate/openapi.ts';
@@ -18,7 +18,7 @@ const named = (operations: readonly DescribedOperation[]) =>
 
 const test = withAttack();
 
-/** That an answer is no failure of ours, and where it refuses, repeats nothing of what was sent. */
+/** The answer is not a 5xx, and a refusal does not repeat what was sent. */
 function requireSilence(context: string, answer: SeenAnswer): void {
   expect([context, answer.statusCode < 500]).toEqual([context, true]);
   if (answer.statusCode >= 400)
@@ -28,7 +28,7 @@ function requireSilence(context: string, answer: SeenAnswer): void {
     ]);
 }
 
-/** A problem names the address, as it must; an extra field is named, and its value is not. */
+/** The body without the path of the request and the names of unknown fields, which a refusal may contain. */
 function withoutAddress({ headers, body }: SeenAnswer): string {
   if (!String(headers['content-type']).includes('json')) return body;
   const { instance: _instance, detail, ...rest } = JSON.parse(body);
@@ -44,7 +44,7 @@ const isText = ({ type }: Schema): boolean => type === 'string';
 describe.each(named(WITH_BODY))('%s', (_name, operation) => {
   const leaves = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties === undefined);
 
-  test('every text refuses or keeps what is put into it', async ({ tenant, send }) => {
+  test('every text field refuses a value or keeps it exactly', async ({ tenant, send }) => {
     for (const { at, schema } of leaves.filter((leaf) => isText(leaf.schema) && leaf.at.length > 0)) {
       await Promise.all(
         TEXTS.map(async ([what, value]) => {
@@ -61,7 +61,7 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for every amount that is none, naming the field', async ({ tenant, send }) => {
+  test('422 on the field for every invalid amount', async ({ tenant, send }) => {
     for (const { at } of leaves.filter(({ schema }) => isMoney(schema))) {
       for (const [what, value] of AMOUNTS) {
         const answer = await send(operation, bodyWith(operation, at, value, idsOf(tenant, operation)));
@@ -75,7 +75,7 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for a value of another kind in every place, or it is none', async ({ tenant, send }) => {
+  test('422 for a value of another type in every place, if the place does not allow it', async ({ tenant, send }) => {
     for (const { at } of placesIn(operation.body ?? {})) {
       for (const [what, source] of KINDS) {
         const context = `${at.join('.')}: ${what}`;
@@ -90,7 +90,7 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for every body that is no JSON object of the interface', async ({ send }) => {
+  test('422 for every body that is not a valid JSON object', async ({ send }) => {
     for (const [what, bytes] of BODIES) {
       const answer = await send(operation, bytes);
       requireSilence(what, answer);
@@ -98,7 +98,7 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('422 for no body where one is needed', async ({ send }) => {
+  test('422 without a body if one is required', async ({ send }) => {
     const answer = await send(operation, '');
     requireSilence('nothing', answer);
     if (operation.bodyRequired) {
@@ -106,14 +106,14 @@ describe.each(named(WITH_BODY))('%s', (_name, operation) => {
     }
   });
 
-  test('a byte order mark is no part of the body', async ({ tenant, send }) => {
+  test('a byte order mark is ignored', async ({ tenant, send }) => {
     const body = bodyOf(operation, idsOf(tenant, operation));
     const [plain, marked] = [
       await send(operation, body),
       await send(operation, Buffer.from(`\ufeff${JSON.stringify(body)}`)),
     ];
     requireSilence('a byte order mark', marked);
-    // The same event with other bytes is a conflict, but a body all the same.
+    // The same event with other bytes is a conflict: the body was read.
     expect([plain, marked].map(({ statusCode }) => statusCode === 422)).toEqual([false, false]);
   });
 });
@@ -133,7 +133,7 @@ describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' &
   (_name, operation) => {
     const body = (tenant: Tenant) => Buffer.from(JSON.stringify(bodyOf(operation, idsOf(tenant, operation)) ?? {}));
 
-    test('415 for a body of every media type but JSON in UTF-8, and for one of none', async ({
+    test('415 for every media type but JSON in UTF-8, and without a media type', async ({
       api,
       attack,
       tenant,
@@ -150,14 +150,14 @@ describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' &
       expect(untyped.statusCode).toBe(415);
     });
 
-    test('415 for a body that is encoded, whatever it says it is', async ({ tenant, send }) => {
+    test('415 for every Content-Encoding', async ({ tenant, send }) => {
       for (const encoding of ['gzip', 'br', 'identity', 'gzip, gzip', '']) {
         const answer = await send(operation, body(tenant), { 'content-encoding': encoding });
         expect([encoding, answer.statusCode]).toEqual([encoding, 415]);
       }
     });
 
-    test('JSON is JSON in any spelling of its type', async ({ send }) => {
+    test('422 for JSON in every spelling of its media type', async ({ send }) => {
       for (const type of ['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"']) {
         expect([type, (await send(operation, Buffer.from('{'), { 'content-type': type })).statusCode]).toEqual([
           type,
@@ -166,7 +166,7 @@ describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' &
       }
     });
 
-    test('413 for a body over the limit, and 422 for one just under it', async ({ send }) => {
+    test('413 for a body over the limit, 422 for one at the limit', async ({ send }) => {
       expect((await send(operation, Buffer.alloc(64 * 1024 + 1, ' '))).statusCode).toBe(413);
       expect((await send(operation, Buffer.alloc(64 * 1024, '['))).statusCode).toBe(422);
     });
@@ -176,10 +176,7 @@ describe.each(named(OPERATIONS.filter(({ method, access }) => method !== 'GET' &
 describe.each(named(OPERATIONS.filter(({ parameters }) => parameters.some(({ in: place }) => place === 'header'))))(
   '%s',
   (_name, operation) => {
-    test('a documented answer for every value of its headers, which repeats nothing of it', async ({
-      tenant,
-      send,
-    }) => {
+    test('a documented answer for every value of its headers, which it does not repeat', async ({ tenant, send }) => {
       for (const { name } of operation.parameters.filter(({ in: place }) => place === 'header')) {
         for (const [what, value] of HEADER_VALUES) {
           const answer = await send(operation, bodyOf(operation, idsOf(tenant, operation)), {
@@ -201,19 +198,16 @@ describe.each(named(OPERATIONS.filter(({ parameters }) => parameters.some(({ in:
 describe.each(named(OPERATIONS))('%s', (_name, operation) => {
   const isPaged = operation.parameters.some(({ name }) => name === 'limit');
 
-  test(
-    isPaged ? '422 for every page that is none' : 'a documented answer whatever the query',
-    async ({ attack, tenant }) => {
-      const url = urlOf(operation, idsOf(tenant, operation));
-      for (const [what, query] of QUERIES) {
-        const answer = await attack.send(operation, tenant, {
-          url: `${url}${url.includes('?') ? '&' : '?'}${query}`,
-          ...(operation.method === 'GET' ? {} : { body: '{' }),
-          headers: headersOf(operation),
-        });
-        requireSilence(what, answer);
-        if (isPaged) expect([what, answer.statusCode]).toEqual([what, 422]);
-      }
-    },
-  );
+  test(isPaged ? '422 for every invalid page' : 'a documented answer for every query', async ({ attack, tenant }) => {
+    const url = urlOf(operation, idsOf(tenant, operation));
+    for (const [what, query] of QUERIES) {
+      const answer = await attack.send(operation, tenant, {
+        url: `${url}${url.includes('?') ? '&' : '?'}${query}`,
+        ...(operation.method === 'GET' ? {} : { body: '{' }),
+        headers: headersOf(operation),
+      });
+      requireSilence(what, answer);
+      if (isPaged) expect([what, answer.statusCode]).toEqual([what, 422]);
+    }
+  });
 });

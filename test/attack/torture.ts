@@ -1,19 +1,19 @@
-/** Values and bodies that break things elsewhere. Each carries a mark, so that an answer which repeats it is found. */
+/** Values and bodies that break parsers. Most contain a mark, so that a test finds an answer that repeats them. */
 
-/** Stands in no answer of its own. */
+/** In no answer by chance. */
 export const MARK = 'zq7kx';
 
 export type Torture = readonly [name: string, value: string];
 
-/** Longer than any text of the interface, shorter than the body limit. */
+/** Longer than every text field, shorter than the body limit. */
 const LONG = 60_000;
 
-/** What every text refuses, or gives back exactly as it was. */
+/** Every text field refuses these, or keeps them exactly. */
 export const TEXTS: readonly Torture[] = [
   ['nothing', ''],
-  ['blanks', '   '],
-  ['a blank before', ` ${MARK}`],
-  ['a blank after', `${MARK}\u00a0`],
+  ['spaces', '   '],
+  ['a space before', ` ${MARK}`],
+  ['a space after', `${MARK}\u00a0`],
   ['a character too many', MARK + 'x'.repeat(2_100)],
   ['far too much', MARK + 'x'.repeat(LONG)],
   ['NUL', `${MARK}\u0000`],
@@ -36,24 +36,24 @@ export const TEXTS: readonly Torture[] = [
   ['a path', `../../${MARK}`],
   ['a script', `<script>${MARK}</script>`],
   ['a format', `${MARK}%s%n%x`],
-  ['null in words', 'null'],
+  ['the word null', 'null'],
   ['a prototype', '__proto__'],
 ];
 
-/** What no amount is. */
+/** Invalid amounts. */
 export const AMOUNTS: readonly Torture[] = [
   ['an exponent', '1e3'],
   ['a leading zero', '01'],
   ['a sign', '+1'],
-  ['less than nothing', '-5.00'],
-  ['minus nothing', '-0'],
+  ['a negative amount', '-5.00'],
+  ['minus zero', '-0'],
   ['no whole part', '.5'],
   ['no fraction', '1.'],
   ['a third digit', '1.005'],
-  ['nothing', '0'],
-  ['nothing in full', '0.00'],
-  ['no number', 'NaN'],
-  ['without end', 'Infinity'],
+  ['zero', '0'],
+  ['zero with decimals', '0.00'],
+  ['not a number', 'NaN'],
+  ['infinity', 'Infinity'],
   ['far too much', `1${'0'.repeat(30)}`],
   ['just too much', '999999999999999.99'],
   ['full-width digits', '２５０.00'],
@@ -61,17 +61,17 @@ export const AMOUNTS: readonly Torture[] = [
   ['grouping', '1,000.00'],
   ['grouping by underscore', '1_000'],
   ['hexadecimal', '0x10'],
-  ['a blank', ' 250.00'],
+  ['a space', ' 250.00'],
   ['a line break', '250.00\n'],
   ['a currency', '$250.00'],
 ];
 
-/** Values of the wrong kind, as they stand in the text of a body. */
+/** Values of other types, as JSON text. */
 export const KINDS: readonly Torture[] = [
   ['null', 'null'],
   ['true', 'true'],
   ['a number', '250.00'],
-  ['a number without end', '1e400'],
+  ['a number too large', '1e400'],
   ['a number that loses digits', '12345678901234567890123'],
   ['a list', `["${MARK}"]`],
   ['a list of lists', '[[[[]]]]'],
@@ -79,7 +79,7 @@ export const KINDS: readonly Torture[] = [
   ['an object like text', '{"toString":"x","valueOf":"x","length":5}'],
 ];
 
-/** Bodies that are no JSON object of the interface, as bytes. */
+/** Bodies that are not a valid JSON object, as bytes. */
 export const BODIES: readonly (readonly [name: string, bytes: Buffer])[] = [
   ['a list', Buffer.from('[]')],
   ['null', Buffer.from('null')],
@@ -87,38 +87,38 @@ export const BODIES: readonly (readonly [name: string, bytes: Buffer])[] = [
   ['a number', Buffer.from('1')],
   ['true', Buffer.from('true')],
   ['half an object', Buffer.from(`{"${MARK}":`)],
-  ['what follows an object', Buffer.from('{} {}')],
-  ['what follows an object without a blank', Buffer.from(`{}${MARK}`)],
+  ['text after an object', Buffer.from('{} {}')],
+  ['text after an object without a space', Buffer.from(`{}${MARK}`)],
   ['a comma at the end', Buffer.from('{"a":1,}')],
   ['single quotes', Buffer.from(`{'${MARK}':1}`)],
   ['a comment', Buffer.from(`{/* ${MARK} */}`)],
   ['NaN', Buffer.from('{"a":NaN}')],
   ['a name twice', Buffer.from('{"amount":"1.00","amount":"2.00"}')],
   ['a name twice, spelled in two ways', Buffer.from('{"amount":"1.00","\\u0061mount":"2.00"}')],
-  ['a name twice, deep within', Buffer.from('{"a":[{"b":{"c":1,"c":2}}]}')],
+  ['a nested name twice', Buffer.from('{"a":[{"b":{"c":1,"c":2}}]}')],
   ['objects nested deeper than 32', Buffer.from(`${'{"a":'.repeat(33)}1${'}'.repeat(33)}`)],
   ['lists nested 20 000 times', Buffer.from(`${'['.repeat(20_000)}${']'.repeat(20_000)}`)],
-  ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xc3, 0x28, 0x22, 0x7d])],
+  ['invalid UTF-8', Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xc3, 0x28, 0x22, 0x7d])],
   ['an overlong encoding', Buffer.from([0x7b, 0x22, 0xc0, 0xaf, 0x22, 0x3a, 0x31, 0x7d])],
   ['a surrogate in UTF-8', Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x7d])],
   ['UTF-16', Buffer.from('\ufeff{"a":1}', 'utf16le')],
-  ['a NUL within', Buffer.from('{"a":"\u0000"}')],
+  ['a NUL inside', Buffer.from('{"a":"\u0000"}')],
   ['NUL bytes', Buffer.alloc(64)],
   ['a lone surrogate as a name', Buffer.from('{"\\ud800":1}')],
   ['a million quotes short of the limit', Buffer.from(`{"a":"${'\\"'.repeat(30_000)}"}`)],
   ['many names', Buffer.from(`{${Array.from({ length: 5_000 }, (_, index) => `"n${index}":1`).join()}}`)],
-  ['blanks', Buffer.from('   ')],
+  ['spaces', Buffer.from('   ')],
 ];
 
-/** What the path of an operation can be made of instead of an id. */
+/** Path segments in place of an id. */
 export const SEGMENTS: readonly Torture[] = [
   ['NUL', '%00'],
   ['a control character', '%07'],
   ['a line break', '%0d%0aSet-Cookie:%20a=b'],
   ['a slash', 'a%2Fb'],
-  ['a step upwards', '..%2f..%2fetc%2fpasswd'],
+  ['a parent folder', '..%2f..%2fetc%2fpasswd'],
   ['a dot', '%2e'],
-  ['a blank', '%20'],
+  ['a space', '%20'],
   ['a character too many', MARK.padEnd(65, 'x')],
   ['eight thousand characters', MARK.padEnd(8_000, 'x')],
   ['an emoji', '%F0%9F%98%80'],
@@ -131,19 +131,19 @@ export const SEGMENTS: readonly Torture[] = [
   ['a semicolon', ';a=b'],
   ['a placeholder', '%7Brecipient_id%7D'],
   ['an id in upper case', '01A1FE44-181E-741E-A025-D00000000000'],
-  ['an id of nothing', '00000000-0000-0000-0000-000000000000'],
+  ['an id of zeros', '00000000-0000-0000-0000-000000000000'],
 ];
 
-/** Query strings, each with one fault at least for a list. */
+/** Query strings. Each has at least one fault for a list. */
 export const QUERIES: readonly Torture[] = [
-  ['no page', 'limit=0'],
+  ['an empty page', 'limit=0'],
   ['a page too long', 'limit=101'],
   ['far too long', 'limit=1000000000'],
-  ['less than nothing', 'limit=-1'],
+  ['a negative limit', 'limit=-1'],
   ['a fraction', 'limit=1.5'],
   ['a word', `limit=${MARK}`],
   ['an exponent', 'limit=1e1'],
-  ['a blank', 'limit=%201'],
+  ['a space', 'limit=%201'],
   ['nothing', 'limit='],
   ['two values', 'limit=1&limit=2'],
   ['a list', 'limit[]=1'],
@@ -158,23 +158,23 @@ export const QUERIES: readonly Torture[] = [
   ['an unknown parameter', `${MARK}=1`],
 ];
 
-/** What no idempotency key is, and what every other header has to live with; as it can be sent. */
+/** Values that are not valid idempotency keys, for every header. */
 export const HEADER_VALUES: readonly Torture[] = [
   ['nothing', ''],
-  ['a blank within', `${MARK} 0123456789abcdef`],
+  ['a space inside', `${MARK} 0123456789abcdef`],
   ['a comma', `${MARK}0123456789abcdef, ${MARK}0123456789abcdef`],
   ['too short', MARK],
   ['too long', MARK.padEnd(129, 'x')],
   ['far too long', MARK.padEnd(8_000, 'x')],
   ['quotes', `"${MARK}0123456789abcdef"`],
-  ['no ASCII', `${MARK}0123456789abcd\u00e9`],
+  ['not ASCII', `${MARK}0123456789abcd\u00e9`],
   ['a tab', `${MARK}\t0123456789abcdef`],
   ['SQL', `${MARK}'; DROP TABLE settlements; --`],
   ['a script', `<script>${MARK}</script>`],
   ['a path', `../../../../etc/${MARK}`],
 ];
 
-/** Media types that no operation takes. */
+/** Media types that no operation accepts. */
 export const MEDIA_TYPES: readonly string[] = [
   'application/x-www-form-urlencoded',
   'multipart/form-data; boundary=x',

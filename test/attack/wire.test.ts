@@ -1,4 +1,4 @@
-/** What is on the wire and no client would send: the answer is documented, or a 400 in the same shape, and comes at once. */
+/** Requests that no HTTP client sends: the answer is documented, or a 400 problem, and comes at once. */
 import { METHODS } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
@@ -27,7 +27,7 @@ const test = withAttack()
   })
   .extend('recipientId', FILE, ({ api, tenant }) => createRecipient({ api }, tenant.partner))
   .extend('requireConformance', FILE, ({ api }) => createConformance(api.app))
-  /** Sends one request and gives its one answer. */
+  /** Sends one request and returns its answer. */
   .extend(
     'ask',
     FILE,
@@ -46,7 +46,7 @@ const test = withAttack()
 const keyLine = (tenant: Tenant) => `X-API-Key: ${tenant.partner.apiKey}`;
 const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}`;
 
-/** The shape of what was no request: a problem of no code, and every header that an answer has. */
+/** The answer to bytes that are not a request: a problem without a code, and the headers of every answer. */
 function expectUnreadable(answer: SeenAnswer, status = 400): void {
   expect(answer).toMatchObject({
     statusCode: status,
@@ -72,7 +72,7 @@ const countSettlements = async (api: TestApi) =>
 describe('methods', () => {
   const addresses = [...new Set(OPERATIONS.map(({ path }) => path))];
 
-  test('405 with Allow for every method that an address does not offer, whoever asks', async ({ ask }) => {
+  test('405 with Allow for every other method of a path, without a credential', async ({ ask }) => {
     for (const path of addresses) {
       const offered = OPERATIONS.filter((operation) => operation.path === path);
       const [operation = expect.fail('no operation')] = offered;
@@ -80,7 +80,7 @@ describe('methods', () => {
         .map(({ method }) => method)
         .sort((a, b) => (a < b ? -1 : 1))
         .join(', ');
-      // CONNECT asks for a tunnel, and is no request.
+      // CONNECT asks for a tunnel.
       const others = METHODS.filter(
         (method) => method !== 'CONNECT' && !offered.some((each) => each.method === method),
       );
@@ -92,10 +92,7 @@ describe('methods', () => {
     }
   }, 120_000);
 
-  test('HEAD has no body, TRACE repeats nothing, and OPTIONS grants no other origin anything', async ({
-    wire,
-    ask,
-  }) => {
+  test('405 for HEAD, TRACE repeats nothing, and OPTIONS allows no other origin', async ({ wire, ask }) => {
     const secret = `X-Planted: ${MARK}`;
     const head = await wire.exchange([requestBytes('HEAD /v2/capabilities', [HOST, secret])]);
     expect(head).toMatchObject([{ statusCode: 405, headers: { allow: 'GET' } }]);
@@ -109,7 +106,7 @@ describe('methods', () => {
     }
   });
 
-  test('400 for a method that there is none of, and no tunnel for CONNECT', async ({ wire, ask }) => {
+  test('400 for an unknown method, and no tunnel for CONNECT', async ({ wire, ask }) => {
     for (const method of [MARK.toUpperCase(), 'get', 'GETT', ''])
       expectUnreadable(await ask(`${method} /v2/capabilities`, [HOST]));
     const tunnel = await wire.exchange([requestBytes('CONNECT 127.0.0.1:22', [HOST])]);
@@ -118,7 +115,7 @@ describe('methods', () => {
 });
 
 describe('doubled headers', () => {
-  test('422 for two idempotency keys, and nothing is accepted, even when they are the same', async ({
+  test('422 for two idempotency keys, even if they are equal, and nothing is accepted', async ({
     api,
     tenant,
     recipientId,
@@ -144,7 +141,7 @@ describe('doubled headers', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test('415 for two content types, even when both are JSON', async ({ tenant, recipientId, ask }) => {
+  test('415 for two content types, even if both are JSON', async ({ tenant, recipientId, ask }) => {
     for (const second of ['application/json', 'text/plain']) {
       const answer = await ask(
         'POST /v2/settle',
@@ -162,7 +159,7 @@ describe('doubled headers', () => {
     }
   });
 
-  test('401 for two sessions, and for a session beside something else', async ({ tenant, ask }) => {
+  test('401 for two sessions, and for a session with another credential', async ({ tenant, ask }) => {
     const session = `Authorization: Bearer ${tenant.sessionToken}`;
     expect((await ask('GET /consumer/me', [HOST, session])).statusCode).toBe(200);
     for (const lines of [
@@ -180,19 +177,19 @@ describe('doubled headers', () => {
     expect((await ask('POST /v2/webhooks/bankledger', lines, body)).statusCode).toBe(401);
   });
 
-  test('400 for two hosts, or none', async ({ ask }) => {
+  test('400 for two Host headers, or none', async ({ ask }) => {
     for (const lines of [[HOST, HOST], [HOST, `host: ${MARK}.example`], []])
       expectUnreadable(await ask('GET /health/live', lines));
   });
 
-  test('another request id for two of them', async ({ ask }) => {
+  test('a new request id for two of them', async ({ ask }) => {
     const answer = await ask('GET /health/live', [HOST, 'X-Request-ID: first', 'X-Request-ID: second']);
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
 });
 
 describe('request ids', () => {
-  test('are given back when they are of the form, and replaced when they are not', async ({ ask }) => {
+  test('are returned if they are valid, and replaced if not', async ({ ask }) => {
     for (const good of ['a', 'A.b_c:d-1', 'x'.repeat(128)])
       expect((await ask('GET /health/live', [HOST, `X-Request-ID: ${good}`])).headers['x-request-id']).toBe(good);
     for (const bad of ['', 'a b', 'x'.repeat(129), `${MARK};`, `<${MARK}>`, `${MARK}\u00e9`, `${MARK},${MARK}`]) {
@@ -206,7 +203,7 @@ describe('request ids', () => {
 describe('addresses', () => {
   const withIds = OPERATIONS.filter(({ path, access }) => path.includes('{') && access.auth !== 'none');
 
-  test('a documented refusal for whatever stands in the place of an id, and nothing is written', async ({
+  test('a documented refusal for every value in place of an id, and nothing is written', async ({
     api,
     tenant,
     ask,
@@ -225,7 +222,7 @@ describe('addresses', () => {
     expect(await digestTables(api.connection.pool)).toEqual(before);
   }, 120_000);
 
-  test('404 for what is beside, above and below every address', async ({ tenant, ask }) => {
+  test('404 for paths beside, above and below every path', async ({ tenant, ask }) => {
     for (const address of [
       '//',
       '/v2',
@@ -244,12 +241,12 @@ describe('addresses', () => {
     }
   });
 
-  test('400 for a target that is none, 431 for one that is too long', async ({ ask }) => {
+  test('400 for an invalid target, 431 for one that is too long', async ({ ask }) => {
     for (const target of [`${MARK} x`, `/${MARK}\u0000`, '']) expectUnreadable(await ask(`GET ${target}`, [HOST]));
     expectUnreadable(await ask(`GET /${MARK}${'x'.repeat(20_000)}`, [HOST]), 431);
   });
 
-  test('a target with a host of its own leads nowhere else', async ({ ask }) => {
+  test('a target with another host is answered by this server', async ({ ask }) => {
     const answer = await ask(`GET http://${MARK}.example/health/live`, [HOST]);
     expect([200, 404]).toContain(answer.statusCode);
     expect(JSON.stringify(answer.headers)).not.toContain(MARK);
@@ -260,7 +257,7 @@ describe('bodies', () => {
   const head = (tenant: Tenant, lines: readonly string[]) =>
     requestBytes('POST /v2/settle', [HOST, keyLine(tenant), JSON_BODY, `Idempotency-Key: ${newId()}`, ...lines]);
 
-  test('413 for a body over the limit, by its length or in chunks, without waiting for its end', async ({
+  test('413 for a body over the limit, by its length or in chunks, before its end', async ({
     tenant,
     wire,
     requireConformance,
@@ -277,11 +274,7 @@ describe('bodies', () => {
     }
   });
 
-  test('202 for a body in chunks of one byte, and with trailers, which change nothing', async ({
-    tenant,
-    wire,
-    recipientId,
-  }) => {
+  test('202 for a body in chunks of one byte, and with trailers', async ({ tenant, wire, recipientId }) => {
     const bytes = [...Buffer.from(settle(recipientId))].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('');
     const answers = await wire.exchange([
       head(tenant, ['Transfer-Encoding: chunked', 'Trailer: X-API-Key']),
@@ -290,12 +283,7 @@ describe('bodies', () => {
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202]);
   });
 
-  test('400 for framing that can be read in two ways, and nothing is accepted', async ({
-    api,
-    tenant,
-    wire,
-    recipientId,
-  }) => {
+  test('400 for ambiguous framing, and nothing is accepted', async ({ api, tenant, wire, recipientId }) => {
     const before = await countSettlements(api);
     const body = settle(recipientId);
     for (const lines of [
@@ -317,7 +305,7 @@ describe('bodies', () => {
     expect(await countSettlements(api)).toBe(before);
   });
 
-  test('a body that the client gave up is accepted by nobody', async ({ api, tenant, wire, recipientId }) => {
+  test('a body that the client does not complete is not accepted', async ({ api, tenant, wire, recipientId }) => {
     const before = await countSettlements(api);
     const answers = await wire.exchange(
       [head(tenant, [`Content-Length: ${settle(recipientId).length + 10}`]), settle(recipientId)],
@@ -346,7 +334,7 @@ describe('bodies', () => {
 });
 
 describe('connections', () => {
-  test('requests that come together are answered in their order', async ({ wire }) => {
+  test('requests that arrive together are answered in order', async ({ wire }) => {
     const pipelined = ['/health/live', '/v1/orgs/none', '/v2/capabilities']
       .map((address) => `GET ${address} HTTP/1.1\r\n${HOST}\r\n\r\n`)
       .join('');
@@ -354,12 +342,12 @@ describe('connections', () => {
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 401, 200, 404]);
   });
 
-  test('a client that sends no more is still answered', async ({ wire }) => {
+  test('a client that closes its side is still answered', async ({ wire }) => {
     const answers = await wire.exchange([`GET /health/live HTTP/1.1\r\n${HOST}\r\n\r\n`], { halfClose: true });
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200]);
   });
 
-  test('400 for TLS, for HTTP/2 and for bytes that are nothing', async ({ wire }) => {
+  test('400 for TLS, for HTTP/2 and for random bytes', async ({ wire }) => {
     for (const bytes of [
       'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
       Buffer.from('16030100a5010000a10303', 'hex'),
@@ -371,7 +359,7 @@ describe('connections', () => {
     }
   });
 
-  test('an upgrade is not made; the request is answered as any other', async ({ ask }) => {
+  test('an upgrade is ignored, and the request is answered', async ({ ask }) => {
     const answer = await ask('GET /health/live', [HOST, 'Upgrade: websocket', 'Sec-WebSocket-Key: x']);
     expect(answer.statusCode).toBe(200);
   });

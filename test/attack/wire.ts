@@ -1,11 +1,13 @@
-/** Requests as bytes: what no HTTP client would send, and what came back for it. */
+/** Requests as bytes, which no HTTP client sends, and their answers. */
 import { connect } from 'node:net';
 import type { SeenAnswer } from '../support/conformance.ts';
 
 const SILENCE_MS = 8_000;
 
 export type Wire = {
-  /** Sends the parts one after another, and reads until the server closes; `halfClose` says at once that no more comes. */
+  /**
+   * Sends the parts one after another, and reads until the server closes. `halfClose` closes the client's side at once.
+   */
   exchange(parts: readonly (string | Buffer)[], options?: { readonly halfClose?: boolean }): Promise<SeenAnswer[]>;
 };
 
@@ -24,7 +26,7 @@ export const createWire = (port: number): Wire => ({
       socket.on('data', (part: Buffer) => received.push(part));
       socket.on('end', () => socket.end());
       socket.on('error', (error: Error & { code?: string }) => {
-        // What was refused early may not be read to its end; what had come before counts.
+        // The server may close before it has read a refused request; the answers before that count.
         if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
       });
       socket.on('close', () => {
@@ -34,7 +36,7 @@ export const createWire = (port: number): Wire => ({
     }),
 });
 
-/** The answers in what a connection gave; interim ones are left out. */
+/** The answers in the received bytes, without interim ones. */
 function answersIn(bytes: Buffer): SeenAnswer[] {
   const text = bytes.toString('latin1');
   const start = text.indexOf('HTTP/1.1 ');
@@ -51,7 +53,7 @@ function answersIn(bytes: Buffer): SeenAnswer[] {
   return [...(statusCode < 200 ? [] : [{ statusCode, headers, body }]), ...answersIn(rest)];
 }
 
-/** One request; `lines` are headers as they are to be sent. The connection is to be closed after it. */
+/** One request with exactly these header lines, after which the connection closes. */
 export const requestBytes = (start: string, lines: readonly string[], body: string | Buffer = ''): Buffer =>
   Buffer.concat([
     Buffer.from([`${start} HTTP/1.1`, ...lines, 'Connection: close', '', ''].join('\r\n'), 'latin1'),

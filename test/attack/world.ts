@@ -1,4 +1,4 @@
-/** Tenants with one of everything, and calls whose every answer is held against the OpenAPI document. */
+/** Tenants with one object of each kind, and calls whose answers are compared with the OpenAPI document. */
 import { createHmac } from 'node:crypto';
 import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
@@ -11,7 +11,7 @@ import { ping, subscribe } from '../support/webhook.ts';
 import { type DescribedOperation, describedOperations } from './document.ts';
 import type { Ids } from './sample.ts';
 
-/** Who calls: a partner and a consumer, each with everything that it can own. */
+/** A partner and a consumer, each with one object of each kind that it can own. */
 export type Tenant = {
   readonly partner: Caller;
   readonly sessionToken: string;
@@ -25,9 +25,9 @@ export type Attack = {
   readonly api: TestApi;
   readonly operations: readonly DescribedOperation[];
   createTenant(): Promise<Tenant>;
-  /** The headers of the credential that the operation takes; a signature is of the body's bytes. */
+  /** The headers of the credential that the operation takes. A signature is over the bytes of the body. */
   credentialOf(operation: DescribedOperation, tenant: Tenant, bytes?: Buffer): Record<string, string>;
-  /** Calls with the credential that the operation takes; throws when the document does not promise the answer. */
+  /** Calls with the credential that the operation takes. @throws Error for an answer that is not documented */
   send(operation: DescribedOperation, tenant: Tenant | null, sent: Sent): Promise<SeenAnswer>;
 };
 
@@ -61,7 +61,7 @@ export function createAttack(api: TestApi): Attack {
   };
 }
 
-/** The ids of what the tenant's caller of this operation owns. */
+/** The ids of the objects that the caller of this operation owns. */
 export const idsOf = ({ consumerIds, partnerIds }: Tenant, { access }: DescribedOperation): Ids =>
   access.auth === 'session' ? consumerIds : partnerIds;
 
@@ -82,9 +82,8 @@ const digest = (secret: string, signed: string | Buffer): string =>
 const SIGNATURES: Readonly<Record<string, (bytes: Buffer) => Record<string, string>>> = {
   'POST /v2/webhooks/cardproc': (bytes) => {
     const time = Math.floor(Date.now() / 1_000);
-    return {
-      'cardproc-signature': `t=${time},v1=${digest(TEST_SECRETS.cardproc, Buffer.concat([Buffer.from(`${time}.`), bytes]))}`,
-    };
+    const signature = digest(TEST_SECRETS.cardproc, Buffer.concat([Buffer.from(`${time}.`), bytes]));
+    return { 'cardproc-signature': `t=${time},v1=${signature}` };
   },
   'POST /v2/webhooks/bankledger': (bytes) => ({ 'x-signature': digest(TEST_SECRETS.bankledger, bytes) }),
   'POST /v2/webhooks/idverify': (bytes) => ({
@@ -139,7 +138,7 @@ async function createPartnerObjects(api: TestApi, partner: Caller) {
 
 const WALLET_SIGNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 
-/** Signs a new consumer in, who then makes one of everything. */
+/** Signs a new consumer in, who creates one object of each kind. */
 async function createConsumer(api: TestApi) {
   const challenge = await accepted(
     api.call(null, 'POST', '/consumer/auth/request-otp', { email: `${newId()}@consumer.example` }),

@@ -1,4 +1,6 @@
-/** `docs/alerts.yaml` compared with the metrics of a real API and worker, and with the page that explains the alerts. */
+/**
+ * `docs/alerts.yaml` compared with the metrics of a real API and worker, and with the page that explains the alerts.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

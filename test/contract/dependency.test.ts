@@ -1,6 +1,6 @@
 /**
- * Which folder imports which, read from the imports of every file: values and types. Biome refuses forbidden imports file
- * by file; this test also refuses cycles, and keeps the picture in docs/architecture.md.
+ * Which folder imports which, read from the imports of every file: values and types. Biome refuses forbidden imports
+ * file by file; this test also refuses cycles, and keeps the picture in docs/architecture.md.
  */
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -39,7 +39,9 @@ const imports = sourceFiles('.ts')
   .filter((file) => file.includes('/') || file === 'config.ts')
   .flatMap(importsOf);
 
-/** The top folder, or the file itself at the root. Others may import the workflows' contract, so it counts on its own. */
+/**
+ * The top folder, or the file itself at the root. Others may import the workflows' contract, so it counts on its own.
+ */
 const unitOf = (file: string): string => file.split('/')[0] ?? file;
 const targetOf = (file: string): string => (file === 'workflows/contract.ts' ? file : unitOf(file));
 

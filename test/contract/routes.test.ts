@@ -1,4 +1,7 @@
-/** The routes are the operations of `operations.csv`, each with the access, the gate and the answer that the file names. */
+/**
+ * The routes are the operations of `operations.csv`, each with the access, the gate and the answer that the file
+ * names.
+ */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { STATUS_OF } from '../../api/http/error-handler.ts';

@@ -1,4 +1,6 @@
-/** Each saved query of `docs/operations.md` runs on a real server and finds the workflow that its sentence describes. */
+/**
+ * Each saved query of `docs/operations.md` runs on a real server and finds the workflow that its sentence describes.
+ */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * A base backup of a running PostgreSQL, as its manual describes and `pg_basebackup` takes it: between the start and the
- * end of the backup the data files are copied while the server writes, then the log that makes them consistent.
+ * A base backup of a running PostgreSQL, as its manual describes and `pg_basebackup` takes it: between the start and
+ * the end of the backup the data files are copied while the server writes, then the log that makes them consistent.
  */
 import { execFile } from 'node:child_process';
 import { chmod, chown, copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * Debian's Chromium, controlled by playwright-core. It can reach only this machine. If it is missing and this process may
- * install packages, it is installed once.
+ * Debian's Chromium, controlled by playwright-core. It can reach only this machine. If it is missing and this process
+ * may install packages, it is installed once.
  */
 import { existsSync } from 'node:fs';
 import { execa } from 'execa';
@@ -46,6 +46,6 @@ async function installBrowser(): Promise<void> {
   const { failed, all } = await apt`apt-get install -y --no-install-recommends chromium`;
   if (failed)
     throw new Error(
-      `The tests of the pages need Chromium at ${PROGRAM}, and apt-get could not install it: ${all.trim().split('\n').at(-1)}`,
+      `The tests of the pages need Chromium at ${PROGRAM}. apt-get could not install it: ${all.trim().split('\n').at(-1)}`,
     );
 }

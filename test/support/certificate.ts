@@ -70,7 +70,10 @@ export const certificateFacts = (changes: Partial<CertificateFacts> = {}): Certi
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** A signature with any one character changed, and with its last one, some of whose bits say nothing, changed to every other. */
+/**
+ * A signature with any one character changed, and with its last one, some of whose bits say nothing, changed to every
+ * other.
+ */
 export function otherTexts(signature: string): string[] {
   const changed = [...signature].map(
     (digit, place) => signature.slice(0, place) + (digit === 'A' ? 'B' : 'A') + signature.slice(place + 1),

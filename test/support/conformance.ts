@@ -1,6 +1,6 @@
 /**
- * Compares answers with the OpenAPI document of the application: status, media type, body, problem code and headers must
- * be documented.
+ * Compares answers with the OpenAPI document of the application: status, media type, body, problem code and headers
+ * must be documented.
  */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { FastifyInstance } from 'fastify';
@@ -82,7 +82,8 @@ function answerChecker(app: FastifyInstance): (method: string, url: string, answ
   }));
 
   const validatorOf = (pointer: readonly string[]): ValidateFunction => {
-    const $ref = `document#/${pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`;
+    const parts = pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')));
+    const $ref = `document#/${parts.join('/')}`;
     const known = compiled.get($ref) ?? ajv.compile({ $ref });
     compiled.set($ref, known);
     return known;

@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { vi } from 'vitest';
 
 /**
- * A digest of every table. If two digests are equal, nothing was written in between. The last use of a key and the counts
- * of requests are left out: every request writes them, also a refused one.
+ * A digest of every table. If two digests are equal, nothing was written in between. The last use of a key and the
+ * counts of requests are left out: every request writes them, also a refused one.
  */
 export async function digestTables(pool: pg.Pool): Promise<Record<string, string>> {
   const { rows: tables } = await pool.query<{ name: string }>(

@@ -8,10 +8,10 @@
  *
  *   const test = withApi().extend('recipientId', FILE, ({ api, partner }) => createRecipient({ api }, partner));
  *
- * Rules of vitest: it opens the fixtures once for each `test` object, so a file uses only the last one it made. It reads
- * which fixtures a function needs from its parameter, which must be a destructuring pattern. `test.each` passes no
- * fixtures; `test.for` passes them as the second argument. `test.beforeAll` and `test.beforeEach` pass them too. The name
- * `caller` is taken by the function that holds the context.
+ * Rules of vitest: it opens the fixtures once for each `test` object, so a file uses only the last one it made. It
+ * reads which fixtures a function needs from its parameter, which must be a destructuring pattern. `test.each` passes
+ * no fixtures; `test.for` passes them as the second argument. `test.beforeAll` and `test.beforeEach` pass them too.
+ * The name `caller` is taken by the function that holds the context.
  */
 import { afterEach, test as base, beforeAll } from 'vitest';
 import { connect } from '../../db/client.ts';
@@ -54,9 +54,9 @@ export function withDatabase(poolSizeMax = 10) {
 }
 
 /**
- * The API in this process, without Temporal: `api`, `partner` (a key of the file's own organization), `steps` (settlements
- * that the test moves itself), `clock` (which the API reads, and which is right again after each test) and `newApi` (opens
- * one more API for one test).
+ * The API in this process, without Temporal: `api`, `partner` (a key of the file's own organization), `steps`
+ * (settlements that the test moves itself), `clock` (which the API reads, and which is right again after each test)
+ * and `newApi` (opens one more API for one test).
  */
 export function withApi({ scope, ...options }: TestApiOptions & { readonly scope?: Scope } = {}) {
   beforeAll(async () => void (await testServer()));

@@ -1,7 +1,7 @@
 /**
- * What all test files share: a throwaway PostgreSQL with a migrated template database, a Temporal development server, the
- * program of the time-skipping server and the workflow bundle. This process owns them. It starts each one when the first
- * file asks for it, so a run of pure tests starts nothing.
+ * What all test files share: a throwaway PostgreSQL with a migrated template database, a Temporal development server,
+ * the program of the time-skipping server and the workflow bundle. This process owns them. It starts each one when the
+ * first file asks for it, so a run of pure tests starts nothing.
  *
  * A run records in its folder which processes it started. If a run is killed, the next run ends these processes.
  */
@@ -110,8 +110,8 @@ async function readRecords(file: string): Promise<ProcessRecord[]> {
 }
 
 /**
- * Acquired before the first test, because it can take minutes, once per clone. If it fails, only the files that need the
- * program fail.
+ * Acquired before the first test, because it can take minutes, once per clone. If it fails, only the files that need
+ * the program fail.
  */
 async function acquirePrograms() {
   const acquisition = {

@@ -1,6 +1,6 @@
 /**
- * The whole service in this process, with a database and a Temporal namespace of its own: real PostgreSQL, real Temporal,
- * real HTTP on a free port.
+ * The whole service in this process, with a database and a Temporal namespace of its own: real PostgreSQL, real
+ * Temporal, real HTTP on a free port.
  */
 import { Client } from '@temporalio/client';
 import { pino } from 'pino';

@@ -1,7 +1,7 @@
 /**
- * Temporal for tests. `startTimeSkipping` gives a file a server with its own clock, which a test moves: a window of a day
- * passes in milliseconds. `devServer` gives a file a namespace on the run's real server, for what the time-skipping server
- * cannot do: visibility, schedules, deletion.
+ * Temporal for tests. `startTimeSkipping` gives a file a server with its own clock, which a test moves: a window of a
+ * day passes in milliseconds. `devServer` gives a file a namespace on the run's real server, for what the
+ * time-skipping server cannot do: visibility, schedules, deletion.
  */
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
@@ -37,9 +37,9 @@ export type TimeSkipping = {
 };
 
 /**
- * A time-skipping server and one worker for a whole file. Tests replace activities, because a worker for each test would
- * cost a third of a second. An error other than ApplicationFailure fails the workflow at once; otherwise its task would
- * be retried without end. Call `teardown` after the last test.
+ * A time-skipping server and one worker for a whole file. Tests replace activities, because a worker for each test
+ * would cost a third of a second. An error other than ApplicationFailure fails the workflow at once; otherwise its
+ * task would be retried without end. Call `teardown` after the last test.
  *
  * @param base the activities, unless a test replaces them
  */
@@ -87,8 +87,8 @@ export async function startTimeSkipping(
 export const testDevServer = () => sharedResource('dev-server', z.object({ address: z.string() }));
 
 /**
- * A new namespace with the search attributes, on the development server that all files share. Its clock is the real one.
- * Call `close` after the last test.
+ * A new namespace with the search attributes, on the development server that all files share. Its clock is the real
+ * one. Call `close` after the last test.
  */
 export async function devServer() {
   installQuietRuntime();
