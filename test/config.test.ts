@@ -3,12 +3,12 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { test as base, describe, expect, vi } from 'vitest';
 import { ConfigError, loadConfig } from '../config.ts';
 
 const { duringWrite } = vi.hoisted(() => ({ duringWrite: { run: undefined as (() => void) | undefined } }));
 
-/** Writes in two parts, with whatever a test wants to happen between them. */
+/** Writes in two parts, and calls the function of a test between them. */
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
   return {
@@ -24,16 +24,10 @@ vi.mock('node:fs', async (original) => {
   };
 });
 
-let directory: string;
-beforeEach(() => {
-  directory = mkdtempSync(path.join(os.tmpdir(), 'config-'));
-});
-afterEach(() => rmSync(directory, { recursive: true }));
-
 const text = () => randomBytes(32).toString('hex');
 const key = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
 
-/** Everything that a remote runtime needs. */
+/** The environment that a remote runtime needs. */
 const remoteEnvironment = (runtime: string, changes: Record<string, string | undefined> = {}): NodeJS.ProcessEnv => ({
   RUNTIME_ENVIRONMENT: runtime,
   DATABASE_URL: 'postgres://settlement@db.example/settlement',
@@ -55,31 +49,42 @@ const SECRETS = [
   'IDVERIFY_WEBHOOK_SECRET',
 ] as const;
 
-const load = (env: NodeJS.ProcessEnv) => loadConfig(env, directory);
-
-function faultsOf(env: NodeJS.ProcessEnv): readonly string[] {
-  try {
-    load(env);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
-    throw error;
-  }
-  return [];
-}
+/** A folder for each test, where the local sandbox keeps its secrets; `load` and `faultsOf` use it. */
+const test = base
+  .extend('directory', ({ onTestFinished }) => {
+    const directory = mkdtempSync(path.join(os.tmpdir(), 'config-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    return directory;
+  })
+  .extend(
+    'load',
+    ({ directory }) =>
+      (env: NodeJS.ProcessEnv) =>
+        loadConfig(env, directory),
+  )
+  .extend('faultsOf', ({ load }) => (env: NodeJS.ProcessEnv): readonly string[] => {
+    try {
+      load(env);
+    } catch (error) {
+      if (error instanceof ConfigError) return error.faults;
+      throw error;
+    }
+    return [];
+  });
 
 describe('is refused', () => {
-  test.each([undefined, '', 'local', 'LOCAL-SANDBOX', 'sandbox', 'prod', 'live'])(
+  test.for([undefined, '', 'local', 'LOCAL-SANDBOX', 'sandbox', 'prod', 'live'])(
     'the runtime environment %j: there is no default',
-    (runtime) => {
+    (runtime, { faultsOf }) => {
       expect(faultsOf(remoteEnvironment('production', { RUNTIME_ENVIRONMENT: runtime }))).toEqual([
         'RUNTIME_ENVIRONMENT must be one of local-sandbox, remote-sandbox, production; there is no default',
       ]);
     },
   );
 
-  test.each(['remote-sandbox', 'production'])(
-    '%s without secrets, every one listed at once, and none is made',
-    (runtime) => {
+  test.for(['remote-sandbox', 'production'])(
+    '%s without secrets, with a fault for each, and none is generated',
+    (runtime, { directory, faultsOf }) => {
       expect(faultsOf({ RUNTIME_ENVIRONMENT: runtime })).toEqual(
         ['DATABASE_URL', ...SECRETS].map((name) => `${name} is required`),
       );
@@ -87,7 +92,7 @@ describe('is refused', () => {
     },
   );
 
-  test.each(['remote-sandbox', 'production'])('%s with weak secrets, every one listed at once', (runtime) => {
+  test.for(['remote-sandbox', 'production'])('%s with weak secrets, with a fault for each', (runtime, { faultsOf }) => {
     const weak = {
       API_KEY_PEPPER: 'short',
       ENCRYPTION_KEYS: `a:${Buffer.alloc(32).toString('base64')}`,
@@ -100,30 +105,27 @@ describe('is refused', () => {
     expect(SECRETS.filter((name) => !faults.some((fault) => fault.startsWith(`${name} `)))).toEqual([]);
   });
 
-  test.each([
+  test.for([
     ['TEMPORAL_TLS', 'True'],
     ['TEMPORAL_TLS_DISABLE_HOST_VERIFICATION', 'yes'],
     ['TEMPORAL_TLS_CLIENT_CERT_PATH', '/nowhere/client.pem'],
-  ])('%s=%s, which would have been taken for something else', (name, value) => {
+  ] as const)('%s=%s', ([name, value], { faultsOf }) => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
   });
 
-  test.each(['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'])(
-    '%s with two keys of one id: nobody could tell which of them sealed or signed',
-    (name) => {
-      const twins = remoteEnvironment('production', { [name]: [key('a'), key('b'), key('a')].join(',') });
-      expect(faultsOf(twins)).toEqual([`${name} has two keys with one id`]);
-    },
-  );
+  test.for(['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'])('%s with two keys of one id', (name, { faultsOf }) => {
+    const twins = remoteEnvironment('production', { [name]: [key('a'), key('b'), key('a')].join(',') });
+    expect(faultsOf(twins)).toEqual([`${name} has two keys with one id`]);
+  });
 
-  test('the same pepper twice', () => {
+  test('the same pepper twice', ({ faultsOf }) => {
     const pepper = text();
     expect(faultsOf(remoteEnvironment('production', { API_KEY_PEPPER: `${pepper},${pepper}` }))).toEqual([
       'API_KEY_PEPPER has the same pepper twice',
     ]);
   });
 
-  test.each([
+  test.for([
     [{ WORKER_BUILD_ID: '2026.11.21' }, 'WORKER_DEPLOYMENT_NAME is required beside WORKER_BUILD_ID'],
     [
       { WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '' },
@@ -137,19 +139,19 @@ describe('is refused', () => {
       { WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '1:2' },
       'WORKER_BUILD_ID must be an id of letters, digits, dots, dashes and underscores',
     ],
-  ])('half a worker deployment, or one that Temporal would not take: %j', (given, fault) => {
+  ] as const)('an incomplete or invalid worker deployment: %j', ([given, fault], { faultsOf }) => {
     expect(faultsOf(remoteEnvironment('production', given))).toEqual([fault]);
   });
 
-  test.each(['remote-sandbox', 'production'])('%s with a crash point, whatever it names', (runtime) => {
+  test.for(['remote-sandbox', 'production'])('%s with a crash point', (runtime, { faultsOf }) => {
     const fault = 'CRASH_AT is for the local sandbox only';
     expect(faultsOf(remoteEnvironment(runtime, { CRASH_AT: 'settlement.accept:after_commit' }))).toEqual([fault]);
     expect(faultsOf(remoteEnvironment(runtime, { CRASH_AT: 'nowhere' }))).toContain(fault);
   });
 
-  test.each(['settlement.accept', 'settlement.accept:after_commit:0', 'nowhere:before_commit'])(
+  test.for(['settlement.accept', 'settlement.accept:after_commit:0', 'nowhere:before_commit'])(
     'an unknown crash point: %s',
-    (point) => {
+    (point, { faultsOf }) => {
       const sandbox = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
       expect(faultsOf({ ...sandbox, CRASH_AT: point })).toEqual([
         'CRASH_AT must be a point of domain/crash-point.ts, and :<n> for its nth pass',
@@ -157,7 +159,7 @@ describe('is refused', () => {
     },
   );
 
-  test('every variable at once, without any of the values', () => {
+  test('every invalid variable at once, without the values', ({ faultsOf }) => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
       [
@@ -185,7 +187,7 @@ describe('is refused', () => {
   });
 
   test.each(['api/main.ts', 'worker/main.ts'])(
-    'at the start of %s: it ends with an error, and its output has no value',
+    'at the start of %s, which exits with 1 and prints no value',
     { timeout: 60_000 },
     async (program) => {
       const secret = 'not-long-enough-marker';
@@ -209,9 +211,9 @@ describe('is refused', () => {
 });
 
 describe('a remote runtime', () => {
-  test.each(['remote-sandbox', 'production'] as const)(
-    '%s starts with its own secrets, the first of each list the active one',
-    (runtime) => {
+  test.for(['remote-sandbox', 'production'] as const)(
+    '%s starts with its secrets; the first of each list is the active one',
+    (runtime, { directory, load }) => {
       const env = remoteEnvironment(runtime);
       const config = load(env);
       expect(config.runtime).toBe(runtime);
@@ -226,16 +228,13 @@ describe('a remote runtime', () => {
     },
   );
 
-  test.each(['remote-sandbox', 'production'])(
-    '%s never sends webhooks to local targets, whatever is set',
-    (runtime) => {
-      expect(load(remoteEnvironment(runtime, { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' })).webhookAllowLocalTargets).toBe(
-        false,
-      );
-    },
-  );
+  test.for(['remote-sandbox', 'production'])('%s never sends webhooks to local targets', (runtime, { load }) => {
+    expect(load(remoteEnvironment(runtime, { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' })).webhookAllowLocalTargets).toBe(
+      false,
+    );
+  });
 
-  test('leaves payloads readable and workers without a version unless told otherwise', () => {
+  test('encrypts payloads and versions workers only if configured', ({ load }) => {
     expect(load(remoteEnvironment('production'))).toMatchObject({
       payloadKeys: undefined,
       workerDeployment: undefined,
@@ -250,7 +249,7 @@ describe('a remote runtime', () => {
     expect(workerDeployment).toEqual({ deploymentName: 'settlement', buildId: '2026.11.21' });
   });
 
-  test('has no identity provider unless all three of its settings are there', () => {
+  test('has an identity provider only with all three settings', ({ load }) => {
     const idverify = {
       IDVERIFY_BASE_URL: 'https://idverify.example',
       IDVERIFY_APP_TOKEN: text(),
@@ -267,7 +266,7 @@ describe('a remote runtime', () => {
 describe('the local sandbox', () => {
   const sandbox = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
 
-  test('makes the secrets that it was not given, keeps them for its owner alone, and finds them again', () => {
+  test('generates missing secrets, in a file for its owner only, and reads them again', ({ directory, load }) => {
     const first = load(sandbox);
     const [file = '', ...more] = readdirSync(directory);
     expect(more).toEqual([]);
@@ -276,19 +275,19 @@ describe('the local sandbox', () => {
     expect(first.apiKeyPeppers[0].secret).not.toBe(first.cardprocWebhookSecrets[0]);
   });
 
-  test('has no crash point unless one is set; it counts from the first pass', () => {
+  test('has a crash point only if one is set, at its first pass by default', ({ load }) => {
     const crashAt = (given?: string) => load({ ...sandbox, CRASH_AT: given }).crashAt;
     expect(crashAt()).toBeUndefined();
     expect(crashAt('webhook_post:after')).toEqual({ point: 'webhook_post:after', nth: 1 });
     expect(crashAt('webhook_post:after:3')).toEqual({ point: 'webhook_post:after', nth: 3 });
   });
 
-  test('a given secret wins over a made one', () => {
+  test('uses a given secret instead of a generated one', ({ load }) => {
     const given = text();
     expect(load({ ...sandbox, API_KEY_PEPPER: given }).apiKeyPeppers.map(({ secret }) => secret)).toEqual([given]);
   });
 
-  test('two that start at the same moment agree, though the second comes while the first is writing', () => {
+  test('generates one set of secrets if two processes start at the same moment', ({ directory, load }) => {
     const seen: { second?: ReturnType<typeof loadConfig> } = {};
     duringWrite.run = () => {
       seen.second = load(sandbox);

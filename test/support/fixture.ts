@@ -33,11 +33,7 @@ export type TestClock = {
   readonly stop: (at: Date) => void;
 };
 
-/**
- * A database with the current schema: `database`, and `connection` to it.
- *
- * @public
- */
+/** A database with the current schema: `database`, and `connection` to it. */
 export function withDatabase(poolSizeMax = 10) {
   beforeAll(async () => void (await testServer()));
   return base
