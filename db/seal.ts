@@ -16,6 +16,7 @@ export type Sealer = {
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+/** @param keys the first one seals; every one of them opens what it sealed */
 export function createSealer(keys: readonly [SealingKey, ...SealingKey[]]): Sealer {
   const [active] = keys;
   return {

@@ -49,6 +49,7 @@ export async function deleteOldChallenges(tx: Tx, before: Date): Promise<void> {
   await tx.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
 }
 
+/** The challenge with this id, also when it was used or has expired. */
 export async function findChallenge(db: Queryable, challengeId: string): Promise<OtpChallenge | undefined> {
   const [row] = await db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, challengeId)).limit(1);
   return row;
