@@ -6,6 +6,7 @@
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
+import { openPayee } from '../db/payee.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import type { Stamp } from '../db/queries/event.ts';
 import {
@@ -17,11 +18,13 @@ import {
 } from '../db/queries/evidence.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
 import { enqueue } from '../db/queries/outbox.ts';
-import { getRecipientForShare } from '../db/queries/recipient.ts';
+import { getRecipient, getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
+import { findDecisionAboutName } from '../db/queries/verification.ts';
 import type { Transaction } from '../domain/crash-point.ts';
 import { foldPayout, fundingOutcome } from '../domain/evidence.ts';
 import { sandboxCollectionMessage } from '../domain/outbox.ts';
+import type { Recipient } from '../domain/recipient.ts';
 import type { Resolution } from '../domain/review.ts';
 import { isScreeningHit } from '../domain/sandbox/input.ts';
 import {
@@ -152,15 +155,38 @@ const end = (
 const isForbidden = async ({ deps, tx }: Locked, settlement: Settlement): Promise<boolean> =>
   (await listForbiddingGates(tx, settlement, { runtime: deps.runtime, now: deps.now() })).length > 0;
 
+/** The name that is judged: the frozen payee's. A settlement of before payees were frozen has the recipient's. */
+const nameOf = ({ deps }: Locked, settlement: Settlement, recipient: Recipient): string =>
+  openPayee(deps.sealer, settlement)?.name ?? recipient.name;
+
+/** What verification decided about the payee's name (contract §4); undefined while nothing is decided about it. */
+async function decisionAbout(
+  locked: Locked,
+  settlement: Settlement,
+  recipient: Recipient,
+): Promise<'verified' | 'rejected' | undefined> {
+  const { recipientId, verificationStatus } = recipient;
+  const name = nameOf(locked, settlement, recipient);
+  if (name !== recipient.name) return await findDecisionAboutName(locked.tx, settlement.orgId, { recipientId, name });
+  return verificationStatus === 'verified' || verificationStatus === 'rejected' ? verificationStatus : undefined;
+}
+
 async function admit(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'accepted') return settlement;
-  const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
+  // Locked where it may be held for: a decision is either seen here, or sees the hold and signals the workflow. Other
+  // settlements take no lock, so that a recipient of many settlements can still be changed.
+  const needsVerification = settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR;
+  const recipient = await (needsVerification ? getRecipientForShare : getRecipient)(
+    locked.tx,
+    settlement.orgId,
+    settlement.recipientId,
+  );
   if (!recipient.isActive) return await end(locked, settlement, 'rejected', { failure: FAILURES.recipientInactive });
-  if (isScreeningHit(recipient.name))
+  if (isScreeningHit(nameOf(locked, settlement, recipient)))
     return await end(locked, settlement, 'rejected', { failure: FAILURES.screeningHit });
-  if (settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR && recipient.verificationStatus !== 'verified') {
+  if (needsVerification && (await decisionAbout(locked, settlement, recipient)) !== 'verified') {
     const held = await move(locked, settlement, { to: 'compliance_hold', reason: 'verification_required' });
-    // Reviewed at once: a decision from before the hold counts like a later one.
+    // Reviewed at once, so that a decision before the hold counts as much as one after it.
     return await reviewCompliance(locked, held);
   }
   return await beginCollection(locked, settlement);
@@ -182,8 +208,9 @@ async function beginCollection(locked: Locked, settlement: Settlement): Promise<
 async function reviewCompliance(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'compliance_hold') return settlement;
   const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
-  if (recipient.verificationStatus === 'verified') return await beginCollection(locked, settlement);
-  if (recipient.verificationStatus === 'rejected')
+  const decision = await decisionAbout(locked, settlement, recipient);
+  if (decision === 'verified') return await beginCollection(locked, settlement);
+  if (decision === 'rejected')
     return await end(locked, settlement, 'rejected', { failure: FAILURES.verificationRejected });
   if (!isOver(settlement, locked)) return settlement;
   return await end(locked, settlement, 'expired', { failure: FAILURES.verificationTimeout });
@@ -218,7 +245,7 @@ async function reviewFunding(locked: Locked, settlement: Settlement): Promise<Se
  */
 async function beginPayout(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'funded' && settlement.status !== 'paying_out') return settlement;
-  const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
+  const recipient = await getRecipient(locked.tx, settlement.orgId, settlement.recipientId);
   if (!recipient.isActive) return await end(locked, settlement, 'failed', { failure: FAILURES.recipientInactive });
   if (await isForbidden(locked, settlement))
     return await end(locked, settlement, 'failed', { failure: FAILURES.gateClosed });

@@ -8,7 +8,9 @@ import { type Currency, formatMoney, formatRate } from './money.ts';
 import type { Posting } from './posting.ts';
 import type { Settlement, SettlementTransition } from './settlement.ts';
 
-export const CERTIFICATE_SCHEMA_VERSION = '1';
+/** Version 1 named only the recipient's id. Version 2 adds the digest of the frozen payee. */
+export const CERTIFICATE_SCHEMA_VERSIONS = ['1', '2'] as const;
+const CERTIFICATE_SCHEMA_VERSION = '2';
 export const CERTIFICATE_ID_PATTERN = /^CERT-[0-9A-F]{32}$/;
 
 /** No certificate is anchored, and every certificate says so. */
@@ -68,7 +70,7 @@ export function certificateContent({ settlement, transitions, evidence, postings
     rate: { fx_rate: formatRate(settlement.rateMillionths), rate_source: 'static_fixture' as const },
     payment_method: settlement.paymentMethod,
     payout_rail: settlement.payoutRail,
-    parties: { recipient_id: settlement.recipientId },
+    parties: { recipient_id: settlement.recipientId, payee_sha256: settlement.payeeSha256 },
     timeline: transitions.map((transition) => ({
       sequence: String(transition.sequence),
       status: transition.to,

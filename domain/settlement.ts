@@ -114,6 +114,10 @@ export type Settlement = {
   readonly version: number;
   readonly corridor: CorridorId;
   readonly recipientId: string;
+  /** The frozen payee (contract §4), sealed. Null for a settlement of before payees were frozen. */
+  readonly payeeSealed: string | null;
+  /** The payee's digest, in lower-case hex. */
+  readonly payeeSha256: string | null;
   readonly paymentMethod: PaymentMethod;
   readonly payoutRail: Rail;
   readonly amountMinor: bigint;

@@ -1,8 +1,9 @@
 /**
  * The payout rail. It is a simulation: there is no live rail. It confirms at once, unless the recipient's name selects
- * another answer (contract §6). A payout may be sent twice: the rail deduplicates by the settlement's id.
+ * another answer (contract §6). It pays the frozen payee. A payout may be sent twice: the rail deduplicates by the settlement's id.
  */
 import { createHash } from 'node:crypto';
+import { openPayee } from '../../db/payee.ts';
 import type { NewEvidence } from '../../db/queries/evidence.ts';
 import { getRecipient } from '../../db/queries/recipient.ts';
 import { findSettlement } from '../../db/queries/settlement.ts';
@@ -25,7 +26,8 @@ export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
     if (isRemote(deps.runtime)) throw new DomainError('local_sandbox_only');
     const settlement = await findSettlement(deps.db, orgId, settlementId);
     if (!settlement) throw new DomainError('not_found');
-    const { name } = await getRecipient(deps.db, orgId, settlement.recipientId);
+    const payee = openPayee(deps.sealer, settlement);
+    const { name } = payee ?? (await getRecipient(deps.db, orgId, settlement.recipientId));
     if (name.includes(SANDBOX_NAMES.payoutPending)) return undefined;
     return payoutAnswer(
       settlementId,

@@ -65,11 +65,15 @@ export const allFacts = ({ certId, sha256Hex, facts: others }: CertificateView):
 
 type Certificate = z.infer<typeof EvidenceCertificate>;
 
+const payeeFact = (sha256: string | null | undefined): CertificateView['facts'] =>
+  sha256 ? [['Payee (SHA-256)', sha256]] : [];
+
 function facts({ amounts, fees, rate, ...certificate }: Certificate): CertificateView['facts'] {
   return [
     ['Settlement', certificate.settlement_id],
     ['Organization', certificate.org_id],
     ['Recipient', certificate.parties.recipient_id],
+    ...payeeFact(certificate.parties.payee_sha256),
     ['Corridor', certificate.corridor],
     ['Amount', `${amounts.source.amount} ${amounts.source.currency}`],
     ['Destination amount', `${amounts.destination.amount} ${amounts.destination.currency}`],

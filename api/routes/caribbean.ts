@@ -74,7 +74,7 @@ export const caribbeanRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const { items, total } = await listSettlementsWithHistory(deps.db, orgId, request.query);
+        const { items, total } = await listSettlementsWithHistory(deps, orgId, request.query);
         return answerPage(request, reply, request.query, { items: items.map(settlementDetail), total });
       },
     );
@@ -93,7 +93,7 @@ export const caribbeanRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const settlement = await getSettlementWithHistory(deps.db, orgId, request.params.settlement_id);
+        const settlement = await getSettlementWithHistory(deps, orgId, request.params.settlement_id);
         return sendRead(reply, settlement, settlementDetail(settlement));
       },
     );

@@ -78,7 +78,7 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const read = () => getSettlementWithHistory(deps.db, orgId, request.params.settlement_id);
+        const read = () => getSettlementWithHistory(deps, orgId, request.params.settlement_id);
         const waitMs = preferredWaitMs(request.headers['prefer']);
         const settlement = waitMs === undefined ? await read() : await waitForChange(request, read, waitMs);
         if (waitMs !== undefined) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
@@ -102,7 +102,7 @@ export const settlementRoutes =
         const { orgId } = principalOf(request);
         const { settlement_id: settlementId } = request.params;
         await cancelSettlement(deps, orgId, settlementId, request.id);
-        const canceled = await getSettlementWithHistory(deps.db, orgId, settlementId);
+        const canceled = await getSettlementWithHistory(deps, orgId, settlementId);
         return sendRead(reply, canceled, settlementDetail(canceled));
       },
     );

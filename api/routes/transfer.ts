@@ -6,6 +6,7 @@ import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
+import type { PayeeResource } from '../../domain/payee.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
 import { type PricingInput, price } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
@@ -84,7 +85,7 @@ export const transferRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listSettlementsWithHistory(deps.db, consumerOf(request).orgId, CONSUMER_PAGE);
+        const { items, total } = await listSettlementsWithHistory(deps, consumerOf(request).orgId, CONSUMER_PAGE);
         return answerList(reply, { items: items.map(transferDetail), total });
       },
     );
@@ -103,7 +104,7 @@ export const transferRoutes =
         },
       },
       async (request, reply) => {
-        const transfer = await getTransfer(deps.db, consumerOf(request).orgId, request.params.transfer_id);
+        const transfer = await getTransfer(deps, consumerOf(request).orgId, request.params.transfer_id);
         return sendRead(reply, transfer, transferDetail(transfer));
       },
     );
@@ -139,7 +140,7 @@ const transferDetail = (settlement: SettlementWithHistory) => ({
 });
 
 /** A transfer as it is accepted: as a read would show it before the first change. */
-function acceptedTransfer(settlement: Settlement) {
+function acceptedTransfer(settlement: Settlement, payee: PayeeResource | null) {
   const accepted = {
     sequence: settlement.version,
     from: null,
@@ -148,5 +149,5 @@ function acceptedTransfer(settlement: Settlement) {
     reason: null,
     evidenceId: null,
   };
-  return transferDetail({ ...settlement, transitions: [accepted], exceptions: [] });
+  return transferDetail({ ...settlement, transitions: [accepted], exceptions: [], payee });
 }

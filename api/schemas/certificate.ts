@@ -1,6 +1,6 @@
 /** Evidence certificates, their verification and the published keys (contract §7). */
 import { z } from 'zod';
-import { CERTIFICATE_ID_PATTERN, CERTIFICATE_SCHEMA_VERSION, UNANCHORED } from '../../domain/certificate.ts';
+import { CERTIFICATE_ID_PATTERN, CERTIFICATE_SCHEMA_VERSIONS, UNANCHORED } from '../../domain/certificate.ts';
 import { EVIDENCE_KINDS } from '../../domain/evidence.ts';
 import { PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { ACCOUNTS } from '../../domain/posting.ts';
@@ -45,7 +45,7 @@ const money = () => z.object({ amount: amount(), currency: currency() });
 /** The stored bytes are the canonical JSON (RFC 8785) of this object. */
 export const EvidenceCertificate = z
   .object({
-    schema_version: z.literal(CERTIFICATE_SCHEMA_VERSION),
+    schema_version: z.enum(CERTIFICATE_SCHEMA_VERSIONS),
     settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
     org_id: objectId(),
     corridor: corridor(),
@@ -54,7 +54,7 @@ export const EvidenceCertificate = z
     rate: z.object({ fx_rate: z.string().meta({ example: '157.250000' }), rate_source: z.literal('static_fixture') }),
     payment_method: z.enum(PAYMENT_METHODS),
     payout_rail: rail(),
-    parties: z.object({ recipient_id: z.string() }),
+    parties: z.object({ recipient_id: z.string(), payee_sha256: z.string().nullable().optional() }),
     timeline: z.array(
       z.object({
         sequence: z.string().meta({ example: '1' }),

@@ -174,6 +174,18 @@ export const SettlementResponse = z
     amount_refund_due: money().meta({
       description: 'What came in and is owed back: too much, too late, or for a settlement that is not paid out.',
     }),
+    payee: z
+      .object({
+        name: z.string().meta({ example: 'Marcia Brown' }),
+        country: z.string().meta({ example: 'JM' }),
+        rail: rail(),
+        account_last4: z.string().nullable().meta({ example: '6789' }),
+      })
+      .nullable()
+      .meta({
+        description:
+          'Who is paid, as the recipient was when the settlement was accepted. Null for a settlement of before payees were frozen.',
+      }),
     failure: z.object({ code: z.string(), message: z.string() }).nullable().meta({ example: null }),
     exceptions: z.array(
       z.object({

@@ -7,6 +7,7 @@ import { CORRIDORS } from '../../domain/corridor.ts';
 import { DomainError, type FieldFault, requireNoFaults, ValidationError } from '../../domain/error.ts';
 import { fundingOutcome } from '../../domain/evidence.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
+import { freezePayee, type Payee, type PayeeResource, payeeResource } from '../../domain/payee.ts';
 import type { Priced, Pricing } from '../../domain/pricing.ts';
 import { payoutFaults, type Recipient } from '../../domain/recipient.ts';
 import { environmentName } from '../../domain/runtime.ts';
@@ -22,12 +23,13 @@ import {
 import { openAccessToken } from '../banklink-token.ts';
 import type { Tx } from '../client.ts';
 import { settlementIdOf } from '../id.ts';
+import { sealPayee } from '../payee.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { listPendingEvidence, receivePending } from '../queries/evidence.ts';
 import { requireOpenGates } from '../queries/gate.ts';
 import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
-import { getRecipientForShare } from '../queries/recipient.ts';
+import { findPayableRecipient } from '../queries/recipient.ts';
 import {
   getSettlementOwner,
   insertSettlement,
@@ -55,7 +57,7 @@ export type SettlementRequest = KeyedRequest & {
 /** How the accepting route answers. The answer is made once; every replay is the same bytes. */
 export type AcceptanceAnswer = {
   readonly status: number;
-  present(settlement: Settlement): Readonly<Record<string, unknown>>;
+  present(settlement: Settlement, payee: PayeeResource | null): Readonly<Record<string, unknown>>;
 };
 
 /**
@@ -79,14 +81,16 @@ export async function acceptSettlement(
     throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
   }
   return await commit(deps, 'settlement.accept', async (tx) => {
-    const settlement = newSettlement(deps, request, priced.pricing);
+    const payable = await findPayableRecipient(tx, deps.sealer, request.orgId, request.recipientId);
+    const payee = payable && freezePayee(payable.recipient, priced.pricing.payoutRail, payable.accountNumber);
+    const settlement = newSettlement(deps, request, { pricing: priced.pricing, payee });
     const { settlementId, createdAt } = settlement;
-    const body = Buffer.from(JSON.stringify(answer.present(settlement)));
+    const body = Buffer.from(JSON.stringify(answer.present(settlement, payee ? payeeResource(payee) : null)));
     const first = { resourceId: settlementId, status: answer.status, body };
     const bound = await bindAnswer(tx, request, first, createdAt);
     if (bound.replayed) return bound;
     // Checked once the key is bound: a replay stays a replay whatever the recipient is now, and a refusal unbinds it.
-    refuseUnpayable(await getRecipientForShare(tx, request.orgId, request.recipientId), priced.pricing);
+    refuseUnpayable(payable?.recipient, priced.pricing);
     await requireOpenGates(tx, { runtime: deps.runtime, corridor: settlement.corridor, now: createdAt });
     await insertSettlement(tx, settlement, sealedToken(deps, settlementId, payer.token));
     await enqueue(tx, settlementMessage(settlement, null, request.requestId));
@@ -113,7 +117,8 @@ const sealedToken = (
   token: string | null,
 ): string | null => (token === null ? null : sealer.seal(token, paymentTokenBinding(settlementId)));
 
-function refuseUnpayable(recipient: Recipient, pricing: Pricing): void {
+function refuseUnpayable(recipient: Recipient | undefined, pricing: Pricing): void {
+  if (!recipient) throw new DomainError('not_found');
   if (!recipient.isActive)
     throw new DomainError(
       'state_conflict',
@@ -123,10 +128,18 @@ function refuseUnpayable(recipient: Recipient, pricing: Pricing): void {
   requireNoFaults(payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail));
 }
 
-const newSettlement = (deps: CommandDeps, request: SettlementRequest, pricing: Pricing): Settlement =>
-  acceptedSettlement({
+function newSettlement(
+  deps: CommandDeps,
+  request: SettlementRequest,
+  { pricing, payee }: { readonly pricing: Pricing; readonly payee: Payee | undefined },
+): Settlement {
+  const settlementId = settlementIdOf(request.orgId, request.idempotencyKey);
+  const sealed = payee && sealPayee(deps.sealer, settlementId, payee);
+  return acceptedSettlement({
     ...pricing,
-    settlementId: settlementIdOf(request.orgId, request.idempotencyKey),
+    settlementId,
+    payeeSealed: sealed?.payeeSealed ?? null,
+    payeeSha256: sealed?.payeeSha256 ?? null,
     orgId: request.orgId,
     origin: request.origin,
     recipientId: request.recipientId,
@@ -137,6 +150,7 @@ const newSettlement = (deps: CommandDeps, request: SettlementRequest, pricing: P
     requestId: request.requestId,
     createdAt: deps.now(),
   });
+}
 
 /**
  * Cancels a settlement for its partner and signals its workflow. Money that came in is booked as due back. Canceling a

@@ -69,6 +69,29 @@ export async function getRecipient(db: Queryable, orgId: string, recipientId: st
   return toRecipient(row);
 }
 
+/** A recipient with its account number in clear, for the moment in which a settlement freezes its payee. */
+export type PayableRecipient = { readonly recipient: Recipient; readonly accountNumber: string | null };
+
+/**
+ * The recipient as it can be paid; undefined where the organization has none of this id.
+ *
+ * @throws Error when none of the service's keys opens the account number
+ */
+export async function findPayableRecipient(
+  db: Queryable,
+  sealer: Sealer,
+  orgId: string,
+  recipientId: string,
+): Promise<PayableRecipient | undefined> {
+  const [row] = await db.select().from(recipients).where(owned(orgId, recipientId)).limit(1);
+  if (!row) return undefined;
+  const { accountNumberSealed } = row;
+  if (accountNumberSealed === null) return { recipient: toRecipient(row), accountNumber: null };
+  const opened = sealer.open(accountNumberSealed, accountNumberBinding(recipientId));
+  if (opened === undefined) throw new Error(`the account number of recipient ${recipientId} cannot be opened`);
+  return { recipient: toRecipient(row), accountNumber: opened.toString() };
+}
+
 /** As `getRecipient`; nobody can change the recipient until the transaction ends. */
 export async function getRecipientForShare(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('share');

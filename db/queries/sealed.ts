@@ -7,6 +7,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { otpBinding } from '../../domain/otp.ts';
 import type { Database, Queryable } from '../client.ts';
+import { payeeBinding } from '../payee.ts';
 import { providerEvents } from '../schema/evidence.ts';
 import { otpChallenges } from '../schema/otp.ts';
 import { recipients } from '../schema/recipient.ts';
@@ -37,6 +38,11 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     column: settlements.paymentTokenSealed,
     key: [settlements.settlementId],
     bindingOf: (key) => paymentTokenBinding(first(key)),
+  },
+  {
+    column: settlements.payeeSealed,
+    key: [settlements.settlementId],
+    bindingOf: (key) => payeeBinding(first(key)),
   },
   { column: webhooks.secretSealed, key: [webhooks.webhookId], bindingOf: (key) => webhookSecretBinding(first(key)) },
   {

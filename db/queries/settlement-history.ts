@@ -7,41 +7,47 @@ import type { PgColumn } from 'drizzle-orm/pg-core';
 import { DomainError } from '../../domain/error.ts';
 import type { SettlementException } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
+import { type PayeeResource, payeeResource } from '../../domain/payee.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
-import type { SettlementTransition } from '../../domain/settlement.ts';
+import type { Settlement, SettlementTransition } from '../../domain/settlement.ts';
 import type { Queryable } from '../client.ts';
+import { openPayee } from '../payee.ts';
 import { evidence } from '../schema/evidence.ts';
 import { settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
+import type { Sealer } from '../seal.ts';
 import { toSettlement } from './settlement.ts';
+
+/** The sealer opens the frozen payee. */
+type ReadDeps = { readonly db: Queryable; readonly sealer: Sealer };
 
 /** @throws DomainError `not_found`, for another organization's settlement as well */
 export async function getSettlementWithHistory(
-  db: Queryable,
+  deps: ReadDeps,
   orgId: string,
   settlementId: string,
 ): Promise<SettlementWithHistory> {
   const isAsked = and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
-  const [settlement] = await selectWithHistory(db, isAsked, { limit: 1, offset: 0 });
+  const [settlement] = await selectWithHistory(deps, isAsked, { limit: 1, offset: 0 });
   if (!settlement) throw new DomainError('not_found');
   return settlement;
 }
 
 /** The organization's settlements, newest first. */
 export async function listSettlementsWithHistory(
-  db: Queryable,
+  deps: ReadDeps,
   orgId: string,
   page: Page,
 ): Promise<Paged<SettlementWithHistory>> {
   const ofOrganization = eq(settlements.orgId, orgId);
   const [items, [total]] = await Promise.all([
-    selectWithHistory(db, ofOrganization, page),
-    db.select({ count: count() }).from(settlements).where(ofOrganization),
+    selectWithHistory(deps, ofOrganization, page),
+    deps.db.select({ count: count() }).from(settlements).where(ofOrganization),
   ]);
   return { items, total: total?.count ?? 0 };
 }
 
 async function selectWithHistory(
-  db: Queryable,
+  { db, sealer }: ReadDeps,
   condition: SQL | undefined,
   { limit, offset }: Page,
 ): Promise<SettlementWithHistory[]> {
@@ -64,6 +70,7 @@ async function selectWithHistory(
     .orderBy(desc(chosen.createdAt), desc(chosen.settlementId));
   return rows.map((row) => ({
     ...toSettlement(row.chosen),
+    payee: shownPayee(sealer, row.chosen),
     transitions: row.timeline.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
     exceptions: row.records.exceptions.map(({ at, amountMinor, ...exception }) => ({
       ...exception,
@@ -71,6 +78,14 @@ async function selectWithHistory(
       amountMinor: amountMinor === null ? null : BigInt(amountMinor),
     })),
   }));
+}
+
+function shownPayee(
+  sealer: Sealer,
+  settlement: Pick<Settlement, 'settlementId' | 'payeeSealed'>,
+): PayeeResource | null {
+  const payee = openPayee(sealer, settlement);
+  return payee && payeeResource(payee);
 }
 
 /** As JSON holds it: moments and bigints are text. */

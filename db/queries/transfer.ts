@@ -31,10 +31,14 @@ export function transferIdOf({ settlementId, createdAt }: Pick<Settlement, 'sett
 }
 
 /** @throws DomainError `not_found`, for another consumer's transfer as well */
-export async function getTransfer(db: Queryable, orgId: string, transferId: string): Promise<SettlementWithHistory> {
-  const settlementId = UUID_V7.test(transferId) ? await findSettlementId(db, orgId, transferId) : undefined;
+export async function getTransfer(
+  deps: Parameters<typeof getSettlementWithHistory>[0],
+  orgId: string,
+  transferId: string,
+): Promise<SettlementWithHistory> {
+  const settlementId = UUID_V7.test(transferId) ? await findSettlementId(deps.db, orgId, transferId) : undefined;
   if (settlementId === undefined) throw new DomainError('not_found');
-  return await getSettlementWithHistory(db, orgId, settlementId);
+  return await getSettlementWithHistory(deps, orgId, settlementId);
 }
 
 /** Looks among the few settlements that one consumer created in one millisecond. */

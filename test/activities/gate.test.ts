@@ -146,14 +146,14 @@ describe.each(REMOTE)('a worker of %s', (runtime) => {
   test('neither collects for a settlement of the local sandbox nor pays it out by the simulated rail', async ({
     world,
     api,
+    partner,
     steps,
   }) => {
     const accepted = await world.accept('US-JM', 'JM');
     await world.isRejected(world.activities(runtime), accepted);
     const sent = await world.accept('US-JM', 'JM');
     await world.fund(sent);
-    const { db } = api.connection;
-    await db.update(settlements).set({ status: 'paying_out' }).where(eq(settlements.settlementId, sent));
+    await enterStates(api, partner, sent, ['paying_out']);
     const ended = await world.activities(runtime).sendPayout(steps.step(sent));
     expect(ended).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
   });

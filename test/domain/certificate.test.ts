@@ -52,9 +52,12 @@ describe('the content', () => {
     );
   });
 
-  test('names the recipient by id alone', () => {
+  test('names the recipient by its id, and the payee by a digest', () => {
     const facts = certificateFacts();
-    expect(certificateContent(facts).parties).toEqual({ recipient_id: facts.settlement.recipientId });
+    expect(certificateContent(facts).parties).toEqual({
+      recipient_id: facts.settlement.recipientId,
+      payee_sha256: facts.settlement.payeeSha256,
+    });
   });
 
   test('has nothing that people wrote: reference, metadata, purpose and the reasons of transitions', () => {

@@ -134,7 +134,7 @@ describe('a card settlement', () => {
     });
   });
 
-  test('canceled while it waits for funds: 200, a second cancel 409, and money that comes later is due back', async ({
+  test('canceled while it waits for funds: 200, a second cancel 200 too, and money that comes later is due back', async ({
     world,
     api,
     partner,
@@ -144,7 +144,7 @@ describe('a card settlement', () => {
     const canceled = await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
     expect([canceled.statusCode, jsonOf(canceled).status]).toEqual([200, 'canceled']);
     const again = await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
-    expect(jsonOf(again)).toMatchObject({ status: 409, code: 'state_conflict', current_state: 'canceled' });
+    expect([again.statusCode, jsonOf(again).status]).toEqual([200, 'canceled']);
     expect(jsonOf(await world.signed(paid(id, 25_000)))).toMatchObject({ matched: true });
     expect(exceptions(await world.read(id))).toEqual(['late_evidence']);
     expect(await world.balances(id)).toEqual({ 'card_clearing USD': 25_000n, 'refund_due USD': -25_000n });

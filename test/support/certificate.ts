@@ -17,6 +17,8 @@ export const certificateFacts = (changes: Partial<CertificateFacts> = {}): Certi
     version: PATH.length,
     corridor: 'US-JM',
     recipientId: '0193a5c0-0000-7000-8000-00000000000b',
+    payeeSealed: null,
+    payeeSha256: '33'.repeat(32),
     paymentMethod: 'card',
     payoutRail: 'bank_transfer',
     amountMinor: 25_000n,

@@ -226,6 +226,8 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
     orgId,
     origin: 'v2',
     recipientId,
+    payeeSealed: null,
+    payeeSha256: null,
     purpose: null,
     reference: options.reference ?? null,
     metadata: options.metadata ?? {},

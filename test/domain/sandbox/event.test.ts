@@ -23,6 +23,8 @@ const settlementOf = (
     orgId: 'org-1',
     origin: 'v2',
     recipientId: 'rec-1',
+    payeeSealed: null,
+    payeeSha256: null,
     purpose: null,
     reference: null,
     metadata: {},

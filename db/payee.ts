@@ -1,0 +1,41 @@
+/** The frozen payee of a settlement at rest: sealed, with a digest that certificates name (contract §4, §7). */
+import { createHash, randomBytes } from 'node:crypto';
+import type { Payee } from '../domain/payee.ts';
+import type { Settlement } from '../domain/settlement.ts';
+import type { Sealer } from './seal.ts';
+
+/** Without it the digest could be found by trying names and account numbers. */
+const SALT_BYTES = 16;
+
+/** What a sealed payee is bound to; it opens for no other settlement. */
+export const payeeBinding = (settlementId: string): string => `settlement.payee:${settlementId}`;
+
+/** Seals a payee for one settlement. The digest is of the sealed bytes in clear, in lower-case hex. */
+export function sealPayee(
+  sealer: Sealer,
+  settlementId: string,
+  payee: Payee,
+): Pick<Settlement, 'payeeSealed' | 'payeeSha256'> {
+  const bytes = Buffer.from(JSON.stringify({ ...payee, salt: randomBytes(SALT_BYTES).toString('base64url') }));
+  return {
+    payeeSealed: sealer.seal(bytes, payeeBinding(settlementId)),
+    payeeSha256: createHash('sha256').update(bytes).digest('hex'),
+  };
+}
+
+/**
+ * Opens the payee of a settlement.
+ *
+ * @returns null for a settlement that was accepted before payees were frozen
+ * @throws Error when none of the service's keys opens it: nothing may be decided without the payee
+ */
+export function openPayee(
+  sealer: Sealer,
+  { settlementId, payeeSealed }: Pick<Settlement, 'settlementId' | 'payeeSealed'>,
+): Payee | null {
+  if (payeeSealed === null) return null;
+  const opened = sealer.open(payeeSealed, payeeBinding(settlementId));
+  if (opened === undefined) throw new Error(`the payee of settlement ${settlementId} cannot be opened`);
+  const { salt: _salt, ...payee } = JSON.parse(opened.toString()) as Payee & { readonly salt: string };
+  return payee;
+}

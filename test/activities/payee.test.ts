@@ -1,0 +1,152 @@
+/** A settlement pays who was its recipient when it was accepted (contract §4, §6). */
+import { describe, expect } from 'vitest';
+import type { TestApi } from '../support/api.ts';
+import { dumpTables } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
+import type { Json } from '../support/partner.ts';
+import { BY_WIRE, type Steps } from '../support/settlement.ts';
+
+const test = withApi();
+
+const OTHER_BANK = { bank_name: 'Other Bank', account_number: '999988887777', currency: 'JMD' };
+
+const change = (api: TestApi, partner: Parameters<TestApi['call']>[0], recipientId: string, body: Json) =>
+  api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, body);
+
+const pathOf = (settlement: Json): string[] => settlement.timeline.map(({ status }: Json) => status);
+
+/** Runs an internally funded settlement to its end. */
+const runToEnd = async (steps: Steps, id: string): Promise<Json> => {
+  await steps.activities.admitSettlement(steps.step(id));
+  await steps.activities.sendPayout(steps.step(id));
+  return await steps.read(id);
+};
+
+test('is shown to its owner with the last digits of the account', async ({ steps }) => {
+  const id = await steps.acceptInternal({ name: 'Marcia Brown' });
+  expect((await steps.read(id)).payee).toEqual({
+    name: 'Marcia Brown',
+    country: 'JM',
+    rail: 'bank_transfer',
+    account_last4: '6789',
+  });
+});
+
+describe('a recipient that is changed after acceptance', () => {
+  test.for(['SANCTIONED Brown', 'PAYOUT REFUSED Brown'])(
+    'to the name %s: the payee of acceptance is screened and paid',
+    async (name, { api, partner, steps }) => {
+      const id = await steps.acceptInternal({ name: 'Marcia Brown' });
+      const { recipientId } = await steps.stored(id);
+      await change(api, partner, recipientId, { name, bank_details: OTHER_BANK });
+      const settled = await runToEnd(steps, id);
+      expect([settled.status, settled.payee]).toEqual([
+        'settled',
+        { name: 'Marcia Brown', country: 'JM', rail: 'bank_transfer', account_last4: '6789' },
+      ]);
+    },
+  );
+
+  test('from a sanctioned name to another one is still refused by screening', async ({ api, partner, steps }) => {
+    const id = await steps.acceptInternal({ name: 'SANCTIONED Brown' });
+    const { recipientId } = await steps.stored(id);
+    await change(api, partner, recipientId, { name: 'Marcia Brown' });
+    expect((await runToEnd(steps, id)).status).toBe('rejected');
+  });
+
+  test('to inactive still stops it', async ({ api, partner, steps }) => {
+    const id = await steps.acceptInternal();
+    const { recipientId } = await steps.stored(id);
+    await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
+    expect((await runToEnd(steps, id)).status).toBe('rejected');
+  });
+});
+
+describe('a verification counts for the frozen name alone', () => {
+  const decide = async (
+    api: TestApi,
+    partner: { readonly orgId: string } & NonNullable<Parameters<TestApi['call']>[0]>,
+    recipientId: string,
+  ): Promise<void> => {
+    const opened = await api.call(partner, 'POST', '/v1/kyc/verify', {
+      recipient_id: recipientId,
+      org_id: partner.orgId,
+    });
+    const { verification_id: id } = opened.json();
+    const decided = await api.call(partner, 'POST', `/v1/kyc/${id}/complete`, { status: 'verified' });
+    expect(decided.statusCode).toBe(200);
+  };
+  const held = { ...BY_WIRE, amount: '2000.00' };
+
+  test('one of another name does not end the hold', async ({ api, partner, steps }) => {
+    const id = await steps.waiting(held, { name: 'Marcia Brown' });
+    const { recipientId } = await steps.stored(id);
+    await change(api, partner, recipientId, { name: 'Other Person' });
+    await decide(api, partner, recipientId);
+    await steps.activities.reviewCompliance(steps.step(id));
+    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold']);
+  });
+
+  test('one of the frozen name ends it, although the recipient was renamed since', async ({ api, partner, steps }) => {
+    const id = await steps.waiting(held, { name: 'Marcia Brown' });
+    const { recipientId } = await steps.stored(id);
+    await decide(api, partner, recipientId);
+    await change(api, partner, recipientId, { name: 'Other Person' });
+    await steps.activities.reviewCompliance(steps.step(id));
+    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
+  });
+});
+
+describe('at rest', () => {
+  test('the account number of a payee is in no table in clear', async ({ api, steps }) => {
+    await steps.acceptInternal({ bank_details: { ...OTHER_BANK, account_number: 'CANARY55512345' } });
+    expect(await dumpTables(api.connection.pool)).not.toContain('CANARY55512345');
+  });
+
+  test.for([
+    ['its digest', `UPDATE settlements SET payee_sha256 = 'other' WHERE settlement_id = $1`],
+    ['its sealed text taken away', `UPDATE settlements SET payee_sealed = NULL WHERE settlement_id = $1`],
+    ['the amount', 'UPDATE settlements SET amount_minor = amount_minor + 1 WHERE settlement_id = $1'],
+  ] as const)('the database refuses to change %s', async ([, statement], { api, steps }) => {
+    const id = await steps.acceptInternal();
+    await expect(api.connection.pool.query(statement, [id])).rejects.toThrow(/permanent/);
+  });
+
+  test('a payee that no key opens is no payee of another name: the step fails and is tried again', async ({
+    api,
+    steps,
+  }) => {
+    const [first, second] = [await steps.acceptInternal(), await steps.acceptInternal()];
+    await api.connection.pool.query(
+      'UPDATE settlements SET payee_sealed = (SELECT payee_sealed FROM settlements WHERE settlement_id = $2) WHERE settlement_id = $1',
+      [first, second],
+    );
+    await expect(steps.activities.admitSettlement(steps.step(first))).rejects.toThrow(/cannot be opened/);
+    expect((await steps.stored(first)).status).toBe('accepted');
+  });
+});
+
+describe('the database refuses to end a settlement', () => {
+  test.for([
+    [
+      'while money is held for it',
+      `INSERT INTO postings (settlement_id, step, line, account, currency, amount_minor, at) VALUES
+        ($1, 'collection:x', 0, 'bank_clearing', 'USD', 100, now()), ($1, 'collection:x', 1, 'settlement_funds', 'USD', -100, now())`,
+    ],
+    [
+      'while money that came in is not booked',
+      'UPDATE settlements SET amount_received_minor = 100 WHERE settlement_id = $1',
+    ],
+    [
+      'while evidence is pending',
+      `INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, received_at)
+        VALUES ('pending-' || $1::text, $1, 'bankledger', 'pending-' || $1::text, 'collection_failed', '', true, now())`,
+    ],
+  ] as const)('%s', async ([rule, statement], { api, steps }) => {
+    const id = await steps.waiting(BY_WIRE);
+    await api.connection.pool.query(statement, [id]);
+    const end = `UPDATE settlements SET status = 'canceled', version = version + 1 WHERE settlement_id = $1`;
+    await expect(api.connection.pool.query(end, [id])).rejects.toThrow(rule);
+    expect((await steps.stored(id)).status).toBe('awaiting_funds');
+  });
+});
