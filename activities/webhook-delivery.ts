@@ -142,7 +142,7 @@ async function send(deps: ActivityDeps, { delivery, body, subscription }: BegunA
   return answer;
 }
 
-/** What the request of an attempt brought. `retryAfterMs`: what a busy subscriber asked for. */
+/** The result of an attempt's request. `retryAfterMs` is the wait that a busy subscriber requested. */
 type AttemptResult = {
   readonly number: number;
   readonly answer: GuardedAnswer;

@@ -17,7 +17,7 @@ import type { Tracing } from '../process/tracing.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 import { workflowBundle } from './bundle.ts';
 
-/** When the process is told to stop, running activities get this long to finish. */
+/** When the process stops, running activities get this long to finish. */
 const SHUTDOWN_GRACE_MS = 15_000;
 const SHUTDOWN_FORCE_MS = 25_000;
 const CACHED_WORKFLOWS_MAX = 500;
@@ -47,9 +47,9 @@ export type WorkerDeps = {
 };
 
 export type RunningWorker = {
-  /** Resolves when every worker has ended. Rejects when one fails, after the others were told to stop. */
+  /** Resolves when every worker has ended. When one fails, it stops the others and rejects. */
   run(): Promise<void>;
-  /** Tells the workers that run to stop. */
+  /** Starts the shutdown of the running workers. */
   shutdown(): void;
   /** Closes the connection, unless it is the caller's. */
   close(): Promise<void>;

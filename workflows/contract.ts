@@ -26,7 +26,7 @@ export const verificationDecided = defineSignal('verificationDecided' satisfies 
 export const retryRequested = defineSignal('retryRequested' satisfies OutboxSignal);
 export const subscriptionChanged = defineSignal('subscriptionChanged' satisfies OutboxSignal);
 export const placeFreed = defineSignal('placeFreed' satisfies OutboxSignal);
-/** An operator asked to start the workflow if it does not run, and to signal it if it does. */
+/** An operator redispatched the object: its workflow is started if it does not run, and signalled if it does. */
 export const redispatched = defineSignal('redispatched' satisfies OutboxSignal);
 
 /**

@@ -51,9 +51,9 @@ async function startCanary(): Promise<{ readonly canary: Canary; readonly close:
     requests: 0,
     dialled: [],
     answer: OK,
-    dial: (claimed) => (address, asked) => {
-      canary.dialled.push(`${address}:${asked}`);
-      const socket = net.connect(asked === 443 || asked === securePort ? securePort : port, '127.0.0.1');
+    dial: (claimed) => (address, dialledPort) => {
+      canary.dialled.push(`${address}:${dialledPort}`);
+      const socket = net.connect(dialledPort === 443 || dialledPort === securePort ? securePort : port, '127.0.0.1');
       Object.defineProperty(socket, 'remoteAddress', { get: () => claimed ?? address });
       return socket;
     },
@@ -395,8 +395,8 @@ describe('a public target', () => {
   });
 
   test('is reached at its second address when the first does not answer', async ({ canary }) => {
-    const refused: NonNullable<GuardOptions['dial']> = (address, asked) =>
-      address === PUBLIC_ADDRESS ? net.connect(1, '127.0.0.1') : canary.dial()(address, asked);
+    const refused: NonNullable<GuardOptions['dial']> = (address, dialledPort) =>
+      address === PUBLIC_ADDRESS ? net.connect(1, '127.0.0.1') : canary.dial()(address, dialledPort);
     expect(
       await post('https://hooks.partner.example/', {
         resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'),

@@ -108,14 +108,14 @@ describe('the simulated provider', () => {
 
   test('is started once for an applicant, however often the token is requested', async ({ api, partner }) => {
     const recipientId = await createRecipient({ api }, partner, { name: 'KYC APPROVE Brown' });
-    const ask = async () =>
+    const requestToken = async () =>
       jsonOf(
         await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', {
           recipient_id: recipientId,
           org_id: partner.orgId,
         }),
       );
-    const [one, two] = [await ask(), await ask()];
+    const [one, two] = [await requestToken(), await requestToken()];
     expect(one).toMatchObject({
       simulation: true,
       provider: 'idverify',
