@@ -56,7 +56,7 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
       country: string,
       environment = environmentName('local-sandbox'),
     ): Promise<string> => {
-      const id = await post(settleBody(await createRecipient({ api }, partner, { country }), { corridor }));
+      const id = await post(settleBody(await createRecipient(api, partner, { country }), { corridor }));
       await db.update(settlements).set({ environment }).where(eq(settlements.settlementId, id));
       return id;
     },
@@ -64,7 +64,7 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
     acceptByPhone: async (): Promise<string> => {
       const mobile_details = { provider: 'MonCash', phone_number: '+50934101234' };
       const recipient = { country: 'HT', bank_details: undefined, mobile_details };
-      const recipientId = await createRecipient({ api }, partner, recipient);
+      const recipientId = await createRecipient(api, partner, recipient);
       return await post(settleBody(recipientId, { corridor: 'US-HT', payout_rail: 'mobile_money' }));
     },
     fund: async (settlementId: string): Promise<void> => {

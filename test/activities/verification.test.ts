@@ -17,7 +17,7 @@ const test = withApi()
   })
   /** Opens a verification of a new recipient with this name. */
   .extend('open', FILE, ({ api, partner }) => async (name?: string) => {
-    const recipientId = await createRecipient({ api }, partner, name === undefined ? {} : { name });
+    const recipientId = await createRecipient(api, partner, name === undefined ? {} : { name });
     const verification = await openVerification(api, partner, recipientId);
     return {
       recipientId,
@@ -107,7 +107,7 @@ describe('the simulated provider', () => {
   });
 
   test('is started once for an applicant, however often the token is requested', async ({ api, partner }) => {
-    const recipientId = await createRecipient({ api }, partner, { name: 'KYC APPROVE Brown' });
+    const recipientId = await createRecipient(api, partner, { name: 'KYC APPROVE Brown' });
     const requestToken = async () =>
       jsonOf(
         await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', {

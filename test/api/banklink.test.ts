@@ -148,7 +148,7 @@ describe('an access token', () => {
     key: string = crypto.randomUUID(),
   ) => {
     const owner = await api.createKey(by.orgId, 'full');
-    const recipientId = overrides['recipient_id'] ?? (await createRecipient({ api }, owner));
+    const recipientId = overrides['recipient_id'] ?? (await createRecipient(api, owner));
     const body = settleBody(String(recipientId), {
       payment_method: 'ach',
       card_token: undefined,
@@ -163,7 +163,7 @@ describe('an access token', () => {
   test("422 for another organization's token, and nothing is stored", async ({ api, partner }) => {
     const token = await linkAccount(api, partner);
     const stranger = await api.createCaller();
-    const recipientId = await createRecipient({ api }, stranger);
+    const recipientId = await createRecipient(api, stranger);
     const before = await digestTables(api.connection.pool);
     const answer = await api.call(
       stranger,
@@ -178,7 +178,7 @@ describe('an access token', () => {
 
   test('422 for every altered token', async ({ api, partner }) => {
     const token = await linkAccount(api, partner);
-    const recipientId = await createRecipient({ api }, await api.createKey(partner.orgId, 'full'));
+    const recipientId = await createRecipient(api, await api.createKey(partner.orgId, 'full'));
     const flipped = Array.from(
       token,
       (character, index) => `${token.slice(0, index)}${character === 'A' ? 'B' : 'A'}${token.slice(index + 1)}`,
@@ -220,7 +220,7 @@ describe('an access token', () => {
     partner,
   }) => {
     const token = await linkAccount(api, partner);
-    const recipientId = await createRecipient({ api }, await api.createKey(partner.orgId, 'full'));
+    const recipientId = await createRecipient(api, await api.createKey(partner.orgId, 'full'));
     const key = crypto.randomUUID();
     const first = await settle(api, partner, token, partner, { recipient_id: recipientId }, key);
     expect(first.statusCode, first.body).toBe(202);

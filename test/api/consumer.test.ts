@@ -110,7 +110,7 @@ describe('the recipients', () => {
     const [mine, other, partner] = [await signIn(api), await signIn(api), await api.createCaller()];
     const ids = [await createConsumerRecipient(api, mine), await createConsumerRecipient(api, mine)];
     await createConsumerRecipient(api, other);
-    await createRecipient({ api }, partner);
+    await createRecipient(api, partner);
     const answer = await callAs(api, mine, 'GET', '/consumer/recipients');
     expect([answer.statusCode, answer.headers['x-total-count'], answer.headers['link']]).toEqual([200, '2', undefined]);
     expect(jsonOf(answer).map((recipient: { recipient_id: string }) => recipient.recipient_id)).toEqual(ids.reverse());

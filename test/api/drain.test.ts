@@ -83,7 +83,7 @@ test('a read that waits for a change is answered with the present state at shutd
   const caller = await service.api.createCaller();
   const key = { 'idempotency-key': crypto.randomUUID() };
   const settlement = jsonOf(
-    await service.api.call(caller, 'POST', '/v2/settle', settleBody(await createRecipient(service, caller)), key),
+    await service.api.call(caller, 'POST', '/v2/settle', settleBody(await createRecipient(service.api, caller)), key),
   );
   const startedAt = performance.now();
   const answer = service.ask(`/v2/settle/${settlement.settlement_id}`, {

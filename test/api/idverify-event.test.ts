@@ -18,7 +18,7 @@ import {
 } from '../support/verification.ts';
 
 const test = withApi().extend('opened', FILE, ({ api, partner }) => async () => {
-  const recipientId = await createRecipient({ api }, partner);
+  const recipientId = await createRecipient(api, partner);
   const { verification_id: id } = await openVerification(api, partner, recipientId);
   return { id, recipientId, read: async () => (await statusOf(api, partner, recipientId)).latest };
 });
@@ -203,7 +203,7 @@ describe('in production', () => {
     });
     try {
       const as = await live.createCaller();
-      const recipientId = await createRecipient({ api: live }, as);
+      const recipientId = await createRecipient(live, as);
       const made = await live.call(as, 'POST', '/v1/kyc/idverify/applicant', {
         recipient_id: recipientId,
         org_id: as.orgId,

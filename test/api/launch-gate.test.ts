@@ -9,7 +9,7 @@ import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 
 const test = withApi()
   .extend('apis', FILE, openApis())
-  .extend('recipientId', FILE, ({ api, partner }) => createRecipient({ api }, partner))
+  .extend('recipientId', FILE, ({ api, partner }) => createRecipient(api, partner))
   .extend(
     'settle',
     FILE,

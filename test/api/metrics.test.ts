@@ -49,7 +49,7 @@ test('a port that is in use is an error', async ({ scraper }) => {
 });
 
 test('no id, name, path or query of a caller becomes a label', async ({ api, partner, scraper }) => {
-  const recipientId = await createRecipient({ api }, partner, { name: 'Secretive Person' });
+  const recipientId = await createRecipient(api, partner, { name: 'Secretive Person' });
   await api.app.inject({
     url: `/v1/recipients/${recipientId}?email=a%40b.example`,
     headers: { 'x-api-key': partner.apiKey },

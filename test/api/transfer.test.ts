@@ -132,7 +132,7 @@ describe('POST /consumer/transfers refuses', () => {
     const other = await signIn(api);
     const recipients = [
       await createConsumerRecipient(api, other),
-      await createRecipient({ api }, await api.createCaller()),
+      await createRecipient(api, await api.createCaller()),
       newId(),
     ];
     const quotes = [(await createQuote(api, other)).quote_id, newId()];
@@ -295,7 +295,7 @@ describe("a transfer's idempotency key", () => {
     const answers = [
       await transfer(api, consumer, transferBody(recipientId), key),
       await transfer(api, other, transferBody(await createConsumerRecipient(api, other)), key),
-      await api.call(partner, 'POST', '/v2/settle', settleBody(await createRecipient({ api }, partner)), {
+      await api.call(partner, 'POST', '/v2/settle', settleBody(await createRecipient(api, partner)), {
         'idempotency-key': key,
       }),
     ];

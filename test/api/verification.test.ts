@@ -27,7 +27,7 @@ const test = withApi({ deps: { idverify: { simulation: false, createApplicant } 
     FILE,
     ({ api, partner }) =>
       (overrides: Record<string, unknown> = {}) =>
-        createRecipient({ api }, partner, overrides),
+        createRecipient(api, partner, overrides),
   )
   .extend(
     'verify',
@@ -111,7 +111,7 @@ describe('POST /v1/kyc/verify', () => {
     stranger,
     verify,
   }) => {
-    const foreign = await createRecipient({ api }, stranger);
+    const foreign = await createRecipient(api, stranger);
     await expectRefused(
       api,
       () => verify(verifyBody(partner, foreign), { 'idempotency-key': crypto.randomUUID() }),
@@ -401,7 +401,7 @@ describe('a name that changed while its verification was open', () => {
 
 describe('GET /v1/kyc/status/{recipient_id}', () => {
   test("404 for another organization's recipient", async ({ api, partner, stranger }) => {
-    const foreign = await createRecipient({ api }, stranger);
+    const foreign = await createRecipient(api, stranger);
     expect((await api.call(partner, 'GET', `/v1/kyc/status/${foreign}`)).statusCode).toBe(404);
   });
 
@@ -559,7 +559,7 @@ describe('in a remote runtime', () => {
   test('503 for opening and for deciding manually, and nothing is written; 200 for the status', async ({ newApi }) => {
     const remote = await newApi({ runtime: 'remote-sandbox' });
     const as = await remote.createCaller('full');
-    const recipientId = await createRecipient({ api: remote }, as);
+    const recipientId = await createRecipient(remote, as);
     const before = await digestTables(remote.connection.pool);
     const body = verifyBody(as, recipientId);
     const answers = [

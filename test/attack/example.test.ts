@@ -31,7 +31,7 @@ async function withOwnIds(api: TestApi, tenant: Tenant, operation: DescribedOper
   }
   // A verification needs a recipient without an open one.
   const own: Ids = operation.path.startsWith('/v1/kyc/')
-    ? { ...idsOf(tenant, operation), recipient_id: await createRecipient({ api }, tenant.partner) }
+    ? { ...idsOf(tenant, operation), recipient_id: await createRecipient(api, tenant.partner) }
     : idsOf(tenant, operation);
   return Object.fromEntries(Object.entries(body ?? {}).map(([name, value]) => [name, own[name] ?? value]));
 }

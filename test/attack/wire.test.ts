@@ -25,7 +25,7 @@ const test = withAttack()
     const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
     return createWire(Number(port));
   })
-  .extend('recipientId', FILE, ({ api, tenant }) => createRecipient({ api }, tenant.partner))
+  .extend('recipientId', FILE, ({ api, tenant }) => createRecipient(api, tenant.partner))
   .extend('requireConformance', FILE, ({ api }) => createConformance(api.app))
   /** Sends one request and returns its answer. */
   .extend(

@@ -104,7 +104,7 @@ async function createTenant(api: TestApi): Promise<Tenant> {
 }
 
 async function createPartnerObjects(api: TestApi, partner: Caller) {
-  const recipientId = await createRecipient({ api }, partner);
+  const recipientId = await createRecipient(api, partner);
   const settled = await accepted(
     api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': newId() }),
   );

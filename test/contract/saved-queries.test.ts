@@ -27,12 +27,12 @@ async function settle(
   status: string,
   given: { name?: string; body?: Record<string, unknown> } = {},
 ): Promise<string> {
-  const recipientId = await createRecipient(stack, caller, given.name === undefined ? {} : { name: given.name });
+  const recipientId = await createRecipient(stack.api, caller, given.name === undefined ? {} : { name: given.name });
   const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, given.body), {
     'idempotency-key': crypto.randomUUID(),
   });
   const id: string = jsonOf(answer).settlement_id;
-  await untilStatus(stack, caller, id, status);
+  await untilStatus(stack.api, caller, id, status);
   return id;
 }
 

@@ -37,7 +37,7 @@ function createKyc(api: TestApi, partner: Caller) {
   const { db } = api.connection;
   const { orgId } = partner;
   const activities = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
-  const newRecipient = () => createRecipient({ api }, partner);
+  const newRecipient = () => createRecipient(api, partner);
   const open = (recipientId: string): Promise<Verification> =>
     db.transaction(async (tx) =>
       insertVerification(tx, await lockRecipient(tx, orgId, recipientId), {

@@ -22,7 +22,7 @@ test('forty settlements that fail at every retry do not keep another one from se
   partner,
 }) => {
   await api.connection.pool.query(POISON_TRIGGER);
-  const recipientId = await createRecipient({ api }, partner);
+  const recipientId = await createRecipient(api, partner);
   const settle = async (overrides: Record<string, unknown> = {}): Promise<string> => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const answer = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId, overrides), headers);
@@ -31,6 +31,6 @@ test('forty settlements that fail at every retry do not keep another one from se
   for (let count = 0; count < FAILING; count += 1) await settle({ reference: POISON });
   await stack.startWorker();
   const startedAt = Date.now();
-  await untilStatus({ api }, partner, await settle(), 'settled');
+  await untilStatus(api, partner, await settle(), 'settled');
   expect(Date.now() - startedAt).toBeLessThan(15_000);
 });

@@ -71,11 +71,11 @@ const test = withApi({ deps: { dispatcher: { nudge: () => service?.dispatcher.nu
   .extend('world', FILE, ({ api, partner, temporal }) => ({
     /** A settlement that waits for its money. */
     accept: async (): Promise<string> => {
-      const body = settleBody(await createRecipient({ api }, partner), { card_token: 'tok_manual' });
+      const body = settleBody(await createRecipient(api, partner), { card_token: 'tok_manual' });
       const { settlement_id: id } = jsonOf(
         await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() }),
       );
-      await untilStatus({ api }, partner, id, 'awaiting_funds');
+      await untilStatus(api, partner, id, 'awaiting_funds');
       return id;
     },
     /** Sends the money, and waits until the settlement has settled. */
@@ -98,7 +98,7 @@ const test = withApi({ deps: { dispatcher: { nudge: () => service?.dispatcher.nu
       const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: TEST_SECRETS.cardproc });
       const answer = await api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header });
       expect(answer.statusCode, answer.body).toBe(200);
-      await untilStatus({ api }, partner, settlementId, 'settled');
+      await untilStatus(api, partner, settlementId, 'settled');
     },
     /** The history as Temporal stores it, read by a client without keys, once the workflow has ended. */
     rawHistory: async (settlementId: string): Promise<History> => {

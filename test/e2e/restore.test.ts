@@ -92,7 +92,7 @@ const partnerOn = (stack: TestStack, partner: Caller) => ({
     recipient: Record<string, unknown> = {},
     overrides: Record<string, unknown> = {},
   ): Promise<Accepted> => {
-    const body = settleBody(await createRecipient(stack, partner, recipient), overrides);
+    const body = settleBody(await createRecipient(stack.api, partner, recipient), overrides);
     const key = crypto.randomUUID();
     const answer = await stack.api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
     expect(answer.statusCode, answer.body).toBe(202);
@@ -100,15 +100,15 @@ const partnerOn = (stack: TestStack, partner: Caller) => ({
     return { key, body, answer: { status: answer.statusCode, body: answer.body }, settlementId };
   },
   statusOf: async ({ settlementId }: Accepted): Promise<string> =>
-    (await readSettlement(stack, partner, settlementId)).status,
-  untilStatus: ({ settlementId }: Accepted, status: string) => untilStatus(stack, partner, settlementId, status),
+    (await readSettlement(stack.api, partner, settlementId)).status,
+  untilStatus: ({ settlementId }: Accepted, status: string) => untilStatus(stack.api, partner, settlementId, status),
   sendEvent: async ({ settlementId }: Accepted, event: string): Promise<void> => {
     const url = `/v2/test-helpers/settlements/${settlementId}/events`;
     const answer = await stack.api.call(partner, 'POST', url, { event });
     expect(answer.statusCode, answer.body).toBeLessThan(300);
   },
   certificateOf: async ({ settlementId }: Accepted) => {
-    const { certificate_id: certId } = await readSettlement(stack, partner, settlementId);
+    const { certificate_id: certId } = await readSettlement(stack.api, partner, settlementId);
     const { rawPayload, headers } = await stack.api.call(partner, 'GET', `/v1/caribbean/certificate/${certId}`);
     return { certId, bytes: rawPayload, signature: headers['x-certificate-signature'] };
   },

@@ -16,14 +16,14 @@ const test = withStack().extend('world', FILE, ({ api, partner, stack }) => {
     api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
   return {
     post,
-    createRecipient: () => createRecipient(stack, partner),
+    createRecipient: () => createRecipient(stack.api, partner),
     settle: async (overrides: Record<string, unknown> = {}, recipient: Record<string, unknown> = {}): Promise<Json> => {
-      const answer = await post(settleBody(await createRecipient(stack, partner, recipient), overrides));
+      const answer = await post(settleBody(await createRecipient(stack.api, partner, recipient), overrides));
       expect(answer.statusCode, answer.body).toBe(202);
       return jsonOf(answer);
     },
-    read: (settlementId: string): Promise<Json> => readSettlement(stack, partner, settlementId),
-    untilStatus: (settlementId: string, status: string) => untilStatus(stack, partner, settlementId, status),
+    read: (settlementId: string): Promise<Json> => readSettlement(stack.api, partner, settlementId),
+    untilStatus: (settlementId: string, status: string) => untilStatus(stack.api, partner, settlementId, status),
     rows: async (table: typeof postings | typeof certificates | typeof evidence, settlementId: string) =>
       (await db.select({ count: count() }).from(table).where(eq(table.settlementId, settlementId)))[0]?.count,
     /** Balances of a settlement's accounts, in minor units. */

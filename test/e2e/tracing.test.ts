@@ -69,10 +69,10 @@ const test = base
   /** One settlement that has settled and whose subscriber has its event; all spans of it are sent. */
   .extend('settled', FILE, async ({ stack, partner, receiver, spans }) => {
     const { secret } = await subscribe(stack.api, partner, receiver.url, ['settlement.settled']);
-    const body = settleBody(await createRecipient(stack, partner));
+    const body = settleBody(await createRecipient(stack.api, partner));
     const headers = { 'idempotency-key': crypto.randomUUID(), traceparent: `00-${FOREIGN_TRACE}-bbbbccccddddeeee-01` };
     const accepted = jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, headers));
-    await untilStatus(stack, partner, accepted.settlement_id, 'settled');
+    await untilStatus(stack.api, partner, accepted.settlement_id, 'settled');
     await spans.untilSent('RunWorkflow:webhookDelivery', 1);
     return { settlementId: String(accepted.settlement_id), secret: String(secret) };
   });

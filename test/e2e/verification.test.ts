@@ -14,7 +14,7 @@ import { complete, openVerification, statusOf } from '../support/verification.ts
 const WAIT = { timeout: 20_000, interval: 25 } as const;
 
 const test = withStack().extend('world', FILE, ({ api, partner, stack }) => ({
-  createRecipient: (overrides: Record<string, unknown> = {}) => createRecipient(stack, partner, overrides),
+  createRecipient: (overrides: Record<string, unknown> = {}) => createRecipient(stack.api, partner, overrides),
   openVerification: (recipientId: string): Promise<Json> => openVerification(api, partner, recipientId),
   complete: (verificationId: string, body: Record<string, unknown>) => complete(api, partner, verificationId, body),
   settle: async (recipientId: string): Promise<string> => {
@@ -31,7 +31,7 @@ const test = withStack().extend('world', FILE, ({ api, partner, stack }) => ({
     expect(answer.statusCode, answer.body).toBe(201);
     return jsonOf(answer);
   },
-  untilStatus: (settlementId: string, status: string) => untilStatus(stack, partner, settlementId, status),
+  untilStatus: (settlementId: string, status: string) => untilStatus(stack.api, partner, settlementId, status),
   untilDecided: (recipientId: string, status: string) =>
     expect.poll(async () => (await statusOf(api, partner, recipientId)).verification_status, WAIT).toBe(status),
 }));

@@ -79,12 +79,12 @@ const test = withStack({ deliveries: true, activities: { guardedHttp: { post } }
         );
         return rows.length;
       },
-      createRecipient: () => createRecipient(stack, owner),
+      createRecipient: () => createRecipient(stack.api, owner),
       deactivateRecipient: async (): Promise<void> => {
-        const recipientId = await createRecipient(stack, owner);
+        const recipientId = await createRecipient(stack.api, owner);
         await call('DELETE', `/v1/recipients/${recipientId}`);
       },
-      untilStatus: (settlementId: string, status: string) => untilStatus(stack, owner, settlementId, status),
+      untilStatus: (settlementId: string, status: string) => untilStatus(stack.api, owner, settlementId, status),
     };
   })
   .extend('receiver', ({ world }) => world.startReceiver());

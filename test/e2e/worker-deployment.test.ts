@@ -90,15 +90,15 @@ const test = base
   .extend('world', async ({ stack }) => {
     const partner = await stack.api.createCaller();
     const accept = async (): Promise<string> => {
-      const body = settleBody(await createRecipient(stack, partner), { card_token: 'tok_manual' });
+      const body = settleBody(await createRecipient(stack.api, partner), { card_token: 'tok_manual' });
       const headers = { 'idempotency-key': randomUUID() };
       return jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, headers)).settlement_id;
     };
-    const until = (id: string, status: string) => untilStatus(stack, partner, id, status);
+    const until = (id: string, status: string) => untilStatus(stack.api, partner, id, status);
     return {
       accept,
       untilStatus: until,
-      read: (id: string) => readSettlement(stack, partner, id),
+      read: (id: string) => readSettlement(stack.api, partner, id),
       /** A settlement that waits for its money. */
       acceptUntilItWaits: async (): Promise<string> => {
         const id = await accept();

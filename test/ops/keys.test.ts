@@ -44,7 +44,7 @@ const columnNames = () => SEALED_COLUMNS.map(({ column }) => `${getTableName(col
 function createTexts(api: TestApi, partner: Caller) {
   /** Stores at least one text in each sealed column. */
   async function fill(): Promise<{ recipientId: string }> {
-    const recipientId = await createRecipient({ api }, partner);
+    const recipientId = await createRecipient(api, partner);
     await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() });
     const subscription = { url: 'http://127.0.0.1:9999/', event_types: ['recipient.deactivated'] };
     const { webhook_id } = (await api.call(partner, 'POST', '/v1/webhooks', subscription)).json();

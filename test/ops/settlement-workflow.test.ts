@@ -14,7 +14,7 @@ const test = withStack()
     FILE,
     ({ stack, partner }) =>
       async (recipient: object, overrides: object = {}): Promise<string> => {
-        const body = settleBody(await createRecipient(stack, partner, { ...recipient }), { ...overrides });
+        const body = settleBody(await createRecipient(stack.api, partner, { ...recipient }), { ...overrides });
         const key = { 'idempotency-key': crypto.randomUUID() };
         return jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
       },
@@ -27,18 +27,18 @@ test('resolve decides a payout in review once; a second decision is refused, and
   accept,
 }) => {
   const settlementId = await accept({ name: 'PAYOUT PENDING' });
-  await untilStatus(stack, partner, settlementId, 'paying_out');
+  await untilStatus(stack.api, partner, settlementId, 'paying_out');
   expect(await ops('resolve', settlementId, 'paid', ...ACT)).toEqual({
     exitCode: 1,
     printed: [],
     warned: ['Not resolved: The settlement is not in review.'],
   });
   await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
-  await untilStatus(stack, partner, settlementId, 'needs_review');
+  await untilStatus(stack.api, partner, settlementId, 'needs_review');
   const resolved = await ops('resolve', settlementId, 'paid', ...ACT, '--json');
   expect(resolved.exitCode).toBe(0);
   expect(JSON.parse(resolved.printed.join(''))).toEqual({ settlement_id: settlementId, status: 'settled' });
-  expect((await untilStatus(stack, partner, settlementId, 'settled')).certificate_id).not.toBeNull();
+  expect((await untilStatus(stack.api, partner, settlementId, 'settled')).certificate_id).not.toBeNull();
   expect((await ops('resolve', settlementId, 'refused', ...ACT)).exitCode).toBe(1);
   expect(await listAudit(stack.api.connection.db, settlementId)).toEqual([
     { orgId: partner.orgId, action: 'resolve_review_paid', operator: 'ana', note: ACT[3] },
@@ -47,11 +47,11 @@ test('resolve decides a payout in review once; a second decision is refused, and
 
 test('redispatch signals a workflow that runs, and changes nothing', async ({ stack, partner, ops, accept }) => {
   const settlementId = await accept({}, { card_token: 'tok_manual' });
-  const before = await untilStatus(stack, partner, settlementId, 'awaiting_funds');
+  const before = await untilStatus(stack.api, partner, settlementId, 'awaiting_funds');
   expect((await ops('redispatch', settlementId, ...ACT)).exitCode).toBe(0);
   const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
   const countSignals = async () =>
     (await handle.fetchHistory()).events?.filter((event) => event.workflowExecutionSignaledEventAttributes).length;
   await expect.poll(countSignals, { timeout: 10_000 }).toBe(1);
-  expect(await readSettlement(stack, partner, settlementId)).toEqual(before);
+  expect(await readSettlement(stack.api, partner, settlementId)).toEqual(before);
 });

@@ -50,7 +50,7 @@ test('cancel shows the operator in the timeline and in one audit entry, and sign
     exitCode: 0,
     printed: [`${settlementId} is canceled.`],
   });
-  const { status, timeline } = await readSettlement({ api }, partner, settlementId);
+  const { status, timeline } = await readSettlement(api, partner, settlementId);
   expect([status, timeline.at(-1).reason]).toEqual(['canceled', 'canceled_by_operator']);
   expect(await listAudit(api.connection.db, settlementId)).toEqual([
     { orgId: partner.orgId, action: 'settlement_cancel', operator: 'ana', note: ACT[3] },
@@ -74,7 +74,7 @@ test('cancel changes nothing when its audit entry cannot be written, and exits w
   } finally {
     await api.connection.pool.query('ALTER TABLE audit_entries_away RENAME TO audit_entries');
   }
-  expect((await readSettlement({ api }, partner, accepted)).status).toBe('accepted');
+  expect((await readSettlement(api, partner, accepted)).status).toBe('accepted');
 });
 
 test('redispatch --all writes one outbox row and one audit entry for each of 250 open settlements', async ({

@@ -1,8 +1,7 @@
 /** What a partner's application does, as short functions. */
 import type { LightMyRequestResponse } from 'fastify';
 import { vi } from 'vitest';
-import type { Caller } from './api.ts';
-import type { TestStack } from './stack.ts';
+import type { Caller, TestApi } from './api.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads any field of an answer.
 export type Json = any;
@@ -19,11 +18,11 @@ export const recipientBody = (overrides: Record<string, unknown> = {}) => ({
 });
 
 export async function createRecipient(
-  stack: Pick<TestStack, 'api'>,
+  api: TestApi,
   caller: Caller,
   overrides: Record<string, unknown> = {},
 ): Promise<string> {
-  const answer = await stack.api.call(caller, 'POST', '/v1/recipients', recipientBody(overrides));
+  const answer = await api.call(caller, 'POST', '/v1/recipients', recipientBody(overrides));
   if (answer.statusCode !== 201) throw new Error(`recipient refused: ${answer.body}`);
   return jsonOf(answer).recipient_id;
 }
@@ -38,23 +37,14 @@ export const settleBody = (recipientId: string, overrides: Record<string, unknow
   ...overrides,
 });
 
-export async function readSettlement(
-  stack: Pick<TestStack, 'api'>,
-  caller: Caller,
-  settlementId: string,
-): Promise<Json> {
-  return jsonOf(await stack.api.call(caller, 'GET', `/v2/settle/${settlementId}`));
+export async function readSettlement(api: TestApi, caller: Caller, settlementId: string): Promise<Json> {
+  return jsonOf(await api.call(caller, 'GET', `/v2/settle/${settlementId}`));
 }
 
 /** Reads the settlement until it has this status. @throws Error with its timeline after 20 s */
-export async function untilStatus(
-  stack: Pick<TestStack, 'api'>,
-  caller: Caller,
-  settlementId: string,
-  status: string,
-): Promise<Json> {
+export async function untilStatus(api: TestApi, caller: Caller, settlementId: string, status: string): Promise<Json> {
   const readInStatus = async (): Promise<Json> => {
-    const settlement = await readSettlement(stack, caller, settlementId);
+    const settlement = await readSettlement(api, caller, settlementId);
     if (settlement.status === status) return settlement;
     throw new Error(`still ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
   };

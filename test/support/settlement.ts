@@ -50,7 +50,7 @@ export function createSteps(api: TestApi, caller: Caller) {
     acceptSettlement(api, caller, overrides, recipient);
   /** By the legacy route, which is funded internally. */
   const acceptInternal = async (recipient: Record<string, unknown> = {}): Promise<string> => {
-    const recipientId = await createRecipient({ api }, caller, recipient);
+    const recipientId = await createRecipient(api, caller, recipient);
     const { payment_method: _method, card_token: _token, ...body } = settleBody(recipientId);
     return jsonOf(await api.call(caller, 'POST', '/v1/caribbean/settle', body)).settlement_id;
   };
@@ -68,7 +68,7 @@ export function createSteps(api: TestApi, caller: Caller) {
     /** The settlement as the database holds it. */
     stored,
     /** The settlement as the API shows it. */
-    read: (settlementId: string): Promise<Json> => readSettlement({ api }, caller, settlementId),
+    read: (settlementId: string): Promise<Json> => readSettlement(api, caller, settlementId),
     /** A settlement that waits for its money. */
     waiting: async (overrides?: Record<string, unknown>, recipient?: Record<string, unknown>): Promise<string> => {
       const id = await accept(overrides, recipient);
@@ -95,7 +95,7 @@ async function acceptSettlement(
   overrides: Record<string, unknown> = {},
   recipient: Record<string, unknown> = {},
 ): Promise<string> {
-  const body = settleBody(await createRecipient({ api }, caller, recipient), overrides);
+  const body = settleBody(await createRecipient(api, caller, recipient), overrides);
   const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': newId() });
   if (answer.statusCode !== 202) throw new Error(`settlement refused: ${answer.body}`);
   return jsonOf(answer).settlement_id;

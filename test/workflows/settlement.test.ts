@@ -24,10 +24,10 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
   };
   /** A settlement whose payout has no answer. It is funded internally. */
   const payingOut = async (): Promise<string> => {
-    const recipientId = await createRecipient({ api }, partner, { name: 'PAYOUT PENDING' });
+    const recipientId = await createRecipient(api, partner, { name: 'PAYOUT PENDING' });
     const { payment_method: _method, card_token: _token, ...body } = settleBody(recipientId);
     const { settlement_id: id } = await post('/v1/caribbean/settle', body, 201);
-    await untilStatus({ api }, partner, id, 'paying_out');
+    await untilStatus(api, partner, id, 'paying_out');
     await untilTimers(time, settlementWorkflowId(id));
     return id;
   };
@@ -35,8 +35,8 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
     handle,
     post,
     payingOut,
-    read: (id: string): Promise<Json> => readSettlement({ api }, partner, id),
-    untilStatus: (id: string, status: string) => untilStatus({ api }, partner, id, status),
+    read: (id: string): Promise<Json> => readSettlement(api, partner, id),
+    untilStatus: (id: string, status: string) => untilStatus(api, partner, id, status),
     untilTimers: (id: string, count: number) => untilTimers(time, settlementWorkflowId(id), count),
     /** A settlement that waits for money, which comes only when the test sends it. */
     awaitingFunds: async (method: 'card' | 'ach' | 'wire'): Promise<string> => {
@@ -45,7 +45,7 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
         ach: { card_token: undefined, banklink_account_token: await linkAccount(api, partner) },
         wire: { card_token: undefined },
       };
-      const recipientId = await createRecipient({ api }, partner);
+      const recipientId = await createRecipient(api, partner);
       const body = settleBody(recipientId, { payment_method: method, ...tokens[method] });
       const { settlement_id: id } = await post('/v2/settle', body, 202);
       await untilTimers(time, settlementWorkflowId(id));
@@ -54,7 +54,7 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
     inReview: async (): Promise<string> => {
       const id = await payingOut();
       await time.advance(3 * DAY_MS);
-      await untilStatus({ api }, partner, id, 'needs_review');
+      await untilStatus(api, partner, id, 'needs_review');
       // The workflow accepts the update only once it has read what the activity wrote.
       await vi.waitUntil(async () => {
         const { typedSearchAttributes } = await handle(id).describe();

@@ -12,7 +12,7 @@ import { losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture
 const DAY_MS = 24 * 60 * 60_000;
 
 const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) => ({
-  recipient: () => createRecipient({ api }, partner),
+  recipient: () => createRecipient(api, partner),
   open: async (recipientId: string): Promise<string> =>
     (await openVerification(api, partner, recipientId)).verification_id,
   complete: (verificationId: string, body: Record<string, unknown>) => complete(api, partner, verificationId, body),
@@ -30,17 +30,17 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
     expect(answer.statusCode, answer.body).toBe(202);
     return jsonOf(answer).settlement_id;
   },
-  read: (settlementId: string): Promise<Json> => readSettlement({ api }, partner, settlementId),
-  untilStatus: (settlementId: string, status: string) => untilStatus({ api }, partner, settlementId, status),
+  read: (settlementId: string): Promise<Json> => readSettlement(api, partner, settlementId),
+  untilStatus: (settlementId: string, status: string) => untilStatus(api, partner, settlementId, status),
   /** Until the settlement is held and its workflow has set its timer. */
   untilHeld: async (settlementId: string): Promise<void> => {
-    await untilStatus({ api }, partner, settlementId, 'compliance_hold');
+    await untilStatus(api, partner, settlementId, 'compliance_hold');
     await untilTimers(time, settlementWorkflowId(settlementId));
   },
   /** The settlement once it has left a status. */
   untilLeft: (settlementId: string, status: string): Promise<Json> =>
     vi.waitUntil(async () => {
-      const settlement = await readSettlement({ api }, partner, settlementId);
+      const settlement = await readSettlement(api, partner, settlementId);
       return settlement.status !== status && settlement;
     }, WAIT),
 }));
