@@ -289,7 +289,7 @@ describe('a subscriber gets', () => {
     for (const body of bodies)
       expect(Object.keys(body)).toEqual(['id', 'type', 'timestamp', 'schema_version', 'sequence', 'data']);
     const settled = bodies.find(({ type }) => type === 'settlement.settled');
-    expect(settled).toMatchObject({ sequence: 5, data: { settlement_id, status: 'settled' } });
+    expect(settled).toMatchObject({ sequence: 6, data: { settlement_id, status: 'settled' } });
   });
 
   test('signatures of both secrets after a rotation, the new one first', async ({ world, receiver }) => {
