@@ -4,6 +4,11 @@ import { v7 } from 'uuid';
 
 export const newId = (): string => v7();
 
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** Whether `newId` can have made this text. Other text, such as one with NUL, need not be looked up. */
+export const isId = (text: string): boolean => UUID.test(text);
+
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 const SETTLEMENT_DIGEST_BYTES = 20;
 
@@ -24,6 +29,11 @@ export function settlementIdOf(orgId: string, idempotencyKey: string): string {
   }
   return `stl_${text}`;
 }
+
+const SETTLEMENT_ID = /^stl_[a-z2-7]{32}$/;
+
+/** Whether `settlementIdOf` can have made this text. */
+export const isSettlementId = (text: string): boolean => SETTLEMENT_ID.test(text);
 
 /** The id of a verification's applicant at the simulated identity provider: the same one each time. */
 export const simulatedApplicantId = (verificationId: string): string =>

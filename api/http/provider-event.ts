@@ -1,10 +1,26 @@
 /** What the routes of provider webhooks share (contract §9): the receipt, and the claim about a settlement's money. */
 import type { FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import { type EventClaim, receiveProviderEvent, type VerifiedEvent } from '../../db/commands/provider-event.ts';
 import type { NewEvidence } from '../../db/queries/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { ApiDeps } from '../deps.ts';
 import { InvalidRequestError, missingField } from './request-fault.ts';
+import { faultsOf } from './validation.ts';
+
+/** Whether the service knows a type of events. An event of another type is stored, and nothing else of it is read. */
+export const isKnownType = (known: readonly string[], type: string): boolean => known.includes(type);
+
+/**
+ * An event of a known type, as its schema reads it. The schema of the route reads the envelope alone.
+ *
+ * @throws InvalidRequestError
+ */
+export function readKnownEvent<Schema extends z.ZodType>(schema: Schema, event: unknown): z.output<Schema> {
+  const result = schema.safeParse(event, { reportInput: true });
+  if (result.success) return result.data;
+  throw new InvalidRequestError(result.error.issues.flatMap((issue) => faultsOf(issue, 'body')));
+}
 
 /**
  * Stores a verified event, applies it and answers with its receipt.

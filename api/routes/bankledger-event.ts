@@ -5,12 +5,18 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { type EventClaim, NO_CLAIM } from '../../db/commands/provider-event.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
-import { isLiveMode } from '../../domain/runtime.ts';
+import { isLiveMode, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { evidenceClaim, movedMoney, receiveEvent } from '../http/provider-event.ts';
+import { evidenceClaim, isKnownType, movedMoney, readKnownEvent, receiveEvent } from '../http/provider-event.ts';
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { BankledgerEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
+import {
+  BANKLEDGER_TYPES,
+  BankledgerEvent,
+  KnownBankledgerEvent,
+  OtherBankledgerObject,
+  ProviderEventReceipt,
+} from '../schemas/provider-event.ts';
 
 const PROVIDER = 'bankledger' as const;
 
@@ -39,17 +45,23 @@ export const bankledgerEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        const claim = event.data.live_mode === isLiveMode(deps.runtime) ? claimOf(event) : NO_CLAIM;
-        return await receiveEvent(deps, request, { provider: PROVIDER, eventId: event.id, type: event.event }, claim);
+        const named = { provider: PROVIDER, eventId: event.id, type: event.event };
+        return await receiveEvent(deps, request, named, claimOf(event, deps.runtime));
       },
     );
   };
 
-/** What an event says about a settlement's money. */
-function claimOf({ event, data }: BankledgerEvent): EventClaim {
+/** What an event says about a settlement's money. @throws InvalidRequestError */
+function claimOf(event: BankledgerEvent, runtime: RuntimeEnvironment): EventClaim {
+  if (!isKnownType(BANKLEDGER_TYPES, event.event) || OtherBankledgerObject.safeParse(event).success) return NO_CLAIM;
+  const known = readKnownEvent(KnownBankledgerEvent, event);
+  return known.data.live_mode === isLiveMode(runtime) ? knownClaim(known) : NO_CLAIM;
+}
+
+function knownClaim({ event, data }: KnownBankledgerEvent): EventClaim {
   const settlementId = data.metadata?.settlement_id;
   const methods = methodsOf(data.type);
-  if (settlementId === undefined || data.object !== 'expected_payment') return NO_CLAIM;
+  if (settlementId === undefined) return NO_CLAIM;
   const named = { settlementId, provider: PROVIDER };
   switch (event) {
     case 'reconciled':
@@ -63,7 +75,7 @@ function claimOf({ event, data }: BankledgerEvent): EventClaim {
         kind: 'collection_failed',
         failure: { code: returnCode(data.return_code), message: 'The bank returned the payment.' },
       });
-    default:
+    case 'created':
       return NO_CLAIM;
   }
 }

@@ -2,15 +2,16 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { type EventClaim, NO_CLAIM } from '../../db/commands/provider-event.ts';
 import { DomainError } from '../../domain/error.ts';
-import { isLiveMode, isRemote } from '../../domain/runtime.ts';
+import { isLiveMode, isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { closedGates } from '../http/gate.ts';
-import { evidenceClaim, movedMoney, receiveEvent } from '../http/provider-event.ts';
+import { evidenceClaim, isKnownType, movedMoney, readKnownEvent, receiveEvent } from '../http/provider-event.ts';
 import { singleHeader, verifyTimestamped } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { CardprocEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
+import { CARDPROC_TYPES, CardprocEvent, KnownCardprocEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
 
-const DISPUTE_TYPES = new Set(['charge.dispute.created', 'charge.dispute.closed']);
+/** How the type of every event about a dispute begins. */
+const DISPUTE = 'charge.dispute.';
 
 const PROVIDER = 'cardproc' as const;
 const METHODS = ['card'] as const;
@@ -44,17 +45,23 @@ export const cardprocEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        if (isRemote(deps.runtime) && DISPUTE_TYPES.has(event.type)) {
+        // Nothing else of the event is read before: it is refused whatever it says.
+        if (isRemote(deps.runtime) && event.type.startsWith(DISPUTE))
           throw new DomainError('launch_gates_closed', { gates: await closedGates(deps, request.log) });
-        }
-        const claim = event.livemode === isLiveMode(deps.runtime) ? claimOf(event) : NO_CLAIM;
-        return await receiveEvent(deps, request, { provider: PROVIDER, eventId: event.id, type: event.type }, claim);
+        const named = { provider: PROVIDER, eventId: event.id, type: event.type };
+        return await receiveEvent(deps, request, named, claimOf(event, deps.runtime));
       },
     );
   };
 
-/** What an event says about a settlement's money. */
-function claimOf(event: CardprocEvent): EventClaim {
+/** What an event says about a settlement's money. @throws InvalidRequestError */
+function claimOf(event: CardprocEvent, runtime: RuntimeEnvironment): EventClaim {
+  if (!isKnownType(CARDPROC_TYPES, event.type)) return NO_CLAIM;
+  const known = readKnownEvent(KnownCardprocEvent, event);
+  return known.livemode === isLiveMode(runtime) ? knownClaim(known) : NO_CLAIM;
+}
+
+function knownClaim(event: KnownCardprocEvent): EventClaim {
   const { object } = event.data;
   const settlementId = object.metadata?.settlement_id;
   if (settlementId === undefined) return NO_CLAIM;
@@ -77,7 +84,7 @@ function claimOf(event: CardprocEvent): EventClaim {
       return evidenceClaim(named, METHODS, { kind: 'dispute_opened' });
     case 'charge.dispute.closed':
       return evidenceClaim(named, METHODS, { kind: 'dispute_closed' });
-    default:
+    case 'payment_intent.processing':
       return NO_CLAIM;
   }
 }

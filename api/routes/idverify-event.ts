@@ -3,14 +3,14 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { type EventClaim, NO_CLAIM } from '../../db/commands/provider-event.ts';
 import { DomainError } from '../../domain/error.ts';
 import { REVIEW_ANSWERS, rejectionReasonOf } from '../../domain/idverify.ts';
-import { isLiveMode } from '../../domain/runtime.ts';
+import { isLiveMode, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
-import { receiveEvent } from '../http/provider-event.ts';
+import { isKnownType, readKnownEvent, receiveEvent } from '../http/provider-event.ts';
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { IdverifyEvent } from '../schemas/idverify-event.ts';
+import { IDVERIFY_TYPES, IdverifyEvent, KnownIdverifyEvent } from '../schemas/idverify-event.ts';
 import { ProviderEventReceipt } from '../schemas/provider-event.ts';
 
 const DIGEST_ALGORITHM = 'HMAC_SHA256_HEX';
@@ -46,30 +46,33 @@ export const idverifyEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        // A decision of the provider's sandbox is not applied to a person in production.
-        const applies = !(event.sandboxMode === true && isLiveMode(deps.runtime));
         const named = { provider: 'idverify', eventId: event.correlationId, type: event.type } as const;
-        return await receiveEvent(deps, request, named, applies ? claimOf(event) : NO_CLAIM);
+        return await receiveEvent(deps, request, named, claimOf(event, deps.runtime));
       },
     );
   };
 
-/** What an event says about the verification that it names. */
-function claimOf(event: IdverifyEvent): EventClaim {
+/** What an event says about the verification that it names. @throws InvalidRequestError */
+function claimOf(event: IdverifyEvent, runtime: RuntimeEnvironment): EventClaim {
+  if (!isKnownType(IDVERIFY_TYPES, event.type)) return NO_CLAIM;
+  const known = readKnownEvent(KnownIdverifyEvent, event);
+  // A decision of the provider's sandbox is not applied to a person in production.
+  return known.sandboxMode === true && isLiveMode(runtime) ? NO_CLAIM : knownClaim(known);
+}
+
+function knownClaim(event: KnownIdverifyEvent): EventClaim {
   const verificationId = event.externalUserId;
-  if (!verificationId) return NO_CLAIM;
+  if (verificationId === undefined) return NO_CLAIM;
   switch (event.type) {
     case 'applicantPending':
       return { about: 'verification', verificationId, move: { to: 'in_review' } };
     case 'applicantReviewed':
       return { about: 'verification', verificationId, move: decisionOf(event) };
-    default:
-      return NO_CLAIM;
   }
 }
 
 /** @throws InvalidRequestError when the answer of a review is missing or unknown */
-function decisionOf({ reviewResult }: IdverifyEvent): VerificationDecision {
+function decisionOf({ reviewResult }: KnownIdverifyEvent): VerificationDecision {
   const answer = reviewResult?.reviewAnswer;
   if (answer === 'GREEN') return { to: 'verified', verifiedName: null };
   if (answer === 'RED') return { to: 'rejected', rejectionReason: rejectionReasonOf(reviewResult?.rejectLabels ?? []) };

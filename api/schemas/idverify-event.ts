@@ -1,29 +1,26 @@
 /**
- * Events of the identity provider (contract §9), as Sumsub sends them. Providers add fields, so these objects are open.
+ * Events of the identity provider (contract §9), as Sumsub sends them. Only the envelope is required; the rest is
+ * validated for the types that the service knows. Providers add fields, so these objects are open.
  */
 import { z } from 'zod';
-import { EXAMPLE_ID, text } from './common.ts';
+import { EXAMPLE_ID, nullAsAbsent } from './common.ts';
+import { eventId, eventType } from './provider-event.ts';
 
-const ID_LENGTH_MAX = 255;
-const WORD_LENGTH_MAX = 100;
-const providerId = () => text(1, ID_LENGTH_MAX);
+/** The types that the service knows. */
+export const IDVERIFY_TYPES = ['applicantPending', 'applicantReviewed'] as const;
 
+/** Any event of the identity provider. */
 export const IdverifyEvent = z
   .looseObject({
-    type: text(1, WORD_LENGTH_MAX).meta({ example: 'applicantReviewed' }),
-    applicantId: providerId().nullish(),
-    externalUserId: providerId().nullish().meta({ description: 'The `verification_id`.' }),
-    correlationId: providerId().meta({ description: 'The id of the event.' }),
-    sandboxMode: z.boolean().nullish(),
-    reviewResult: z
-      .looseObject({
-        reviewAnswer: z.string().nullish().meta({ example: 'GREEN' }),
-        rejectLabels: z.array(z.string()).nullish(),
-      })
-      .nullish(),
+    type: eventType().meta({ example: 'applicantReviewed' }),
+    correlationId: eventId().meta({ description: 'The id of the event.' }),
   })
   .meta({
     id: 'IdverifyEvent',
+    description:
+      'Only `type` and `correlationId` are required. Of the types ' +
+      `${IDVERIFY_TYPES.map((type) => `\`${type}\``).join(' and ')}, these are validated: \`externalUserId\` (the ` +
+      '`verification_id`), `sandboxMode`, `reviewResult.reviewAnswer`, `reviewResult.rejectLabels`.',
     example: {
       type: 'applicantReviewed',
       applicantId: '65c1f0a7d2b94e1f3c8a7b60',
@@ -34,3 +31,15 @@ export const IdverifyEvent = z
     },
   });
 export type IdverifyEvent = z.infer<typeof IdverifyEvent>;
+
+/** An event of one of the known types. */
+export const KnownIdverifyEvent = z.looseObject({
+  type: z.enum(IDVERIFY_TYPES),
+  /** Any text: an event may name a verification that does not exist. */
+  externalUserId: nullAsAbsent(z.string()),
+  sandboxMode: nullAsAbsent(z.boolean()),
+  reviewResult: nullAsAbsent(
+    z.looseObject({ reviewAnswer: nullAsAbsent(z.string()), rejectLabels: nullAsAbsent(z.array(z.string())) }),
+  ),
+});
+export type KnownIdverifyEvent = z.infer<typeof KnownIdverifyEvent>;

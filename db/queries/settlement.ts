@@ -17,7 +17,7 @@ import {
   waitWindowMs,
 } from '../../domain/settlement.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { newId } from '../id.ts';
+import { isSettlementId, newId } from '../id.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
 import { recordEvent, recordFirstEvent, type Stamp } from './event.ts';
 
@@ -64,6 +64,7 @@ export async function lockSettlement(tx: Tx, orgId: string, settlementId: string
 
 /** The organization of a settlement that a provider event names: providers do not know our organizations. */
 export async function findSettlementOwner(db: Queryable, settlementId: string): Promise<string | undefined> {
+  if (!isSettlementId(settlementId)) return undefined;
   const [row] = await db
     .select({ orgId: settlements.orgId })
     .from(settlements)

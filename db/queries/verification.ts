@@ -22,6 +22,7 @@ import {
   type VerificationType,
 } from '../../domain/verification.ts';
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
+import { isId } from '../id.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';
@@ -130,6 +131,7 @@ export async function lockVerification(tx: Tx, orgId: string, verificationId: st
 
 /** As `lockVerification`, for a provider's event, which names no organization; undefined for an unknown id. */
 export async function lockVerificationTarget(tx: Tx, verificationId: string): Promise<LockedVerification | undefined> {
+  if (!isId(verificationId)) return undefined;
   const [row] = await tx
     .select({ orgId: verifications.orgId })
     .from(verifications)

@@ -92,6 +92,9 @@ describe('a signed body that is not an event', () => {
     ['nothing', Buffer.alloc(0)],
     ['a list', []],
     ['no id', { ...bankledgerBody('stl_1'), id: undefined }],
+    ['no data', { ...bankledgerBody('stl_1'), data: undefined }],
+    ['data null', { ...bankledgerBody('stl_1'), data: null }],
+    ['no object', bankledgerBody('stl_1', { object: undefined })],
     ['no mode', bankledgerBody('stl_1', { live_mode: undefined })],
     ['an amount with decimals', bankledgerBody('stl_1', { amount_reconciled: 250.5 })],
     ['a negative amount', bankledgerBody('stl_1', { amount_reconciled: -1 })],
@@ -130,6 +133,36 @@ describe('an event that is not about a settlement', () => {
       expect(await send(api, event)).toEqual({ received: true, event_id: event.id, duplicate: true, matched: false });
     }
     expect(await evidenceOf(api, id)).toEqual([]);
+  });
+
+  test.for([
+    [
+      'an unknown type about anything',
+      { event: 'begin_processing', data: { object: 'payment_order', metadata: null } },
+    ],
+    [
+      'an unknown type with amounts in text',
+      { event: 'completed', data: { amount_reconciled: '1.00', live_mode: null } },
+    ],
+    ['an unknown type without data', { event: 'archived' }],
+    ['a known type about another object', { event: 'created', data: { object: 'counterparty', live_mode: null } }],
+    ['a known type about a returned payment order', { event: 'returned', data: { object: 'return', type: 5 } }],
+  ] as const)('%s: 200, stored, applied to nothing', async ([_name, rest], { api }) => {
+    const event = { id: `evt_${crypto.randomUUID()}`, ...rest };
+    expect(await send(api, event)).toEqual({ received: true, event_id: event.id, duplicate: false, matched: false });
+    expect(await send(api, event)).toMatchObject({ duplicate: true });
+  });
+
+  test('a new expected payment with null wherever a value is optional: 200, stored, applied to nothing', async ({
+    api,
+  }) => {
+    const optional = ['amount_reconciled', 'currency', 'type', 'return_code', 'metadata', 'status', 'counterparty_id'];
+    const data = Object.fromEntries(optional.map((name) => [name, null]));
+    expect(await send(api, bankledgerBody('stl_unknown', data, 'created'))).toMatchObject({ matched: false });
+    expect(await send(api, bankledgerBody('stl_unknown', { metadata: { settlement_id: null } }))).toMatchObject({
+      matched: false,
+    });
+    expect(await send(api, bankledgerBody('\u0000'))).toMatchObject({ matched: false });
   });
 
   test('200 and unmatched for a settlement of another payment method', async ({ api, steps, byAch }) => {

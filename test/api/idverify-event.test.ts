@@ -82,6 +82,10 @@ describe('an event', () => {
       idverifyBody(id, { type: 'applicantOnHold' }),
       idverifyBody(id, { externalUserId: undefined }),
       idverifyBody(id, { externalUserId: 'unknown' }),
+      idverifyBody(id, { externalUserId: null }),
+      idverifyBody(id, { externalUserId: '\u0000' }),
+      idverifyBody(id, { type: 'applicantCreated', applicantId: null, reviewResult: null, sandboxMode: null }),
+      idverifyBody(id, { type: 'videoIdentStatusChanged', externalUserId: 7, reviewResult: [], sandboxMode: 'yes' }),
     ]) {
       const answer = await sendIdverify(api, event);
       expect([answer.statusCode, jsonOf(answer)]).toEqual([
@@ -97,7 +101,8 @@ describe('an event', () => {
 
   test('pending moves to in_review and GREEN to verified, each with its event', async ({ api, partner, opened }) => {
     const { id, recipientId, read } = await opened();
-    const pending = idverifyBody(id, { type: 'applicantPending', reviewResult: undefined });
+    const absent = { applicantId: null, reviewResult: null, sandboxMode: null };
+    const pending = idverifyBody(id, { type: 'applicantPending', ...absent });
     expect(jsonOf(await sendIdverify(api, pending))).toEqual({
       received: true,
       event_id: pending.correlationId,

@@ -11,6 +11,7 @@ import { environmentName } from '../../domain/runtime.ts';
 import { SCOPES, scopeCovers } from '../../domain/scope.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { cardprocBody, signCardproc } from '../support/cardproc.ts';
 import { insertConsumerSession } from '../support/consumer.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, openApis, withApi } from '../support/fixture.ts';
@@ -59,7 +60,7 @@ const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
   'GET /v2/settle/{settlement_id}': ({ settlementId }) => ({ path: { settlement_id: settlementId } }),
   'POST /v2/settle/{settlement_id}/cancel': ({ settlementId }) => ({ path: { settlement_id: settlementId } }),
   'POST /v2/estimate': () => ({ body: { corridor: 'US-JM', amount: '250.00', payment_method: 'card' } }),
-  'POST /v2/webhooks/cardproc': ({ settlementId }) => cardproc(cardprocBody(settlementId, false)),
+  'POST /v2/webhooks/cardproc': ({ settlementId }) => cardproc(cardprocBytes(settlementId, false)),
   'POST /v2/webhooks/bankledger': ({ settlementId }) => {
     const data = {
       id: 'ep_1',
@@ -142,22 +143,9 @@ function signed(event: object, secret: string, header: string): { body: Buffer; 
   return { body, headers: { [header]: createHmac('sha256', secret).update(body).digest('hex') } };
 }
 
-const cardprocBody = (settlementId: string, livemode: boolean, type = 'payment_intent.succeeded') =>
-  Buffer.from(
-    JSON.stringify({
-      id: `evt_${randomUUID()}`,
-      object: 'event',
-      type,
-      created: 1_795_000_000,
-      livemode,
-      data: { object: { amount_received: 100, currency: 'usd', metadata: { settlement_id: settlementId } } },
-    }),
-  );
-const cardproc = (body: Buffer, secret: string = TEST_SECRETS.cardproc) => {
-  const timestamp = Math.floor(Date.now() / 1_000);
-  const signature = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex');
-  return { body, headers: { 'cardproc-signature': `t=${timestamp},v1=${signature}` } };
-};
+const cardprocBytes = (settlementId: string, livemode: boolean, type?: string): Buffer =>
+  Buffer.from(JSON.stringify({ ...cardprocBody(settlementId, {}, type), livemode }));
+const cardproc = (body: Buffer, secret?: string) => ({ body, headers: signCardproc(body, secret) });
 
 async function createWorld(api: TestApi): Promise<World> {
   const caller = await api.createCaller();
@@ -297,9 +285,10 @@ describe.each(REMOTE)('in %s', (runtime) => {
 
   test('503 for a dispute event, 401 for an invalid signature, and nothing is stored', async ({ worlds }) => {
     const world = worlds[runtime];
-    for (const type of ['charge.dispute.created', 'charge.dispute.closed']) {
+    const endings = ['created', 'closed', 'updated', 'funds_withdrawn', 'funds_reinstated', 'of_a_later_version'];
+    for (const type of endings.map((ending) => `charge.dispute.${ending}`)) {
       for (const livemode of [true, false]) {
-        const body = cardprocBody(world.settlementId, livemode, type);
+        const body = cardprocBytes(world.settlementId, livemode, type);
         const forged = cardproc(body, 'another-secret-0123456789abcdefghij').headers;
         const post = (headers: Record<string, string>) =>
           withoutTrace(world.api, () => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
@@ -310,10 +299,18 @@ describe.each(REMOTE)('in %s', (runtime) => {
     }
   });
 
+  test('503 for a dispute event with nothing but an envelope, and nothing is stored', async ({ worlds }) => {
+    const world = worlds[runtime];
+    const { body, headers } = cardproc(Buffer.from('{"id":"evt_1","type":"charge.dispute.created","data":null}'));
+    const post = () => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
+    const answer = await withoutTrace(world.api, post);
+    expect(answerOf(answer)).toEqual({ status: 503, code: 'launch_gates_closed' });
+  });
+
   test('200 and unmatched for an event of the other mode; one of its own mode is matched', async ({ worlds }) => {
     const world = worlds[runtime];
     for (const livemode of [true, false]) {
-      const { body, headers } = cardproc(cardprocBody(world.settlementId, livemode));
+      const { body, headers } = cardproc(cardprocBytes(world.settlementId, livemode));
       const answer = await world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
       expect(answer.statusCode, answer.body).toBe(200);
       expect(jsonOf(answer)).toMatchObject({ duplicate: false, matched: livemode === (runtime === 'production') });
@@ -330,7 +327,7 @@ describe.each(REMOTE)('in %s', (runtime) => {
       expect(jsonOf(answer).gates).toEqual(onlyTheAdapter);
     }
     const { body, headers } = cardproc(
-      cardprocBody(world.settlementId, runtime === 'production', 'charge.dispute.created'),
+      cardprocBytes(world.settlementId, runtime === 'production', 'charge.dispute.created'),
     );
     const dispute = await withoutTrace(world.api, () =>
       world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers),

@@ -1,0 +1,158 @@
+/**
+ * The card processor's webhook (contract §9): only the envelope of an event is required. `data` is validated for the
+ * types that the service knows.
+ */
+import { randomUUID } from 'node:crypto';
+import { eq } from 'drizzle-orm';
+import { describe, expect } from 'vitest';
+import { evidence, providerEvents } from '../../db/schema/index.ts';
+import type { TestApi } from '../support/api.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
+import { digestTables } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
+import { jsonOf } from '../support/partner.ts';
+import { BY_MANUAL_CARD } from '../support/settlement.ts';
+
+const test = withApi();
+
+const evidenceOf = (api: TestApi, settlementId: string) =>
+  api.connection.db.select().from(evidence).where(eq(evidence.settlementId, settlementId));
+
+async function expectStoredUnmatched(api: TestApi, event: { readonly id: string }): Promise<void> {
+  const answer = await sendCardproc(api, event);
+  expect([answer.statusCode, jsonOf(answer)]).toEqual([
+    200,
+    { received: true, event_id: event.id, duplicate: false, matched: false },
+  ]);
+  const { eventId } = providerEvents;
+  expect(await api.connection.db.select().from(providerEvents).where(eq(eventId, event.id))).toHaveLength(1);
+}
+
+const envelope = (type: string, rest: Record<string, unknown> = {}) => ({ id: `evt_${randomUUID()}`, type, ...rest });
+
+/** Events as processors send them every day, with null wherever a value is optional. */
+const ORDINARY_EVENTS = {
+  'customer.created': {
+    object: 'event',
+    api_version: '2025-09-30.clover',
+    created: 1_795_000_000,
+    livemode: false,
+    pending_webhooks: 1,
+    request: { id: null, idempotency_key: null },
+    data: {
+      object: {
+        id: 'cus_1',
+        object: 'customer',
+        address: null,
+        balance: 0,
+        created: 1_795_000_000,
+        currency: null,
+        default_source: null,
+        delinquent: false,
+        description: null,
+        discount: null,
+        email: null,
+        invoice_settings: { custom_fields: null, default_payment_method: null, footer: null, rendering_options: null },
+        livemode: false,
+        metadata: null,
+        name: null,
+        phone: null,
+        shipping: null,
+        tax_exempt: 'none',
+        test_clock: null,
+      },
+      previous_attributes: null,
+    },
+  },
+  'charge.refunded': {
+    object: 'event',
+    created: 1_795_000_000,
+    livemode: false,
+    data: { object: { id: 'ch_1', amount_received: null, currency: 'usd', metadata: {}, last_payment_error: null } },
+  },
+  'payment_intent.created': {
+    object: 'event',
+    created: 1_795_000_000,
+    livemode: false,
+    data: { object: { id: 'pi_1', amount_received: 0, currency: 'usd', last_payment_error: null, metadata: {} } },
+  },
+  'balance.available': { object: 'event', created: null, livemode: null, data: { object: null } },
+  'v1.billing.meter.no_meter_found': { object: 'v2.core.event', created: '2026-11-21T08:00:00.000Z', data: null },
+  'account.updated': { account: 'acct_1', data: [] },
+  'ping.with.nothing': {},
+};
+
+describe('an event of a type that the service does not know', () => {
+  test.for(Object.entries(ORDINARY_EVENTS))('%s: 200, stored, applied to nothing', async ([type, rest], { api }) => {
+    await expectStoredUnmatched(api, envelope(type, rest));
+  });
+
+  test.for(['updated', 'funds_withdrawn', 'funds_reinstated', 'prevented'])(
+    'charge.dispute.%s in the local sandbox: 200, stored, applied to nothing',
+    async (ending, { api, steps }) => {
+      const id = await steps.waiting(BY_MANUAL_CARD);
+      await expectStoredUnmatched(api, cardprocBody(id, {}, `charge.dispute.${ending}`));
+      expect(await evidenceOf(api, id)).toEqual([]);
+    },
+  );
+
+  test.for([
+    ['no id', { type: 'customer.created' }],
+    ['null as its id', { id: null, type: 'customer.created' }],
+    ['no type', { id: 'evt_1' }],
+    ['a type that is no text', { id: 'evt_1', type: 1 }],
+  ] as const)('422 for %s, and nothing is stored', async ([_case, event], { api }) => {
+    const before = await digestTables(api.connection.pool);
+    expect((await sendCardproc(api, event)).statusCode).toBe(422);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+});
+
+describe('an event of a known type', () => {
+  test('has null for every optional value that it does not have', async ({ api, steps }) => {
+    const id = await steps.waiting(BY_MANUAL_CARD);
+    const paid = cardprocBody(id, { amount_received: 25_000, last_payment_error: null });
+    expect(jsonOf(await sendCardproc(api, { ...paid, created: null, object: null }))).toMatchObject({ matched: true });
+    const failed = { amount_received: null, currency: null };
+    for (const lastError of [null, { code: null }]) {
+      const event = cardprocBody(id, { ...failed, last_payment_error: lastError }, 'payment_intent.payment_failed');
+      expect(jsonOf(await sendCardproc(api, event))).toMatchObject({ matched: true });
+    }
+    const kinds = (await evidenceOf(api, id)).map(({ kind }) => kind);
+    expect(kinds).toEqual(['collection_succeeded', 'collection_failed', 'collection_failed']);
+  });
+
+  test.for([
+    ['metadata null', { metadata: null }],
+    ['settlement_id null', { metadata: { settlement_id: null } }],
+    ['no metadata', { metadata: undefined }],
+    ['the id of a settlement that does not exist', { metadata: { settlement_id: 'stl_unknown' } }],
+    ['an empty id', { metadata: { settlement_id: '' } }],
+    ['an id that no settlement can have', { metadata: { settlement_id: `\u0000 ${'x'.repeat(400)}` } }],
+  ] as const)('with %s: 200, stored, applied to nothing', async ([_case, object], { api }) => {
+    for (const type of ['payment_intent.succeeded', 'payment_intent.processing', 'charge.dispute.created'])
+      await expectStoredUnmatched(api, cardprocBody('stl_unknown', object, type));
+  });
+
+  test.for([
+    ['no data', { data: undefined }, ['body.data']],
+    ['data null', { data: null }, ['body.data']],
+    ['no mode', { livemode: undefined }, ['body.livemode']],
+    [
+      'an amount in text',
+      { data: { object: { amount_received: '250.00', currency: 'usd' } } },
+      ['body.data.object.amount_received'],
+    ],
+    [
+      'no amount where money came',
+      { data: { object: { currency: 'usd', metadata: { settlement_id: 'stl_1' } } } },
+      ['body.data.object.amount_received'],
+    ],
+  ] as const)('422 for %s, and nothing is stored', async ([_case, change, faults], { api }) => {
+    const before = await digestTables(api.connection.pool);
+    const answer = await sendCardproc(api, { ...cardprocBody('stl_unknown'), ...change });
+    expect(answer.statusCode).toBe(422);
+    expect(jsonOf(answer).detail.map(({ loc }: { loc: string[] }) => loc.join('.'))).toEqual(faults);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+});
