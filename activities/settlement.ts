@@ -6,6 +6,7 @@
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
+import { cancelSettlementOnRequest } from '../db/commands/settlement.ts';
 import { openPayee } from '../db/payee.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import type { Stamp } from '../db/queries/event.ts';
@@ -95,6 +96,16 @@ export function settlementActivities(deps: ActivityDeps) {
 
     /** paying_out → settled, failed or needs_review, by the committed evidence. */
     reviewPayout: activity('settlement.review_payout', reviewPayout),
+
+    /** accepted, compliance_hold, awaiting_funds → canceled. In any other state nothing changes. */
+    cancelOnRequest: async ({
+      orgId,
+      settlementId,
+      nowMs,
+    }: SettlementActivityInput): Promise<Pick<SettlementState, 'status'>> => {
+      const { status } = await cancelSettlementOnRequest(deps, orgId, settlementId, new Date(nowMs));
+      return { status };
+    },
 
     /** needs_review → settled or failed, as the operator decided. A review that was resolved before stays as it is. */
     resolveReview: (input: ReviewResolution) =>

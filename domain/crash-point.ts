@@ -35,6 +35,7 @@ export const TRANSACTIONS = [
   'settlement.begin_payout',
   'settlement.cancel',
   'settlement.cancel_as_operator',
+  'settlement.cancel_on_request',
   'settlement.record_payout',
   'settlement.redispatch',
   'settlement.resolve_review',

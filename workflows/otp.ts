@@ -2,7 +2,8 @@
 import type { OtpResult } from '../activities/otp.ts';
 import { remote } from './activities.ts';
 import type { OtpInput } from './contract.ts';
+import { uncancelable } from './uncancelable.ts';
 
-export async function otp(input: OtpInput): Promise<OtpResult> {
-  return await remote('Send the one-time code').sendOtp(input);
-}
+export const otp = uncancelable(
+  async (input: OtpInput): Promise<OtpResult> => await remote('Send the one-time code').sendOtp(input),
+);

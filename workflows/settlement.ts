@@ -2,10 +2,13 @@
  * The life of a settlement: admit it, hold it until compliance decides, wait for the money, send the payout, settle. An
  * operator decides about a payout whose outcome is unknown. PostgreSQL holds the state. The workflow decides which
  * activity runs next and how long to wait; when it starts on a settlement under way, it continues from the state.
+ *
+ * A cancellation of the run never interrupts an activity: it is a request to cancel the settlement (contract §6).
  */
 import {
   ApplicationFailure,
   allHandlersFinished,
+  CancellationScope,
   condition,
   setCurrentDetails,
   setHandler,
@@ -29,9 +32,14 @@ import {
 export async function settlement(
   input: SettlementInput,
 ): Promise<{ status: SettlementStatus; failure: string | null }> {
-  const run: Run = { input, signals: countSignals(), inReview: undefined };
+  const run: Run = { input, signals: countSignals(), canceling: false, inReview: undefined };
   handleResolveReview(run);
+  handleCancellation(run);
+  const { status, failureCode } = await CancellationScope.nonCancellable(() => untilEnded(run));
+  return { status, failure: failureCode };
+}
 
+async function untilEnded(run: Run): Promise<SettlementState> {
   let state = await admit(run);
   if (state.status === 'compliance_hold') state = await awaitCompliance(run, state);
   if (state.status === 'awaiting_funds') state = await awaitFunds(run, state);
@@ -39,12 +47,15 @@ export async function settlement(
   if (state.status === 'funded' || state.status === 'paying_out') state = await sendPayout(run);
   if (state.status === 'paying_out') state = await awaitPayout(run, state);
   if (state.status === 'needs_review') state = await awaitOperator(run, state);
-  return { status: state.status, failure: state.failureCode };
+  await condition(() => !run.canceling);
+  return state;
 }
 
 type Run = {
   readonly input: SettlementInput;
   readonly signals: Signals;
+  /** The activity of a cancellation request is running. */
+  canceling: boolean;
   /** The state since the settlement came into review; undefined before. */
   inReview: SettlementState | undefined;
 };
@@ -100,6 +111,22 @@ async function nextSignal(signals: Signals, state: SettlementState): Promise<voi
   signals.reviewed = signals.received;
 }
 
+/**
+ * Carries out a cancellation of the run, which Temporal UI offers: it cancels the settlement where the contract allows,
+ * and otherwise changes nothing. Temporal reports only the first request. A later one could cancel nothing more: no
+ * settlement comes back to a state that can be canceled.
+ */
+function handleCancellation(run: Run): void {
+  const cancel = async (): Promise<void> => {
+    run.canceling = true;
+    await local.cancelOnRequest(activityInput(run));
+    run.canceling = false;
+    // The wait, if there is one, reviews the settlement and sees that it was canceled.
+    run.signals.received += 1;
+  };
+  void CancellationScope.current().cancelRequested.catch(() => CancellationScope.nonCancellable(cancel));
+}
+
 /** Waits until an operator's update has resolved the review. */
 async function awaitOperator(run: Run, state: SettlementState): Promise<SettlementState> {
   run.inReview = state;
@@ -114,7 +141,10 @@ async function awaitOperator(run: Run, state: SettlementState): Promise<Settleme
 function handleResolveReview(run: Run): void {
   const handler = async ({ outcome, operator, note }: Resolution) => {
     const resolution = { ...activityInput(run), outcome, operator, note };
-    const resolved = await remote(`Resolve the review: ${outcome}`).resolveReview(resolution);
+    // Handlers run outside of the workflow's scope: without a scope of its own, this one fails in a canceled run.
+    const resolved = await CancellationScope.nonCancellable(() =>
+      remote(`Resolve the review: ${outcome}`).resolveReview(resolution),
+    );
     run.inReview = resolved;
     return { status: resolved.status };
   };

@@ -7,10 +7,13 @@ import type { VerificationActivityInput, VerificationState } from '../activities
 import type { VerificationStatus } from '../domain/verification.ts';
 import { local } from './activities.ts';
 import { redispatched, SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
+import { uncancelable } from './uncancelable.ts';
 
 const WAITING_FOR = 'verification decision';
 
-export async function verification(input: VerificationInput): Promise<{ status: VerificationStatus }> {
+export const verification = uncancelable(untilDecided);
+
+async function untilDecided(input: VerificationInput): Promise<{ status: VerificationStatus }> {
   let signaled = false;
   for (const signal of [verificationDecided, redispatched]) {
     setHandler(signal, () => {

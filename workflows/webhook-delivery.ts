@@ -8,11 +8,11 @@ import type { DeliveryState } from '../activities/webhook-delivery.ts';
 import { ATTEMPTS_MAX, type DeliveryStatus } from '../domain/webhook.ts';
 import { delivery, local } from './activities.ts';
 import { placeFreed, retryRequested, subscriptionChanged, type WebhookDeliveryInput } from './contract.ts';
+import { uncancelable } from './uncancelable.ts';
 
-export async function webhookDelivery({
-  attempt: first = 1,
-  ...input
-}: WebhookDeliveryInput): Promise<{ status: DeliveryStatus }> {
+export const webhookDelivery = uncancelable(deliver);
+
+async function deliver({ attempt: first = 1, ...input }: WebhookDeliveryInput): Promise<{ status: DeliveryStatus }> {
   const signals = listen();
   let attempt = first;
   for (;;) {
@@ -28,7 +28,7 @@ export async function webhookDelivery({
     if (!state.deferred) attempt += 1;
     const status = await awaitNextAttempt(input, signals, { ...state, untilMs: Date.now() + state.waitMs, attempt });
     if (status !== 'pending') return { status };
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof webhookDelivery>({ ...input, attempt });
+    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof deliver>({ ...input, attempt });
   }
 }
 

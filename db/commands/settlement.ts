@@ -187,19 +187,44 @@ export async function cancelSettlementAsOperator(
   });
 }
 
+/**
+ * As `cancelSettlementAsOperator`, for a cancellation of the workflow's run in Temporal UI (contract §6). Temporal does
+ * not tell the workflow who requested it. Where the settlement cannot be canceled, nothing changes.
+ *
+ * @param now the workflow's time
+ */
+export async function cancelSettlementOnRequest(
+  deps: CommitDeps,
+  orgId: string,
+  settlementId: string,
+  now: Date,
+): Promise<Settlement> {
+  return await commit(deps, 'settlement.cancel_on_request', async (tx) => {
+    const settlement = await lockSettlement(tx, orgId, settlementId);
+    if (!(await isCancelable(tx, settlement))) return settlement;
+    const { requestId } = settlement;
+    const canceled = await cancelLocked(tx, settlement, { now, reason: 'canceled_by_operator', requestId });
+    const act = { action: 'settlement_cancel', operator: 'unknown', note: 'Temporal UI' } as const;
+    await insertAuditEntry(tx, orgId, { objectId: settlementId, ...act, at: now });
+    return canceled;
+  });
+}
+
+/** In awaiting_funds, evidence that was committed before decides, although the workflow has not acted on it yet. */
+async function isCancelable(tx: Tx, settlement: Settlement): Promise<boolean> {
+  const { status, settlementId } = settlement;
+  if (status !== 'awaiting_funds') return CANCELABLE_STATUSES.includes(status);
+  return fundingOutcome(settlement, await listPendingEvidence(tx, settlementId)) === undefined;
+}
+
 async function cancelLocked(
   tx: Tx,
   settlement: Settlement,
   { now, reason, requestId }: { readonly now: Date; readonly reason: string; readonly requestId: string },
 ): Promise<Settlement> {
-  const { status, settlementId } = settlement;
+  const { status } = settlement;
   if (status === 'canceled') return settlement;
-  // In awaiting_funds, evidence that was committed before decides, although the workflow has not acted on it yet.
-  const isDecided =
-    status === 'awaiting_funds' &&
-    fundingOutcome(settlement, await listPendingEvidence(tx, settlementId)) !== undefined;
-  if (isDecided || !CANCELABLE_STATUSES.includes(status))
-    throw new DomainError('state_conflict', { current_state: status });
+  if (!(await isCancelable(tx, settlement))) throw new DomainError('state_conflict', { current_state: status });
   const stamp = { at: settlementTime(settlement, now), requestId };
   const canceled = await moveSettlement(tx, settlement, { to: 'canceled', reason, ...stamp });
   await enqueue(tx, settlementMessage(canceled, 'canceled', requestId));

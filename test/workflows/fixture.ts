@@ -66,3 +66,12 @@ export async function losingOutboxRows(pool: pg.Pool, run: () => Promise<unknown
     await pool.query('DROP FUNCTION lose() CASCADE');
   }
 }
+
+/** A gate that an activity can be held at. */
+export function createBarrier(): { readonly opened: Promise<void>; open(): void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}

@@ -9,7 +9,7 @@ import { resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledger.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
-import { losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { createBarrier, losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -77,15 +77,6 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
 // Starts the servers in a hook: its timeout is longer than a test's.
 test.beforeAll(({ world: _ }) => undefined);
 test.afterEach(({ time }) => time.restore());
-
-/** A gate that an activity can be held at. */
-function createBarrier(): { readonly opened: Promise<void>; open(): void } {
-  let open: () => void = () => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open: () => open() };
-}
 
 const refusalOf = async (update: Promise<unknown>): Promise<string | undefined> =>
   update.then(

@@ -5,8 +5,11 @@
 import { sleep } from '@temporalio/workflow';
 import type { SandboxCollectionInput } from '../../activities/sandbox.ts';
 import { local, remote } from '../activities.ts';
+import { uncancelable } from '../uncancelable.ts';
 
-export async function sandboxCollection(input: SandboxCollectionInput): Promise<void> {
+export const sandboxCollection = uncancelable(collect);
+
+async function collect(input: SandboxCollectionInput): Promise<void> {
   const plan = await local.planCollection(input);
   for (const { step, event, delayMs } of plan) {
     if (delayMs > 0) await sleep(delayMs, { summary: `The provider waits before ${event}` });

@@ -5,11 +5,14 @@
 import { sleep } from '@temporalio/workflow';
 import { local, remote } from '../activities.ts';
 import type { VerificationInput } from '../contract.ts';
+import { uncancelable } from '../uncancelable.ts';
 
 /** Long enough that the wait can be seen. */
 const PROVIDER_DELAY_MS = 250;
 
-export async function sandboxVerification(input: VerificationInput): Promise<void> {
+export const sandboxVerification = uncancelable(verify);
+
+async function verify(input: VerificationInput): Promise<void> {
   const plan = await local.planVerification(input);
   for (const { step, event } of plan) {
     await sleep(PROVIDER_DELAY_MS, { summary: `The provider waits before ${event}` });

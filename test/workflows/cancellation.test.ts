@@ -1,0 +1,211 @@
+/**
+ * "Request Cancellation" of Temporal UI, on each kind of run (contract §6): real PostgreSQL, and a clock that jumps.
+ */
+import { describe, expect, vi } from 'vitest';
+import { sandboxCollectionWorkflowId, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
+import { resolveReview } from '../../workflows/contract.ts';
+import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { FILE } from '../support/fixture.ts';
+import { listAudit } from '../support/ops.ts';
+import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { complete, openVerification, statusOf } from '../support/verification.ts';
+import { createBarrier, losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+
+const DAY_MS = 24 * 60 * 60_000;
+const WIRE = { payment_method: 'wire', card_token: undefined };
+
+const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) => {
+  const handle = (workflowId: string) => time.client.workflow.getHandle(workflowId);
+  const countEvents = async (workflowId: string, attributes: string): Promise<number> => {
+    const { events } = await handle(workflowId).fetchHistory();
+    return (events ?? []).filter((event) => Reflect.get(event, attributes)).length;
+  };
+  const settle = async (recipientId: string, overrides: Json = {}): Promise<string> => {
+    const body = settleBody(recipientId, overrides);
+    const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
+    expect(answer.statusCode, answer.body).toBe(202);
+    return jsonOf(answer).settlement_id;
+  };
+  /** A wire of 250.00 that waits for its money. */
+  const waiting = async (recipient: Json = {}): Promise<string> => {
+    const id = await settle(await createRecipient(api, partner, recipient), WIRE);
+    await untilTimers(time, settlementWorkflowId(id));
+    return id;
+  };
+  return {
+    settle,
+    recipient: (overrides: Json = {}) => createRecipient(api, partner, overrides),
+    waiting,
+    /** A wire whose payout has no answer. */
+    payingOut: async (): Promise<string> => {
+      const id = await waiting({ name: 'PAYOUT PENDING' });
+      await sendBankledger(api, bankledgerBody(id));
+      await untilTimers(time, settlementWorkflowId(id), 2);
+      return id;
+    },
+    read: (id: string): Promise<Json> => readSettlement(api, partner, id),
+    untilStatus: (id: string, status: string) => untilStatus(api, partner, id, status),
+    handle,
+    /** Requests the cancellation of a run, and waits until its workflow has handled the request. */
+    requestCancel: async (workflowId: string): Promise<void> => {
+      await handle(workflowId).cancel();
+      await vi.waitUntil(async () => {
+        const { events } = await handle(workflowId).fetchHistory();
+        const kinds = (events ?? []).map((event) => Object.keys(event).find((key) => key.endsWith('Attributes')));
+        const requested = kinds.indexOf('workflowExecutionCancelRequestedEventAttributes');
+        return requested >= 0 && kinds.indexOf('workflowTaskCompletedEventAttributes', requested) > requested;
+      }, WAIT);
+    },
+    countEvents,
+    endOf: async (id: string): Promise<[string, unknown]> => {
+      const run = handle(settlementWorkflowId(id));
+      const result = await run.result();
+      return [(await run.describe()).status.name, result];
+    },
+    audit: (id: string) => listAudit(api.connection.db, id),
+  };
+});
+// Starts the servers in a hook: its timeout is longer than a test's.
+test.beforeAll(({ world: _ }) => undefined);
+test.afterEach(({ time }) => time.restore());
+
+const CANCELED = ['COMPLETED', { status: 'canceled', failure: null }];
+
+describe('a cancellation of the run of a settlement', () => {
+  test('in accepted cancels it, even while it is being admitted', async ({ world, time, activities }) => {
+    const release = createBarrier();
+    time.override.admitSettlement = async (input) => {
+      await release.opened;
+      return await activities.admitSettlement(input);
+    };
+    const id = await world.settle(await world.recipient());
+    await vi.waitUntil(
+      () =>
+        world
+          .handle(settlementWorkflowId(id))
+          .describe()
+          .catch(() => undefined),
+      WAIT,
+    );
+    await world.handle(settlementWorkflowId(id)).cancel();
+    expect((await world.untilStatus(id, 'canceled')).timeline.map(({ status }: Json) => status)).toEqual([
+      'accepted',
+      'canceled',
+    ]);
+    release.open();
+    expect(await world.endOf(id)).toEqual(CANCELED);
+  });
+
+  test('in compliance_hold cancels it, and money that came early is due back', async ({ world, api, partner }) => {
+    const id = await world.settle(await world.recipient(), { ...WIRE, amount: '2000.00' });
+    await world.untilStatus(id, 'compliance_hold');
+    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 200_000 }));
+    await world.handle(settlementWorkflowId(id)).cancel();
+    const canceled = await world.untilStatus(id, 'canceled');
+    expect(canceled).toMatchObject({ amount_received: '2000.00', amount_refund_due: '2000.00', failure: null });
+    expect(canceled.timeline.at(-1)).toMatchObject({ status: 'canceled', reason: 'canceled_by_operator' });
+    expect(await world.endOf(id)).toEqual(CANCELED);
+    expect(await world.audit(id)).toEqual([
+      { orgId: partner.orgId, action: 'settlement_cancel', operator: 'unknown', note: 'Temporal UI' },
+    ]);
+  });
+
+  test('in awaiting_funds cancels it, and a part that came is due back', async ({ world, api }) => {
+    const id = await world.waiting();
+    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 10_000 }, 'partially_reconciled'));
+    await world.handle(settlementWorkflowId(id)).cancel();
+    expect(await world.untilStatus(id, 'canceled')).toMatchObject({
+      amount_received: '100.00',
+      amount_refund_due: '100.00',
+    });
+    expect(await world.endOf(id)).toEqual(CANCELED);
+  });
+
+  test('changes nothing once evidence covers the amount, although the workflow has not read it yet', async ({
+    world,
+    api,
+  }) => {
+    const id = await world.waiting();
+    await losingOutboxRows(api.connection.pool, async () => {
+      await sendBankledger(api, bankledgerBody(id));
+    });
+    await world.handle(settlementWorkflowId(id)).cancel();
+    expect((await world.untilStatus(id, 'settled')).amount_refund_due).toBe('0.00');
+    expect(await world.audit(id)).toEqual([]);
+  });
+
+  test('does not interrupt the payout, which is sent once and settles', async ({ world, api, time, activities }) => {
+    const release = createBarrier();
+    let sent = 0;
+    time.override.sendPayout = async (input) => {
+      sent += 1;
+      await release.opened;
+      return await activities.sendPayout(input);
+    };
+    const id = await world.waiting();
+    await sendBankledger(api, bankledgerBody(id));
+    await vi.waitUntil(() => sent === 1, WAIT);
+    await world.requestCancel(settlementWorkflowId(id));
+    expect((await world.read(id)).status).toBe('funded');
+    release.open();
+    await world.untilStatus(id, 'settled');
+    expect(await world.endOf(id)).toEqual(['COMPLETED', { status: 'settled', failure: null }]);
+    expect(await world.countEvents(settlementWorkflowId(id), 'activityTaskCancelRequestedEventAttributes')).toBe(0);
+    expect(sent).toBe(1);
+  });
+
+  test('in paying_out changes nothing, also the second time; the payout is confirmed later', async ({
+    world,
+    api,
+    partner,
+  }) => {
+    const id = await world.payingOut();
+    const before = await world.read(id);
+    await world.requestCancel(settlementWorkflowId(id));
+    // Temporal may refuse the second request, or record it again.
+    await world
+      .handle(settlementWorkflowId(id))
+      .cancel()
+      .catch(() => undefined);
+    expect(await world.read(id)).toEqual(before);
+    expect((await world.handle(settlementWorkflowId(id)).describe()).status.name).toBe('RUNNING');
+    const event = { event: 'payout_confirmed' };
+    await api.call(partner, 'POST', `/v2/test-helpers/settlements/${id}/events`, event);
+    await world.untilStatus(id, 'settled');
+  });
+
+  test('in needs_review changes nothing, and the review can still be resolved', async ({ world, time }) => {
+    const id = await world.payingOut();
+    await time.advance(3 * DAY_MS + 1_000);
+    await world.untilStatus(id, 'needs_review');
+    await world.requestCancel(settlementWorkflowId(id));
+    expect((await world.read(id)).status).toBe('needs_review');
+    const args: [{ outcome: 'paid'; operator: string; note: string }] = [
+      { outcome: 'paid', operator: 'ana', note: 'the bank confirmed it' },
+    ];
+    const resolve = () => world.handle(settlementWorkflowId(id)).executeUpdate(resolveReview, { args });
+    expect(await vi.waitFor(resolve, WAIT)).toEqual({ status: 'settled' });
+    expect(await world.endOf(id)).toEqual(['COMPLETED', { status: 'settled', failure: null }]);
+  });
+});
+
+describe('a cancellation of another run changes nothing', () => {
+  test('a verification stays open, and can be decided', async ({ world, api, partner, time }) => {
+    const recipientId = await world.recipient();
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
+    await untilTimers(time, verificationWorkflowId(id));
+    await world.requestCancel(verificationWorkflowId(id));
+    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('pending');
+    await complete(api, partner, id, { status: 'verified' });
+    expect(await world.handle(verificationWorkflowId(id)).result()).toEqual({ status: 'verified' });
+  });
+
+  test('the simulated provider posts its event, and the settlement settles', async ({ world, time }) => {
+    const id = await world.settle(await world.recipient());
+    await untilTimers(time, sandboxCollectionWorkflowId(id));
+    await world.requestCancel(sandboxCollectionWorkflowId(id));
+    await time.advance(1_000);
+    await world.untilStatus(id, 'settled');
+    await world.handle(sandboxCollectionWorkflowId(id)).result();
+  });
+});
