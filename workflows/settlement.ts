@@ -10,9 +10,12 @@ import {
   allHandlersFinished,
   CancellationScope,
   condition,
+  continueAsNew,
+  patched,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { SettlementActivityInput, SettlementState } from '../activities/settlement.ts';
 import { type Resolution, resolutionFault } from '../domain/review.ts';
@@ -84,8 +87,18 @@ async function awaitChange(
   while (latest.status === state.status) {
     await nextSignal(run.signals, latest);
     latest = await review(activityInput(run));
+    if (latest.status === state.status) await shortenHistory(run);
   }
   return publishState(latest);
+}
+
+/**
+ * Continues as a new run when Temporal says that this one's history has grown long: thousands of signals have come. The
+ * new run reviews the settlement at once, so it needs nothing from this one.
+ */
+async function shortenHistory(run: Run): Promise<void> {
+  const isDue = workflowInfo().continueAsNewSuggested && !run.canceling && allHandlersFinished();
+  if (isDue && patched('continue-as-new')) await continueAsNew<typeof settlement>(run.input);
 }
 
 /** How many signals came, and how many of them came before the last review. */
@@ -93,7 +106,9 @@ type Signals = { received: number; reviewed: number };
 
 /** Counts the signals. They carry nothing: the review reads from the database what has changed. */
 function countSignals(): Signals {
-  const signals: Signals = { received: 0, reviewed: 0 };
+  // A signal that came at the end of the run before this one may have been reviewed by neither.
+  const isContinued = workflowInfo().continuedFromExecutionRunId !== undefined;
+  const signals: Signals = { received: isContinued ? 1 : 0, reviewed: 0 };
   for (const signal of [evidenceRecorded, canceled, clockAdvanced, verificationDecided, redispatched]) {
     setHandler(signal, () => {
       signals.received += 1;
@@ -104,12 +119,14 @@ function countSignals(): Signals {
 
 /** Waits until a signal comes that no review has followed, or until the state's wait is over. */
 async function nextSignal(signals: Signals, state: SettlementState): Promise<void> {
-  const isNew = () => signals.received > signals.reviewed;
+  const isNew = () => isUnreviewed(signals);
   const summary = `Waiting for ${waitingFor(state)}`;
   if (state.waitMs === null) await condition(isNew);
   else if (!isNew()) await condition(isNew, state.waitMs, { summary });
   signals.reviewed = signals.received;
 }
+
+const isUnreviewed = (signals: Signals): boolean => signals.received > signals.reviewed;
 
 /**
  * Carries out a cancellation of the run, which Temporal UI offers: it cancels the settlement where the contract allows,
@@ -130,8 +147,14 @@ function handleCancellation(run: Run): void {
 /** Waits until an operator's update has resolved the review. */
 async function awaitOperator(run: Run, state: SettlementState): Promise<SettlementState> {
   run.inReview = state;
-  await condition(() => run.inReview?.status !== state.status && allHandlersFinished());
-  return publishState(run.inReview);
+  const isResolved = () => run.inReview?.status !== state.status;
+  for (;;) {
+    await condition(() => (isResolved() || isUnreviewed(run.signals)) && allHandlersFinished());
+    if (isResolved()) return publishState(run.inReview);
+    // A signal tells of late evidence, which decides nothing here.
+    run.signals.reviewed = run.signals.received;
+    await shortenHistory(run);
+  }
 }
 
 /**

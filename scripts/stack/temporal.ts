@@ -30,6 +30,8 @@ export type TemporalOptions = {
   readonly wishedPort?: number;
   /** Without it there is no user interface. */
   readonly wishedUiPort?: number;
+  /** Settings of the server, beside those that make it fast. */
+  readonly dynamicConfig?: Readonly<Record<string, number | boolean>>;
   /** Called before the server is healthy, so that its process is recorded when a kill comes before that. */
   readonly onLaunch?: (server: TemporalServer) => Promise<void>;
 };
@@ -81,7 +83,7 @@ function launch(options: TemporalOptions, port: number, uiPort: number | undefin
 }
 
 function serverArguments(
-  { databaseFile, searchAttributes }: TemporalOptions,
+  { databaseFile, searchAttributes, dynamicConfig }: TemporalOptions,
   port: number,
   uiPort: number | undefined,
 ): string[] {
@@ -93,7 +95,10 @@ function serverArguments(
       ? ['--db-filename', databaseFile, '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL']
       : []),
     ...searchAttributes.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
-    ...Object.entries(DYNAMIC_CONFIG).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]),
+    ...Object.entries({ ...DYNAMIC_CONFIG, ...dynamicConfig }).flatMap(([name, value]) => [
+      '--dynamic-config-value',
+      `${name}=${value}`,
+    ]),
   ];
 }
 
