@@ -3,11 +3,11 @@ import { describe, expect } from 'vitest';
 import { claimOutbox } from '../../db/queries/outbox.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { workflowStartOf } from '../../process/workflow-start.ts';
-import type { Caller, TestApi } from '../support/api.ts';
+import type { Caller } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { type Json, jsonOf } from '../support/partner.ts';
+import { jsonOf } from '../support/partner.ts';
+import { expectRefused } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, BY_WIRE } from '../support/settlement.ts';
 
 const DAY_MS = 86_400_000;
@@ -19,14 +19,6 @@ const test = withApi().extend(
     (id: string, verb: 'events' | 'advance', body?: unknown, by: Caller = partner) =>
       api.call(by, 'POST', `/v2/test-helpers/settlements/${id}/${verb}`, body),
 );
-
-async function expectRefused(api: TestApi, request: () => ReturnType<TestApi['call']>, status: number): Promise<Json> {
-  const before = await digestTables(api.connection.pool);
-  const answer = await request();
-  expect(answer.statusCode, answer.body).toBe(status);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
-  return jsonOf(answer);
-}
 
 describe('in a remote runtime', () => {
   test.for(['remote-sandbox', 'production'] as const)(
