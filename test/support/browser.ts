@@ -44,8 +44,7 @@ async function installBrowser(): Promise<void> {
   });
   await apt`apt-get update`;
   const { failed, all } = await apt`apt-get install -y --no-install-recommends chromium`;
-  if (failed)
-    throw new Error(
-      `The tests of the pages need Chromium at ${PROGRAM}. apt-get could not install it: ${all.trim().split('\n').at(-1)}`,
-    );
+  if (!failed) return;
+  const reason = all.trim().split('\n').at(-1);
+  throw new Error(`The tests of the pages need Chromium at ${PROGRAM}, and apt-get could not install it: ${reason}`);
 }

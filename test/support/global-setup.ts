@@ -31,7 +31,9 @@ const FOLDER_PREFIX = 'settlement-test-';
 /** On a file system in memory, a database is created in 12 ms, and no test waits for the disk. */
 const MEMORY = '/dev/shm';
 const MEMORY_FREE_MIN_BYTES = 2 ** 31;
-/** From this length on, Temporal suggests to continue as a new run. Its default is 4 096, which takes a test a minute. */
+/**
+ * From this length on, Temporal suggests to continue as a new run. Its default is 4 096, which takes a test a minute.
+ */
 const LONG_HISTORY_EVENTS = 200;
 const ORPHAN_AGE_MS = 60_000;
 const KILL_TIMEOUT_MS = 10_000;
