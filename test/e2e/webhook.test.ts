@@ -22,7 +22,7 @@ const LONG_MS = 15_000;
 
 type Post = GuardedHttp['post'];
 /** Runs around each request of the worker. A test may replace it. */
-const DIRECT = (send: () => ReturnType<Post>): ReturnType<Post> => send();
+const DIRECT = (send: () => ReturnType<Post>, _url: string): ReturnType<Post> => send();
 /** How the worker's requests are sent; it is reset before each test. */
 const network = { around: DIRECT, timeoutMs: LONG_MS };
 beforeEach(() => {
@@ -36,7 +36,7 @@ const post: Post = (...request) => {
     resolve: () => Promise.reject(new Error('these tests use no names')),
     timeoutMs: network.timeoutMs,
   });
-  return network.around(() => http.post(...request));
+  return network.around(() => http.post(...request), request[0]);
 };
 
 type DeliveryKey = { readonly webhook_id: string; readonly delivery_id: string };
@@ -180,9 +180,10 @@ describe('at least once', () => {
     receiver,
   }) => {
     let deaths = 1;
-    network.around = async (send) => {
+    network.around = async (send, url) => {
       const answer = await send();
-      if (deaths > 0) {
+      // A retry of another test's delivery may come at the same time.
+      if (url === receiver.url && deaths > 0) {
         deaths -= 1;
         throw new Error('killed');
       }
