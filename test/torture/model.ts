@@ -56,7 +56,8 @@ export type Fact =
 
 const TERMINAL: readonly Status[] = ['settled', 'rejected', 'expired', 'failed', 'canceled'];
 export const isTerminal = (status: Status): boolean => TERMINAL.includes(status);
-const CANCELABLE: readonly Status[] = ['accepted', 'compliance_hold', 'awaiting_funds'];
+const UNFUNDED: readonly Status[] = ['accepted', 'compliance_hold', 'awaiting_funds'];
+const CANCELABLE = UNFUNDED;
 /** States whose wait a clock ends. */
 const CLOCKED: readonly Status[] = ['compliance_hold', 'awaiting_funds', 'paying_out'];
 const VERIFICATION_THRESHOLD_MINOR = 100_000;
@@ -244,7 +245,8 @@ export function createModel(life: Life): Model {
 export function refundDueMinor(life: Pick<Life, 'amountMinor'>, status: Status, receivedMinor: number): number {
   if (status === 'settled') return receivedMinor - life.amountMinor;
   if (isTerminal(status)) return receivedMinor;
-  return Math.max(0, receivedMinor - life.amountMinor);
+  // Before it is funded, everything is held for the settlement.
+  return UNFUNDED.includes(status) ? 0 : receivedMinor - life.amountMinor;
 }
 
 export const providerOf = (payment: Payment): 'cardproc' | 'bankledger' | undefined => {
