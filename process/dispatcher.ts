@@ -125,7 +125,7 @@ async function dispatch(client: Client, row: OutboxRow): Promise<string | undefi
     });
     return undefined;
   } catch (error) {
-    // A workflow that has ended needs no signal: its decision is in the database.
+    // A workflow that has completed needs no signal: its decision is in the database.
     if (error instanceof WorkflowExecutionAlreadyStartedError) return undefined;
     return error instanceof Error ? error.name : 'unknown';
   }

@@ -3,6 +3,7 @@
  * it. A row with a signal also starts the workflow if it does not run: so the next fact restores a lost workflow.
  */
 import type { WorkflowStartOptions } from '@temporalio/client';
+import type { WorkflowIdReusePolicy } from '@temporalio/common';
 import { type OutboxKind, type OutboxMessage, settlementIdOf } from '../domain/outbox.ts';
 import {
   otpWorkflowId,
@@ -40,13 +41,24 @@ export function workflowStartOf(message: OutboxMessage): WorkflowStart {
       taskQueue,
       args: [...args],
       workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdReusePolicy: reusePolicyOf(message),
       memo: { requestId: message.requestId },
       staticSummary: summary,
       ...(details === undefined ? {} : { staticDetails: details }),
       typedSearchAttributes: searchAttributesOf(message),
     },
   };
+}
+
+/**
+ * Whether a workflow whose run has ended is started again. One whose run was terminated, or ended by a fault, has not
+ * done its work: every row starts it again. A completed one is started again only by a row that is written for an open
+ * object: PostgreSQL may have been restored to a moment before the run completed. Every run reads the database first, so
+ * a run for an object that has ended does nothing. One kind is never started again: a second run could mail a code twice.
+ */
+function reusePolicyOf({ kind, signal }: OutboxMessage): WorkflowIdReusePolicy {
+  if (kind === 'otp') return 'REJECT_DUPLICATE';
+  return signal === 'redispatched' ? 'ALLOW_DUPLICATE' : 'ALLOW_DUPLICATE_FAILED_ONLY';
 }
 
 const describe = <Kind extends OutboxKind>(message: OutboxMessage<Kind>): Described => DESCRIBE[message.kind](message);

@@ -1,6 +1,8 @@
-/** `resolve` and `redispatch` of settlements whose workflow runs. */
+/** `resolve` and `redispatch` of settlements that have, or had, a workflow. */
 import { expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
@@ -54,4 +56,21 @@ test('redispatch signals a workflow that runs, and changes nothing', async ({ st
     (await handle.fetchHistory()).events?.filter((event) => event.workflowExecutionSignaledEventAttributes).length;
   await expect.poll(countSignals, { timeout: 10_000 }).toBe(1);
   expect(await readSettlement(stack.api, partner, settlementId)).toEqual(before);
+});
+
+test('redispatch starts a terminated workflow again, which reads the evidence that came meanwhile', async ({
+  stack,
+  partner,
+  ops,
+  accept,
+}) => {
+  const settlementId = await accept({}, { payment_method: 'wire', card_token: undefined });
+  await untilStatus(stack.api, partner, settlementId, 'awaiting_funds');
+  const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
+  await handle.terminate();
+  await losingOutboxRows(stack.api.connection.pool, () => sendBankledger(stack.api, bankledgerBody(settlementId)));
+  expect((await handle.describe()).status.name).toBe('TERMINATED');
+  expect((await ops('redispatch', settlementId, ...ACT)).exitCode).toBe(0);
+  await untilStatus(stack.api, partner, settlementId, 'settled');
+  expect(await handle.result()).toEqual({ status: 'settled', failure: null });
 });

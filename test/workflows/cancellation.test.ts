@@ -5,11 +5,12 @@ import { describe, expect, vi } from 'vitest';
 import { sandboxCollectionWorkflowId, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
-import { createBarrier, losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { createBarrier, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const WIRE = { payment_method: 'wire', card_token: undefined };

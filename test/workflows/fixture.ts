@@ -2,7 +2,6 @@
  * The service on a clock that jumps: the API, a dispatcher and a worker over real PostgreSQL and a time-skipping
  * Temporal.
  */
-import type pg from 'pg';
 import { vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
@@ -54,17 +53,6 @@ export async function untilTimers({ client }: TimeSkipping, workflowId: string, 
     const timers = history?.events?.filter(({ timerStartedEventAttributes }) => timerStartedEventAttributes);
     return timers !== undefined && timers.length >= count;
   }, WAIT);
-}
-
-/** Loses every outbox row that is written during `run`: what is committed then starts and signals no workflow. */
-export async function losingOutboxRows(pool: pg.Pool, run: () => Promise<unknown>): Promise<void> {
-  await pool.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
-  await pool.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
-  try {
-    await run();
-  } finally {
-    await pool.query('DROP FUNCTION lose() CASCADE');
-  }
 }
 
 /** A gate that an activity can be held at. */

@@ -7,9 +7,10 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { runResolve } from '../../ops/resolve.ts';
 import { resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledger.ts';
+import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
-import { createBarrier, losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { createBarrier, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

@@ -4,10 +4,11 @@
 import { describe, expect, vi } from 'vitest';
 import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { redispatched } from '../../workflows/contract.ts';
+import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
-import { losingOutboxRows, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 

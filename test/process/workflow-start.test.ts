@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import {
+  deliveryMessage,
+  otpMessage,
+  sandboxCollectionMessage,
+  settlementMessage,
+  verificationMessage,
+} from '../../domain/outbox.ts';
+import { workflowStartOf } from '../../process/workflow-start.ts';
+
+const settlement = {
+  settlementId: 'stl_1',
+  orgId: 'org',
+  corridor: 'US-JM',
+  paymentMethod: 'card',
+  requestId: 'req',
+} as const;
+const verification = { verificationId: 'v', orgId: 'org', verificationType: 'kyc', provider: 'idverify' } as const;
+const delivery = { deliveryId: 'd', webhookId: 'w', orgId: 'org', generation: 1 } as const;
+
+test.each([
+  ['a new settlement', settlementMessage(settlement, null, 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
+  ['evidence of a settlement', settlementMessage(settlement, 'evidenceRecorded', 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
+  ['a redispatched settlement', settlementMessage(settlement, 'redispatched', 'req'), 'ALLOW_DUPLICATE'],
+  ['a verification', verificationMessage(verification, 'verificationDecided', 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
+  ['a redispatched verification', verificationMessage(verification, 'redispatched', 'req'), 'ALLOW_DUPLICATE'],
+  ['a delivery', deliveryMessage(delivery, null, 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
+  ['the simulated provider', sandboxCollectionMessage(settlement), 'ALLOW_DUPLICATE_FAILED_ONLY'],
+  ['a one-time code', otpMessage('otp', 'req'), 'REJECT_DUPLICATE'],
+] as const)(
+  '%s starts a workflow that has ended by the right policy, and signals one that runs',
+  (_what, message, policy) => {
+    const { workflowIdReusePolicy, workflowIdConflictPolicy } = workflowStartOf(message).options;
+    expect([workflowIdReusePolicy, workflowIdConflictPolicy]).toEqual([policy, 'USE_EXISTING']);
+  },
+);
