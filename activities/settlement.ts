@@ -183,7 +183,7 @@ async function decisionAbout(
 }
 
 async function admit(locked: Locked, settlement: Settlement): Promise<Settlement> {
-  if (settlement.status !== 'accepted') return settlement;
+  if (settlement.status !== 'accepted') return await resume(locked, settlement);
   // Locked where it may be held for: a decision is either seen here, or sees the hold and signals the workflow. Other
   // settlements take no lock, so that a recipient of many settlements can still be changed.
   const needsVerification = settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR;
@@ -201,6 +201,11 @@ async function admit(locked: Locked, settlement: Settlement): Promise<Settlement
     return await reviewCompliance(locked, held);
   }
   return await beginCollection(locked, settlement);
+}
+
+/** A run that starts on a settlement under way reviews it: the run before may have ended between a signal and its review. */
+async function resume(locked: Locked, settlement: Settlement): Promise<Settlement> {
+  return await reviewFunding(locked, await reviewCompliance(locked, settlement));
 }
 
 /** Moves to awaiting_funds. Money that came before may fund the settlement at once. */
@@ -252,9 +257,11 @@ async function reviewFunding(locked: Locked, settlement: Settlement): Promise<Se
 
 /**
  * funded → paying_out. The gates and the recipient are read before every call to the rail: a payout that is retried
- * fails when a gate was closed, or the recipient deactivated, since the first try.
+ * fails when a gate was closed, or the recipient deactivated, since the first try. One whose outcome is known is not
+ * retried: the outcome decides.
  */
-async function beginPayout(locked: Locked, settlement: Settlement): Promise<Settlement> {
+async function beginPayout(locked: Locked, unreviewed: Settlement): Promise<Settlement> {
+  const settlement = await reviewPayout(locked, unreviewed);
   if (settlement.status !== 'funded' && settlement.status !== 'paying_out') return settlement;
   const recipient = await getRecipient(locked.tx, settlement.orgId, settlement.recipientId);
   if (!recipient.isActive) return await end(locked, settlement, 'failed', { failure: FAILURES.recipientInactive });

@@ -87,14 +87,15 @@ async function awaitChange(
   while (latest.status === state.status) {
     await nextSignal(run.signals, latest);
     latest = await review(activityInput(run));
-    if (latest.status === state.status) await shortenHistory(run);
+    // A new run would call the rail again.
+    if (latest.status === state.status && state.status !== 'paying_out') await shortenHistory(run);
   }
   return publishState(latest);
 }
 
 /**
  * Continues as a new run when Temporal says that this one's history has grown long: thousands of signals have come. The
- * new run reviews the settlement at once, so it needs nothing from this one.
+ * new run reviews the settlement when it starts, so it needs nothing from this one.
  */
 async function shortenHistory(run: Run): Promise<void> {
   const isDue = workflowInfo().continueAsNewSuggested && !run.canceling && allHandlersFinished();
@@ -106,9 +107,7 @@ type Signals = { received: number; reviewed: number };
 
 /** Counts the signals. They carry nothing: the review reads from the database what has changed. */
 function countSignals(): Signals {
-  // A signal that came at the end of the run before this one may have been reviewed by neither.
-  const isContinued = workflowInfo().continuedFromExecutionRunId !== undefined;
-  const signals: Signals = { received: isContinued ? 1 : 0, reviewed: 0 };
+  const signals: Signals = { received: 0, reviewed: 0 };
   for (const signal of [evidenceRecorded, canceled, clockAdvanced, verificationDecided, redispatched]) {
     setHandler(signal, () => {
       signals.received += 1;
