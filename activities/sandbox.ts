@@ -5,7 +5,7 @@
  */
 import { commit } from '../db/commands/commit.ts';
 import { lockEvidenceTarget, recordEvidenceAndSignal } from '../db/queries/evidence.ts';
-import { findPaymentToken, findSettlement, paymentTokenBinding } from '../db/queries/settlement.ts';
+import { findSettlement, getPaymentToken, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
 import { type Settlement, settlementTime } from '../domain/settlement.ts';
@@ -36,14 +36,14 @@ export function sandboxActivities(deps: ActivityDeps) {
     /** What the payer's token stands for, as a list of events. The list does not contain the token. */
     planCollection: async (input: SandboxCollectionInput): Promise<CollectionStep[]> => {
       const { settlement, provider } = await getCollection(deps, input);
-      const reports = provider.plan(settlement, await findPayerToken(deps, input));
+      const reports = provider.plan(settlement, await getPayerToken(deps, input));
       return reports.map(({ event }, step) => ({ step, event, delayMs: PROVIDER_DELAY_MS }));
     },
 
     /** Posts one event of the plan. When the API refuses it or is not running, the activity is retried. */
     postCollectionEvent: async (input: SandboxCollectionInput & { readonly step: number }): Promise<void> => {
       const { settlement, provider } = await getCollection(deps, input);
-      const report = provider.plan(settlement, await findPayerToken(deps, input))[input.step];
+      const report = provider.plan(settlement, await getPayerToken(deps, input))[input.step];
       if (!report) throw new DomainError('not_found');
       await provider.post(deps, provider.encode(settlement, `evt_${settlement.settlementId}_${input.step}`, report));
     },
@@ -72,12 +72,13 @@ async function getCollection(
   return { settlement, provider };
 }
 
-async function findPayerToken(
+/** The payer's card or account; null where the payment method has none. @throws SealError */
+async function getPayerToken(
   deps: ActivityDeps,
   { settlementId, orgId }: SandboxCollectionInput,
-): Promise<string | undefined> {
-  const sealed = await findPaymentToken(deps.db, orgId, settlementId);
-  return sealed ? deps.sealer.open(sealed, paymentTokenBinding(settlementId))?.toString() : undefined;
+): Promise<string | null> {
+  const sealed = await getPaymentToken(deps.db, orgId, settlementId);
+  return sealed === null ? null : deps.sealer.open(sealed, paymentTokenBinding(settlementId)).toString();
 }
 
 /** The payout rail has no webhook: its answer is recorded as evidence, and the settlement's workflow is signalled. */

@@ -13,5 +13,5 @@ export const sealAccessToken = (sealer: Sealer, orgId: string, account: string):
 
 /** The account behind a token; undefined for another organization's token and for an altered one. */
 export function openAccessToken(sealer: Sealer, orgId: string, token: string): string | undefined {
-  return token.startsWith(PREFIX) ? sealer.open(token.slice(PREFIX.length), binding(orgId))?.toString() : undefined;
+  return token.startsWith(PREFIX) ? sealer.tryOpen(token.slice(PREFIX.length), binding(orgId))?.toString() : undefined;
 }

@@ -27,7 +27,7 @@ export function sealPayee(
  * Opens the payee of a settlement.
  *
  * @returns null for a settlement that was accepted before payees were frozen
- * @throws Error when none of the service's keys opens it: nothing may be decided without the payee
+ * @throws SealError when none of the service's keys opens it: nothing may be decided without the payee
  */
 export function openPayee(
   sealer: Sealer,
@@ -35,7 +35,6 @@ export function openPayee(
 ): Payee | null {
   if (payeeSealed === null) return null;
   const opened = sealer.open(payeeSealed, payeeBinding(settlementId));
-  if (opened === undefined) throw new Error(`the payee of settlement ${settlementId} cannot be opened`);
   const { salt: _salt, ...payee } = JSON.parse(opened.toString()) as Payee & { readonly salt: string };
   return payee;
 }

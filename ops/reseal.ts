@@ -80,7 +80,7 @@ async function pass({ db, keys }: OpsDeps, sealer: Sealer, sealed: SealedColumn)
     );
     const changes = old.flatMap(({ key, from }) => {
       const binding = sealed.bindingOf(key);
-      const plain = sealer.open(from, binding);
+      const plain = sealer.tryOpen(from, binding);
       return plain === undefined ? [] : [{ key, from, to: sealer.seal(plain, binding) }];
     });
     resealed += await replaceSealed(db, sealed, changes);

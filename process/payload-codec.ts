@@ -49,7 +49,7 @@ export function createPayloadCodec(keys: readonly [NamedKey, ...NamedKey[]]): Pa
         'payload_key_unknown',
       );
     const sealed = textOf(payload.data);
-    const opened = sealed.startsWith(`${keyId}.`) ? sealer.open(sealed, BINDING) : undefined;
+    const opened = sealed.startsWith(`${keyId}.`) ? sealer.tryOpen(sealed, BINDING) : undefined;
     if (!opened)
       throw ApplicationFailure.nonRetryable(
         `A payload of key ${keyId} was altered, or sealed by another key of that id.`,

@@ -25,13 +25,13 @@ export const bankledger: CollectionProvider = {
     }),
 };
 
-/** What each linked account of the sandbox does. The debit of an unknown account is returned. */
-function reportsOf(amountMinor: bigint, account: string | undefined): CollectionReport[] {
+/** What each linked account of the sandbox does. A debit without an account is returned. */
+function reportsOf(amountMinor: bigint, account: string | null): CollectionReport[] {
   switch (account) {
     case SANDBOX_ACCOUNTS.manual:
       return [];
     case SANDBOX_ACCOUNTS.returned:
-    case undefined:
+    case null:
       return [{ event: 'collection_failed', amountMinor: 0n }];
     default:
       return [{ event: 'collection_succeeded', amountMinor }];

@@ -22,7 +22,7 @@ export const cardproc: CollectionProvider = {
 };
 
 /** What each card token of the sandbox does. An unknown token is declined, as a real processor does. */
-function reportsOf(amountMinor: bigint, token: string | undefined): CollectionReport[] {
+function reportsOf(amountMinor: bigint, token: string | null): CollectionReport[] {
   const paid: CollectionReport = { event: 'collection_succeeded', amountMinor };
   const halfMinor = amountMinor / 2n;
   switch (token) {

@@ -75,7 +75,7 @@ export type PayableRecipient = { readonly recipient: Recipient; readonly account
 /**
  * The recipient as it can be paid; undefined where the organization has none of this id.
  *
- * @throws Error when none of the service's keys opens the account number
+ * @throws SealError when none of the service's keys opens the account number
  */
 export async function findPayableRecipient(
   db: Queryable,
@@ -87,9 +87,8 @@ export async function findPayableRecipient(
   if (!row) return undefined;
   const { accountNumberSealed } = row;
   if (accountNumberSealed === null) return { recipient: toRecipient(row), accountNumber: null };
-  const opened = sealer.open(accountNumberSealed, accountNumberBinding(recipientId));
-  if (opened === undefined) throw new Error(`the account number of recipient ${recipientId} cannot be opened`);
-  return { recipient: toRecipient(row), accountNumber: opened.toString() };
+  const accountNumber = sealer.open(accountNumberSealed, accountNumberBinding(recipientId)).toString();
+  return { recipient: toRecipient(row), accountNumber };
 }
 
 /** As `getRecipient`; nobody can change the recipient until the transaction ends. */

@@ -82,18 +82,17 @@ export async function getSettlementOwner(db: Queryable, settlementId: string): P
 
 /**
  * The payer's sealed card or account token, for the provider's adapter only; null where the payment method has none.
+ *
+ * @throws DomainError `not_found`
  */
-export async function findPaymentToken(
-  db: Queryable,
-  orgId: string,
-  settlementId: string,
-): Promise<string | null | undefined> {
+export async function getPaymentToken(db: Queryable, orgId: string, settlementId: string): Promise<string | null> {
   const [row] = await db
     .select({ sealed: settlements.paymentTokenSealed })
     .from(settlements)
     .where(owned(orgId, settlementId))
     .limit(1);
-  return row?.sealed;
+  if (!row) throw new DomainError('not_found');
+  return row.sealed;
 }
 
 export type Move = {

@@ -42,15 +42,6 @@ describe('the plan of a payment', () => {
     expect(await sandbox.planCollection(world.input(await steps.waiting(BY_WIRE)))).toEqual([]);
   });
 
-  test('of an account that no key opens is a returned debit', async ({ world, api, steps }) => {
-    const id = await steps.waiting(await world.byAch('public-sandbox-checking'));
-    const blind = sandboxActivities({
-      ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
-      sealer: { ...api.deps.sealer, open: () => undefined },
-    });
-    expect((await blind.planCollection(world.input(id))).map(({ event }) => event)).toEqual(['collection_failed']);
-  });
-
   test('of the settlement of another organization is not found', async ({ sandbox, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await expect(sandbox.planCollection({ settlementId: id, orgId: 'other' })).rejects.toMatchObject({

@@ -224,10 +224,10 @@ describe('an access token', () => {
     const key = crypto.randomUUID();
     const first = await settle(api, partner, token, partner, { recipient_id: recipientId }, key);
     expect(first.statusCode, first.body).toBe(202);
-    const open = api.deps.sealer.open;
-    Object.assign(api.deps.sealer, { open: () => undefined });
+    const { tryOpen } = api.deps.sealer;
+    Object.assign(api.deps.sealer, { tryOpen: () => undefined });
     const again = await settle(api, partner, token, partner, { recipient_id: recipientId }, key);
-    Object.assign(api.deps.sealer, { open });
+    Object.assign(api.deps.sealer, { tryOpen });
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
   });
 
