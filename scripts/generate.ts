@@ -1,6 +1,6 @@
 /**
- * `npm run generate`: writes the pages of `docs/` that are generated from the code. With `--check` it writes nothing, and
- * exits 1 with the name of each stale file.
+ * `npm run generate`: writes the pages of `docs/` that are generated from the code. With `--check` it writes nothing,
+ * and exits 1 with the name of each stale file.
  */
 import path from 'node:path';
 import { generatedFiles, staleFiles, writeFiles } from './generate/file.ts';

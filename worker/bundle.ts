@@ -1,6 +1,6 @@
 /**
- * The workflow bundle: the code that a worker loads into its sandbox. Building it takes seconds, so it is built once for
- * each content of its sources and kept in `.local/bundle/`. An image contains the file.
+ * The workflow bundle: the code that a worker loads into its sandbox. Building it takes seconds, so it is built once
+ * for each content of its sources and kept in `.local/bundle/`. An image contains the file.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -20,7 +20,9 @@ const KEEP_MS = 24 * 60 * 60 * 1_000;
 /** Makes workflows continue the trace that started them. Only in the bundle of workers that trace: it adds packages. */
 const TRACING_MODULE = '@temporalio/interceptors-opentelemetry/lib/workflow-interceptors';
 
-/** The path of the bundle for the current sources. Builds it if it is missing. Several processes may do this at once. */
+/**
+ * The path of the bundle for the current sources. Builds it if it is missing. Several processes may do this at once.
+ */
 export async function workflowBundle({
   traced = false,
 }: {

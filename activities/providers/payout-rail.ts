@@ -1,6 +1,7 @@
 /**
  * The payout rail. It is a simulation: there is no live rail. It confirms at once, unless the recipient's name selects
- * another answer (contract §6). It pays the frozen payee. A payout may be sent twice: the rail deduplicates by the settlement's id.
+ * another answer (contract §6). It pays the frozen payee. A payout may be sent twice: the rail deduplicates by the
+ * settlement's id.
  */
 import { createHash } from 'node:crypto';
 import { openPayee } from '../../db/payee.ts';

@@ -1,4 +1,6 @@
-/** Prints a story over HTTP: each sentence, each request with its answer, and each comparison with the documentation. */
+/**
+ * Prints a story over HTTP: each sentence, each request with its answer, and each comparison with the documentation.
+ */
 import { isDeepStrictEqual, styleText } from 'node:util';
 import { type ApiRequest, type Client, createClient, type Reply, requireStatus } from '../partner/client.ts';
 

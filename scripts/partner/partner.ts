@@ -1,4 +1,6 @@
-/** A partner in the local sandbox: an organization with its first key, its recipients and its settlements, over HTTP. */
+/**
+ * A partner in the local sandbox: an organization with its first key, its recipients and its settlements, over HTTP.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -80,7 +82,8 @@ export async function signUp(call: Client['call'], name = 'Acme Remittances'): P
       while (!isWanted(answer.json)) {
         if (performance.now() > endMs)
           throw new Error(`Settlement ${settlementId} was not ${wanted} in time: ${answer.text}`);
-        // A waiting read ends early only at a new status, an exception or received money. Other changes need a new read.
+        // A waiting read ends early only at a new status, an exception or received money. Other changes need a new
+        // read.
         await delay(READ_PAUSE_MS);
         answer = await readSettlement(settlementId, READ_WAIT_SECONDS);
       }

@@ -1,7 +1,7 @@
 /**
- * Why a webhook delivery does not verify. If the signature is valid and only its time is wrong, a clock is wrong. If the
- * bytes are not in the form that the service makes, the body was changed. Otherwise another secret signed them, unless
- * this secret has verified a delivery before: then the body was changed as well.
+ * Why a webhook delivery does not verify. If the signature is valid and only its time is wrong, a clock is wrong. If
+ * the bytes are not in the form that the service makes, the body was changed. Otherwise another secret signed them,
+ * unless this secret has verified a delivery before: then the body was changed as well.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isSignedBy } from '../../activities/webhook-signature.ts';

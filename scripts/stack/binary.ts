@@ -1,7 +1,7 @@
 /**
- * Finds or installs the Temporal programs. The sources are tried in this order: the path in an environment variable, the
- * PATH, an earlier installation, the SDK's own download, a build from published sources. Each source that does not work
- * gives its reason in one sentence. What is installed is kept in the binary directory.
+ * Finds or installs the Temporal programs. The sources are tried in this order: the path in an environment variable,
+ * the PATH, an earlier installation, the SDK's own download, a build from published sources. Each source that does not
+ * work gives its reason in one sentence. What is installed is kept in the binary directory.
  *
  * An installation has a temporary name until it is complete. Two processes that install at the same time do the work
  * twice, and nothing worse.
@@ -159,7 +159,9 @@ function download(kind: DownloadRequest['kind'], name: string, version: string):
   };
 }
 
-/** In a process of its own, so that a hanging download can be ended, and this process does not load the SDK's runtime. */
+/**
+ * In a process of its own, so that a hanging download can be ended, and this process does not load the SDK's runtime.
+ */
 function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadRequest): Promise<unknown> {
   const args = [
     '--import',
@@ -178,7 +180,9 @@ function downloadBySdk({ env, binDirectory, signal, kind, version }: DownloadReq
   });
 }
 
-/** @param build `source`: the program's package with its version; `name`: its file name; `what`: its name in messages */
+/**
+ * @param build `source`: the program's package with its version; `name`: its file name; `what`: its name in messages
+ */
 function goInstall({
   source,
   name,

@@ -1,4 +1,6 @@
-/** A stack for a tool that tests the service: the running one, or one that is started for the tool and stopped after it. */
+/**
+ * A stack for a tool that tests the service: the running one, or one that is started for the tool and stopped after it.
+ */
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';

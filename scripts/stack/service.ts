@@ -1,4 +1,6 @@
-/** A process of a stack, usually one of the product's: starts it with a log file of its own and waits until it is ready. */
+/**
+ * A process of a stack, usually one of the product's: starts it with a log file of its own and waits until it is ready.
+ */
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
  * Writes `.local/stack.json`, where other commands find the running stack of this clone. It contains the database's
- * password, so only its owner can read it. It exists from the start to the clean stop. After a kill, the next start reads
- * in it which processes are left.
+ * password, so only its owner can read it. It exists from the start to the clean stop. After a kill, the next start
+ * reads in it which processes are left.
  */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { localDirectory } from '../../process/place.ts';

@@ -114,7 +114,10 @@ function temporalStep({ env, supervisor, signal }: Start): ListrTask<Findings> {
 /** Built here, so that the worker does not have to build it. */
 export const bundleStep = { title: 'Workflow bundle', task: async () => void (await workflowBundle()) };
 
-/** Both at the same time. Both need the API's port: the sandbox's providers run in the worker and send their events to it. */
+/**
+ * Both at the same time. Both need the API's port: the sandbox's providers run in the worker and send their events to
+ * it.
+ */
 function serviceStep(start: Start): ListrTask<Findings> {
   return {
     title: 'API and worker',

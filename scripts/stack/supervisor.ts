@@ -1,6 +1,6 @@
 /**
- * Supervises the processes of one stack: records each as soon as it runs, notices when one ends, and stops them all, each
- * before the processes that it needs.
+ * Supervises the processes of one stack: records each as soon as it runs, notices when one ends, and stops them all,
+ * each before the processes that it needs.
  */
 import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { readStack, type StackAddresses } from '../../process/running-stack.ts';
@@ -33,8 +33,8 @@ const LEFTOVER_TIMEOUT_MS = 20_000;
 const DATABASE = 'PostgreSQL';
 
 /**
- * @param options `embedsDatabase`: whether this stack will take over a running PostgreSQL of a killed stack; `directory`:
- * where the record of the stack is kept, by default `.local`
+ * @param options `embedsDatabase`: whether this stack will take over a running PostgreSQL of a killed stack;
+ *   `directory`: where the record of the stack is kept, by default `.local`
  * @throws Error in one sentence when a stack of this clone is already running
  */
 export async function createSupervisor({

@@ -1,6 +1,6 @@
 /**
- * A Temporal development server on 127.0.0.1, with settings that make it answer in milliseconds: with the default ones it
- * waits up to 50 ms at each dispatch of a task. With a database file, its data survives a restart.
+ * A Temporal development server on 127.0.0.1, with settings that make it answer in milliseconds: with the default ones
+ * it waits up to 50 ms at each dispatch of a task. With a database file, its data survives a restart.
  */
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';

@@ -30,8 +30,8 @@ export async function layOut(
 }
 
 /**
- * Starts the server once and stores the loaded classes in a form that Java reads faster. Later starts take a third of the
- * time. If this fails the server only starts more slowly, so the failure is ignored.
+ * Starts the server once and stores the loaded classes in a form that Java reads faster. Later starts take a third of
+ * the time. If this fails the server only starts more slowly, so the failure is ignored.
  */
 export async function shareClasses(
   program: string,

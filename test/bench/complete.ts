@@ -1,6 +1,7 @@
 /**
- * `complete`: settlements per second from `POST /v2/settle` through the card processor's signed event to `settled`. They
- * are compared with a bare workflow on the same servers: one signal, and three local activities that insert a row each.
+ * `complete`: settlements per second from `POST /v2/settle` through the card processor's signed event to `settled`.
+ * They are compared with a bare workflow on the same servers: one signal, and three local activities that insert a row
+ * each.
  *
  * A turn has two parts. First all settlements (or workflows) are started, until all of them wait for money (or for the
  * signal). Then all of them are paid (or signalled), until the last one is stored as settled (or done). The report also

@@ -1,4 +1,6 @@
-/** Figures in the form of `docs/performance.md`: the median of the rounds with the least and the greatest, in tables. */
+/**
+ * Figures in the form of `docs/performance.md`: the median of the rounds with the least and the greatest, in tables.
+ */
 
 /** One figure, or the values of all rounds. */
 type Cell = string | readonly number[];

@@ -24,8 +24,8 @@ export type SlowClients = {
 /**
  * Opens `count` connections. Opens each again when the server ends it, until `close`.
  *
- * @param arrivalMs the time over which the clients connect, evenly; a thousand new connections at once would have a cost
- * of their own
+ * @param arrivalMs the time over which the clients connect, evenly; a thousand new connections at once would have a
+ *   cost of their own
  */
 export async function openSlowClients(
   address: { readonly host: string; readonly port: number },

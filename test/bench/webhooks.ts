@@ -1,6 +1,6 @@
 /**
- * `webhooks`: deliveries per second from the commit of an event to its receiver, compared with a bare loop of signed POSTs
- * to the same receiver. Then what 20 subscriptions that hang cost the other 180.
+ * `webhooks`: deliveries per second from the commit of an event to its receiver, compared with a bare loop of signed
+ * POSTs to the same receiver. Then what 20 subscriptions that hang cost the other 180.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,7 @@
-/** `worker`: how long a worker takes from its start until it is ready, and its memory, idle and with waiting settlements. */
+/**
+ * `worker`: how long a worker takes from its start until it is ready, and its memory, idle and with waiting
+ * settlements.
+ */
 import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';

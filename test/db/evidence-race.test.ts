@@ -23,8 +23,9 @@ function createRaces(api: TestApi, partner: Caller, steps: Steps) {
     api.call(partner, 'POST', `/v2/${action.replace(':id', id)}`, body).then((answer) => answer.statusCode);
   return {
     /**
-     * Makes each task wait for the settlement's row before the next one begins, so that they get it in this order. At most
-     * one task may follow a task that changes the row: PostgreSQL does not order those that waited for the old version.
+     * Makes each task wait for the settlement's row before the next one begins, so that they get it in this order. At
+     * most one task may follow a task that changes the row: PostgreSQL does not order those that waited for the old
+     * version.
      */
     inOrder: async (settlementId: string, tasks: readonly (() => PromiseLike<unknown>)[]): Promise<unknown[]> => {
       const holder = await pool.connect();

@@ -1,6 +1,6 @@
 /**
- * Verifications: what the database refuses even if the code is wrong, and that a decision and a settlement's hold at the
- * same moment never miss each other.
+ * Verifications: what the database refuses even if the code is wrong, and that a decision and a settlement's hold at
+ * the same moment never miss each other.
  */
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';

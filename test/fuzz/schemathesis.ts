@@ -1,6 +1,6 @@
 /**
- * Runs Schemathesis on `/openapi.json` of a running stack. It makes valid and invalid requests from the document alone and
- * compares each answer with the document. The seed is fixed and the time is limited.
+ * Runs Schemathesis on `/openapi.json` of a running stack. It makes valid and invalid requests from the document alone
+ * and compares each answer with the document. The seed is fixed and the time is limited.
  */
 import path from 'node:path';
 import { execa } from 'execa';
@@ -20,8 +20,8 @@ const ALONE_SECONDS = 30;
 const GENERATED = /^\s*[1-9]\d* generated/;
 
 /**
- * Operations that run alone, each with credentials of its own. The first two end the credential that all others need. From
- * a 422 of the third the generator learns that a field is always required, although only one decision needs it.
+ * Operations that run alone, each with credentials of its own. The first two end the credential that all others need.
+ * From a 422 of the third the generator learns that a field is always required, although only one decision needs it.
  */
 const ALONE = ['/v1/orgs/keys/{key_id}/rotate', '/consumer/auth/logout', '/v1/kyc/{verification_id}/complete'];
 

@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, two API processes and
- * two workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
+ * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, two API processes
+ * and two workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
  *
  * `--rehearse`: settles through both APIs while processes are killed and restarted, reports, and stops. Exits 1 when
  * something was lost or doubled, or a request failed that may not be repeated. `--settlements <n>` (500) sets how many.

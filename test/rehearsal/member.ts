@@ -1,6 +1,6 @@
 /**
- * The processes of a cluster that a rehearsal kills, stops and starts again, each always on the same address. PostgreSQL
- * is not one of them: test/faults kills it.
+ * The processes of a cluster that a rehearsal kills, stops and starts again, each always on the same address.
+ * PostgreSQL is not one of them: test/faults kills it.
  */
 import path from 'node:path';
 import { stopProcess } from '../../scripts/stack/process.ts';

@@ -82,7 +82,9 @@ async function runPhase(context: Context, title: string, run: (phase: Phase) => 
   }
 }
 
-/** Several callers settle at once. At equal intervals in the count of settlements, one process after another is killed. */
+/**
+ * Several callers settle at once. At equal intervals in the count of settlements, one process after another is killed.
+ */
 async function settleAll(phase: Phase, count: number, victims: readonly MemberName[]): Promise<void> {
   const interval = Math.floor(count / (victims.length + 2));
   let begun = 0;

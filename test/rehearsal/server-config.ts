@@ -1,6 +1,6 @@
 /**
- * The configuration of a Temporal server with all four services on this machine: the static file and the dynamic one. Both
- * are written as JSON, which is valid YAML.
+ * The configuration of a Temporal server with all four services on this machine: the static file and the dynamic one.
+ * Both are written as JSON, which is valid YAML.
  */
 
 import { DYNAMIC_CONFIG } from '../../scripts/stack/temporal.ts';

@@ -1,4 +1,6 @@
-/** What the screenshots show: one organization with settlements that have settled, failed, or wait. Created over HTTP. */
+/**
+ * What the screenshots show: one organization with settlements that have settled, failed, or wait. Created over HTTP.
+ */
 import { z } from 'zod';
 import { createClient } from '../../scripts/partner/client.ts';
 import { cardSettlementBody, signUp } from '../../scripts/partner/partner.ts';

@@ -1,7 +1,7 @@
 /**
  * `npm run timing`: whether the time of a 401 shows if a key never existed or was revoked. Requests with both keys take
- * turns, so that other work on the machine affects both alike. Exits 1 when the answers differ in more than their request
- * id. The times are printed; the reader judges them.
+ * turns, so that other work on the machine affects both alike. Exits 1 when the answers differ in more than their
+ * request id. The times are printed; the reader judges them.
  *
  * Options: `--requests <n>` of each kind (1000), `--url <API>`; by default the stack that `npm start` runs in this
  * clone, or one that is started for it.
