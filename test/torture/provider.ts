@@ -1,4 +1,6 @@
-/** The provider's side of the oracle: signed events, as the card processor and the bank ledger send them (contract §9). */
+/**
+ * The provider's side of the oracle: signed events, as the card processor and the bank ledger send them (contract §9).
+ */
 import { createHmac } from 'node:crypto';
 import type { Answer, HttpClient } from './client.ts';
 import type { Payment } from './life.ts';

@@ -1,4 +1,6 @@
-/** Subscribers of the run: one that answers well, one that fails at first, one that always fails, hangs, or has gone. */
+/**
+ * Subscribers of the run: one that answers well, one that fails at first, one that always fails, hangs, or has gone.
+ */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
