@@ -21,7 +21,8 @@ import { listForbiddingGates } from '../db/queries/gate.ts';
 import { enqueue } from '../db/queries/outbox.ts';
 import { getRecipient, getRecipientForShare } from '../db/queries/recipient.ts';
 import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
-import { findDecisionAboutName } from '../db/queries/verification.ts';
+import { findDecisionAboutName, type NameDecision } from '../db/queries/verification.ts';
+import { notBefore } from '../domain/clock.ts';
 import type { Transaction } from '../domain/crash-point.ts';
 import { foldPayout, fundingOutcome } from '../domain/evidence.ts';
 import { sandboxCollectionMessage } from '../domain/outbox.ts';
@@ -175,12 +176,18 @@ async function decisionAbout(
   locked: Locked,
   settlement: Settlement,
   recipient: Recipient,
-): Promise<'verified' | 'rejected' | undefined> {
-  const { recipientId, verificationStatus } = recipient;
+): Promise<NameDecision | undefined> {
+  const { recipientId, verificationStatus: to, updatedAt: at } = recipient;
   const name = nameOf(locked, settlement, recipient);
   if (name !== recipient.name) return await findDecisionAboutName(locked.tx, settlement.orgId, { recipientId, name });
-  return verificationStatus === 'verified' || verificationStatus === 'rejected' ? verificationStatus : undefined;
+  return to === 'verified' || to === 'rejected' ? { to, at } : undefined;
 }
+
+/** A step is not dated before what it acts on, although a repeated step has the time of its first try. */
+const after = (locked: Locked, actsOn: Date): Locked => ({
+  ...locked,
+  stamp: { ...locked.stamp, at: notBefore(locked.stamp.at, actsOn) },
+});
 
 async function admit(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'accepted') return await resume(locked, settlement);
@@ -192,15 +199,19 @@ async function admit(locked: Locked, settlement: Settlement): Promise<Settlement
     settlement.orgId,
     settlement.recipientId,
   );
-  if (!recipient.isActive) return await end(locked, settlement, 'rejected', { failure: FAILURES.recipientInactive });
+  if (!recipient.isActive)
+    return await end(after(locked, recipient.updatedAt), settlement, 'rejected', {
+      failure: FAILURES.recipientInactive,
+    });
   if (isScreeningHit(nameOf(locked, settlement, recipient)))
     return await end(locked, settlement, 'rejected', { failure: FAILURES.screeningHit });
-  if (needsVerification && (await decisionAbout(locked, settlement, recipient)) !== 'verified') {
+  const decision = needsVerification ? await decisionAbout(locked, settlement, recipient) : undefined;
+  if (needsVerification && decision?.to !== 'verified') {
     const held = await move(locked, settlement, { to: 'compliance_hold', reason: 'verification_required' });
     // Reviewed at once, so that a decision before the hold counts as much as one after it.
     return await reviewCompliance(locked, held);
   }
-  return await beginCollection(locked, settlement);
+  return await beginCollection(decision ? after(locked, decision.at) : locked, settlement);
 }
 
 /** A run that starts on a settlement under way reviews it: the run before may have ended between a signal and its review. */
@@ -225,9 +236,11 @@ async function reviewCompliance(locked: Locked, settlement: Settlement): Promise
   if (settlement.status !== 'compliance_hold') return settlement;
   const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
   const decision = await decisionAbout(locked, settlement, recipient);
-  if (decision === 'verified') return await beginCollection(locked, settlement);
-  if (decision === 'rejected')
-    return await end(locked, settlement, 'rejected', { failure: FAILURES.verificationRejected });
+  if (decision) {
+    const decided = after(locked, decision.at);
+    if (decision.to === 'verified') return await beginCollection(decided, settlement);
+    return await end(decided, settlement, 'rejected', { failure: FAILURES.verificationRejected });
+  }
   if (!isOver(settlement, locked)) return settlement;
   return await end(locked, settlement, 'expired', { failure: FAILURES.verificationTimeout });
 }
@@ -264,7 +277,8 @@ async function beginPayout(locked: Locked, unreviewed: Settlement): Promise<Sett
   const settlement = await reviewPayout(locked, unreviewed);
   if (settlement.status !== 'funded' && settlement.status !== 'paying_out') return settlement;
   const recipient = await getRecipient(locked.tx, settlement.orgId, settlement.recipientId);
-  if (!recipient.isActive) return await end(locked, settlement, 'failed', { failure: FAILURES.recipientInactive });
+  if (!recipient.isActive)
+    return await end(after(locked, recipient.updatedAt), settlement, 'failed', { failure: FAILURES.recipientInactive });
   if (await isForbidden(locked, settlement))
     return await end(locked, settlement, 'failed', { failure: FAILURES.gateClosed });
   if (settlement.status === 'paying_out') return settlement;

@@ -2,6 +2,7 @@
  * A settlement's states, its transitions, and how long it waits in each state, as data (contract §6). A database
  * trigger refuses every other transition. `docs/state-machines.md` is generated from this table.
  */
+import { notBefore } from './clock.ts';
 import type { CorridorId, Rail } from './corridor.ts';
 import type { Currency } from './money.ts';
 import { METHOD_RULES, type PaymentMethod } from './payment-method.ts';
@@ -152,8 +153,7 @@ export function settlementTime(
   { clockOffsetMs, updatedAt }: Pick<Settlement, 'clockOffsetMs' | 'updatedAt'>,
   now: Date,
 ): Date {
-  const at = new Date(now.getTime() + clockOffsetMs);
-  return at < updatedAt ? updatedAt : at;
+  return notBefore(new Date(now.getTime() + clockOffsetMs), updatedAt);
 }
 
 /** The fields that acceptance decides. The others start the same for every settlement. */

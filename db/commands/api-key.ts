@@ -3,6 +3,7 @@
  * another, it is checked again under that lock that the acting key is still valid: a revoked key changes nothing.
  */
 import { type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Tx } from '../client.ts';
 import {
@@ -53,14 +54,15 @@ export async function rotateApiKey(
   keyId: string,
   credential: ApiKeyCredential,
 ): Promise<ApiKey> {
-  const createdAt = deps.now();
+  const now = deps.now();
   return await commit(deps, 'api_key.rotate', async (tx) => {
-    const key = await lockKey(tx, caller, keyId, createdAt);
-    const status = apiKeyStatus(key, createdAt);
+    const key = await lockKey(tx, caller, keyId, now);
+    const status = apiKeyStatus(key, now);
     if (status !== 'active')
       throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
     // The expiry stays: otherwise a short-lived key could prolong itself for ever.
     const { name, scope, expiresAt } = key;
+    const createdAt = notBefore(now, key.createdAt);
     const successor = await insertApiKey(tx, key.orgId, { ...credential, name, scope, expiresAt, createdAt });
     await setApiKeyRotated(tx, key, successor.keyId);
     return successor;

@@ -73,7 +73,7 @@ export async function deactivateRecipient(
       objectId: recipientId,
       type: 'recipient.deactivated',
       data: recipientResource(inactive),
-      at,
+      at: inactive.updatedAt,
       requestId,
     });
     return inactive;

@@ -3,6 +3,7 @@
  * verification. So of two requests at the same moment one opens a verification and the other finds it, and the first
  * decision counts.
  */
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { sandboxVerificationMessage } from '../../domain/outbox.ts';
@@ -59,7 +60,7 @@ export async function openManualVerification(deps: Deps, opening: ManualOpening)
   if (answered) return answered;
   return await commit(deps, 'verification.open_manual', async (tx) => {
     const recipient = await lockRecipient(tx, opening.orgId, opening.recipientId);
-    const record = manualVerification(opening, recipient, deps.now());
+    const record = manualVerification(opening, recipient, notBefore(deps.now(), recipient.updatedAt));
     const body = Buffer.from(JSON.stringify(verificationDetail(openedVerification(recipient, record))));
     const answer = { resourceId: record.verificationId, status: 201, body };
     // The key comes first: another request with it may have opened the verification since it was looked up.
@@ -109,7 +110,7 @@ export async function openProviderVerification(deps: Deps, opening: ProviderOpen
     const locked = await lockRecipient(tx, opening.orgId, opening.recipientId);
     const verificationType = defaultVerificationType(locked.entityType);
     const levelName = opening.levelName ?? DEFAULT_LEVEL[verificationType];
-    const createdAt = deps.now();
+    const createdAt = notBefore(deps.now(), locked.updatedAt);
     const { recipient, open } = await findOpenAfterExpiry(tx, locked, verificationType, createdAt);
     if (open) {
       if (open.provider !== 'idverify' || (opening.levelName !== undefined && open.levelName !== levelName))

@@ -2,8 +2,9 @@
  * API keys. A key is looked up by its hash at every request, without a cache, because a rotated key is invalid at once.
  * The keys of one organization change one after another, under its row's lock. No key is ever deleted.
  */
-import { and, count, desc, eq, gt, inArray, isNull, ne, or } from 'drizzle-orm';
+import { and, count, desc, eq, gt, inArray, isNull, ne, or, sql } from 'drizzle-orm';
 import type { ApiKey } from '../../domain/api-key.ts';
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
@@ -48,7 +49,10 @@ export async function touchApiKey(
 ): Promise<void> {
   await db
     .update(apiKeys)
-    .set({ lastUsedAt: at, ...hashed })
+    .set({
+      lastUsedAt: sql`greatest(${apiKeys.lastUsedAt}, ${apiKeys.createdAt}, ${at.toISOString()}::timestamptz)`,
+      ...hashed,
+    })
     .where(owned(orgId, keyId));
 }
 
@@ -121,7 +125,7 @@ export async function setApiKeyRotated(tx: Tx, key: ApiKey, rotatedTo: string): 
 
 /** As `setApiKeyRotated`, for a key that gets no successor. */
 export async function setApiKeyRevoked(tx: Tx, key: ApiKey, at: Date): Promise<ApiKey> {
-  const revoked = { status: 'revoked', revokedAt: at } as const;
+  const revoked = { status: 'revoked', revokedAt: notBefore(at, key.createdAt) } as const;
   await tx.update(apiKeys).set(revoked).where(owned(key.orgId, key.keyId));
   return { ...key, ...revoked };
 }

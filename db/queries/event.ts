@@ -2,7 +2,8 @@
  * Outbound events (contract §11). An event is written in the transaction of its change, as the exact bytes that every
  * subscriber is sent, together with its delivery to each subscription. So no event is lost.
  */
-import { eq, max, sql } from 'drizzle-orm';
+import { desc, eq, sql } from 'drizzle-orm';
+import { notBefore } from '../../domain/clock.ts';
 import { EVENT_SCHEMA_VERSION, type EventEnvelope, type EventType, type ObjectType } from '../../domain/event.ts';
 import { ALL_EVENTS, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
@@ -24,17 +25,20 @@ export type NewEvent = Stamp & {
 };
 
 /**
- * Writes an event with the object's next sequence number. The caller has locked the object's row, so the numbers have
- * no gaps; a unique index refuses a second writer.
+ * Writes an event with the object's next sequence number, dated not before its predecessor. The caller has locked the
+ * object's row, so the numbers have no gaps; a unique index refuses a second writer.
  *
  * @returns the id of the event
  */
 export async function recordEvent(tx: Tx, event: NewEvent): Promise<string> {
   const [latest] = await tx
-    .select({ sequence: max(events.sequence) })
+    .select({ sequence: events.sequence, at: events.createdAt })
     .from(events)
-    .where(eq(events.objectId, event.objectId));
-  return writeEvent(tx, event, (latest?.sequence ?? 0) + 1);
+    .where(eq(events.objectId, event.objectId))
+    .orderBy(desc(events.sequence))
+    .limit(1);
+  if (!latest) return await recordFirstEvent(tx, event);
+  return await writeEvent(tx, { ...event, at: notBefore(event.at, latest.at) }, latest.sequence + 1);
 }
 
 /** Writes the first event of an object, without reading its latest sequence number. */

@@ -131,8 +131,8 @@ async function applyReception(
 ): Promise<Settlement> {
   const { booked, exception } = reception;
   const { evidenceId, amountMinor, currency, failure } = received;
-  // Later steps are dated by the settlement's last change, so none is dated before the evidence that it acts on.
-  let latest = reception.pending ? await touchSettlement(tx, settlement, stamp.at) : settlement;
+  // Later steps are dated by the settlement's last change, so none is dated before this evidence or its event.
+  let latest = reception.pending || exception !== null ? await touchSettlement(tx, settlement, stamp.at) : settlement;
   if (booked !== null) {
     const minor = amountMinor ?? 0n;
     const set =

@@ -3,6 +3,7 @@
  * its last four characters.
  */
 import { and, count, desc, eq } from 'drizzle-orm';
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import {
@@ -136,7 +137,7 @@ export async function updateRecipient(
       ...rest,
       ...(bankDetails === undefined ? {} : storedBankDetails(options.sealer, recipient.recipientId, bankDetails)),
       verificationStatus: verificationAfter(recipient, change),
-      updatedAt: options.at,
+      updatedAt: notBefore(options.at, recipient.updatedAt),
     })
     .where(owned(recipient.orgId, recipient.recipientId))
     .returning();
@@ -146,7 +147,7 @@ export async function updateRecipient(
 
 /** Deactivates a locked recipient. */
 export async function setRecipientInactive(tx: Tx, recipient: Recipient, at: Date): Promise<Recipient> {
-  const change = { isActive: false, updatedAt: at };
+  const change = { isActive: false, updatedAt: notBefore(at, recipient.updatedAt) };
   await tx.update(recipients).set(change).where(owned(recipient.orgId, recipient.recipientId));
   return { ...recipient, ...change };
 }

@@ -5,6 +5,7 @@
  * sees the decision.
  */
 import { and, desc, eq, inArray, isNotNull, isNull, ne } from 'drizzle-orm';
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
 import { type OutboxMessage, settlementMessage, verificationMessage } from '../../domain/outbox.ts';
@@ -73,14 +74,17 @@ export async function findVerification(
   return row;
 }
 
+/** What a verification decided, and when. */
+export type NameDecision = { readonly to: 'verified' | 'rejected'; readonly at: Date };
+
 /** The latest decision about a recipient under this name; undefined where there is none. */
 export async function findDecisionAboutName(
   db: Queryable,
   orgId: string,
   { recipientId, name }: Pick<Recipient, 'recipientId' | 'name'>,
-): Promise<'verified' | 'rejected' | undefined> {
+): Promise<NameDecision | undefined> {
   const [row] = await db
-    .select({ status: verifications.status })
+    .select({ to: verifications.status, at: verifications.decidedAt })
     .from(verifications)
     .where(
       and(
@@ -92,7 +96,9 @@ export async function findDecisionAboutName(
     )
     .orderBy(desc(verifications.decidedAt), desc(verifications.verificationId))
     .limit(1);
-  return row?.status === 'verified' || row?.status === 'rejected' ? row.status : undefined;
+  if (!row || row.at === null) return undefined;
+  const { to, at } = row;
+  return to === 'verified' || to === 'rejected' ? { to, at } : undefined;
 }
 
 /** The open verification of this type, of a locked recipient; it is locked too. */
@@ -174,10 +180,11 @@ export async function moveVerification(
 ): Promise<Verification> {
   if (!canMoveVerification(verification.status, move.to))
     throw new DomainError('state_conflict', { current_state: verification.status });
+  const at = notBefore(notBefore(move.at, verification.createdAt), recipient.updatedAt);
   const decided = move.to === 'verified' || move.to === 'rejected';
   const change = {
     status: move.to,
-    decidedAt: decided ? move.at : null,
+    decidedAt: decided ? at : null,
     verifiedName: move.to === 'verified' ? move.verifiedName : null,
     rejectionReason: move.to === 'rejected' ? move.rejectionReason : null,
   };
@@ -189,8 +196,8 @@ export async function moveVerification(
     .returning({ verificationId: verifications.verificationId });
   if (updated.length !== 1) throw new Error(`verification ${verification.verificationId} was moved without its lock`);
   const othersOpen = move.to === 'expired' && (await hasOtherOpen(tx, verification));
-  await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, moved, othersOpen), move.at);
-  await recordStatus(tx, moved, move);
+  await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, moved, othersOpen), at);
+  await recordStatus(tx, moved, { at, requestId: move.requestId });
   if (decided) await signalDecision(tx, moved, move.requestId);
   return moved;
 }
@@ -229,7 +236,7 @@ async function setRecipientStatus(
   if (verificationStatus === recipient.verificationStatus) return;
   await tx
     .update(recipients)
-    .set({ verificationStatus, updatedAt: at })
+    .set({ verificationStatus, updatedAt: notBefore(at, recipient.updatedAt) })
     .where(and(eq(recipients.orgId, recipient.orgId), eq(recipients.recipientId, recipient.recipientId)));
 }
 

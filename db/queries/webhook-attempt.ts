@@ -55,7 +55,7 @@ export async function findAttemptOutcome(
 }
 
 /**
- * Begins an attempt, or resumes one that a crash left pending.
+ * Begins an attempt, or resumes one that a crash left pending. It is not dated before the delivery or an attempt of it.
  *
  * @returns false when the subscription has no free place
  */
@@ -63,8 +63,10 @@ export async function beginAttempt(tx: Tx, delivery: DeliveryRow, number: number
   const { deliveryId, webhookId } = delivery;
   const begun = await tx.execute(sql`
     INSERT INTO ${webhookAttempts} (delivery_id, number, webhook_id, at, outcome, lease_expires_at)
-    SELECT ${deliveryId}, ${number}::integer, ${webhookId}, ${at.toISOString()}::timestamptz, 'pending',
-      now() + make_interval(secs => ${LEASE_SECONDS})
+    SELECT ${deliveryId}, ${number}::integer, ${webhookId},
+      greatest(${at.toISOString()}::timestamptz, ${delivery.createdAt.toISOString()}::timestamptz,
+        (SELECT max(at) FROM ${webhookAttempts} WHERE delivery_id = ${deliveryId})),
+      'pending', now() + make_interval(secs => ${LEASE_SECONDS})
     WHERE ${IN_FLIGHT_MAX} > (
       SELECT count(*) FROM ${webhookAttempts}
       WHERE webhook_id = ${webhookId} AND outcome = 'pending' AND lease_expires_at > now()

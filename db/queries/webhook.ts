@@ -3,6 +3,7 @@
  * only the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
 import { and, count, desc, eq, isNull } from 'drizzle-orm';
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import type { DisabledReason, Webhook } from '../../domain/webhook.ts';
@@ -117,7 +118,12 @@ export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookCha
   const turned = status === webhook.status ? {} : { status, disabledReason, failingSince: null };
   const [row] = await tx
     .update(webhooks)
-    .set({ ...rest, ...(eventTypes === undefined ? {} : { eventTypes: [...eventTypes] }), ...turned, updatedAt: at })
+    .set({
+      ...rest,
+      ...(eventTypes === undefined ? {} : { eventTypes: [...eventTypes] }),
+      ...turned,
+      updatedAt: notBefore(at, webhook.updatedAt),
+    })
     .where(present(webhook.orgId, webhook.webhookId))
     .returning();
   if (!row) throw new Error(`webhook ${webhook.webhookId} was changed without its lock`);
@@ -133,7 +139,7 @@ export async function disableWebhook(
 ): Promise<void> {
   await tx
     .update(webhooks)
-    .set({ status: 'disabled', disabledReason: reason, updatedAt: at })
+    .set({ status: 'disabled', disabledReason: reason, updatedAt: notBefore(at, webhook.updatedAt) })
     .where(owned(webhook.orgId, webhook.webhookId));
   await endPendingDeliveries(tx, webhook, 'skipped');
 }
@@ -151,18 +157,20 @@ export async function replaceWebhookSecret(
   secretSealed: string,
   { at, previousSecretExpiresAt }: { readonly at: Date; readonly previousSecretExpiresAt: Date },
 ): Promise<Webhook> {
+  const updatedAt = notBefore(at, webhook.updatedAt);
   await tx
     .update(webhooks)
-    .set({ secretSealed, previousSecretSealed: webhooks.secretSealed, previousSecretExpiresAt, updatedAt: at })
+    .set({ secretSealed, previousSecretSealed: webhooks.secretSealed, previousSecretExpiresAt, updatedAt })
     .where(owned(webhook.orgId, webhook.webhookId));
-  return { ...webhook, updatedAt: at };
+  return { ...webhook, updatedAt };
 }
 
 /** Marks a locked subscription as deleted and erases its secrets. */
 export async function setWebhookDeleted(tx: Tx, webhook: Webhook, at: Date): Promise<void> {
   const noSecrets = { secretSealed: null, previousSecretSealed: null, previousSecretExpiresAt: null };
+  const deletedAt = notBefore(at, webhook.updatedAt);
   await tx
     .update(webhooks)
-    .set({ deletedAt: at, updatedAt: at, ...noSecrets })
+    .set({ deletedAt, updatedAt: deletedAt, ...noSecrets })
     .where(owned(webhook.orgId, webhook.webhookId));
 }

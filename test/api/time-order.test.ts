@@ -1,0 +1,184 @@
+/**
+ * The time of one object never runs back, although the clocks of the processes differ and a repeated step has the time of
+ * its first try: no date is before the one that it follows, and no event is dated before its predecessor.
+ */
+import { describe, expect } from 'vitest';
+import { type AttemptInput, webhookDeliveryActivities } from '../../activities/webhook-delivery.ts';
+import { activityDeps } from '../support/activity.ts';
+import type { TestApi } from '../support/api.ts';
+import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { withApi } from '../support/fixture.ts';
+import { createRecipient, jsonOf } from '../support/partner.ts';
+import { BY_WIRE } from '../support/settlement.ts';
+import { complete, idverifyBody, openVerification, sendIdverify, statusOf } from '../support/verification.ts';
+import { ping, readDelivery, subscribe } from '../support/webhook.ts';
+
+const SKEW_MS = 10 * 60_000;
+const OVER_THRESHOLD = { amount: '2000.00' };
+
+const test = withApi();
+
+/** The times in the bodies of an object's events, in the order of their sequence. */
+async function eventTimes(api: TestApi, objectId: string): Promise<string[]> {
+  const { rows } = await api.connection.pool.query<{ body: Buffer }>(
+    'SELECT body FROM events WHERE object_id = $1 ORDER BY sequence',
+    [objectId],
+  );
+  return rows.map(({ body }) => JSON.parse(body.toString()).timestamp);
+}
+
+function expectInOrder(times: readonly (string | null | undefined)[], count: number): void {
+  const known = times.map((time) => time ?? '');
+  expect(known).toHaveLength(count);
+  expect(known).toEqual(known.toSorted());
+  expect(known).not.toContain('');
+}
+
+describe("a recipient's dates, when the clock of the second process is behind", () => {
+  test('of a change and of the deactivation, with its event', async ({ api, partner, clock }) => {
+    const id = await createRecipient(api, partner);
+    clock.advance(-SKEW_MS);
+    const change = { email: 'new@example.com' };
+    const changed = jsonOf(await api.call(partner, 'PUT', `/v1/recipients/${id}`, change));
+    const inactive = jsonOf(await api.call(partner, 'DELETE', `/v1/recipients/${id}`));
+    const [event] = await eventTimes(api, id);
+    expectInOrder([changed.created_at, changed.updated_at, inactive.updated_at, event], 4);
+  });
+});
+
+describe("a verification's dates, when the clock of the second process is behind", () => {
+  test('of a decision by the partner, and of the recipient that it changes', async ({ api, partner, clock }) => {
+    const recipientId = await createRecipient(api, partner);
+    clock.advance(SKEW_MS);
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
+    const pending = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${recipientId}`));
+    clock.advance(-SKEW_MS);
+    const decided = jsonOf(await complete(api, partner, id, { status: 'verified' }));
+    const verified = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${recipientId}`));
+    expectInOrder([decided.created_at, decided.decided_at], 2);
+    expectInOrder([pending.updated_at, verified.updated_at], 2);
+    expectInOrder(await eventTimes(api, id), 2);
+  });
+
+  test('of a decision by the provider', async ({ api, partner, clock }) => {
+    const recipientId = await createRecipient(api, partner);
+    const { verification_id: id } = await openVerification(api, partner, recipientId);
+    clock.advance(-SKEW_MS);
+    await sendIdverify(api, idverifyBody(id));
+    const { latest } = await statusOf(api, partner, recipientId);
+    expectInOrder([latest.created_at, latest.decided_at], 2);
+    expectInOrder(await eventTimes(api, id), 2);
+  });
+
+  test('of the next verification: it is the latest', async ({ api, partner, clock }) => {
+    const recipientId = await createRecipient(api, partner);
+    const first = await openVerification(api, partner, recipientId);
+    await complete(api, partner, first.verification_id, { status: 'rejected', rejection_reason: 'forgery' });
+    clock.advance(-SKEW_MS);
+    const second = await openVerification(api, partner, recipientId);
+    const { latest } = await statusOf(api, partner, recipientId);
+    expect(latest.verification_id).toBe(second.verification_id);
+  });
+});
+
+describe("a subscription's dates, when the clock of the second process is behind", () => {
+  test('of changes, a rotation and pings', async ({ api, partner, clock }) => {
+    const { webhook_id: id, updated_at: created } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook');
+    await ping(api, partner, id);
+    clock.advance(-SKEW_MS);
+    await ping(api, partner, id);
+    const change = { description: 'renamed' };
+    const changed = jsonOf(await api.call(partner, 'PATCH', `/v1/webhooks/${id}`, change));
+    const rotated = jsonOf(await api.call(partner, 'POST', `/v1/webhooks/${id}/rotate-secret`));
+    expectInOrder([created, changed.updated_at, rotated.updated_at], 3);
+    expectInOrder(await eventTimes(api, id), 2);
+  });
+
+  test('of the attempts of a delivery', async ({ api, partner }) => {
+    const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook', ['webhook.ping']);
+    const delivery = await ping(api, partner, webhookId);
+    const activities = webhookDeliveryActivities({
+      ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
+      guardedHttp: {
+        post: async () => ({
+          status: 500,
+          error: 'http_status',
+          bytes: 0,
+          sha256: Buffer.alloc(32),
+          retryAfter: undefined,
+          durationMs: 1,
+        }),
+      },
+    });
+    const attempt = (number: number, nowMs: number): AttemptInput => ({
+      deliveryId: delivery.delivery_id,
+      webhookId,
+      orgId: partner.orgId,
+      generation: 1,
+      attempt: number,
+      nowMs,
+      random: 0.5,
+    });
+    await activities.attemptDelivery(attempt(1, Date.now() - SKEW_MS));
+    await activities.attemptDelivery(attempt(2, Date.now() + SKEW_MS));
+    await activities.attemptDelivery(attempt(3, Date.now()));
+    const { created_at: created, attempts } = await readDelivery(api, partner, delivery);
+    expectInOrder([created, ...attempts.map(({ at }: { at: string }) => at)], 4);
+  });
+});
+
+describe("a key's dates, when the clock of the second process is behind", () => {
+  test('of its revocation and its use', async ({ api, clock }) => {
+    const caller = await api.createCaller();
+    clock.advance(SKEW_MS);
+    const body = { name: 'second', scope: 'read' };
+    const second = jsonOf(await api.call(caller, 'POST', `/v1/orgs/${caller.orgId}/keys`, body));
+    clock.advance(-SKEW_MS);
+    const rotated = jsonOf(await api.call(caller, 'POST', `/v1/orgs/keys/${second.key_id}/rotate`));
+    const revoked = jsonOf(await api.call(caller, 'DELETE', `/v1/orgs/keys/${rotated.key_id}`));
+    expectInOrder([second.created_at, rotated.created_at, revoked.revoked_at], 3);
+  });
+});
+
+describe("a settlement's dates, when a step has an earlier time than what came before it", () => {
+  test('of a step after a foreign currency', async ({ api, steps, clock }) => {
+    const id = await steps.waiting(BY_WIRE);
+    await sendBankledger(api, bankledgerBody(id));
+    clock.advance(SKEW_MS);
+    await sendBankledger(api, bankledgerBody(id, { currency: 'EUR' }));
+    await steps.activities.reviewFunding(steps.step(id));
+    const { timeline, exceptions, updated_at: updated } = await steps.read(id);
+    expectInOrder([timeline[1].at, exceptions[0].at, timeline[2].at, updated], 4);
+    expectInOrder(await eventTimes(api, id), 5);
+  });
+
+  test('of the review of a decision', async ({ api, partner, steps }) => {
+    const id = await steps.waiting({ ...BY_WIRE, ...OVER_THRESHOLD });
+    const { recipientId } = await steps.stored(id);
+    const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
+    const { decided_at: decided } = jsonOf(await complete(api, partner, verificationId, { status: 'verified' }));
+    await steps.activities.reviewCompliance(steps.step(id, Date.now() - SKEW_MS));
+    const { timeline } = await steps.read(id);
+    expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
+  });
+
+  test('of the review of a decision about the name of before', async ({ api, partner, steps }) => {
+    const id = await steps.waiting({ ...BY_WIRE, ...OVER_THRESHOLD });
+    const { recipientId } = await steps.stored(id);
+    const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
+    await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Another Name' });
+    const { decided_at: decided } = jsonOf(await complete(api, partner, verificationId, { status: 'verified' }));
+    await steps.activities.reviewCompliance(steps.step(id, Date.now() - SKEW_MS));
+    const { timeline } = await steps.read(id);
+    expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
+  });
+
+  test('of the end by a deactivation', async ({ api, partner, steps }) => {
+    const id = await steps.accept(BY_WIRE);
+    const { recipientId } = await steps.stored(id);
+    const { updated_at: deactivated } = jsonOf(await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`));
+    await steps.activities.admitSettlement(steps.step(id, Date.now() - SKEW_MS));
+    const { timeline } = await steps.read(id);
+    expectInOrder([timeline[0].at, deactivated, timeline[1].at], 3);
+  });
+});
