@@ -47,6 +47,8 @@ export type Config = Readonly<{
   smtpUrl: string | undefined;
   webhookAllowLocalTargets: boolean;
   rateLimitPerMinute: number;
+  /** Beyond this many undispatched rows, new commands are refused. */
+  outboxMaxRows: number;
   logLevel: string;
   /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
   otlpEndpoint: string | undefined;
@@ -158,6 +160,7 @@ const Environment = z.object({
   SMTP_URL: url(/^smtps?$/).optional(),
   WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
+  OUTBOX_MAX_ROWS: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(10_000_000).default(200_000),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
   CRASH_AT: crashAt.optional(),
   LOG_LEVEL: z
@@ -221,6 +224,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     smtpUrl: value.SMTP_URL,
     webhookAllowLocalTargets: sandbox && value.WEBHOOK_ALLOW_LOCAL_TARGETS,
     rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
+    outboxMaxRows: value.OUTBOX_MAX_ROWS,
     logLevel: value.LOG_LEVEL,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
     crashAt: value.CRASH_AT,

@@ -13,6 +13,7 @@ import { registerMethodFallbacks } from './plugins/method-fallback.ts';
 import { metrics } from './plugins/metrics.ts';
 import { openapi } from './plugins/openapi.ts';
 import { operationList } from './plugins/operation-list.ts';
+import { outboxLimit } from './plugins/outbox-limit.ts';
 import { rateLimit } from './plugins/rate-limit.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
@@ -76,6 +77,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(authentication, { deps });
   await app.register(rateLimit, { deps });
   await app.register(remoteGate, { deps });
+  await app.register(outboxLimit, { deps });
 
   await app.register(settlementRoutes(deps));
   await app.register(caribbeanRoutes(deps));

@@ -18,6 +18,7 @@ export type ApiDeps = CommandDeps & {
     | 'smtpUrl'
     | 'webhookAllowLocalTargets'
     | 'rateLimitPerMinute'
+    | 'outboxMaxRows'
     | 'logLevel'
   >;
   readonly certificateKeys: CertificateKeys;

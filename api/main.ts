@@ -56,8 +56,8 @@ const app = await buildApp(
   log,
 );
 
-const { host, metricsPort } = config;
-const expositions = [stateExposition(metrics, { db: connection.db, now: () => new Date(), log })];
+const { host, metricsPort, outboxMaxRows } = config;
+const expositions = [stateExposition(metrics, { db: connection.db, outboxMaxRows, now: () => new Date(), log })];
 const metricsServer =
   metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 

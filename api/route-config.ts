@@ -32,6 +32,8 @@ export type RouteConfig = RouteAccess & {
   readonly headers?: readonly AnswerHeader[];
   /** How many requests this one counts as for the rate limit; by default 1. */
   readonly cost?: number;
+  /** The operation writes nothing, although its method is not GET. */
+  readonly readOnly?: boolean;
   /** Never rate-limited. */
   readonly uncounted?: boolean;
   /** The route is not an operation of the interface: a fallback answer. */

@@ -14,6 +14,8 @@ const CACHE_MS = 5_000;
 
 export type StateMetricsDeps = {
   readonly db: Database;
+  /** Beyond this many rows of the outbox, new commands are refused. */
+  readonly outboxMaxRows: number;
   readonly now: () => Date;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
@@ -22,13 +24,19 @@ export type StateMetricsDeps = {
  * Adds the gauges to a registry. When PostgreSQL cannot be read, they are absent and `settlement_database_up` is 0: a
  * stale number would look like a current one.
  */
-export function stateExposition(registry: Registry, { db, now, log }: StateMetricsDeps): Exposition {
+export function stateExposition(registry: Registry, { db, outboxMaxRows, now, log }: StateMetricsDeps): Exposition {
   const registers = [registry];
   const up = new Gauge({
     name: 'settlement_database_up',
     help: 'Whether the last read of the state from PostgreSQL succeeded',
     registers,
   });
+  const limit = new Gauge({
+    name: 'settlement_outbox_rows_limit',
+    help: 'Beyond this many rows of the outbox, new commands are refused',
+    registers,
+  });
+  limit.set(outboxMaxRows);
   const gauges = stateGauges(registry);
   let latest: { readonly atMs: number; readonly counts: Promise<StateCounts> } | undefined;
   return async () => {

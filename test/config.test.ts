@@ -174,6 +174,7 @@ describe('is refused', () => {
         'SMTP_URL',
         'WEBHOOK_ALLOW_LOCAL_TARGETS',
         'RATE_LIMIT_PER_MINUTE',
+        'OUTBOX_MAX_ROWS',
         'LOG_LEVEL',
         'TEMPORAL_TLS',
         'TEMPORAL_PAYLOAD_KEYS',

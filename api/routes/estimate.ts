@@ -19,7 +19,7 @@ export const estimateRoutes =
     app.post(
       '/v2/estimate',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', readOnly: true } },
         schema: {
           tags: ['Settlement'],
           operationId: 'estimateSettlement',
@@ -39,7 +39,7 @@ export const estimateRoutes =
     app.post(
       '/v1/caribbean/estimate',
       {
-        config: { access: { auth: 'api_key', scope: 'read', remote: 'local_sandbox_only' } },
+        config: { access: { auth: 'api_key', scope: 'read', readOnly: true, remote: 'local_sandbox_only' } },
         schema: {
           tags: ['Caribbean off-ramp'],
           operationId: 'estimateOfframp',

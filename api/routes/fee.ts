@@ -11,7 +11,7 @@ export const feeRoutes =
     app.post(
       '/v1/fees/estimate',
       {
-        config: { access: { auth: 'api_key', scope: 'read', remote: 'local_sandbox_only' } },
+        config: { access: { auth: 'api_key', scope: 'read', readOnly: true, remote: 'local_sandbox_only' } },
         schema: {
           tags: ['Wallets and fees'],
           operationId: 'estimateFees',

@@ -52,6 +52,12 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
 }
 
 /** Deletes dispatched rows. */
+/** Whether more than `limit` rows wait; reads at most one row more. */
+export async function hasMoreOutboxRows(db: Queryable, limit: number): Promise<boolean> {
+  const { rowCount } = await db.execute(sql`SELECT 1 FROM ${outbox} OFFSET ${limit} LIMIT 1`);
+  return rowCount === 1;
+}
+
 export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]): Promise<void> {
   if (outboxIds.length > 0) await db.delete(outbox).where(inArray(outbox.outboxId, [...outboxIds]));
 }

@@ -13,6 +13,7 @@ const CONFIG: ApiDeps['config'] = {
   smtpUrl: undefined,
   webhookAllowLocalTargets: false,
   rateLimitPerMinute: 1,
+  outboxMaxRows: 1,
   logLevel: 'silent',
 };
 

@@ -1,6 +1,6 @@
 /**
- * A worker without the right encryption key: what it cannot open is an error that Temporal retries, and never looks like
- * something absent. With the key, the same step succeeds.
+ * A worker without the right encryption key: a text that it cannot open is an error that Temporal retries, and never
+ * counts as absent. With the key, the same step succeeds.
  */
 import { randomBytes } from 'node:crypto';
 import { describe, expect } from 'vitest';

@@ -15,7 +15,9 @@ const metrics = processRegistry({ totalCount: 3, idleCount: 2, waitingCount: 1 }
 const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api }, { onCleanup }) => {
   // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
   let clockMs = Date.now();
-  const expositions = [stateExposition(metrics, { db: api.connection.db, now: () => new Date(clockMs), log: quiet })];
+  const expositions = [
+    stateExposition(metrics, { db: api.connection.db, outboxMaxRows: 10, now: () => new Date(clockMs), log: quiet }),
+  ];
   const server = await serveMetrics({ host: '127.0.0.1', port: 0, expositions });
   onCleanup(() => server.close());
   const origin = `http://127.0.0.1:${server.port}`;
@@ -128,7 +130,12 @@ describe('the database', () => {
       name: 'test',
       onIdleError: () => undefined,
     });
-    const page = await stateExposition(registry, { db: gone.db, now: () => new Date(), log: quiet })();
+    const page = await stateExposition(registry, {
+      db: gone.db,
+      outboxMaxRows: 10,
+      now: () => new Date(),
+      log: quiet,
+    })();
     await gone.close();
     expect(sampleOf(page, 'settlement_database_up')).toBe(0);
     expect(page).not.toMatch(/^settlement_(open|outbox_rows|overdue|deliveries)\{/m);

@@ -1,6 +1,6 @@
 /**
- * The time of one object never runs back, although the clocks of the processes differ and a repeated step has the time of
- * its first try: no date is before the one that it follows, and no event is dated before its predecessor.
+ * The time of one object never runs back, although the clocks of the processes differ and a repeated step has the time
+ * of its first try: no date is before the one that it follows, and no event is dated before its predecessor.
  */
 import { describe, expect } from 'vitest';
 import { type AttemptInput, webhookDeliveryActivities } from '../../activities/webhook-delivery.ts';

@@ -96,7 +96,9 @@ test.for(RULES.map(({ alert, expr }) => [alert, expr] as const))(
     for (const metric of metrics.filter((name) => !OF_PROMETHEUS.includes(name))) {
       const samples = page.split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
       expect(samples, metric).not.toEqual([]);
-      const labels = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '));
+      const labels = [...expr.matchAll(/by \(([^)]*)\) \((?:\w+\()?(\w+)/g)]
+        .filter(([, , grouped]) => grouped === metric)
+        .flatMap(([, list = '']) => list.split(', '));
       for (const label of labels.filter((name) => name !== 'instance'))
         expect(samples[0], `${metric} by ${label}`).toContain(`${label}="`);
     }

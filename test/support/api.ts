@@ -83,6 +83,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
       smtpUrl: undefined,
       webhookAllowLocalTargets: true,
       rateLimitPerMinute: 1_000_000,
+      outboxMaxRows: 200_000,
       logLevel: 'silent',
       ...options.config,
     },

@@ -1,0 +1,47 @@
+/**
+ * Refuses new commands while too much committed work waits in the outbox (contract §2): the service accepts no more
+ * than it carries out. Reads are answered, and provider events too, because their evidence must be kept. Each process
+ * counts the rows at most once a second, so the outbox may exceed the limit by what is accepted in a second.
+ */
+import type { FastifyInstance } from 'fastify';
+import fp from 'fastify-plugin';
+import { hasMoreOutboxRows } from '../../db/queries/outbox.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { ApiDeps } from '../deps.ts';
+import type { RouteConfig } from '../route-config.ts';
+
+const COUNT_VALID_MS = 1_000;
+
+export const outboxLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
+  const isFull = createFullCheck(deps);
+  app.addHook('preHandler', async (request) => {
+    const access = request.routeOptions.config.access;
+    if (!access || !isCommand(request.method, access) || !(await isFull())) return;
+    throw new DomainError(
+      'temporarily_unavailable',
+      {},
+      'Too much accepted work waits to be carried out. Nothing was stored. Repeat the request after Retry-After.',
+    );
+  });
+});
+
+/** Whether an operation writes for its caller. Provider events write too, and are always accepted. */
+export const isCommand = (method: string, access: RouteConfig): boolean =>
+  method !== 'GET' && access.auth !== 'signature' && !access.internal && !access.readOnly;
+
+/** @returns whether the outbox has more rows than it may have; rejects when PostgreSQL cannot be read */
+function createFullCheck({ db, config }: ApiDeps): () => Promise<boolean> {
+  let latest: { readonly atMs: number; readonly isFull: Promise<boolean> } | undefined;
+  return () => {
+    const nowMs = performance.now();
+    if (!latest || nowMs - latest.atMs >= COUNT_VALID_MS) {
+      const counted = { atMs: nowMs, isFull: hasMoreOutboxRows(db, config.outboxMaxRows) };
+      latest = counted;
+      counted.isFull.catch(() => {
+        // A failure is not kept: the next request counts again.
+        if (latest === counted) latest = undefined;
+      });
+    }
+    return latest.isFull;
+  };
+}
