@@ -25,9 +25,9 @@ export const outboxLimit = fp(async (app: FastifyInstance, { deps }: { deps: Api
   });
 });
 
-/** Whether an operation writes for its caller. Provider events write too, and are always accepted. */
+/** Whether an operation writes for a partner or a consumer. Sign-up and sign-in have budgets of their own. */
 export const isCommand = (method: string, access: RouteConfig): boolean =>
-  method !== 'GET' && access.auth !== 'signature' && !access.internal && !access.readOnly;
+  method !== 'GET' && (access.auth === 'api_key' || access.auth === 'session') && !access.readOnly;
 
 /** @returns whether the outbox has more rows than it may have; rejects when PostgreSQL cannot be read */
 function createFullCheck({ db, config }: ApiDeps): () => Promise<boolean> {
