@@ -1,4 +1,6 @@
-/** Runs of open settlements that were terminated: what starts them again. Real PostgreSQL and a real Temporal server. */
+/**
+ * Runs of open settlements that were terminated: what starts them again. Real PostgreSQL and a real Temporal server.
+ */
 import { expect, vi } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
