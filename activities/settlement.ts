@@ -214,10 +214,7 @@ async function admit(locked: Locked, settlement: Settlement): Promise<Settlement
   return await beginCollection(decision ? after(locked, decision.at) : locked, settlement);
 }
 
-/**
- * A run that starts on a settlement under way reviews it: the run before may have ended between a signal and its
- * review.
- */
+/** A run that starts on a settlement under way reviews it: the run before may have ended without acting on a signal. */
 async function resume(locked: Locked, settlement: Settlement): Promise<Settlement> {
   return await reviewFunding(locked, await reviewCompliance(locked, settlement));
 }

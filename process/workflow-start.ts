@@ -54,8 +54,8 @@ export function workflowStartOf(message: OutboxMessage): WorkflowStart {
  * Whether a workflow whose run has ended is started again. One whose run was terminated, or ended by a fault, has not
  * done its work: every row starts it again. A completed one is started again only by a row that is written for an open
  * object: PostgreSQL may have been restored to a moment before the run completed. Every run reads the database first,
- * so a run for an object that has ended does nothing. One kind is never started again: a second run could mail a code
- * twice.
+ * so a run for an object that has ended does nothing. The workflow of a one-time code is never started again, because a
+ * second run could mail the code twice.
  */
 function reusePolicyOf({ kind, signal }: OutboxMessage): WorkflowIdReusePolicy {
   if (kind === 'otp') return 'REJECT_DUPLICATE';
