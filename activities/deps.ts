@@ -1,5 +1,6 @@
 /** What activities use. `worker/main.ts` makes it once; tests make their own. */
 import type { CommandDeps } from '../db/commands/commit.ts';
+import type { Runs } from '../db/commands/lost-run.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
 import type { Mailer } from './providers/mailer.ts';
@@ -18,5 +19,6 @@ export type ActivityDeps = CommandDeps & {
   readonly guardedHttp: GuardedHttp;
   /** Undefined when no mail server is configured. */
   readonly mailer: Mailer | undefined;
+  readonly runs: Runs;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };

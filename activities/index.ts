@@ -6,6 +6,7 @@ import { inLocalSandboxOnly } from './local-sandbox.ts';
 import { otpActivities } from './otp.ts';
 import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
+import { sweepActivities } from './sweep.ts';
 import { verificationActivities, verificationSandboxActivities } from './verification.ts';
 import { webhookDeliveryActivities } from './webhook-delivery.ts';
 
@@ -15,6 +16,7 @@ export function createActivities(deps: ActivityDeps) {
     ...verificationActivities(deps),
     ...webhookDeliveryActivities(deps),
     ...otpActivities(deps),
+    ...sweepActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
   };
   return withFailures(activities, (error, activity) =>

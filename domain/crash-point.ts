@@ -20,6 +20,7 @@ export const TRANSACTIONS = [
   'gate.revoke',
   'keys.record',
   'keys.reseal',
+  'lost_runs.restart',
   'open_objects.redispatch',
   'organization.create',
   'otp.request',

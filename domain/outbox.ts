@@ -52,6 +52,10 @@ export const OUTBOX_KINDS = [
 ] as const satisfies readonly (keyof OutboxContexts)[];
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
+/** The kinds whose open objects must have a run: a sweep starts a lost one again. */
+export const SWEPT_KINDS = ['settlement', 'verification'] as const satisfies readonly OutboxKind[];
+export type SweptKind = (typeof SWEPT_KINDS)[number];
+
 export type OutboxSignal = OutboxSignals[OutboxKind];
 
 /** A message of one of these kinds. `signal` is null when the workflow has only to run. */

@@ -10,6 +10,9 @@ export const verificationWorkflowId = (verificationId: string): string => `verif
 export const webhookDeliveryWorkflowId = (deliveryId: string, generation: number): string =>
   generation === 1 ? `webhook-delivery:${deliveryId}` : `webhook-delivery:${deliveryId}:${generation}`;
 
+/** Of the schedule that starts the sweeps; Temporal adds the time to it for each sweep's own workflow. */
+export const SWEEP_ID = 'sweep';
+
 export const otpWorkflowId = (challengeId: string): string => `otp:${challengeId}`;
 
 export const sandboxCollectionWorkflowId = (settlementId: string): string => `sandbox-collection:${settlementId}`;

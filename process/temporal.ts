@@ -64,7 +64,7 @@ export async function ensureSearchAttributes({ client, namespace }: TemporalClie
 }
 
 /** Retries for a minute: a server that has just started answers before its namespaces are ready. */
-async function untilServed<T>(call: () => Promise<T>): Promise<T> {
+export async function untilServed<T>(call: () => Promise<T>): Promise<T> {
   const end = Date.now() + NAMESPACE_WAIT_MS;
   for (;;) {
     try {

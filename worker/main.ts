@@ -19,6 +19,8 @@ import {
   temporalExposition,
   workerMetricsPort,
 } from '../process/metrics.ts';
+import { createRuns } from '../process/runs.ts';
+import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
 import { connectTemporal, ensureSearchAttributes } from '../process/temporal.ts';
 import { loadTracing } from '../process/tracing.ts';
 import { createWorker } from './worker.ts';
@@ -52,6 +54,7 @@ const connection = connect(config.databaseUrl, {
 const tracing = await loadTracing(config, { service: 'settlement-worker', log });
 const temporal = connectTemporal(config, tracing);
 await ensureSearchAttributes(temporal);
+await ensureSweepSchedule(temporal);
 const dispatcher = startDispatcher({
   db: connection.db,
   client: temporal.client,
@@ -75,6 +78,7 @@ const activities = createActivities({
   guardedHttp: tracing?.traceHttp(guardedHttp) ?? guardedHttp,
   mailer: createMailer(config),
   dispatcher,
+  runs: createRuns(temporal.client),
   crash,
   now: () => new Date(),
   log,

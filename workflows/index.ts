@@ -4,5 +4,6 @@ export { sandboxCollection } from './sandbox/collection.ts';
 export { sandboxEvent } from './sandbox/event.ts';
 export { sandboxVerification } from './sandbox/verification.ts';
 export { settlement } from './settlement.ts';
+export { sweep } from './sweep.ts';
 export { verification } from './verification.ts';
 export { webhookDelivery } from './webhook-delivery.ts';

@@ -1,7 +1,7 @@
 /**
  * What operators read across organizations: what waits, what is stuck, and who owns it. Each read is bounded, by index.
  */
-import { and, asc, eq, gt, inArray, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import {
   deliveryMessage,
   type OutboxKind,
@@ -145,36 +145,55 @@ const withDates = (row: WaitingSettlement): WaitingSettlement => ({
 /** A page in the order of ids: `limit` objects after the id `after`. */
 export type OpenPage = { readonly after: string; readonly limit: number };
 
+/** Leaves out what changed after this time, and what is not `among` these ids. */
+export type OpenFilter = { readonly unchangedSince?: Date; readonly among?: readonly string[] };
+
 /** An object for which a workflow should run, and the message that starts or signals it. */
 export type OpenObject = { readonly orgId: string; readonly message: OutboxMessage };
 
-/** Settlements that have not ended, in the order of their ids. */
+/** Settlements that have not ended, in the order of their ids. `unchangedSince` is compared on each one's own clock. */
 export async function listOpenSettlements(
   db: Queryable,
-  { after, limit }: OpenPage,
+  { after, limit, unchangedSince, among }: OpenPage & OpenFilter,
   requestId: string,
 ): Promise<OpenObject[]> {
-  const { settlementId, orgId, corridor, paymentMethod, status } = settlements;
+  const { settlementId, orgId, corridor, paymentMethod, status, updatedAt, clockOffsetMs } = settlements;
+  const ownAge = sql`${updatedAt} - ${clockOffsetMs} * interval '1 millisecond'`;
   const rows = await db
     .select({ settlementId, orgId, corridor, paymentMethod })
     .from(settlements)
-    .where(and(inArray(status, OPEN_STATUSES), gt(settlementId, after)))
+    .where(
+      and(
+        inArray(status, OPEN_STATUSES),
+        gt(settlementId, after),
+        unchangedSince && sql`${ownAge} <= ${unchangedSince.toISOString()}`,
+        among && inArray(settlementId, [...among]),
+      ),
+    )
     .orderBy(asc(settlementId))
     .limit(limit);
   return rows.map((row) => ({ orgId: row.orgId, message: settlementMessage(row, 'redispatched', requestId) }));
 }
 
-/** Open verifications, in the order of their ids. */
+/** Open verifications, in the order of their ids. `unchangedSince` is compared with their creation. */
 export async function listOpenVerifications(
   db: Queryable,
-  { after, limit }: OpenPage,
+  { after, limit, unchangedSince, among }: OpenPage & OpenFilter,
   requestId: string,
 ): Promise<OpenObject[]> {
-  const { verificationId, orgId, verificationType, provider, status } = verifications;
+  const { verificationId, orgId, verificationType, provider, createdAt } = verifications;
   const rows = await db
     .select({ verificationId, orgId, verificationType, provider })
     .from(verifications)
-    .where(and(inArray(status, ['pending', 'in_review']), gt(verificationId, after)))
+    .where(
+      and(
+        // The statuses are literals, so that the planner uses the partial index of open verifications.
+        sql`${verifications.status} IN ('pending', 'in_review')`,
+        gt(verificationId, after),
+        unchangedSince && lte(createdAt, unchangedSince),
+        among && inArray(verificationId, [...among]),
+      ),
+    )
     .orderBy(asc(verificationId))
     .limit(limit);
   return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'redispatched', requestId) }));

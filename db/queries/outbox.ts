@@ -3,8 +3,8 @@
  * once they are dispatched. A claim is a lease. So no transaction stays open during a call to Temporal, and the rows of
  * a dispatcher that died are claimed again.
  */
-import { inArray, sql } from 'drizzle-orm';
-import type { OutboxMessage } from '../../domain/outbox.ts';
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import type { OutboxKind, OutboxMessage } from '../../domain/outbox.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
 import { currentTraceparent } from '../traceparent.ts';
@@ -49,6 +49,15 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
     });
   // Only whole messages are written, so each row's signal and context are those of its kind.
   return rows as OutboxRow[];
+}
+
+/** Which of these objects have a row that is not dispatched yet. */
+export async function listQueued(db: Queryable, kind: OutboxKind, objectIds: readonly string[]): Promise<Set<string>> {
+  const rows = await db
+    .select({ objectId: outbox.objectId })
+    .from(outbox)
+    .where(and(eq(outbox.kind, kind), inArray(outbox.objectId, [...objectIds])));
+  return new Set(rows.map(({ objectId }) => objectId));
 }
 
 /** Deletes dispatched rows. */

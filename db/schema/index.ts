@@ -14,6 +14,7 @@ export * from './quote.ts';
 export * from './rate-limit.ts';
 export * from './recipient.ts';
 export * from './settlement.ts';
+export * from './sweep.ts';
 export * from './verification.ts';
 export * from './wallet.ts';
 export * from './webhook.ts';

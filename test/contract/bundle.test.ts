@@ -50,6 +50,7 @@ test('workflow types keep their names, which running executions refer to', () =>
       'sandboxEvent',
       'sandboxVerification',
       'settlement',
+      'sweep',
       'verification',
       'webhookDelivery',
     ]),

@@ -1,46 +1,146 @@
 /**
- * Runs of open settlements that were terminated: what starts them again. Real PostgreSQL and a real Temporal server.
+ * Open settlements and verifications whose run is not there any more: what starts it again. Real PostgreSQL and a real
+ * Temporal server.
  */
-import { expect, vi } from 'vitest';
-import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { describe, expect, vi } from 'vitest';
+import { SWEEP_ID, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
+import { ensureSweepSchedule } from '../../process/sweep-schedule.ts';
+import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { BY_WIRE } from '../support/settlement.ts';
+import { complete, openVerification } from '../support/verification.ts';
 
-const test = withStack().extend('lost', FILE, ({ stack, partner }) => {
-  const run = (id: string) => stack.temporal.workflow.getHandle(settlementWorkflowId(id));
+const WAIT = { timeout: 10_000, interval: 50 };
+
+const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
+  const { pool } = api.connection;
+  const { workflow } = stack.temporal;
+  const run = (id: string) => workflow.getHandle(settlementWorkflowId(id));
+  /** A wire of 250.00. */
+  const accept = async (): Promise<string> => {
+    const body = settleBody(await createRecipient(api, partner), BY_WIRE);
+    const key = { 'idempotency-key': crypto.randomUUID() };
+    return jsonOf(await api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
+  };
+  const waiting = async (): Promise<string> => {
+    const id = await accept();
+    await untilStatus(api, partner, id, 'awaiting_funds');
+    return id;
+  };
+  const terminated = async (): Promise<string> => {
+    const id = await waiting();
+    await run(id).terminate();
+    return id;
+  };
   return {
     run,
-    /** A wire of 250.00 that waits for its money. */
-    waiting: async (): Promise<string> => {
-      const wire = { payment_method: 'wire', card_token: undefined };
-      const body = settleBody(await createRecipient(stack.api, partner), wire);
-      const key = { 'idempotency-key': crypto.randomUUID() };
-      const id: string = jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
-      await untilStatus(stack.api, partner, id, 'awaiting_funds');
+    waiting,
+    terminated,
+    /** Its outbox row was lost, as its run is when Temporal has lost its data. */
+    neverStarted: async (): Promise<string> => {
+      let id = '';
+      await losingOutboxRows(pool, async () => {
+        id = await accept();
+      });
       return id;
     },
+    /** Makes everything count as unchanged for 16 s. */
+    age: async (): Promise<void> => {
+      await pool.query('UPDATE settlements SET clock_offset_ms = 16000');
+      await pool.query(`UPDATE verifications SET created_at = created_at - interval '16 seconds'`);
+    },
+    sweep: () => workflow.execute('sweep', { workflowId: crypto.randomUUID(), taskQueue: TASK_QUEUE, args: [] }),
+    /** The settlement gets its money and settles. */
+    pay: async (id: string): Promise<void> => {
+      expect(jsonOf(await sendBankledger(api, bankledgerBody(id)))).toMatchObject({ matched: true });
+      await untilStatus(api, partner, id, 'settled');
+      expect(await run(id).result()).toEqual({ status: 'settled', failure: null });
+    },
+    cancel: (id: string) => api.call(partner, 'POST', `/v2/settle/${id}/cancel`),
   };
 });
 // Starts the servers in a hook: its timeout is longer than a test's.
 test.beforeAll(({ lost: _ }) => undefined);
 
-test("a provider's event starts a terminated run again, and the settlement settles", async ({
-  stack,
-  partner,
-  lost,
-}) => {
-  const id = await lost.waiting();
-  await lost.run(id).terminate();
-  expect(jsonOf(await sendBankledger(stack.api, bankledgerBody(id)))).toMatchObject({ matched: true });
-  await untilStatus(stack.api, partner, id, 'settled');
-  expect(await lost.run(id).result()).toEqual({ status: 'settled', failure: null });
+describe('without a sweep', () => {
+  test("a provider's event starts a terminated run again, and the settlement settles", async ({ lost }) => {
+    await lost.pay(await lost.terminated());
+  });
+
+  test('a cancel ends a settlement whose run was terminated, and no run is left', async ({ lost }) => {
+    const id = await lost.terminated();
+    expect((await lost.cancel(id)).statusCode).toBe(200);
+    const canceled = { status: 'canceled', failure: null };
+    await vi.waitFor(async () => expect(await lost.run(id).result()).toEqual(canceled), WAIT);
+  });
 });
 
-test('a cancel ends a settlement whose run was terminated, and no run is left', async ({ stack, partner, lost }) => {
-  const id = await lost.waiting();
-  await lost.run(id).terminate();
-  expect((await stack.api.call(partner, 'POST', `/v2/settle/${id}/cancel`)).statusCode).toBe(200);
-  const canceled = { status: 'canceled', failure: null };
-  await vi.waitFor(async () => expect(await lost.run(id).result()).toEqual(canceled), { timeout: 10_000 });
+describe('a sweep', () => {
+  test.for(['terminated', 'neverStarted'] as const)('starts a run again: %s', async (how, { lost, api, partner }) => {
+    const id = await lost[how]();
+    // The signal of this evidence is lost, so only the new run can apply it.
+    await losingOutboxRows(api.connection.pool, () => sendBankledger(api, bankledgerBody(id)));
+    await lost.age();
+    expect(await lost.sweep()).toEqual({ settlement: 1, verification: 0 });
+    await untilStatus(api, partner, id, 'settled');
+    expect(await lost.sweep()).toEqual({ settlement: 0, verification: 0 });
+  });
+
+  test('starts the run of an open verification again, and leaves the runs of others alone', async ({
+    stack,
+    api,
+    partner,
+    lost,
+  }) => {
+    const id = await lost.waiting();
+    const recipientId = await createRecipient(api, partner);
+    const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
+    const verification = stack.temporal.workflow.getHandle(verificationWorkflowId(verificationId));
+    await vi.waitFor(() => verification.terminate(), WAIT);
+    await lost.age();
+    const { runId, historyLength } = await lost.run(id).describe();
+    expect(await lost.sweep()).toEqual({ settlement: 0, verification: 1 });
+    await vi.waitUntil(async () => (await verification.describe()).status.name === 'RUNNING', WAIT);
+    await complete(api, partner, verificationId, { status: 'verified' });
+    expect(await verification.result()).toEqual({ status: 'verified' });
+    expect(await lost.run(id).describe()).toMatchObject({ runId, historyLength });
+    await lost.cancel(id);
+  });
+
+  test('leaves alone what changed within 15 seconds, and what the outbox has a row for', async ({ api, lost }) => {
+    const { pool } = api.connection;
+    const nothing = { settlement: 0, verification: 0 };
+    const id = await lost.terminated();
+    expect(await lost.sweep()).toEqual(nothing);
+    await lost.age();
+    await pool.query(
+      `INSERT INTO outbox (kind, object_id, context, request_id, due_at)
+         VALUES ('settlement', $1, '{}', 'test', now() + interval '1 hour')`,
+      [id],
+    );
+    expect(await lost.sweep()).toEqual(nothing);
+    await pool.query('DELETE FROM outbox WHERE object_id = $1', [id]);
+    expect(await lost.sweep()).toEqual({ ...nothing, settlement: 1 });
+    await lost.pay(id);
+  });
+});
+
+test('the schedule sweeps; a second worker changes nothing about it, and a pause stays', async ({ stack, lost }) => {
+  const { schedule } = stack.temporal;
+  await ensureSweepSchedule({ client: stack.temporal });
+  const id = await lost.terminated();
+  await lost.age();
+  const handle = schedule.getHandle(SWEEP_ID);
+  await handle.trigger();
+  await lost.pay(id);
+  const { spec, action, policies } = await handle.describe();
+  expect(policies.overlap).toBe('SKIP');
+  await handle.pause('maintenance');
+  await ensureSweepSchedule({ client: stack.temporal });
+  const again = await handle.describe();
+  expect(again).toMatchObject({ spec, action, policies, state: { paused: true, note: 'maintenance' } });
+  await handle.delete();
 });

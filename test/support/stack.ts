@@ -8,6 +8,7 @@ import type { ActivityDeps } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import { buildApp } from '../../api/app.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
+import { createRuns } from '../../process/runs.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
@@ -60,7 +61,11 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   let worker: { instance: RunningWorker; running: Promise<void> } | undefined;
 
   const startWorker = async (): Promise<void> => {
-    const deps = { ...activityDeps(api, baseUrl, dispatcher), ...options.activities };
+    const deps = {
+      ...activityDeps(api, baseUrl, dispatcher),
+      runs: createRuns(temporal.client),
+      ...options.activities,
+    };
     const activities = createActivities({
       ...deps,
       guardedHttp: tracing?.traceHttp(deps.guardedHttp) ?? deps.guardedHttp,

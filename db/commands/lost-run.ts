@@ -1,0 +1,147 @@
+/**
+ * Lost runs: a settlement or verification is open, but no workflow runs for it. Somebody terminated its run, a fault
+ * ended it, or Temporal lost it. A sweep finds such objects every few seconds and starts their workflows again
+ * (contract §6).
+ */
+import { SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
+import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
+import type { Queryable } from '../client.ts';
+import { newId } from '../id.ts';
+import {
+  listOpenSettlements,
+  listOpenVerifications,
+  type OpenFilter,
+  type OpenObject,
+  type OpenPage,
+} from '../queries/operator.ts';
+import { enqueue, listQueued } from '../queries/outbox.ts';
+import { getSweepPosition, recordSweep } from '../queries/sweep.ts';
+import { type CommitDeps, commit } from './commit.ts';
+
+/** What runs in Temporal. */
+export type Runs = {
+  /**
+   * Which of these workflows run.
+   *
+   * @throws Error when Temporal does not answer
+   */
+  findRunning(workflowIds: readonly string[]): Promise<ReadonlySet<string>>;
+};
+
+/** What changed later than this is left to the dispatcher, which may be about to start its run. */
+const UNCHANGED_MS = 15_000;
+/** One statement, and one question to Temporal. */
+const PAGE_SIZE = 200;
+/** A sweep looks at so many open objects of each kind, and starts at most so many runs again; the next one goes on. */
+const LOOKED_AT_MAX = 10_000;
+const RESTARTED_MAX = 1_000;
+
+type List = (db: Queryable, page: OpenPage & OpenFilter, requestId: string) => Promise<OpenObject[]>;
+
+const SWEPT: Readonly<Record<SweptKind, { list: List; workflowIdOf: (objectId: string) => string }>> = {
+  settlement: { list: listOpenSettlements, workflowIdOf: settlementWorkflowId },
+  verification: { list: listOpenVerifications, workflowIdOf: verificationWorkflowId },
+};
+
+type Search = { readonly after: string; readonly unchangedSince: Date; readonly lostMax: number };
+
+/** Open objects without a run. `afterId`: where the next search goes on; empty when this one has reached the end. */
+type Found = { readonly lost: readonly OpenObject[]; readonly afterId: string };
+
+type SearchDeps = { readonly db: Queryable; readonly runs: Runs };
+
+/** Up to `limit` open objects of this kind that have no run. Changes nothing. */
+export async function listLostRuns(
+  deps: SearchDeps,
+  kind: SweptKind,
+  { now, limit }: { readonly now: Date; readonly limit: number },
+): Promise<readonly OpenObject[]> {
+  const lost: OpenObject[] = [];
+  let after = '';
+  do {
+    const search = { after, unchangedSince: unchangedSince(now), lostMax: limit };
+    const found = await searchLost(deps, kind, search, 'ops');
+    lost.push(...found.lost);
+    after = found.afterId;
+  } while (after !== '' && lost.length < limit);
+  return lost.slice(0, limit);
+}
+
+/**
+ * Starts the workflows of open objects without a run again, through the outbox. May be repeated: an object with an
+ * outbox row is left out.
+ *
+ * @param now the workflow's time
+ * @returns how many of each kind are started again
+ */
+export async function restartLostRuns(
+  deps: CommitDeps & SearchDeps,
+  now: Date,
+): Promise<Readonly<Record<SweptKind, number>>> {
+  const requestId = `sweep-${newId()}`;
+  const counts = { settlement: 0, verification: 0 };
+  for (const kind of SWEPT_KINDS) {
+    const after = await getSweepPosition(deps.db, kind);
+    const search = { after, unchangedSince: unchangedSince(now), lostMax: RESTARTED_MAX };
+    const { lost, afterId } = await searchLost(deps, kind, search, requestId);
+    counts[kind] = lost.length;
+    await commit(deps, 'lost_runs.restart', async (tx) => {
+      await enqueue(tx, ...lost.map(({ message }) => message));
+      await recordSweep(tx, kind, { afterId, restarted: lost.length });
+    });
+  }
+  return counts;
+}
+
+const unchangedSince = (now: Date): Date => new Date(now.getTime() - UNCHANGED_MS);
+
+async function searchLost(
+  deps: SearchDeps,
+  kind: SweptKind,
+  { after, lostMax, ...filter }: Search,
+  requestId: string,
+): Promise<Found> {
+  const lost: OpenObject[] = [];
+  let afterId = after;
+  for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && lost.length < lostMax; lookedAt += PAGE_SIZE) {
+    const page = { after: afterId, limit: PAGE_SIZE, ...filter };
+    const open = await SWEPT[kind].list(deps.db, page, requestId);
+    lost.push(...(await lostAmong(deps, kind, open, page, requestId)));
+    afterId = open.length < PAGE_SIZE ? '' : (open.at(-1)?.message.objectId ?? '');
+    if (afterId === '') break;
+  }
+  return { lost, afterId };
+}
+
+/**
+ * An object without a run may have ended since it was listed, or its run may be about to start. So what has no run is
+ * listed again, without what the outbox has a row for, and its run is looked for again.
+ */
+async function lostAmong(
+  deps: SearchDeps,
+  kind: SweptKind,
+  open: readonly OpenObject[],
+  page: OpenPage & OpenFilter,
+  requestId: string,
+): Promise<readonly OpenObject[]> {
+  const among = (await withoutRun(deps, kind, open)).map(({ message }) => message.objectId);
+  if (among.length === 0) return [];
+  const stillOpen = await SWEPT[kind].list(deps.db, { ...page, among }, requestId);
+  const queued = await listQueued(deps.db, kind, among);
+  return await withoutRun(
+    deps,
+    kind,
+    stillOpen.filter(({ message }) => !queued.has(message.objectId)),
+  );
+}
+
+async function withoutRun(
+  { runs }: SearchDeps,
+  kind: SweptKind,
+  objects: readonly OpenObject[],
+): Promise<readonly OpenObject[]> {
+  if (objects.length === 0) return [];
+  const workflowIdOf = ({ message }: OpenObject): string => SWEPT[kind].workflowIdOf(message.objectId);
+  const running = await runs.findRunning(objects.map(workflowIdOf));
+  return objects.filter((object) => !running.has(workflowIdOf(object)));
+}

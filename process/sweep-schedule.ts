@@ -1,0 +1,33 @@
+/** The Temporal Schedule of the sweep for lost runs. */
+import { ScheduleAlreadyRunning, type ScheduleOptions } from '@temporalio/client';
+import { SWEEP_ID } from '../domain/workflow-id.ts';
+import { TASK_QUEUE } from '../workflows/contract.ts';
+import { type TemporalClient, untilServed } from './temporal.ts';
+
+/**
+ * A lost run is started again within a minute (contract §6): 15 s until its object counts as unchanged, at most this
+ * time until the next sweep, and a second until the dispatcher has started it.
+ */
+const EVERY = '20 seconds';
+/** After an outage of Temporal, one sweep is enough. */
+const CATCHUP_WINDOW = '10 seconds';
+
+const OPTIONS = {
+  scheduleId: SWEEP_ID,
+  spec: { intervals: [{ every: EVERY }] },
+  action: { type: 'startWorkflow', workflowType: 'sweep', workflowId: SWEEP_ID, taskQueue: TASK_QUEUE, args: [] },
+  policies: { overlap: 'SKIP', catchupWindow: CATCHUP_WINDOW, pauseOnFailure: false },
+} as const satisfies ScheduleOptions;
+
+/** Creates the schedule, or makes it like this one. An operator's pause stays. */
+export async function ensureSweepSchedule({ client }: Pick<TemporalClient, 'client'>): Promise<void> {
+  const { scheduleId, ...options } = OPTIONS;
+  await untilServed(async () => {
+    try {
+      await client.schedule.create(OPTIONS);
+    } catch (error) {
+      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+      await client.schedule.getHandle(scheduleId).update(({ state }) => ({ ...options, state }));
+    }
+  });
+}

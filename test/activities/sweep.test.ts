@@ -1,0 +1,110 @@
+/** The sweep for lost runs against the database; `running` are the workflows that Temporal knows of. */
+import { describe, expect } from 'vitest';
+import { sweepActivities } from '../../activities/sweep.ts';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { activityDeps } from '../support/activity.ts';
+import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { openSettlement } from '../support/settlement.ts';
+import { whileWritesFail } from './failing-write.ts';
+
+const MINUTE_MS = 60_000;
+
+const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
+  const { pool } = api.connection;
+  const running = new Set<string>();
+  let asked = 0;
+  const runs = {
+    findRunning: async (workflowIds: readonly string[]) => {
+      asked += workflowIds.length;
+      return running;
+    },
+  };
+  const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), runs };
+  const { restartLostRuns } = sweepActivities(deps);
+  return {
+    running,
+    /** A sweep a minute from now. */
+    run: () => restartLostRuns({ nowMs: Date.now() + MINUTE_MS }),
+    /** An open settlement whose outbox row was dispatched. */
+    open: async (): Promise<string> => {
+      const id = await openSettlement(api, partner);
+      await pool.query('DELETE FROM outbox');
+      return id;
+    },
+    /** So many copies of a settlement, under ids that come before all others. */
+    copy: (settlementId: string, copies: number) =>
+      pool.query(
+        `INSERT INTO settlements SELECT (jsonb_populate_record(s, jsonb_build_object('settlement_id', 'copy_' || lpad(n::text, 6, '0')))).*
+           FROM settlements s, generate_series(1, $2::int) n WHERE settlement_id = $1`,
+        [settlementId, copies],
+      ),
+    /** Which settlements have an outbox row; the rows are dispatched. */
+    takeQueued: async (): Promise<string[]> => {
+      const { rows } = await pool.query('DELETE FROM outbox RETURNING object_id, signal');
+      expect(rows.every(({ signal }) => signal === 'redispatched')).toBe(true);
+      return rows.map(({ object_id }) => object_id).sort();
+    },
+    takeAsked: (): number => {
+      const before = asked;
+      asked = 0;
+      return before;
+    },
+    restarted: async (): Promise<number> =>
+      Number((await pool.query(`SELECT restarted FROM sweeps WHERE kind = 'settlement'`)).rows[0]?.restarted),
+  };
+});
+test.afterEach(async ({ api, sweep }) => {
+  await api.connection.pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'copy_%'`);
+  await api.connection.pool.query(`UPDATE sweeps SET after_id = ''`);
+  sweep.running.clear();
+});
+
+describe('a sweep', () => {
+  test('twice writes one outbox row; the second is not needed while the first is not dispatched', async ({ sweep }) => {
+    const id = await sweep.open();
+    const before = await sweep.restarted();
+    expect(await sweep.run()).toEqual({ settlement: 1, verification: 0 });
+    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0 });
+    expect(await sweep.takeQueued()).toEqual([id]);
+    expect(await sweep.restarted()).toBe(before + 1);
+    sweep.running.add(settlementWorkflowId(id));
+    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0 });
+  });
+
+  test.for(['outbox', 'sweeps'])(
+    'failing while it writes %s, changes nothing, and its retry completes it',
+    async (table, { api, sweep }) => {
+      await sweep.open();
+      const before = await digestTables(api.connection.pool);
+      await whileWritesFail(api.connection.pool, table, () => expect(sweep.run()).rejects.toThrow());
+      expect(await digestTables(api.connection.pool)).toEqual(before);
+      expect((await sweep.run()).settlement).toBeGreaterThan(0);
+      await sweep.takeQueued();
+    },
+  );
+
+  test('starts a thousand runs again at most, and the next one goes on from there', async ({ sweep }) => {
+    await sweep.copy(await sweep.open(), 2_300);
+    const found: string[] = [];
+    for (const expected of [1_000, 1_000]) {
+      expect((await sweep.run()).settlement).toBe(expected);
+      found.push(...(await sweep.takeQueued()));
+    }
+    expect((await sweep.run()).settlement).toBeGreaterThan(300);
+    found.push(...(await sweep.takeQueued()));
+    expect(new Set(found).size).toBe(found.length);
+    expect(found.filter((id) => id.startsWith('copy_'))).toHaveLength(2_300);
+  });
+
+  test('looks at ten thousand settlements at most, and the next one at the rest', async ({ sweep }) => {
+    const id = await sweep.open();
+    await sweep.copy(id, 10_050);
+    for (let n = 1; n <= 10_050; n += 1) sweep.running.add(settlementWorkflowId(`copy_${String(n).padStart(6, '0')}`));
+    sweep.takeAsked();
+    expect((await sweep.run()).settlement).toBe(0);
+    expect(sweep.takeAsked()).toBe(10_000);
+    expect((await sweep.run()).settlement).toBeGreaterThan(0);
+    expect(await sweep.takeQueued()).toContain(id);
+  });
+});
