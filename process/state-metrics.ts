@@ -2,7 +2,7 @@
  * The service's state as gauges, read from PostgreSQL: one statement for all gauges, at most once every five seconds.
  * The API exposes them, since it still runs when the workers have failed.
  */
-import { Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Database } from '../db/client.ts';
 import { countStates, type StateCounts } from '../db/queries/metric.ts';
 import { OUTBOX_KINDS } from '../domain/outbox.ts';
@@ -37,7 +37,7 @@ export function stateExposition(registry: Registry, { db, outboxMaxRows, now, lo
     registers,
   });
   limit.set(outboxMaxRows);
-  const gauges = stateGauges(registry);
+  const parts = [stateGauges(registry), sweepMetrics(registry)];
   let latest: { readonly atMs: number; readonly counts: Promise<StateCounts> } | undefined;
   return async () => {
     // A failed read is cached too: a database that has failed is not read at every scrape.
@@ -45,11 +45,11 @@ export function stateExposition(registry: Registry, { db, outboxMaxRows, now, lo
       latest = { atMs: now().getTime(), counts: countStates(db, now()) };
     try {
       const counts = await latest.counts;
-      gauges.set(counts);
+      for (const { set } of parts) set(counts);
       up.set(1);
     } catch (error) {
       log.warn({ err: error }, 'the state of the service could not be read');
-      gauges.clear();
+      for (const { clear } of parts) clear();
       up.set(0);
     }
     return await registry.metrics();
@@ -109,5 +109,36 @@ function stateGauges(registry: Registry) {
       for (const each of [open, oldest, overdue, finished, rows, age, deliveries]) each.reset();
       late.remove();
     },
+  };
+}
+
+function sweepMetrics(registry: Registry) {
+  const labelNames = ['kind'];
+  const registers = [registry];
+  const restarted = new Counter({
+    name: 'settlement_runs_restarted_total',
+    help: 'Workflows of open objects that had no run and were started again',
+    labelNames,
+    registers,
+  });
+  const age = new Gauge({
+    name: 'settlement_sweep_age_seconds',
+    help: 'How long ago the last sweep for lost runs was',
+    labelNames,
+    registers,
+  });
+  const clear = (): void => {
+    restarted.reset();
+    age.reset();
+  };
+  return {
+    set: ({ sweeps }: StateCounts): void => {
+      clear();
+      for (const { kind, ...sweep } of sweeps) {
+        restarted.inc({ kind }, sweep.restarted);
+        age.set({ kind }, sweep.ageSeconds);
+      }
+    },
+    clear,
   };
 }

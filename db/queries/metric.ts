@@ -1,6 +1,6 @@
 /** The service's state in numbers: one statement. It reads, by index, what is open and what is recent. */
 import { sql } from 'drizzle-orm';
-import type { OutboxKind } from '../../domain/outbox.ts';
+import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
@@ -21,6 +21,8 @@ export type StateCounts = {
   readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
   /** Deliveries past their time, without those that wait for a place: there the subscriber is slow. */
   readonly deliveriesOverdue: number;
+  /** How many lost runs were started again, ever, and how long ago the last sweep for lost runs was. */
+  readonly sweeps: readonly { readonly kind: SweptKind; readonly restarted: number; readonly ageSeconds: number }[];
 };
 
 /** A wait that is over for longer than this, and was not ended, is stuck: timers and retries take less. */
@@ -59,7 +61,10 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
         WHERE status = 'pending' OR created_at > ${ago(24 * HOUR_MS)} GROUP BY status) d) AS "deliveriesLastDay",
       (SELECT count(*)::int FROM webhook_deliveries
         WHERE status = 'pending' AND waiting_since IS NULL
-          AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}) AS "deliveriesOverdue"`);
+          AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}) AS "deliveriesOverdue",
+      (SELECT coalesce(json_agg(w), '[]') FROM (
+        SELECT kind, restarted, greatest(0, extract(epoch FROM now() - finished_at))::float8 AS "ageSeconds"
+        FROM sweeps) w) AS sweeps`);
   const [counts] = rows;
   if (!counts) throw new Error('a SELECT without FROM answered no row');
   return counts;
