@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { Config } from '../config.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
+import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
 import type { CommandTree, Printer } from '../process/command-line.ts';
 import { type Reader, required, text } from '../process/command-parameter.ts';
@@ -15,6 +16,8 @@ export type OpsDeps = Printer &
     readonly workerDeployment?: Config['workerDeployment'];
     /** Connects to Temporal when it is called. Commands that do not need Temporal must work without it. */
     readonly client: () => Client;
+    /** Connects as `client` does. */
+    readonly runs: Runs;
   };
 
 export type OpsCommand = CommandTree<OpsDeps>;

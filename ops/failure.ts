@@ -17,12 +17,17 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
     if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
     if (isUnavailable(error))
       throw new CommandError(EXIT.unavailable, `PostgreSQL does not answer: ${reasonOf(error)}`);
-    const temporalError = error instanceof ServiceError ? error.cause : error;
-    if (isGrpcServiceError(temporalError) && TEMPORAL_UNAVAILABLE.includes(temporalError.code))
-      throw new CommandError(EXIT.unavailable, `Temporal does not answer: ${temporalError.details}`);
+    const silence = temporalSilence(error);
+    if (silence !== undefined) throw new CommandError(EXIT.unavailable, `Temporal does not answer: ${silence}`);
     // The error of a failed query quotes its parameters; the driver's error does not.
     throw causeOf(error);
   }
+}
+
+/** How Temporal failed to answer; undefined for every other error. */
+export function temporalSilence(error: unknown): string | undefined {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  return isGrpcServiceError(cause) && TEMPORAL_UNAVAILABLE.includes(cause.code) ? cause.details : undefined;
 }
 
 /** The error of a connection to several addresses has no message of its own. */

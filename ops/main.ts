@@ -18,6 +18,7 @@ import {
 import { createCrash } from '../process/crash.ts';
 import { localDirectory } from '../process/place.ts';
 import { completeEnvironment } from '../process/running-stack.ts';
+import { createRuns } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
 import type { OpsDeps } from './command.ts';
 import { deliveryCommands } from './delivery.ts';
@@ -39,10 +40,18 @@ const program = (now: () => Date) =>
   ]);
 
 /** Runs one command line with the given dependencies. */
-export const runOps = (deps: Omit<OpsDeps, 'printData' | 'dispatcher'>, args: readonly string[]): Promise<ExitCode> =>
+export const runOps = (
+  deps: Omit<OpsDeps, 'printData' | 'dispatcher' | 'runs'> & Partial<Pick<OpsDeps, 'runs'>>,
+  args: readonly string[],
+): Promise<ExitCode> =>
   runProgram(program(deps.now), args, deps, (act, printer) =>
-    withCommandErrors(() => act({ ...deps, ...printer, dispatcher: NO_DISPATCHER })),
+    withCommandErrors(() => act({ runs: runsOf(deps.client), ...deps, ...printer, dispatcher: NO_DISPATCHER })),
   );
+
+/** Connects to Temporal when it is asked. */
+const runsOf = (client: OpsDeps['client']): OpsDeps['runs'] => ({
+  findRunning: (workflowIds) => createRuns(client()).findRunning(workflowIds),
+});
 
 /** Connects to what is configured. `--help` and a wrong command line need no configuration. */
 const provideConfigured: Provide<OpsDeps> = (act, printer) =>
@@ -65,6 +74,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         keys: config,
         workerDeployment,
         client,
+        runs: runsOf(client),
         now: () => new Date(),
       });
     } finally {

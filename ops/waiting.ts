@@ -1,4 +1,5 @@
-/** What waits and what is stuck, from PostgreSQL alone: these commands work while Temporal is down. */
+/** What waits and what is stuck, from PostgreSQL: these commands work while Temporal is down. */
+import { listLostRuns } from '../db/commands/lost-run.ts';
 import {
   type LateDelivery,
   listLateDeliveries,
@@ -6,15 +7,21 @@ import {
   listStuckSettlements,
   listWaitingSettlements,
   listWaitingVerifications,
+  type OpenObject,
   type StuckOutboxRow,
   type WaitingSettlement,
   type WaitingVerification,
 } from '../db/queries/operator.ts';
+import { findOldestSweep } from '../db/queries/sweep.ts';
+import { SWEPT_KINDS } from '../domain/outbox.ts';
 import { command, EXIT, type ExitCode } from '../process/command-line.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
+import { temporalSilence } from './failure.ts';
 
 /** Of each list. */
 const LINES_MAX = 200;
+/** A sweep for lost runs begins every 20 seconds. */
+const SWEEP_LATE_MS = 120_000;
 
 export const waitingCommands: readonly OpsCommand[] = [
   command({
@@ -54,11 +61,13 @@ async function waiting(deps: OpsDeps): Promise<ExitCode> {
 
 async function stuck(deps: OpsDeps): Promise<ExitCode> {
   const now = deps.now();
-  const [outbox, settlements, deliveries] = await Promise.all([
+  const [outbox, settlements, deliveries, sweep] = await Promise.all([
     listStuckOutbox(deps.db, LINES_MAX),
     listStuckSettlements(deps.db, now, LINES_MAX),
     listLateDeliveries(deps.db, now, LINES_MAX),
+    findOldestSweep(deps.db),
   ]);
+  const withoutRun = await listWithoutRun(deps, now);
   printList(
     deps,
     'Outbox rows older than a minute (is Temporal up, and does a dispatcher run?)',
@@ -70,6 +79,13 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
     settlements.map(settlementLine),
   );
   printList(deps, 'Late deliveries (does a worker run? Then retry-delivery)', deliveries.map(deliveryLine));
+  if (withoutRun === undefined)
+    deps.print('Open without a run: unknown, since Temporal does not answer. The other lists are from the database.');
+  else printList(deps, 'Open without a run', withoutRun.map(withoutRunLine));
+  if (sweep && sweep.ageMs > SWEEP_LATE_MS)
+    deps.print(
+      `No sweep for lost runs since ${sweep.at.toISOString()}: does a worker run, and is the schedule paused?`,
+    );
   deps.printData({
     outbox: outbox.map(({ kind, objectId, attempts, lastError, since }) => ({
       kind,
@@ -85,9 +101,28 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
       org_id: orgId,
       due_at: dueAt,
     })),
+    without_run:
+      withoutRun?.map(({ orgId, message }) => ({
+        kind: message.kind,
+        object_id: message.objectId,
+        org_id: orgId,
+      })) ?? null,
+    last_sweep: sweep?.at ?? null,
     limit: LINES_MAX,
   });
   return EXIT.done;
+}
+
+/** Open settlements and verifications without a run; undefined when Temporal does not answer. */
+async function listWithoutRun(deps: OpsDeps, now: Date): Promise<readonly OpenObject[] | undefined> {
+  const lost: OpenObject[] = [];
+  try {
+    for (const kind of SWEPT_KINDS) lost.push(...(await listLostRuns(deps, kind, { now, limit: LINES_MAX })));
+    return lost.slice(0, LINES_MAX);
+  } catch (error) {
+    if (temporalSilence(error) === undefined) throw error;
+    return undefined;
+  }
 }
 
 /** What has to happen before the settlement continues. */
@@ -121,6 +156,8 @@ const verificationLine = (verification: WaitingVerification): string =>
   lineOf(verification.verificationId, `the decision about recipient ${verification.recipientId}`, verification);
 const outboxLine = ({ kind, objectId, attempts, lastError, since }: StuckOutboxRow): string =>
   `${kind} ${objectId}: since ${since.toISOString()}, ${attempts} attempts, last error ${lastError ?? 'none'}`;
+const withoutRunLine = ({ orgId, message: { kind, objectId } }: OpenObject): string =>
+  `${kind} ${objectId}: no run; it is started again within a minute, or now by redispatch; organization ${orgId}`;
 const deliveryLine = ({ deliveryId, webhookId, orgId, dueAt }: LateDelivery): string =>
   `${deliveryId} to webhook ${webhookId} of ${orgId}: due since ${dueAt.toISOString()}`;
 

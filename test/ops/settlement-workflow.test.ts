@@ -1,6 +1,7 @@
 /** `resolve` and `redispatch` of settlements that have, or had, a workflow. */
 import { expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { createRuns } from '../../process/runs.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
@@ -10,7 +11,9 @@ import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from
 const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone'];
 
 const test = withStack()
-  .extend('ops', FILE, ({ stack }) => createOps(stack.api.connection.db, { client: () => stack.temporal }))
+  .extend('ops', FILE, ({ stack }) =>
+    createOps(stack.api.connection.db, { client: () => stack.temporal, runs: createRuns(stack.temporal) }),
+  )
   .extend(
     'accept',
     FILE,
@@ -70,7 +73,11 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   await handle.terminate();
   await losingOutboxRows(stack.api.connection.pool, () => sendBankledger(stack.api, bankledgerBody(settlementId)));
   expect((await handle.describe()).status.name).toBe('TERMINATED');
+  await stack.api.connection.pool.query('UPDATE settlements SET clock_offset_ms = 16000');
+  const stuck = async () => (await ops('stuck')).printed.filter((line) => line.includes('no run'));
+  expect(await stuck()).toEqual([expect.stringContaining(settlementId)]);
   expect((await ops('redispatch', settlementId, ...ACT)).exitCode).toBe(0);
   await untilStatus(stack.api, partner, settlementId, 'settled');
   expect(await handle.result()).toEqual({ status: 'settled', failure: null });
+  expect(await stuck()).toEqual([]);
 });

@@ -1,5 +1,8 @@
-/** `waiting` and `stuck`: what operators see of a service that stands still, from its database alone. */
+/** `waiting` and `stuck`: what operators see of a service that stands still. */
+import { Client, Connection } from '@temporalio/client';
 import { expect } from 'vitest';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { createRuns } from '../../process/runs.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, type TestClock, withApi } from '../support/fixture.ts';
 import { createOps, type OpsResult } from '../support/ops.ts';
@@ -7,7 +10,11 @@ import { openSettlement } from '../support/settlement.ts';
 
 const HOUR_MS = 3_600_000;
 
-const test = withApi().extend('ops', FILE, ({ api, clock }) => createOps(api.connection.db, { now: clock.now }));
+/** The workflows that Temporal says have no run. */
+const lost = new Set<string>();
+const runs = { findRunning: async (ids: readonly string[]) => new Set(ids.filter((id) => !lost.has(id))) };
+
+const test = withApi().extend('ops', FILE, ({ api, clock }) => createOps(api.connection.db, { now: clock.now, runs }));
 test.beforeEach(async ({ api, clock }) => {
   clock.stop(new Date());
   await api.connection.pool.query('DELETE FROM outbox');
@@ -141,4 +148,48 @@ test('stuck lists an outbox row that has waited for a minute, with its last erro
   expect(outbox).toMatchObject([
     { kind: 'settlement', object_id: settlementId, attempts: 4, last_error: 'ServiceError' },
   ]);
+});
+
+test('stuck lists an open settlement without a run, but not while the outbox has a row for it', async ({
+  api,
+  partner,
+  ops,
+  clock,
+}) => {
+  const settlementId = await openSettlement(api, partner, ['awaiting_funds'], clock.now());
+  lost.add(settlementWorkflowId(settlementId));
+  clock.stop(new Date(clock.now().getTime() + 20_000));
+  expect(linesOf(await ops('stuck'), settlementId)).toEqual([]);
+  await api.connection.pool.query('DELETE FROM outbox');
+  expect(linesOf(await ops('stuck'), settlementId)).toEqual([
+    `settlement ${settlementId}: no run; it is started again within a minute, or now by redispatch; ` +
+      `organization ${partner.orgId}`,
+  ]);
+  expect(JSON.parse((await ops('stuck', '--json')).printed[0] ?? '').without_run).toEqual([
+    { kind: 'settlement', object_id: settlementId, org_id: partner.orgId },
+  ]);
+});
+
+test('stuck says that Temporal does not answer, and lists what the database knows', async ({ api, partner, clock }) => {
+  const over = await openSettlement(api, partner, ['awaiting_funds'], ago(clock, HOUR_MS));
+  const connection = Connection.lazy({ address: '127.0.0.1:1' });
+  const ops = createOps(api.connection.db, { now: clock.now, runs: createRuns(new Client({ connection })) });
+  const result = await ops('stuck');
+  expect(result.exitCode).toBe(0);
+  expect(linesOf(result, over)).toHaveLength(1);
+  expect(result.printed).toContain(
+    'Open without a run: unknown, since Temporal does not answer. The other lists are from the database.',
+  );
+  await connection.close();
+});
+
+test('stuck says since when there was no sweep for lost runs', async ({ api, ops }) => {
+  const linesAbout = async () =>
+    (await ops('stuck')).printed.filter((line) => line.startsWith('No sweep for lost runs'));
+  await api.connection.pool.query('UPDATE sweeps SET finished_at = now()');
+  expect(await linesAbout()).toEqual([]);
+  await api.connection.pool.query(
+    `UPDATE sweeps SET finished_at = now() - interval '1 hour' WHERE kind = 'settlement'`,
+  );
+  expect(await linesAbout()).toHaveLength(1);
 });
