@@ -257,12 +257,12 @@ async function reviewFunding(locked: Locked, settlement: Settlement): Promise<Se
     if (!isOver(settlement, locked)) return settlement;
     return await end(locked, settlement, 'expired', { failure: FAILURES.fundingTimeout });
   }
-  const evidenceId = await findCoveringEvidence(tx, settlement);
-  const funded = await move(locked, settlement, { to: 'funded', reason: 'evidence_covers_amount', evidenceId });
-  const surplusMinor = settlement.amountReceivedMinor - settlement.amountMinor;
-  if (surplusMinor > 0n && evidenceId !== undefined) {
-    const { sourceCurrency: currency } = settlement;
-    const overpaid = { type: 'overpaid', evidenceId, amountMinor: surplusMinor, currency, reason: null } as const;
+  const covering = await findCoveringEvidence(tx, settlement);
+  const reason = 'evidence_covers_amount';
+  const funded = await move(locked, settlement, { to: 'funded', reason, evidenceId: covering?.evidenceId });
+  if (covering && settlement.amountReceivedMinor > settlement.amountMinor) {
+    // The amount is the evidence's own, as in every exception; the surplus is in amount_refund_due.
+    const overpaid = { type: 'overpaid', ...covering, currency: settlement.sourceCurrency, reason: null } as const;
     await recordException(tx, funded, { ...overpaid, ...stamp });
   }
   return funded;

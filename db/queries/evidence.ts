@@ -167,10 +167,14 @@ export async function listPendingEvidence(tx: Tx, settlementId: string): Promise
 }
 
 /** The evidence with which the settlement's amount was covered; undefined while it is not. */
-export async function findCoveringEvidence(tx: Tx, settlement: Settlement): Promise<string | undefined> {
+export async function findCoveringEvidence(
+  tx: Tx,
+  settlement: Settlement,
+): Promise<Pick<Evidence, 'evidenceId' | 'amountMinor'> | undefined> {
   const collected = tx
     .select({
       evidenceId: evidence.evidenceId,
+      amountMinor: evidence.amountMinor,
       position: evidence.position,
       totalMinor: sql<string>`sum(${evidence.amountMinor}) OVER (ORDER BY ${evidence.position})`.as('total_minor'),
     })
@@ -184,12 +188,12 @@ export async function findCoveringEvidence(tx: Tx, settlement: Settlement): Prom
     )
     .as('collected');
   const [row] = await tx
-    .select({ evidenceId: collected.evidenceId })
+    .select({ evidenceId: collected.evidenceId, amountMinor: collected.amountMinor })
     .from(collected)
     .where(gte(collected.totalMinor, String(settlement.amountMinor)))
     .orderBy(asc(collected.position))
     .limit(1);
-  return row?.evidenceId;
+  return row;
 }
 
 /** Marks evidence that has been decided by. */

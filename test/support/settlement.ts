@@ -172,7 +172,7 @@ export async function insertSettledSettlement(
     };
     await enter('awaiting_funds');
     await receive(collectionOf(settlement));
-    await enter('funded', await findCoveringEvidence(tx, settlement));
+    await enter('funded', (await findCoveringEvidence(tx, settlement))?.evidenceId);
     await enter('paying_out');
     await receive(payoutAnswer(settlement.settlementId, 'payout_confirmed'));
     const [paid] = await listPendingEvidence(tx, settlement.settlementId);
