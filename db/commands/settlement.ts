@@ -189,7 +189,8 @@ export async function cancelSettlementAsOperator(
 
 /**
  * As `cancelSettlementAsOperator`, for a cancellation of the workflow's run in Temporal UI (contract §6). Temporal does
- * not tell the workflow who requested it. Where the settlement cannot be canceled, nothing changes.
+ * not tell the workflow who requested it. Where the settlement cannot be canceled, nothing changes. The workflow itself
+ * calls this, so it is not signalled.
  *
  * @param now the workflow's time
  */
@@ -203,7 +204,7 @@ export async function cancelSettlementOnRequest(
     const settlement = await lockSettlement(tx, orgId, settlementId);
     if (!(await isCancelable(tx, settlement))) return settlement;
     const { requestId } = settlement;
-    const canceled = await cancelLocked(tx, settlement, { now, reason: 'canceled_by_operator', requestId });
+    const canceled = await moveToCanceled(tx, settlement, { now, reason: 'canceled_by_operator', requestId });
     const act = { action: 'settlement_cancel', operator: 'unknown', note: 'Temporal UI' } as const;
     await insertAuditEntry(tx, orgId, { objectId: settlementId, ...act, at: now });
     return canceled;
@@ -217,17 +218,24 @@ async function isCancelable(tx: Tx, settlement: Settlement): Promise<boolean> {
   return fundingOutcome(settlement, await listPendingEvidence(tx, settlementId)) === undefined;
 }
 
-async function cancelLocked(
-  tx: Tx,
-  settlement: Settlement,
-  { now, reason, requestId }: { readonly now: Date; readonly reason: string; readonly requestId: string },
-): Promise<Settlement> {
+type Cancellation = { readonly now: Date; readonly reason: string; readonly requestId: string };
+
+/** Cancels for somebody outside of the workflow, and signals the workflow. */
+async function cancelLocked(tx: Tx, settlement: Settlement, cancellation: Cancellation): Promise<Settlement> {
   const { status } = settlement;
   if (status === 'canceled') return settlement;
   if (!(await isCancelable(tx, settlement))) throw new DomainError('state_conflict', { current_state: status });
+  await enqueue(tx, settlementMessage(settlement, 'canceled', cancellation.requestId));
+  return await moveToCanceled(tx, settlement, cancellation);
+}
+
+async function moveToCanceled(
+  tx: Tx,
+  settlement: Settlement,
+  { now, reason, requestId }: Cancellation,
+): Promise<Settlement> {
   const stamp = { at: settlementTime(settlement, now), requestId };
   const canceled = await moveSettlement(tx, settlement, { to: 'canceled', reason, ...stamp });
-  await enqueue(tx, settlementMessage(canceled, 'canceled', requestId));
   return await receivePending(tx, canceled, stamp);
 }
 

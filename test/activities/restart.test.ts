@@ -93,7 +93,7 @@ describe('a cancellation of the run', () => {
     }
   });
 
-  test.for(['settlement_transitions', 'events', 'outbox', 'audit_entries'])(
+  test.for(['settlement_transitions', 'events', 'audit_entries'])(
     'failing while it writes %s, changes nothing, and its retry completes it',
     async (table, { api, steps }) => {
       const id = await steps.waiting(BY_WIRE);
