@@ -7,6 +7,7 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { OutboxKind, OutboxMessage } from '../../domain/outbox.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
+import { statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
 
 export type OutboxRow = OutboxMessage & {
@@ -27,28 +28,42 @@ export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<voi
   await tx.insert(outbox).values(messages.map((message) => ({ ...message, traceparent })));
 }
 
+/**
+ * The dispatcher's transactions do not wait until the disk has them. Where a crash of PostgreSQL loses one, the rows are
+ * dispatched once more, which changes nothing. The transaction that wrote a row is durable.
+ */
+const NOT_WAITING_FOR_DISK = `not_durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
+
+type ClaimedRow = {
+  readonly outbox_id: string;
+  readonly kind: string;
+  readonly object_id: string;
+  readonly signal: string | null;
+  readonly context: unknown;
+  readonly request_id: string;
+  readonly attempts: number;
+  readonly traceparent: string | null;
+};
+
+const claim = statement<[limit: number, leaseSeconds: number], ClaimedRow>(
+  'claim_outbox',
+  `WITH ${NOT_WAITING_FOR_DISK},
+  due AS MATERIALIZED (
+    SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT $1 FOR UPDATE SKIP LOCKED
+  )
+  UPDATE outbox SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2)
+  FROM due, not_durable
+  WHERE outbox.outbox_id = due.outbox_id
+  RETURNING outbox.outbox_id, kind, object_id, signal, context, request_id, attempts, traceparent`,
+);
+
 /** Claims up to `limit` due rows, the oldest ones. */
 export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
-  const rows = await db
-    .update(outbox)
-    .set({ attempts: sql`${outbox.attempts} + 1`, dueAt: sql`now() + make_interval(secs => ${LEASE_SECONDS})` })
-    .where(
-      sql`${outbox.outboxId} IN (
-        SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT ${limit} FOR UPDATE SKIP LOCKED
-      )`,
-    )
-    .returning({
-      outboxId: outbox.outboxId,
-      kind: outbox.kind,
-      objectId: outbox.objectId,
-      signal: outbox.signal,
-      context: outbox.context,
-      requestId: outbox.requestId,
-      attempts: outbox.attempts,
-      traceparent: outbox.traceparent,
-    });
-  // Only whole messages are written, so each row's signal and context are those of its kind.
-  return rows as OutboxRow[];
+  const rows = await claim(db, limit, LEASE_SECONDS);
+  return rows.map(({ outbox_id: outboxId, object_id: objectId, request_id: requestId, ...row }) => {
+    // Only whole messages are written, so each row's signal and context are those of its kind.
+    return { ...row, outboxId: Number(outboxId), objectId, requestId } as OutboxRow;
+  });
 }
 
 /** Which of these objects have a row that is not dispatched yet. */
@@ -60,15 +75,21 @@ export async function listQueued(db: Queryable, kind: OutboxKind, objectIds: rea
   return new Set(rows.map(({ objectId }) => objectId));
 }
 
-/** Deletes dispatched rows. */
 /** Whether more than `limit` rows wait; reads at most one row more. */
 export async function hasMoreOutboxRows(db: Queryable, limit: number): Promise<boolean> {
   const { rowCount } = await db.execute(sql`SELECT 1 FROM ${outbox} OFFSET ${limit} LIMIT 1`);
   return rowCount === 1;
 }
 
+const remove = statement<[outboxIds: readonly number[]], never>(
+  'delete_outbox',
+  `WITH ${NOT_WAITING_FOR_DISK}
+  DELETE FROM outbox USING not_durable WHERE outbox_id = ANY ($1::bigint[])`,
+);
+
+/** Deletes dispatched rows. */
 export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]): Promise<void> {
-  if (outboxIds.length > 0) await db.delete(outbox).where(inArray(outbox.outboxId, [...outboxIds]));
+  if (outboxIds.length > 0) await remove(db, outboxIds);
 }
 
 /**

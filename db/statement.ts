@@ -1,0 +1,28 @@
+/**
+ * Statements that are written once, as SQL, for what runs often. PostgreSQL parses a named statement once for each
+ * connection, and nothing builds its text anew. A statement names each column that it returns, never `*`: a migration
+ * that adds a column must not change what a prepared statement returns.
+ */
+import type { Queryable } from './client.ts';
+
+/** A bigint or a Date is passed as text, and PostgreSQL casts it to what the statement says. */
+export type Parameter = string | number | boolean | Buffer | null | readonly (string | number | null)[];
+
+/** Runs the statement with its parameters. Timestamps and bigints are returned as text. */
+export type Statement<Parameters extends readonly Parameter[], Row> = (
+  db: Queryable,
+  ...parameters: Parameters
+) => Promise<readonly Row[]>;
+
+/** @param name unique; at most 63 characters, which PostgreSQL would cut without an error */
+export const statement =
+  <Parameters extends readonly Parameter[], Row>(name: string, text: string): Statement<Parameters, Row> =>
+  async (db, ...parameters) => {
+    const prepared = db._.session.prepareQuery<{ execute: { rows: Row[] }; all: unknown; values: unknown }>(
+      { sql: text, params: [...parameters] },
+      undefined,
+      name,
+      false,
+    );
+    return (await prepared.execute()).rows;
+  };
