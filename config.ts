@@ -30,6 +30,8 @@ export type Config = Readonly<{
   publicBaseUrl: string;
   databaseUrl: string;
   temporal: ClientConnectConfig;
+  /** Where operators reach Temporal UI, without a trailing slash; undefined: nothing links to it. */
+  temporalUiUrl: string | undefined;
   /** AES-256-GCM keys for the payloads that Temporal stores; undefined: not encrypted. */
   payloadKeys: readonly [NamedKey, ...NamedKey[]] | undefined;
   /** The deployment and version of this worker; undefined: it takes any work. */
@@ -137,6 +139,7 @@ const Environment = z.object({
   METRICS_PORT: port.max(65_534).optional(),
   PUBLIC_BASE_URL: url(/^https?$/).optional(),
   DATABASE_URL: url(/^postgres(ql)?$/),
+  TEMPORAL_UI_URL: url(/^https?$/).optional(),
   TEMPORAL_TLS: temporalFlag,
   TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag,
   TEMPORAL_PAYLOAD_KEYS: namedKeys.optional(),
@@ -206,6 +209,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
     databaseUrl: value.DATABASE_URL,
     temporal: temporal.connect,
+    temporalUiUrl: value.TEMPORAL_UI_URL?.replace(/\/+$/, ''),
     payloadKeys: value.TEMPORAL_PAYLOAD_KEYS,
     workerDeployment:
       value.WORKER_DEPLOYMENT_NAME !== undefined && value.WORKER_BUILD_ID !== undefined

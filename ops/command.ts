@@ -7,6 +7,7 @@ import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
 import type { CommandTree, Printer } from '../process/command-line.ts';
 import { type Reader, required, text } from '../process/command-parameter.ts';
+import type { RunDescription } from '../process/runs.ts';
 import type { KeyRing } from './keys.ts';
 
 export type OpsDeps = Printer &
@@ -16,8 +17,11 @@ export type OpsDeps = Printer &
     readonly workerDeployment?: Config['workerDeployment'];
     /** Connects to Temporal when it is called. Commands that do not need Temporal must work without it. */
     readonly client: () => Client;
-    /** Connects as `client` does. */
+    /** Both connect as `client` does. */
     readonly runs: Runs;
+    readonly describeRun: (workflowId: string) => Promise<RunDescription | undefined>;
+    /** The page of the namespace in Temporal UI; undefined where no address is configured. */
+    readonly temporalUi?: string | undefined;
   };
 
 export type OpsCommand = CommandTree<OpsDeps>;

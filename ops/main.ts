@@ -4,7 +4,7 @@
  */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../config.ts';
+import { type Config, loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { NO_DISPATCHER } from '../db/commands/commit.ts';
 import {
@@ -18,7 +18,7 @@ import {
 import { createCrash } from '../process/crash.ts';
 import { localDirectory } from '../process/place.ts';
 import { completeEnvironment } from '../process/running-stack.ts';
-import { createRuns } from '../process/runs.ts';
+import { createRuns, describeRun } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
 import type { OpsDeps } from './command.ts';
 import { deliveryCommands } from './delivery.ts';
@@ -27,10 +27,12 @@ import { withCommandErrors } from './failure.ts';
 import { gateCommands } from './gate.ts';
 import { keysCommands } from './keys.ts';
 import { settlementCommands } from './settlement.ts';
+import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
 
 const program = (now: () => Date) =>
   group<OpsDeps>('ops', 'Shows what waits and what is stuck, and makes the changes that only operators may make.', [
+    showCommand,
     ...waitingCommands,
     ...settlementCommands,
     ...deliveryCommands,
@@ -41,16 +43,19 @@ const program = (now: () => Date) =>
 
 /** Runs one command line with the given dependencies. */
 export const runOps = (
-  deps: Omit<OpsDeps, 'printData' | 'dispatcher' | 'runs'> & Partial<Pick<OpsDeps, 'runs'>>,
+  deps: Omit<OpsDeps, 'printData' | 'dispatcher' | keyof RunReads> & Partial<RunReads>,
   args: readonly string[],
 ): Promise<ExitCode> =>
   runProgram(program(deps.now), args, deps, (act, printer) =>
-    withCommandErrors(() => act({ runs: runsOf(deps.client), ...deps, ...printer, dispatcher: NO_DISPATCHER })),
+    withCommandErrors(() => act({ ...runReadsOf(deps.client), ...deps, ...printer, dispatcher: NO_DISPATCHER })),
   );
 
+type RunReads = Pick<OpsDeps, 'runs' | 'describeRun'>;
+
 /** Connects to Temporal when it is asked. */
-const runsOf = (client: OpsDeps['client']): OpsDeps['runs'] => ({
-  findRunning: (workflowIds) => createRuns(client()).findRunning(workflowIds),
+const runReadsOf = (client: OpsDeps['client']): RunReads => ({
+  runs: { findRunning: (workflowIds) => createRuns(client()).findRunning(workflowIds) },
+  describeRun: (workflowId) => describeRun(client(), workflowId),
 });
 
 /** Connects to what is configured. `--help` and a wrong command line need no configuration. */
@@ -74,13 +79,17 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         keys: config,
         workerDeployment,
         client,
-        runs: runsOf(client),
+        ...runReadsOf(client),
+        temporalUi: uiPage(config),
         now: () => new Date(),
       });
     } finally {
       await Promise.all([temporal?.close(), connection.close()]);
     }
   });
+
+const uiPage = ({ temporalUiUrl, temporal }: Pick<Config, 'temporalUiUrl' | 'temporal'>): string | undefined =>
+  temporalUiUrl && `${temporalUiUrl}/namespaces/${temporal.namespace ?? 'default'}`;
 
 const main = (args: readonly string[], output: Output): Promise<ExitCode> =>
   runProgram(

@@ -64,7 +64,14 @@ export function completeEnvironment(
   const stack = given['DATABASE_URL'] || runtime !== LOCAL_SANDBOX ? undefined : find();
   if (!stack) return given;
   const TEMPORAL_ADDRESS = given['TEMPORAL_ADDRESS'] || stack.temporalAddress;
-  return { ...given, RUNTIME_ENVIRONMENT: runtime, DATABASE_URL: stack.databaseUrl, TEMPORAL_ADDRESS };
+  const uiUrl = given['TEMPORAL_UI_URL'] || stack.temporalUiUrl;
+  return {
+    ...given,
+    RUNTIME_ENVIRONMENT: runtime,
+    DATABASE_URL: stack.databaseUrl,
+    TEMPORAL_ADDRESS,
+    ...(uiUrl === undefined ? {} : { TEMPORAL_UI_URL: uiUrl }),
+  };
 }
 
 /** The contents of the file, whether or not the stack still runs; undefined when the file is missing or invalid. */

@@ -45,5 +45,31 @@ async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   }
 }
 
+/** The latest run of a workflow. */
+export type RunDescription = {
+  /** In lower case, as in `running` or `terminated`. */
+  readonly status: string;
+  readonly startedAt: Date;
+  /** The activities that are not done. Failures are codes and constant sentences. */
+  readonly steps: readonly { readonly name: string; readonly attempt: number; readonly lastFailure: string | null }[];
+};
+
+/** Undefined for a workflow that was never started, or is no longer kept. */
+export async function describeRun(client: Client, workflowId: string): Promise<RunDescription | undefined> {
+  const describe = () => client.workflow.getHandle(workflowId).describe();
+  try {
+    const { status, startTime, raw } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, describe);
+    const steps = (raw.pendingActivities ?? []).map(({ activityType, attempt, lastFailure }) => ({
+      name: activityType?.name ?? 'unknown',
+      attempt: attempt ?? 1,
+      lastFailure: lastFailure?.message ?? null,
+    }));
+    return { status: status.name.toLowerCase().replaceAll('_', ' '), startedAt: startTime, steps };
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined;
+    throw error;
+  }
+}
+
 const chunksOf = <Item>(items: readonly Item[], size: number): Item[][] =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));

@@ -57,6 +57,7 @@ export const settlements = pgTable(
     index('settlements_org').on(table.orgId, table.createdAt, table.settlementId),
     index('settlements_recipient_status').on(table.recipientId, table.status),
     index('settlements_status').on(table.status, table.updatedAt),
+    index('settlements_request').on(table.requestId),
   ],
 );
 

@@ -43,5 +43,6 @@ export const verifications = pgTable(
       .on(table.recipientId, table.verificationType)
       .where(sql`status IN ('pending', 'in_review')`),
     index('verifications_recipient').on(table.recipientId, table.createdAt, table.verificationId),
+    index('verifications_request').on(table.requestId),
   ],
 );

@@ -22,6 +22,7 @@ async function listPaths(path: readonly string[] = []): Promise<string[][]> {
 test('every command explains itself, and prints JSON on request', async () => {
   const paths = await listPaths();
   expect(paths.map((path) => path.join(' '))).toEqual([
+    'show',
     'waiting',
     'stuck',
     'redispatch',
@@ -50,7 +51,7 @@ test('every command explains itself, and prints JSON on request', async () => {
 });
 
 test('every change needs an operator, and a note or an evidence file', async () => {
-  const reads = ['waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'completion'];
+  const reads = ['show', 'waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'completion'];
   for (const path of await listPaths()) {
     if (reads.includes(path.join(' '))) continue;
     const { exitCode, warned } = await ops(...path);

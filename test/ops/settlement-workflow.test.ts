@@ -1,7 +1,7 @@
 /** `resolve` and `redispatch` of settlements that have, or had, a workflow. */
 import { expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
-import { createRuns } from '../../process/runs.ts';
+import { createRuns, describeRun } from '../../process/runs.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
@@ -12,7 +12,11 @@ const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone'];
 
 const test = withStack()
   .extend('ops', FILE, ({ stack }) =>
-    createOps(stack.api.connection.db, { client: () => stack.temporal, runs: createRuns(stack.temporal) }),
+    createOps(stack.api.connection.db, {
+      client: () => stack.temporal,
+      runs: createRuns(stack.temporal),
+      describeRun: (workflowId) => describeRun(stack.temporal, workflowId),
+    }),
   )
   .extend(
     'accept',
@@ -80,4 +84,15 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   await untilStatus(stack.api, partner, settlementId, 'settled');
   expect(await handle.result()).toEqual({ status: 'settled', failure: null });
   expect(await stuck()).toEqual([]);
+});
+
+test('show tells a running from a completed run', async ({ stack, partner, ops, accept }) => {
+  const runOf = async (id: string) => JSON.parse((await ops('show', id, '--json')).printed.join('')).run;
+  const waiting = await accept({}, { card_token: 'tok_manual' });
+  const settled = await accept({});
+  await untilStatus(stack.api, partner, waiting, 'awaiting_funds');
+  await untilStatus(stack.api, partner, settled, 'settled');
+  await stack.temporal.workflow.getHandle(settlementWorkflowId(settled)).result();
+  expect(await runOf(waiting)).toMatch(/^running, started \d{4}-/);
+  expect(await runOf(settled)).toMatch(/^completed, started \d{4}-/);
 });

@@ -1,0 +1,59 @@
+/** `show` of an organization. */
+import {
+  findOrganizationObject,
+  listAuditEntries,
+  listKeysOf,
+  listSettlementsOf,
+  listWebhooksOf,
+} from '../db/queries/operator-object.ts';
+import { apiKeyStatus } from '../domain/api-key.ts';
+import { maskEmail, maskName, maskUrl } from '../domain/mask.ts';
+import { noStep } from '../domain/next-step.ts';
+import type { OpsDeps } from './command.ts';
+import type { Report } from './report.ts';
+import { auditRow, settlementRow } from './report-row.ts';
+
+export async function reportOrganization({ db, now }: OpsDeps, orgId: string): Promise<Report | undefined> {
+  const organization = await findOrganizationObject(db, orgId);
+  if (!organization) return undefined;
+  const isPartner = organization.kind === 'partner';
+  const keys = (await listKeysOf(db, orgId)).map((key) => ({ ...key, status: apiKeyStatus(key, now()) }));
+  const hasFullKey = keys.some(({ status, scope }) => status === 'active' && scope === 'full');
+  return {
+    kind: 'organization',
+    id: orgId,
+    facts: {
+      organization_kind: organization.kind,
+      name: isPartner ? organization.name : maskName(organization.name),
+      country: organization.country,
+      contact: maskEmail(organization.contactEmail),
+      environment: organization.environment,
+      created_at: organization.createdAt,
+    },
+    lists: {
+      keys: keys.map(({ keyId, name, scope, status, prefix, lastUsedAt, expiresAt }) => ({
+        key: keyId,
+        name,
+        scope,
+        status,
+        prefix,
+        last_used_at: lastUsedAt,
+        expires_at: expiresAt,
+      })),
+      subscriptions: (await listWebhooksOf(db, orgId)).map((webhook) => ({
+        webhook: webhook.webhookId,
+        status: webhook.deletedAt === null ? webhook.status : 'deleted',
+        disabled_reason: webhook.disabledReason,
+        failing_since: webhook.failingSince,
+        url: maskUrl(webhook.url),
+      })),
+      latest_settlements: (await listSettlementsOf(db, orgId)).map(settlementRow),
+      audit: (await listAuditEntries(db, orgId)).map(auditRow),
+    },
+    next: [
+      hasFullKey || !isPartner
+        ? noStep('None.')
+        : noStep('It has no active key with the scope full, so it can make no key itself.'),
+    ],
+  };
+}

@@ -1,0 +1,111 @@
+/** `show` of a certificate, of a provider event, and of what a request began. */
+import {
+  findCertificateObject,
+  listDeliveriesAbout,
+  listEvents,
+  listEvidenceOfEvent,
+  listOfRequest,
+  listProviderEvents,
+} from '../db/queries/operator-object.ts';
+import { noStep } from '../domain/next-step.ts';
+import type { OpsDeps } from './command.ts';
+import { money, type Report, type Row } from './report.ts';
+import { deliveryRow, eventRow, outboxRow, settlementRow } from './report-row.ts';
+
+const show = (id: string): string => `npm run ops -- show ${id}`;
+
+export async function reportCertificate({ db }: OpsDeps, certId: string): Promise<Report | undefined> {
+  const certificate = await findCertificateObject(db, certId);
+  if (!certificate) return undefined;
+  const { settlementId, orgId, sha256, signature, issuedAt } = certificate;
+  return {
+    kind: 'certificate',
+    id: certId,
+    facts: {
+      settlement: settlementId,
+      organization: orgId,
+      issued_at: issuedAt,
+      sha256: sha256.toString('hex'),
+      signing_key: keyIdOf(signature),
+    },
+    lists: {
+      events: (await listEvents(db, certId)).map(eventRow),
+      deliveries: (await listDeliveriesAbout(db, certId)).map(deliveryRow),
+    },
+    next: [noStep('None: it never changes. For the money behind it:', show(settlementId))],
+  };
+}
+
+/** The header of a JWS names its key. */
+function keyIdOf(signature: string): string | null {
+  const header: unknown = JSON.parse(Buffer.from(signature.split('.')[0] ?? '', 'base64url').toString());
+  return typeof header === 'object' && header !== null && 'kid' in header ? String(header.kid) : null;
+}
+
+export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Promise<Report | undefined> {
+  const events = await listProviderEvents(db, eventId);
+  const [first] = events;
+  if (!first) return undefined;
+  const evidence = await listEvidenceOfEvent(db, eventId);
+  const [applied] = evidence;
+  return {
+    kind: 'provider_event',
+    id: eventId,
+    facts: {},
+    lists: {
+      received: events.map(({ provider, type, matched, receivedAt, bodySha256 }) => ({
+        provider,
+        type,
+        at: receivedAt,
+        applied: matched,
+        sha256: bodySha256.toString('hex'),
+      })),
+      evidence: evidence.map(
+        ({ kind, settlementId, amountMinor, currency, pending, evidenceId }): Row => ({
+          kind,
+          settlement: settlementId,
+          amount: money(amountMinor, currency),
+          decided: !pending,
+          evidence: evidenceId,
+        }),
+      ),
+    },
+    next: [
+      applied
+        ? noStep('What it did to the settlement:', show(applied.settlementId))
+        : noStep(
+            first.matched
+              ? 'None: it was applied, and it is no evidence of money.'
+              : 'It was stored and not applied: it names no object, an unknown one, or one that this provider does not ' +
+                  'pay for. Ask the provider which object it means.',
+          ),
+    ],
+  };
+}
+
+export async function reportRequest({ db }: OpsDeps, requestId: string): Promise<Report | undefined> {
+  const { settlements, verifications, deliveries, outbox } = await listOfRequest(db, requestId);
+  const [first] = [
+    ...settlements.map(({ settlementId }) => settlementId),
+    ...verifications.map(({ verificationId }) => verificationId),
+    ...deliveries.map(({ deliveryId }) => deliveryId),
+    ...outbox.map(({ objectId }) => objectId),
+  ];
+  if (first === undefined) return undefined;
+  return {
+    kind: 'request',
+    id: requestId,
+    facts: {},
+    lists: {
+      settlements: settlements.map(settlementRow),
+      verifications: verifications.map(({ verificationId, status, createdAt }) => ({
+        verification: verificationId,
+        status,
+        created_at: createdAt,
+      })),
+      deliveries: deliveries.map(deliveryRow),
+      outbox: outbox.map(({ objectId, ...row }) => ({ object: objectId, ...outboxRow(row) })),
+    },
+    next: [noStep('What the request began:', show(first))],
+  };
+}

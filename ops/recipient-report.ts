@@ -1,0 +1,118 @@
+/** `show` of a recipient and of a verification. */
+import {
+  findRecipientObject,
+  findVerificationObject,
+  listAuditEntries,
+  listDeliveriesAbout,
+  listEvents,
+  listOutboxRows,
+  listSettlementsTo,
+  listVerificationsOf,
+} from '../db/queries/operator-object.ts';
+import { maskEmail, maskName, maskPhone } from '../domain/mask.ts';
+import { lostRunStep, type NextStep, noStep, queuedStep, verificationStep } from '../domain/next-step.ts';
+import { isOpen } from '../domain/verification.ts';
+import { verificationWorkflowId } from '../domain/workflow-id.ts';
+import type { OpsDeps } from './command.ts';
+import type { Report } from './report.ts';
+import { auditRow, deliveryRow, eventRow, isLate, outboxRow, settlementRow } from './report-row.ts';
+import { reportRun } from './run-report.ts';
+
+type RecipientObject = NonNullable<Awaited<ReturnType<typeof findRecipientObject>>>;
+
+export async function reportRecipient({ db }: OpsDeps, recipientId: string): Promise<Report | undefined> {
+  const recipient = await findRecipientObject(db, recipientId);
+  if (!recipient) return undefined;
+  const { email, phone, bankDetails, mobileDetails } = recipient;
+  const verifications = await listVerificationsOf(db, recipientId);
+  const open = verifications.find(({ status }) => isOpen(status));
+  return {
+    kind: 'recipient',
+    id: recipientId,
+    facts: {
+      active: recipient.isActive,
+      verification_status: recipient.verificationStatus,
+      organization: recipient.orgId,
+      name: maskName(recipient.name),
+      recipient_kind: recipient.kind,
+      entity_type: recipient.entityType,
+      country: recipient.country,
+      email: email && maskEmail(email),
+      phone: phone && maskPhone(phone),
+      bank: bankDetails && `${bankDetails.bank_name}, account ***${bankDetails.account_number_last4}`,
+      mobile_money: mobileDetails && `${mobileDetails.provider}, ${maskPhone(mobileDetails.phone_number)}`,
+      created_at: recipient.createdAt,
+      changed_at: recipient.updatedAt,
+    },
+    lists: {
+      verifications: verifications.map(
+        ({ verificationId, status, verificationType, provider, decidedAt, expiresAt }) => ({
+          verification: verificationId,
+          status,
+          type: verificationType,
+          provider,
+          decided_at: decidedAt,
+          until: isOpen(status) ? expiresAt : null,
+        }),
+      ),
+      latest_settlements: (await listSettlementsTo(db, recipientId)).map(settlementRow),
+      events: (await listEvents(db, recipientId)).map(eventRow),
+      audit: (await listAuditEntries(db, recipientId)).map(auditRow),
+    },
+    next: [recipientStep(recipient, open?.verificationId)],
+  };
+}
+
+function recipientStep({ isActive, verificationStatus }: RecipientObject, openId: string | undefined): NextStep {
+  if (!isActive) return noStep('None: the partner deactivated it. It takes no new settlement.');
+  if (openId !== undefined) return noStep('A verification is open:', `npm run ops -- show ${openId}`);
+  return verificationStatus === 'verified'
+    ? noStep('None: it takes settlements of any amount.')
+    : noStep('From 1 000.00 a settlement waits until the partner has it verified: POST /v1/kyc/verify.');
+}
+
+export async function reportVerification(deps: OpsDeps, verificationId: string): Promise<Report | undefined> {
+  const { db } = deps;
+  const verification = await findVerificationObject(db, verificationId);
+  if (!verification) return undefined;
+  const { status, provider, expiresAt, createdAt, decidedAt } = verification;
+  const outbox = await listOutboxRows(db, verificationId);
+  const run = await reportRun(deps, verificationWorkflowId(verificationId));
+  const late = outbox.find(isLate);
+  const isLost = run.known && !run.isRunning && outbox.length === 0 && isOpen(status);
+  const events = await listEvents(db, verificationId);
+  return {
+    kind: 'verification',
+    id: verificationId,
+    facts: {
+      status,
+      since: decidedAt ?? events.at(-1)?.createdAt ?? createdAt,
+      until: isOpen(status) ? expiresAt : null,
+      organization: verification.orgId,
+      recipient: verification.recipientId,
+      type: verification.verificationType,
+      provider,
+      applicant: verification.applicantId,
+      subject: maskName(verification.subjectName),
+      // Free text of the partner or the provider, which may name the person.
+      rejection_reason: verification.rejectionReason === null ? null : 'given',
+      created_at: createdAt,
+      request_id: verification.requestId,
+      ...run.facts,
+    },
+    lists: {
+      history: events.map(eventRow),
+      pending_steps: run.steps,
+      outbox: outbox.map(outboxRow),
+      deliveries: (await listDeliveriesAbout(db, verificationId)).map(deliveryRow),
+      audit: (await listAuditEntries(db, verificationId)).map(auditRow),
+    },
+    next: [
+      late
+        ? queuedStep(late.lastError)
+        : isLost
+          ? lostRunStep(verificationId, false)
+          : verificationStep(status, provider === 'manual_mock', expiresAt.toISOString()),
+    ],
+  };
+}

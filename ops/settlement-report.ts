@@ -1,0 +1,145 @@
+/** `show` of a settlement. */
+import { OVERDUE_GRACE_MS } from '../db/queries/metric.ts';
+import {
+  findSettlementObject,
+  listAuditEntries,
+  listDeliveriesAbout,
+  listEvents,
+  listEvidence,
+  listExceptions,
+  listJournal,
+  listOutboxRows,
+  listTransitions,
+} from '../db/queries/operator-object.ts';
+import { type Currency, formatMoney } from '../domain/money.ts';
+import { lostRunStep, type NextStep, queuedStep, settlementStep, settlementWait } from '../domain/next-step.ts';
+import { refundDueMinor } from '../domain/posting.ts';
+import { isTerminal, type Settlement, settlementTime } from '../domain/settlement.ts';
+import { settlementWorkflowId } from '../domain/workflow-id.ts';
+import type { OpsDeps } from './command.ts';
+import { money, type Report, type Row } from './report.ts';
+import { auditRow, deliveryRow, eventRow, isLate, outboxRow } from './report-row.ts';
+import { reportRun } from './run-report.ts';
+
+export async function reportSettlement(deps: OpsDeps, settlementId: string): Promise<Report | undefined> {
+  const { db } = deps;
+  const settlement = await findSettlementObject(db, settlementId);
+  if (!settlement) return undefined;
+  const transitions = await listTransitions(db, settlementId);
+  const journal = await listJournal(db, settlementId);
+  const outbox = await listOutboxRows(db, settlementId);
+  const run = await reportRun(deps, settlementWorkflowId(settlementId));
+  const isLost = run.known && !run.isRunning && outbox.length === 0 && !isTerminal(settlement.status);
+  const isOverdue = overdue(settlement, deps.now());
+  return {
+    kind: 'settlement',
+    id: settlementId,
+    facts: {
+      ...factsOf(settlement, transitions.at(-1)?.at ?? settlement.createdAt),
+      sum_of_postings: sumOf(journal),
+      ...run.facts,
+    },
+    lists: {
+      history: transitions.map(({ to, at, reason, evidenceId }) => ({
+        status: to,
+        at,
+        reason,
+        evidence: evidenceId,
+      })),
+      evidence: (await listEvidence(db, settlementId)).map(evidenceRow),
+      exceptions: (await listExceptions(db, settlementId)).map(({ type, at, evidenceId }) => ({
+        type,
+        at,
+        evidence: evidenceId,
+      })),
+      postings: journal.map(({ step, account, amountMinor, currency }) => ({
+        step,
+        account,
+        amount: money(amountMinor, currency),
+      })),
+      pending_steps: run.steps,
+      outbox: outbox.map(outboxRow),
+      events: (await listEvents(db, settlementId)).map(eventRow),
+      deliveries: (await listDeliveriesAbout(db, settlementId)).map(deliveryRow),
+      audit: (await listAuditEntries(db, settlementId)).map(auditRow),
+    },
+    next: nextSteps(settlement, { isLost, isOverdue, late: outbox.find(isLate) }),
+  };
+}
+
+function factsOf(settlement: Settlement, since: Date): Row {
+  const { status, sourceCurrency, clockOffsetMs } = settlement;
+  return {
+    status,
+    since,
+    until: isTerminal(status) ? null : settlement.expiresAt,
+    waits_for: settlementWait(status, settlement.paymentMethod),
+    failure: settlement.failure?.code ?? null,
+    organization: settlement.orgId,
+    recipient: settlement.recipientId,
+    corridor: settlement.corridor,
+    amount: money(settlement.amountMinor, sourceCurrency),
+    received: money(settlement.amountReceivedMinor, sourceCurrency),
+    refund_due: money(refundDueMinor(settlement), sourceCurrency),
+    pays_out: money(settlement.destinationAmountMinor, settlement.destinationCurrency),
+    payment_method: settlement.paymentMethod,
+    payout_rail: settlement.payoutRail,
+    reference: settlement.reference,
+    certificate: settlement.certificateId,
+    environment: settlement.environment,
+    clock_ahead_seconds: clockOffsetMs === 0 ? null : Math.round(clockOffsetMs / 1000),
+    created_at: settlement.createdAt,
+    request_id: settlement.requestId,
+  };
+}
+
+/** The next step first; what hinders it before that. */
+function nextSteps(
+  settlement: Settlement,
+  found: {
+    readonly isLost: boolean;
+    readonly isOverdue: boolean;
+    readonly late: { lastError: string | null } | undefined;
+  },
+): NextStep[] {
+  const { settlementId, expiresAt } = settlement;
+  if (found.late) return [queuedStep(found.late.lastError)];
+  if (found.isLost) return [lostRunStep(settlementId, true)];
+  const until = expiresAt?.toISOString() ?? null;
+  return [settlementStep({ ...settlement, until, isOverdue: found.isOverdue })];
+}
+
+/** Whether its wait should have ended by now, on its own clock. */
+const overdue = (settlement: Settlement, now: Date): boolean =>
+  !isTerminal(settlement.status) &&
+  settlement.expiresAt !== null &&
+  settlementTime(settlement, now).getTime() > settlement.expiresAt.getTime() + OVERDUE_GRACE_MS;
+
+const evidenceRow = ({
+  kind,
+  evidenceId,
+  provider,
+  eventId,
+  amountMinor,
+  currency,
+  failure,
+  pending,
+  receivedAt,
+}: Awaited<ReturnType<typeof listEvidence>>[number]): Row => ({
+  kind,
+  amount: money(amountMinor, currency),
+  failure: failure?.code ?? null,
+  decided: !pending,
+  received_at: receivedAt,
+  provider,
+  provider_event: eventId,
+  evidence: evidenceId,
+});
+
+/** Of each currency; anything but zero is a fault. */
+function sumOf(journal: readonly { readonly currency: Currency; readonly amountMinor: bigint }[]): string | null {
+  const sums = new Map<Currency, bigint>();
+  for (const { currency, amountMinor } of journal) sums.set(currency, (sums.get(currency) ?? 0n) + amountMinor);
+  if (sums.size === 0) return null;
+  return [...sums].map(([currency, sum]) => `${formatMoney(sum, currency)} ${currency}`).join(', ');
+}

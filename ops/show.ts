@@ -1,0 +1,46 @@
+/** `show`: everything about one object, whatever its id names. Personal data is masked; secrets are never read. */
+import { findObjectKind, type ObjectKind } from '../db/queries/operator-object.ts';
+import { CommandError, command, EXIT } from '../process/command-line.ts';
+import { required, text } from '../process/command-parameter.ts';
+import type { OpsCommand, OpsDeps } from './command.ts';
+import { reportOrganization } from './organization-report.ts';
+import { reportCertificate, reportProviderEvent, reportRequest } from './provider-event-report.ts';
+import { reportRecipient, reportVerification } from './recipient-report.ts';
+import { printReport, type Report } from './report.ts';
+import { reportSettlement } from './settlement-report.ts';
+import { reportDelivery, reportSubscription } from './webhook-report.ts';
+
+const REPORTS: Readonly<Record<ObjectKind, (deps: OpsDeps, id: string) => Promise<Report | undefined>>> = {
+  settlement: reportSettlement,
+  verification: reportVerification,
+  subscription: reportSubscription,
+  delivery: reportDelivery,
+  organization: reportOrganization,
+  recipient: reportRecipient,
+  certificate: reportCertificate,
+  provider_event: reportProviderEvent,
+  request: reportRequest,
+};
+
+export const showCommand: OpsCommand = command({
+  name: 'show',
+  description: 'Shows one object: where it stands, its history, and what to do next.',
+  takes: {
+    id: required('<id>', 'of anything: a settlement, a delivery, a request id, a workflow id, and so on', text),
+  },
+  run: async (deps: OpsDeps, given) => {
+    const id = objectIdOf(given.id);
+    const kind = await findObjectKind(deps.db, id);
+    const report = kind && (await REPORTS[kind](deps, id));
+    if (!report)
+      throw new CommandError(EXIT.refused, `Nothing stored has the id ${id}. The logs may have it, as reqId.`);
+    printReport(deps, report, deps.now());
+    return EXIT.done;
+  },
+});
+
+/** A workflow id of Temporal UI names an object after its type: `settlement:<id>`, `webhook-delivery:<id>:2`. */
+const objectIdOf = (given: string): string =>
+  /^(?:sandbox-)?(?:settlement|collection|verification|webhook-delivery|webhook-subscription):([^:]+)/.exec(
+    given,
+  )?.[1] ?? given;

@@ -1,0 +1,99 @@
+/** `show` of a subscription and of a delivery. */
+import { OVERDUE_GRACE_MS } from '../db/queries/metric.ts';
+import {
+  countDeliveriesTo,
+  findDeliveryObject,
+  findWebhookObject,
+  listAttemptsOf,
+  listAuditEntries,
+  listDeliveriesTo,
+  listOutboxRows,
+} from '../db/queries/operator-object.ts';
+import { maskUrl } from '../domain/mask.ts';
+import { deliveryStep, queuedStep, subscriptionStep } from '../domain/next-step.ts';
+import type { OpsDeps } from './command.ts';
+import type { Report } from './report.ts';
+import { auditRow, deliveryRow, isLate, outboxRow } from './report-row.ts';
+
+export async function reportSubscription({ db }: OpsDeps, webhookId: string): Promise<Report | undefined> {
+  const webhook = await findWebhookObject(db, webhookId);
+  if (!webhook) return undefined;
+  const { status, disabledReason, failingSince, deletedAt } = webhook;
+  const outbox = await listOutboxRows(db, webhookId);
+  const late = outbox.find(isLate);
+  return {
+    kind: 'subscription',
+    id: webhookId,
+    facts: {
+      status: deletedAt === null ? status : 'deleted',
+      disabled_reason: disabledReason,
+      failing_since: failingSince,
+      deleted_at: deletedAt,
+      organization: webhook.orgId,
+      url: maskUrl(webhook.url),
+      event_types: webhook.eventTypes.join(' '),
+      created_at: webhook.createdAt,
+      changed_at: webhook.updatedAt,
+    },
+    lists: {
+      counts: (await countDeliveriesTo(db, webhookId)).map(({ status: of, count }) => ({
+        status: of,
+        deliveries: count,
+      })),
+      latest_deliveries: (await listDeliveriesTo(db, webhookId)).map(deliveryRow),
+      outbox: outbox.map(outboxRow),
+      audit: (await listAuditEntries(db, webhookId)).map(auditRow),
+    },
+    next: [
+      late
+        ? queuedStep(late.lastError)
+        : subscriptionStep({
+            status,
+            disabledReason,
+            isDeleted: deletedAt !== null,
+            isFailing: failingSince !== null,
+          }),
+    ],
+  };
+}
+
+export async function reportDelivery({ db, now }: OpsDeps, deliveryId: string): Promise<Report | undefined> {
+  const delivery = await findDeliveryObject(db, deliveryId);
+  if (!delivery) return undefined;
+  const { status, webhookId, nextAttemptAt } = delivery;
+  const attempts = await listAttemptsOf(db, deliveryId);
+  const outbox = await listOutboxRows(db, deliveryId);
+  const stuck = outbox.find(isLate);
+  const isOverdue = nextAttemptAt !== null && now().getTime() > nextAttemptAt.getTime() + OVERDUE_GRACE_MS;
+  return {
+    kind: 'delivery',
+    id: deliveryId,
+    facts: {
+      status,
+      since: attempts.at(-1)?.at ?? delivery.createdAt,
+      next_attempt_at: nextAttemptAt,
+      organization: delivery.orgId,
+      webhook: webhookId,
+      url: maskUrl(delivery.url),
+      event: delivery.eventId,
+      event_type: delivery.eventType,
+      about: `${delivery.objectType} ${delivery.objectId}`,
+      event_at: delivery.eventAt,
+      created_at: delivery.createdAt,
+      request_id: delivery.requestId,
+    },
+    lists: {
+      attempts: attempts.map(({ number, at, outcome, responseStatus, durationMs, error }) => ({
+        attempt: number,
+        at,
+        outcome,
+        response_status: responseStatus,
+        error,
+        milliseconds: durationMs,
+      })),
+      outbox: outbox.map(outboxRow),
+      audit: (await listAuditEntries(db, deliveryId)).map(auditRow),
+    },
+    next: [stuck ? queuedStep(stuck.lastError) : deliveryStep({ deliveryId, webhookId, status, isLate: isOverdue })],
+  };
+}

@@ -1,0 +1,184 @@
+/**
+ * `show` of each kind of object, as text and as JSON. The golden files have the lines of a real object of each kind,
+ * with its ids, digests and times replaced.
+ */
+import { readFileSync } from 'node:fs';
+import { Client, Connection } from '@temporalio/client';
+import { expect } from 'vitest';
+import { createCertifier } from '../../activities/certificate.ts';
+import { RUNBOOK_SECTIONS } from '../../domain/next-step.ts';
+import type { SettlementStatus } from '../../domain/settlement.ts';
+import { describeRun } from '../../process/runs.ts';
+import { TEST_SECRETS } from '../support/api.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
+import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
+import { createRecipient } from '../support/partner.ts';
+import { BY_MANUAL_CARD, insertCertifiedSettlement, openSettlement } from '../support/settlement.ts';
+import { openVerification } from '../support/verification.ts';
+import { ping, subscribe } from '../support/webhook.ts';
+
+const PERSON = {
+  name: 'Marcia Secretive',
+  email: 'marcia.secretive@mail.example',
+  phone: '+18765550123',
+  bank_details: { bank_name: 'National Commercial Bank', account_number: '998877665', currency: 'JMD' },
+};
+const HIDDEN = ['arcia', 'ecretive', '87655501', '99887', 'query-secret', 'dev@acme', 'tok_manual'];
+
+const test = withApi()
+  .extend('ops', FILE, ({ api, clock }) =>
+    createOps(api.connection.db, { now: clock.now, temporalUi: 'http://ui.example/namespaces/default' }),
+  )
+  .extend('recipientId', FILE, ({ api, partner }) => createRecipient(api, partner, PERSON))
+  .extend('objects', FILE, async ({ api, partner, steps, recipientId }) => {
+    const subscription = await subscribe(api, partner, 'http://127.0.0.1:9999/hook?token=query-secret');
+    const settlement = await steps.waiting({ ...BY_MANUAL_CARD, recipient_id: recipientId, reference: 'INV-1' });
+    await sendCardproc(api, { ...cardprocBody(settlement, { amount_received: 10_000 }), id: 'evt_part' });
+    await createOps(api.connection.db)('redispatch', settlement, '--operator', 'ana', '--note', 'the partner asked');
+    const { rows } = await api.connection.pool.query('SELECT request_id FROM settlements WHERE settlement_id = $1', [
+      settlement,
+    ]);
+    const { verification_id: verification } = await openVerification(api, partner, recipientId);
+    const { delivery_id: delivery } = await ping(api, partner, subscription.webhook_id);
+    const certified = await insertCertifiedSettlement(
+      api.connection.db,
+      createCertifier([TEST_SECRETS.signing]),
+      partner.orgId,
+    );
+    return {
+      settlement,
+      settled: certified.settlement.settlementId,
+      verification,
+      subscription: subscription.webhook_id,
+      delivery,
+      organization: partner.orgId,
+      recipient: recipientId,
+      certificate: certified.certId,
+      provider_event: 'evt_part',
+      request: rows[0].request_id,
+    };
+  });
+
+/** Ids by the order in which they appear, so that two mentions of one object stay visible. */
+function normalize(text: string): string {
+  const names = new Map<string, string>();
+  const named = (kind: string) => (id: string) => {
+    if (!names.has(id)) names.set(id, `<${kind} ${names.size + 1}>`);
+    return names.get(id) ?? id;
+  };
+  return text
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    .replaceAll(/\((in )?\d+ (d|h|min|s)( ago)?\)/g, '(<age>)')
+    .replaceAll(/stl_[a-z2-7]{32}/g, named('settlement'))
+    .replaceAll(/CERT-[0-9A-F]{32}/g, named('certificate'))
+    .replaceAll(/\b[0-9a-f]{64}\b/g, '<digest>')
+    .replaceAll(/(?<![0-9a-f])[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, named('id'))
+    .replaceAll(/\bsk_[a-z]+_\w+/g, '<prefix>');
+}
+
+const KINDS = [
+  'settlement',
+  'settled',
+  'verification',
+  'subscription',
+  'delivery',
+  'organization',
+  'recipient',
+  'certificate',
+  'provider_event',
+  'request',
+] as const;
+
+test.for(KINDS)(
+  'show of a %s prints what the golden file has, changes nothing, and masks personal data',
+  async (kind, { api, ops, objects }) => {
+    const before = await digestTables(api.connection.pool);
+    const asText = await ops('show', objects[kind]);
+    const asJson = await ops('show', objects[kind], '--json');
+    expect([asText.exitCode, asJson.exitCode, asText.warned, asJson.warned]).toEqual([0, 0, [], []]);
+    const data = JSON.parse(asJson.printed.join('\n'));
+    const all = JSON.stringify([asText, asJson]);
+    expect(HIDDEN.filter((hidden) => all.includes(hidden))).toEqual([]);
+    const golden = `${asText.printed.join('\n')}\n\n${JSON.stringify(data, null, 2)}\n`;
+    await expect(normalize(golden)).toMatchFileSnapshot(`golden/show-${kind}.txt`);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  },
+);
+
+test('show takes the id of a workflow for the id of its object', async ({ ops, objects }) => {
+  const [first] = (await ops('show', `settlement:${objects.settlement}`)).printed;
+  expect(first).toBe(`settlement ${objects.settlement}`);
+  const [second] = (await ops('show', `webhook-delivery:${objects.delivery}:2`)).printed;
+  expect(second).toBe(`delivery ${objects.delivery}`);
+});
+
+test.for([[], ['stl_none'], ["' OR 1=1 --"]])('show of %j is refused in one line', async (args, { ops }) => {
+  const { exitCode, printed, warned } = await ops('show', ...args);
+  expect([exitCode, printed, warned.length]).toEqual(args.length === 0 ? [2, [], 2] : [1, [], 1]);
+});
+
+test('show says that Temporal does not answer, and still shows what the database knows', async ({ api, objects }) => {
+  const connection = Connection.lazy({ address: '127.0.0.1:1' });
+  const client = new Client({ connection });
+  const ops = createOps(api.connection.db, { describeRun: (id) => describeRun(client, id) });
+  const { exitCode, printed } = await ops('show', objects.settlement);
+  expect(exitCode).toBe(0);
+  expect(printed.join('\n')).toMatch(/ run +unknown: Temporal does not answer\n/);
+  await connection.close();
+});
+
+test.for<['settlement' | 'verification', string]>([
+  ['settlement', 'It has no run. A sweep starts it again within a minute. To start it now:'],
+  ['verification', 'It has no run. A sweep starts it again within a minute. To start all that is open now:'],
+])('show says what to do about a %s without a run', async ([kind, sentence], { api, objects }) => {
+  const ops = createOps(api.connection.db, { describeRun: async () => undefined });
+  await api.connection.pool.query('DELETE FROM outbox WHERE object_id = $1', [objects[kind]]);
+  const { next } = JSON.parse((await ops('show', objects[kind], '--json')).printed.join(''));
+  expect(next).toMatchObject([{ say: sentence, section: 'Lost runs' }]);
+});
+
+test('show says that committed work waits, with the last error', async ({ api, partner, ops }) => {
+  const settlementId = await openSettlement(api, partner);
+  await api.connection.pool.query(
+    `UPDATE outbox SET created_at = now() - interval '2 minutes', last_error = 'ServiceError' WHERE object_id = $1`,
+    [settlementId],
+  );
+  const { next } = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
+  expect(next[0].say).toContain('(last error: ServiceError)');
+});
+
+test.for<[path: readonly SettlementStatus[], command: string]>([
+  [[], 'redispatch'],
+  [['compliance_hold'], 'show'],
+  [['awaiting_funds'], 'cancel'],
+  [['awaiting_funds', 'funded', 'paying_out', 'needs_review'], 'resolve'],
+])('the next command of a settlement in %j is %s', async ([path, command], { api, partner, ops, clock }) => {
+  const settlementId = await openSettlement(api, partner, path, clock.now());
+  const { next } = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
+  expect(next[0].command).toMatch(new RegExp(`^npm run ops -- ${command} `));
+});
+
+test('the next command of a settlement whose window ended long ago is redispatch', async ({
+  api,
+  partner,
+  ops,
+  clock,
+}) => {
+  const settlementId = await openSettlement(
+    api,
+    partner,
+    ['awaiting_funds'],
+    new Date(clock.now().getTime() - 7_200_000),
+  );
+  const { next } = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
+  expect(next[0].command).toContain(`redispatch ${settlementId}`);
+});
+
+test('every section that a next step names is a heading of docs/operations.md', () => {
+  const headings = readFileSync('docs/operations.md', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('#'));
+  for (const section of RUNBOOK_SECTIONS) expect(headings.map((line) => line.replace(/^#+ /, ''))).toContain(section);
+});
