@@ -2,15 +2,15 @@
  * Outbound events (contract §11). An event is written in the transaction of its change, as the exact bytes that every
  * subscriber is sent, together with its delivery to each subscription. So no event is lost.
  */
-import { desc, eq, sql } from 'drizzle-orm';
+import { desc, eq } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { EVENT_SCHEMA_VERSION, type EventEnvelope, type EventType, type ObjectType } from '../../domain/event.ts';
-import { ALL_EVENTS, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
+import { ALL_EVENTS } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { events } from '../schema/event.ts';
-import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
-import { enqueueDeliveriesSql } from './webhook-delivery.ts';
+import { statement } from '../statement.ts';
+import { currentTraceparent } from '../traceparent.ts';
 
 /** When a change happened, and which request or operator's command made it: its events show both. */
 export type Stamp = { readonly at: Date; readonly requestId: string };
@@ -54,39 +54,64 @@ async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<st
     sequence,
     data: event.data,
   };
-  await insertEventAndDeliveries(tx, { ...event, eventId, sequence, body: Buffer.from(JSON.stringify(envelope)) });
+  const { orgId, type, objectType, objectId, at, requestId } = event;
+  const body = Buffer.from(JSON.stringify(envelope));
+  const written = [eventId, orgId, type, objectType, objectId, sequence, body, at.toISOString(), requestId] as const;
+  await insertEvent(tx, ...written, currentTraceparent());
   return eventId;
 }
 
 /**
- * One statement: the event, a delivery for each subscription to its type, and the outbox row that starts each pending
- * delivery. The delivery of a disabled subscription is `skipped` and can be redelivered. A ping has one delivery: to
- * the subscription that it is about.
+ * The common table expressions that fan events out: a delivery for each subscription to an event's type, and what asks
+ * Temporal for them. To be put behind the expression that inserts the events, in the same statement. The delivery of a
+ * disabled subscription is `skipped` and can be redelivered. A ping has one delivery: to the subscription that it is
+ * about.
+ *
+ * @param source the name of an expression with the columns event_id, org_id, type, object_id, request_id and
+ *   traceparent (text or null), a row for each event
  */
-async function insertEventAndDeliveries(
-  tx: Tx,
-  event: NewEvent & { readonly eventId: string; readonly sequence: number; readonly body: Buffer },
-): Promise<void> {
-  const { eventId, orgId, type, objectType, objectId, sequence, body, at, requestId } = event;
-  const isPing = type === 'webhook.ping';
-  const wanted = isPing ? sql`webhook_id = ${objectId}` : sql`event_types && ARRAY[${type}, ${ALL_EVENTS}]`;
-  const deliveryIds = Array.from({ length: isPing ? 1 : SUBSCRIPTIONS_MAX }, newId);
-  await tx.execute(sql`
-    WITH event AS (
-      INSERT INTO ${events} (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-      VALUES (${eventId}, ${orgId}, ${type}, ${objectType}, ${objectId}, ${sequence}, ${body},
-        ${at.toISOString()}::timestamptz)
-    ), wanted AS (
-      SELECT webhook_id, ${isPing}::boolean OR status = 'enabled' AS pending,
-        row_number() OVER (ORDER BY webhook_id) AS position
-      FROM ${webhooks} WHERE org_id = ${orgId} AND deleted_at IS NULL AND ${wanted}
-    ), delivery AS (
-      INSERT INTO ${webhookDeliveries} (delivery_id, org_id, webhook_id, event_id, event_type,
-        status, generation, requested, prior_attempts, next_attempt_at, request_id, created_at)
-      SELECT (${sql.param(deliveryIds)}::text[])[position], ${orgId}, webhook_id, ${eventId}, ${type},
-        CASE WHEN pending THEN 'pending' ELSE 'skipped' END, 1, ${isPing}::boolean, 0, CASE WHEN pending THEN now() END, ${requestId}, now()
-      FROM wanted
-      RETURNING delivery_id, org_id, webhook_id, generation, request_id, status
-    )
-    ${enqueueDeliveriesSql(sql`delivery WHERE status = 'pending'`, null)}`);
-}
+export const fanOutText = (source: string): string => `
+  wanted AS (
+    SELECT e.event_id, e.org_id, e.type, e.request_id, e.traceparent, w.webhook_id, w.endings,
+      e.type = 'webhook.ping' AS requested, e.type = 'webhook.ping' OR w.status = 'enabled' AS pending
+    FROM ${source} e JOIN webhooks w ON w.org_id = e.org_id AND w.deleted_at IS NULL
+      AND CASE WHEN e.type = 'webhook.ping' THEN w.webhook_id = e.object_id
+        ELSE w.event_types && ARRAY[e.type, '${ALL_EVENTS}'] END
+  ), delivery AS (
+    INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
+      requested, prior_attempts, next_attempt_at, endings, request_id, created_at)
+    SELECT new_id(), org_id, webhook_id, event_id, type, CASE WHEN pending THEN 'pending' ELSE 'skipped' END, 1,
+      requested, 0, CASE WHEN pending THEN now() END, endings, request_id, now()
+    FROM wanted
+    RETURNING delivery_id, org_id, webhook_id, generation, request_id, status, event_id
+  ), delivery_message AS (
+    INSERT INTO outbox (kind, object_id, context, request_id, traceparent)
+    SELECT 'webhook_delivery', d.delivery_id,
+      jsonb_build_object('orgId', d.org_id, 'webhookId', d.webhook_id, 'generation', d.generation::text),
+      d.request_id, w.traceparent
+    FROM delivery d JOIN wanted w USING (event_id, webhook_id) WHERE d.status = 'pending'
+  )`;
+
+const insertEvent = statement<
+  [
+    eventId: string,
+    orgId: string,
+    type: string,
+    objectType: string,
+    objectId: string,
+    sequence: number,
+    body: Buffer,
+    at: string,
+    requestId: string,
+    traceparent: string | null,
+  ],
+  never
+>(
+  'insert_event',
+  `WITH event AS (
+    INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    RETURNING event_id, org_id, type, object_id, $9::text AS request_id, $10::text AS traceparent
+  ), ${fanOutText('event')}
+  SELECT`,
+);

@@ -1,4 +1,5 @@
-import { bigserial, index, integer, jsonb, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { bigserial, boolean, index, integer, jsonb, pgTable, text, timestamp, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { OutboxKind, OutboxMessage, OutboxSignal } from '../../domain/outbox.ts';
 
 /** Messages to Temporal. A row is deleted once it was dispatched; every dispatch may happen twice. */
@@ -14,10 +15,19 @@ export const outbox = pgTable(
     /** The trace that the change belongs to, as W3C Trace Context writes it; null where tracing is off. */
     traceparent: text('traceparent'),
     attempts: integer('attempts').notNull().default(0),
+    /** A dispatcher has it. What is committed from now on needs a row of its own. */
+    claimed: boolean('claimed').notNull().default(false),
     /** On the database's clock: the time of a retry is not a business decision. */
     dueAt: timestamp('due_at', { withTimezone: true }).notNull().defaultNow(),
     createdAt: timestamp('created_at', { withTimezone: true }).notNull().defaultNow(),
     lastError: text('last_error'),
   },
-  (table) => [index('outbox_due').on(table.dueAt)],
+  (table) => [
+    index('outbox_first').on(table.outboxId).where(sql`${table.kind} <> 'webhook_subscription'`),
+    index('outbox_deliveries').on(table.outboxId).where(sql`${table.kind} = 'webhook_subscription'`),
+    // However many events are committed, one row asks for their delivery.
+    uniqueIndex('outbox_subscription')
+      .on(table.objectId)
+      .where(sql`${table.kind} = 'webhook_subscription' AND NOT ${table.claimed}`),
+  ],
 );

@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { boolean, index, integer, pgTable, primaryKey, text, timestamp, uniqueIndex } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  index,
+  integer,
+  pgSequence,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/event.ts';
 import type {
   AttemptError,
@@ -27,6 +38,8 @@ export const webhooks = pgTable(
     status: text('status').$type<WebhookStatus>().notNull(),
     disabledReason: text('disabled_reason').$type<DisabledReason>(),
     failingSince: moment('failing_since'),
+    /** How often its pending deliveries were ended: each time when it was disabled or deleted. */
+    endings: integer('endings').notNull().default(0),
     secretSealed: text('secret_sealed'),
     /** The secret before the latest rotation: it also signs until it expires. */
     previousSecretSealed: text('previous_secret_sealed'),
@@ -37,6 +50,24 @@ export const webhooks = pgTable(
   },
   (table) => [index('webhooks_org').on(table.orgId, table.createdAt).where(sql`${table.deletedAt} IS NULL`)],
 );
+
+/**
+ * Each subscription's row for the handshake between the run that delivers to it and the transactions that write
+ * deliveries. A trigger inserts it with the subscription.
+ */
+export const webhookRuns = pgTable('webhook_runs', {
+  webhookId: text('webhook_id')
+    .primaryKey()
+    .references(() => webhooks.webhookId),
+  /**
+   * A run looks for new deliveries, so nobody has to ring it. A transaction that writes a delivery reads it under a
+   * shared lock. A run clears it under an exclusive lock, once it has found nothing to do.
+   */
+  running: boolean('running').notNull().default(false),
+});
+
+/** Numbers the runs of all subscriptions. A later run has a higher number. */
+export const webhookRunNumbers = pgSequence('webhook_run_numbers');
 
 /** One row per event and subscription; a redelivery begins a new generation of the same row. */
 export const webhookDeliveries = pgTable(
@@ -58,7 +89,16 @@ export const webhookDeliveries = pgTable(
     requested: boolean('requested').notNull(),
     priorAttempts: integer('prior_attempts').notNull(),
     nextAttemptAt: moment('next_attempt_at'),
-    /** On the database's clock: since when the delivery waits for one of its subscription's places. */
+    /**
+     * The subscription's `endings` when the delivery became pending. A pending delivery with fewer endings than its
+     * subscription has ended; its row is changed later. A trigger sets it for writers that do not know the column.
+     */
+    endings: integer('endings').notNull(),
+    /** The number of the run that sends it now; 0 for none. A run takes what a run with a lower number has left. */
+    claimedBy: bigint('claimed_by', { mode: 'number' }).notNull().default(0),
+    /** Somebody asked for a redelivery while an attempt was under way. */
+    redeliveryRequested: boolean('redelivery_requested').notNull().default(false),
+    /** Not used any more; to be dropped one release later. */
     waitingSince: timestamp('waiting_since', { withTimezone: true }),
     requestId: text('request_id').notNull(),
     createdAt: moment('created_at').notNull(),
@@ -67,10 +107,9 @@ export const webhookDeliveries = pgTable(
     uniqueIndex('webhook_deliveries_once').on(table.eventId, table.webhookId),
     index('webhook_deliveries_webhook').on(table.webhookId, table.createdAt, table.deliveryId),
     index('webhook_deliveries_status').on(table.status, table.createdAt),
-    index('webhook_deliveries_pending').on(table.webhookId).where(sql`${table.status} = 'pending'`),
-    index('webhook_deliveries_waiting')
-      .on(table.webhookId, table.waitingSince)
-      .where(sql`${table.waitingSince} IS NOT NULL`),
+    index('webhook_deliveries_due')
+      .on(table.webhookId, table.endings, table.nextAttemptAt, table.deliveryId)
+      .where(sql`${table.status} = 'pending'`),
   ],
 );
 
