@@ -9,6 +9,7 @@ import path from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
 import { CRASH_POINTS, type CrashPoint } from './domain/crash-point.ts';
+import { type AddressBlock, parseBlock } from './domain/network-address.ts';
 import { RUNTIME_ENVIRONMENTS, type RuntimeEnvironment } from './domain/runtime.ts';
 
 /** A named 256-bit key. The first of a list is the active one; the others only decrypt or verify. */
@@ -48,6 +49,8 @@ export type Config = Readonly<{
   idverify: { baseUrl: string; appToken: string; secretKey: string } | undefined;
   smtpUrl: string | undefined;
   webhookAllowLocalTargets: boolean;
+  /** The proxies whose `X-Forwarded-For` is believed. */
+  trustedProxies: readonly AddressBlock[];
   rateLimitPerMinute: number;
   /** Beyond this many undispatched rows, new commands are refused. */
   outboxMaxRows: number;
@@ -127,6 +130,14 @@ const crashAt = z.string().transform((value, context) => {
   context.addIssue({ code: 'custom', message: 'must be a point of domain/crash-point.ts, and :<n> for its nth pass' });
   return z.NEVER;
 });
+const addressBlocks = z.string().transform((value, context) =>
+  value.split(',').flatMap((part) => {
+    const block = parseBlock(part.trim());
+    if (!block)
+      context.addIssue({ code: 'custom', message: 'must be a comma-separated list of addresses and CIDR blocks' });
+    return block ? [block] : [];
+  }),
+);
 /** The values that Temporal's own configuration knows. It would read any other text as false. */
 const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
@@ -162,6 +173,7 @@ const Environment = z.object({
   IDVERIFY_SECRET_KEY: secret.optional(),
   SMTP_URL: url(/^smtps?$/).optional(),
   WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
+  TRUSTED_PROXIES: addressBlocks.optional(),
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
   OUTBOX_MAX_ROWS: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(10_000_000).default(200_000),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
@@ -227,6 +239,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
         : undefined,
     smtpUrl: value.SMTP_URL,
     webhookAllowLocalTargets: sandbox && value.WEBHOOK_ALLOW_LOCAL_TARGETS,
+    trustedProxies: value.TRUSTED_PROXIES ?? [],
     rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
     outboxMaxRows: value.OUTBOX_MAX_ROWS,
     logLevel: value.LOG_LEVEL,

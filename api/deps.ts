@@ -17,6 +17,7 @@ export type ApiDeps = CommandDeps & {
     | 'idverify'
     | 'smtpUrl'
     | 'webhookAllowLocalTargets'
+    | 'trustedProxies'
     | 'rateLimitPerMinute'
     | 'outboxMaxRows'
     | 'logLevel'

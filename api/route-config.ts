@@ -5,7 +5,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { Consumer, ConsumerSession } from '../domain/consumer.ts';
 import type { ErrorCode } from '../domain/error.ts';
+import type { BudgetName } from '../domain/rate-limit.ts';
 import type { Scope } from '../domain/scope.ts';
+import type { ClientAddress } from './http/client-address.ts';
 
 /**
  * How an operation answers in a remote runtime, after authentication and validation and before anything is stored
@@ -32,6 +34,8 @@ export type RouteConfig = RouteAccess & {
   readonly headers?: readonly AnswerHeader[];
   /** How many requests this one counts as for the rate limit; by default 1. */
   readonly cost?: number;
+  /** The budget of a request without a credential; by default `default`. */
+  readonly budget?: BudgetName;
   /** The operation writes nothing, although its method is not GET. */
   readonly readOnly?: boolean;
   /** Never rate-limited. */
@@ -60,6 +64,8 @@ declare module 'fastify' {
     principal: Principal | null;
     /** As `principal`, for routes that declare a session. Read it by `consumerOf`. */
     consumer: ConsumerPrincipal | null;
+    /** Who sent the request, behind trusted proxies. */
+    clientAddress: ClientAddress;
     /** The exact bytes of the body, for signatures and idempotency. */
     rawBody: Buffer;
   }

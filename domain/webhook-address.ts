@@ -4,14 +4,10 @@
  * refused. An address that cannot be parsed is refused.
  */
 
+import { block, IPV4_BITS, IPV4_MAPPED, IPV6_BITS, ipv4Value, ipv6Value, within } from './network-address.ts';
+
 /** `loopback` is refused too, unless the local sandbox admits it. */
 type AddressKind = 'public' | 'loopback' | 'refused';
-
-type Block = { readonly base: bigint; readonly prefix: number };
-
-const IPV4_BITS = 32;
-const IPV6_BITS = 128;
-const GROUPS = 8;
 
 /** Special-purpose blocks of the IANA registries, and a cloud's metadata address in a public block. */
 const IPV4_REFUSED = [
@@ -44,7 +40,6 @@ const IPV6_REFUSED = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::
 
 const IPV4_LOOPBACK = block('127.0.0.0/8', ipv4Value);
 const IPV6_LOOPBACK = 1n;
-const IPV4_MAPPED = block('::ffff:0:0/96', ipv6Value);
 
 /** Classifies an address. `::ffff:a.b.c.d` is classified as its IPv4 address, because a connection goes there. */
 export function addressKind(text: string): AddressKind {
@@ -73,46 +68,7 @@ function ipv4Kind(value: bigint): AddressKind {
   return IPV4_REFUSED.some((refused) => within(value, refused, IPV4_BITS)) ? 'refused' : 'public';
 }
 
-function within(value: bigint, { base, prefix }: Block, bits: number): boolean {
-  const shift = BigInt(bits - prefix);
-  return value >> shift === base >> shift;
-}
-
 function canonicalValue(text: string): bigint | undefined {
   const v4 = ipv4Value(text);
   return v4 === undefined ? ipv6Value(text) : v4 | (0xffffn << BigInt(IPV4_BITS));
-}
-
-/** Four decimal octets without leading zeros: what resolvers and sockets write. */
-function ipv4Value(text: string): bigint | undefined {
-  const octets = text.split('.');
-  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
-    return undefined;
-  return octets.reduce((value, octet) => (value << 8n) | BigInt(octet), 0n);
-}
-
-/** RFC 4291 text, with or without an IPv4 tail, without a zone. */
-function ipv6Value(text: string): bigint | undefined {
-  const tail = text.slice(text.lastIndexOf(':') + 1);
-  const v4 = tail.includes('.') ? ipv4Value(tail) : undefined;
-  if (tail.includes('.') && v4 === undefined) return undefined;
-  const groups =
-    v4 === undefined
-      ? text
-      : `${text.slice(0, -tail.length)}${(v4 >> 16n).toString(16)}:${(v4 & 0xffffn).toString(16)}`;
-  const halves = groups.split('::');
-  if (halves.length > 2 || !groups.includes(':')) return undefined;
-  const [head = [], rest = []] = halves.map((half) => (half === '' ? [] : half.split(':')));
-  const missing = GROUPS - head.length - rest.length;
-  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined;
-  const all = [...head, ...Array.from({ length: missing }, () => '0'), ...rest];
-  if (!all.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return undefined;
-  return all.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n);
-}
-
-function block(text: string, read: (address: string) => bigint | undefined): Block {
-  const [address = '', prefix = ''] = text.split('/');
-  const base = read(address);
-  if (base === undefined) throw new Error(`invalid block of addresses: ${text}`);
-  return { base, prefix: Number(prefix) };
 }

@@ -159,6 +159,15 @@ describe('is refused', () => {
     },
   );
 
+  test.for(['localhost', '10.0.0.0/33', '10.0.0.1,', '0.0.0.0/0', '::/0', '10.0.0.0/8;192.168.0.0/16'])(
+    'TRUSTED_PROXIES=%s, which would believe everyone or is no list of addresses',
+    (given, { faultsOf }) => {
+      expect(faultsOf(remoteEnvironment('production', { TRUSTED_PROXIES: given }))).toEqual([
+        'TRUSTED_PROXIES must be a comma-separated list of addresses and CIDR blocks',
+      ]);
+    },
+  );
+
   test('every invalid variable at once, without the values', ({ faultsOf }) => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
@@ -173,6 +182,7 @@ describe('is refused', () => {
         'IDVERIFY_SECRET_KEY',
         'SMTP_URL',
         'WEBHOOK_ALLOW_LOCAL_TARGETS',
+        'TRUSTED_PROXIES',
         'RATE_LIMIT_PER_MINUTE',
         'OUTBOX_MAX_ROWS',
         'LOG_LEVEL',

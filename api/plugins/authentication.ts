@@ -1,49 +1,89 @@
 /**
  * Authenticates and authorizes before a body is read (contract §2: 401 → 403 → 422). Partners send an API key,
  * consumers (contract §12) the bearer token of a session. No route takes both: a key opens no consumer operation, and a
- * session no partner operation. Every invalid key gets one and the same answer, and so does every invalid session.
+ * session no partner operation. Every invalid key gets one and the same answer, and so does every invalid session. The
+ * statement that finds the credential also counts the request for its organization. An address that fails too often is
+ * refused before the database is asked.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { findActiveApiKey, touchApiKey } from '../../db/queries/api-key.ts';
-import { findSession } from '../../db/queries/consumer.ts';
-import { DomainError } from '../../domain/error.ts';
+import { authenticateApiKey, touchApiKey } from '../../db/queries/api-key.ts';
+import { authenticateConsumer } from '../../db/queries/consumer.ts';
+import { DomainError, type ErrorCode } from '../../domain/error.ts';
+import { budgetsOf, type Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { scopeCovers } from '../../domain/scope.ts';
 import type { ApiDeps } from '../deps.ts';
 import { hashApiKey, isWellFormedApiKey } from '../http/api-key.ts';
+import { createFailureCount } from '../http/failure-count.ts';
 import { headerLines } from '../http/header-lines.ts';
+import { requireBudget } from '../http/rate-limit.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { bearerToken, hashSessionToken } from '../http/session-token.ts';
-import type { ConsumerPrincipal, Principal } from '../route-config.ts';
+import type { ConsumerPrincipal, Principal, RouteConfig } from '../route-config.ts';
 import { AUTHORIZATION_LENGTH_MAX } from '../schemas/session.ts';
 
 /** How far `last_used_at` of a key may lag behind. */
 const TOUCH_INTERVAL_MS = 60_000;
 
+/** Refusals that count as a failed authentication of the client's address. */
+const FAILURES: readonly ErrorCode[] = [
+  'credential_missing',
+  'credential_ambiguous',
+  'credential_invalid',
+  'scope_insufficient',
+  'organization_mismatch',
+];
+
 export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   app.decorateRequest('principal', null);
   app.decorateRequest('consumer', null);
-  app.addHook('onRequest', async (request) => {
+  const budgets = budgetsOf(deps.config.rateLimitPerMinute);
+  const failures = createFailureCount(budgets.failure, deps.now);
+  app.addHook('onRequest', async (request, reply) => {
     const access = request.routeOptions.config.access;
-    if (access?.auth === 'api_key') {
-      const principal = await authenticateKey(deps, request);
-      if (!scopeCovers(principal.scope, access.scope))
-        throw new DomainError('scope_insufficient', { required_scope: access.scope });
-      request.principal = principal;
+    if (!access || !takesCredential(access, request)) return;
+    const failed = failures.of(request.clientAddress.limitKey);
+    if (failed && failed.used >= budgets.failure.quota)
+      requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, TOO_MANY_FAILURES);
+    const count = { windowSeconds: budgets.default.windowSeconds, cost: access.cost ?? 1 };
+    if (access.auth === 'session') {
+      const { counted, ...consumer } = await authenticateSession(deps, request, count);
+      request.consumer = consumer;
+      requireBudget(reply, budgets.default, counted);
+      return;
     }
-    if (access?.auth === 'optional_api_key' && headerLines(request.raw, 'x-api-key').length > 0)
-      request.principal = await authenticateKey(deps, request);
-    if (access?.auth === 'session') request.consumer = await authenticateSession(deps, request);
+    const { counted, ...principal } = await authenticateKey(deps, request, count);
+    request.principal = principal;
+    requireBudget(reply, budgets.default, counted);
+    if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
+      throw new DomainError('scope_insufficient', { required_scope: access.scope });
   });
   app.addHook('preValidation', async (request) => {
     if (request.principal && namesOtherOrganization(request.body, request.principal.orgId))
       throw new DomainError('organization_mismatch');
   });
+  app.addHook('onError', async (request, _reply, error) => {
+    const access = request.routeOptions.config.access;
+    if (!access || !(error instanceof DomainError) || !takesCredential(access, request)) return;
+    if (FAILURES.includes(error.code)) failures.add(request.clientAddress.limitKey);
+  });
 });
 
+const TOO_MANY_FAILURES =
+  'Too many requests from this address had no valid credential. Wait for the time in the Retry-After header.';
+
+const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
+  auth === 'api_key' || auth === 'session' || (auth === 'optional_api_key' && headerLines(raw, 'x-api-key').length > 0);
+
+type RequestCount = Parameters<typeof authenticateApiKey>[3];
+
 /** @throws DomainError `credential_missing`, `credential_ambiguous`, `credential_invalid` */
-async function authenticateKey(deps: ApiDeps, request: FastifyRequest): Promise<Principal> {
+async function authenticateKey(
+  deps: ApiDeps,
+  request: FastifyRequest,
+  count: RequestCount,
+): Promise<Principal & { readonly counted: Counted }> {
   const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;
   if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');
@@ -53,25 +93,31 @@ async function authenticateKey(deps: ApiDeps, request: FastifyRequest): Promise<
   if (!isWellFormedApiKey(raw, runtime)) throw new DomainError('credential_invalid');
   const now = deps.now();
   const hashed = apiKeyPeppers.map((pepper) => ({ keyHash: hashApiKey(pepper, raw), pepperId: pepper.id }));
-  const key = await findActiveApiKey(
+  const key = await authenticateApiKey(
     deps.db,
     hashed.map(({ keyHash }) => keyHash),
-    environmentName(runtime),
+    { environment: environmentName(runtime), now, touchedBefore: new Date(now.getTime() - TOUCH_INTERVAL_MS) },
+    count,
   );
-  if (!key || (key.expiresAt !== null && key.expiresAt <= now)) throw new DomainError('credential_invalid');
-  if (key.lastUsedAt === null || now.getTime() - key.lastUsedAt.getTime() > TOUCH_INTERVAL_MS) {
+  if (!key) throw new DomainError('credential_invalid');
+  const { isTouchDue, ...caller } = key;
+  if (isTouchDue) {
     touchApiKey(deps.db, key, now, hashed[0]).catch((error: unknown) =>
       request.log.warn({ err: error }, 'the last use of an API key could not be stored'),
     );
   }
-  return { orgId: key.orgId, keyId: key.keyId, scope: key.scope };
+  return caller;
 }
 
 /**
  * @throws DomainError `credential_missing`, `credential_invalid`
  * @throws InvalidRequestError for a header that is too long (specification, Limits)
  */
-async function authenticateSession(deps: ApiDeps, request: FastifyRequest): Promise<ConsumerPrincipal> {
+async function authenticateSession(
+  deps: ApiDeps,
+  request: FastifyRequest,
+  count: RequestCount,
+): Promise<ConsumerPrincipal & { readonly counted: Counted }> {
   const [header = '', ...more] = headerLines(request.raw, 'authorization');
   if (header.length > AUTHORIZATION_LENGTH_MAX) throw new InvalidRequestError([TOO_LONG]);
   if (header === '' && more.length === 0)
@@ -83,7 +129,8 @@ async function authenticateSession(deps: ApiDeps, request: FastifyRequest): Prom
   const token = more.length === 0 ? bearerToken(header) : undefined;
   const hashes =
     token === undefined ? undefined : deps.config.apiKeyPeppers.map((pepper) => hashSessionToken(pepper, token));
-  const found = hashes && (await findSession(deps.db, hashes, environmentName(deps.runtime), deps.now()));
+  const valid = { environment: environmentName(deps.runtime), at: deps.now() };
+  const found = hashes && (await authenticateConsumer(deps.db, hashes, valid, count));
   if (!found)
     throw new DomainError(
       'credential_invalid',

@@ -10,6 +10,7 @@ import fp from 'fastify-plugin';
 import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
+import { createClientAddress } from '../http/client-address.ts';
 import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
 import { handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
@@ -41,6 +42,9 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     referrerPolicy: { policy: 'no-referrer' },
   });
   app.decorateRequest('rawBody');
+  app.decorateRequest('clientAddress');
+  const clientAddressOf = createClientAddress(deps.config.trustedProxies);
+  let isProxyNamed = false;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(/^application\/json/i, { parseAs: 'buffer' }, (request, body, done) => {
     if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) return done(new DomainError('unsupported_media_type'));
@@ -54,6 +58,11 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   });
   app.addHook('onRequest', async (request, reply) => {
     request.rawBody = NO_BYTES;
+    request.clientAddress = clientAddressOf(request.raw);
+    if (request.clientAddress.isUnbelieved && !isProxyNamed) {
+      isProxyNamed = true;
+      request.log.warn('X-Forwarded-For came from an address that TRUSTED_PROXIES does not name, and is not believed');
+    }
     if (!namesOneHost(request.raw)) return refuseUnreadable(request, reply);
     reply.header('X-Request-ID', request.id).header('Cache-Control', 'no-store');
     if (request.method === 'GET') return undefined;
@@ -70,6 +79,8 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
         status: reply.statusCode,
         duration_ms: Math.round(reply.elapsedTime),
         org_id: request.principal?.orgId ?? request.consumer?.orgId,
+        key_id: request.principal?.keyId,
+        client: request.clientAddress.logged,
       },
       'request',
     );

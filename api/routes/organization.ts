@@ -4,6 +4,7 @@ import { newId } from '../../db/id.ts';
 import { getOrganization } from '../../db/queries/organization.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
+import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { organizationResource } from '../../domain/resource/organization.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -18,9 +19,6 @@ import {
 
 const TAGS = ['Organizations and keys'];
 
-/** Signing up needs no credential. Therefore it counts as several requests against the limit of the address. */
-const ORGANIZATION_COST = 10;
-
 /** Organizations (contract §3). Anyone may create one; afterwards only its own keys can read it. */
 export const organizationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -28,7 +26,7 @@ export const organizationRoutes =
     app.post(
       '/v1/orgs',
       {
-        config: { access: { auth: 'none', cost: ORGANIZATION_COST } },
+        config: { access: { auth: 'none', budget: 'sign-up', cost: REQUEST_WEIGHTS.signUp } },
         schema: {
           tags: TAGS,
           operationId: 'createOrganization',

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { DomainError } from '../../domain/error.ts';
+import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
@@ -15,10 +16,13 @@ import { referencePage } from '../pages/reference.ts';
 import { statusPage } from '../pages/status.ts';
 
 /** Pages are open to everyone. They are not operations of the interface, so the OpenAPI document omits them. */
-const PAGE = { config: { access: { auth: 'none' } }, schema: { hide: true } } as const;
+const PAGE = { config: { access: { auth: 'none', budget: 'page' } }, schema: { hide: true } } as const;
 
-/** Not counted by the rate limit: an asset is sent from memory, and counting it would cost more. */
-const ASSET = { config: { access: { auth: 'none', uncounted: true } }, schema: { hide: true } } as const;
+/** A browser loads an asset once, and it is large. */
+const ASSET = {
+  config: { access: { auth: 'none', budget: 'page', cost: REQUEST_WEIGHTS.asset } },
+  schema: { hide: true },
+} as const;
 
 type ByName<Params> = { readonly Params: Params };
 

@@ -2,14 +2,18 @@
  * API keys. A key is looked up by its hash at every request, without a cache, because a rotated key is invalid at once.
  * The keys of one organization change one after another, under its row's lock. No key is ever deleted.
  */
-import { and, count, desc, eq, gt, inArray, isNull, ne, or, sql } from 'drizzle-orm';
+import { and, count, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
 import type { ApiKey } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
+import type { Counted } from '../../domain/rate-limit.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
+import type { Scope } from '../../domain/scope.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
+import { statement } from '../statement.ts';
+import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 /** What identifies a key: its id, the prefix that is shown, and the hash of the raw key under one pepper. */
@@ -20,22 +24,69 @@ export type ApiKeyCredential = Pick<ApiKey, 'keyId' | 'environment' | 'prefix'> 
 export type NewApiKey = ApiKeyCredential & Pick<ApiKey, 'name' | 'scope' | 'createdAt' | 'expiresAt'>;
 
 const toApiKey = ({ keyHash: _hash, pepperId: _pepper, ...row }: ApiKeyRow): ApiKey => row;
+const isWorking = (at: Date) =>
+  and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
-/** The active key with one of these hashes (one for each pepper) in this environment, expired or not. */
-export async function findActiveApiKey(
+/** What authentication needs of a valid key, and its request counted for its organization. */
+export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
+  /** Whether `touchApiKey` is due. */
+  readonly isTouchDue: boolean;
+  readonly counted: Counted;
+};
+
+type KeyCallerRow = {
+  readonly key_id: string;
+  readonly org_id: string;
+  readonly scope: Scope;
+  readonly is_touch_due: boolean;
+  readonly used: number;
+  readonly reset_seconds: number;
+};
+
+const callerStatement = statement<[Buffer[], EnvironmentName, string, number, number, string], KeyCallerRow>(
+  'api_key.caller',
+  `WITH key AS (
+     SELECT key_id, org_id, scope, coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due
+       FROM api_keys
+      WHERE key_hash = ANY ($1::bytea[]) AND status = 'active' AND environment = $2
+        AND (expires_at IS NULL OR expires_at > $3::timestamptz)
+      LIMIT 1
+   ),
+   counted AS (${countingSql("SELECT 'org:' || org_id, $4::int, $5::int FROM key")})
+   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds FROM key, counted`,
+);
+
+/**
+ * Finds a valid key by one of these hashes (one for each pepper) and counts the request for its organization, in one
+ * round trip. An invalid key is not counted.
+ *
+ * @param touchedBefore a key that was last used before this is due to be touched
+ */
+export async function authenticateApiKey(
   db: Queryable,
   keyHashes: readonly Buffer[],
-  environment: EnvironmentName,
-): Promise<ApiKeyRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(apiKeys)
-    .where(
-      and(inArray(apiKeys.keyHash, [...keyHashes]), eq(apiKeys.status, 'active'), eq(apiKeys.environment, environment)),
-    )
-    .limit(1);
-  return row;
+  { environment, now, touchedBefore }: { environment: EnvironmentName; now: Date; touchedBefore: Date },
+  { windowSeconds, cost }: Pick<Count, 'windowSeconds' | 'cost'>,
+): Promise<KeyCaller | undefined> {
+  const [row] = await callerStatement(
+    db,
+    [...keyHashes],
+    environment,
+    now.toISOString(),
+    windowSeconds,
+    cost,
+    touchedBefore.toISOString(),
+  );
+  return (
+    row && {
+      keyId: row.key_id,
+      orgId: row.org_id,
+      scope: row.scope,
+      isTouchDue: row.is_touch_due,
+      counted: { used: row.used, resetSeconds: row.reset_seconds },
+    }
+  );
 }
 
 /**
@@ -92,12 +143,20 @@ export async function countKeysByPepper(
   db: Queryable,
   at: Date,
 ): Promise<{ readonly pepperId: string | null; readonly count: number }[]> {
-  const working = and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
   return await db
     .select({ pepperId: apiKeys.pepperId, count: count() })
     .from(apiKeys)
-    .where(working)
+    .where(isWorking(at))
     .groupBy(apiKeys.pepperId);
+}
+
+/** How many keys of the organization are valid at `at`. */
+export async function countActiveKeys(tx: Tx, orgId: string, at: Date): Promise<number> {
+  const [row] = await tx
+    .select({ count: count() })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.orgId, orgId), isWorking(at)));
+  return row?.count ?? 0;
 }
 
 /** Whether the organization has another key of scope `full` that is valid at `at`. */
@@ -105,15 +164,7 @@ export async function hasOtherFullKey(tx: Tx, orgId: string, keyId: string, at: 
   const [row] = await tx
     .select({ keyId: apiKeys.keyId })
     .from(apiKeys)
-    .where(
-      and(
-        eq(apiKeys.orgId, orgId),
-        ne(apiKeys.keyId, keyId),
-        eq(apiKeys.scope, 'full'),
-        eq(apiKeys.status, 'active'),
-        or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)),
-      ),
-    )
+    .where(and(eq(apiKeys.orgId, orgId), ne(apiKeys.keyId, keyId), eq(apiKeys.scope, 'full'), isWorking(at)))
     .limit(1);
   return row !== undefined;
 }

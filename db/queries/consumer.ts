@@ -2,12 +2,15 @@
  * Consumers and their sessions. A session is looked up by its token's hash at every request, so that an ended session
  * is over at once.
  */
-import { and, eq, gt, inArray, isNull } from 'drizzle-orm';
+import { and, eq, isNull } from 'drizzle-orm';
 import type { Consumer, ConsumerSession } from '../../domain/consumer.ts';
 import type { Contact } from '../../domain/otp.ts';
+import type { Counted } from '../../domain/rate-limit.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { consumerSessions, consumers } from '../schema/consumer.ts';
+import { statement } from '../statement.ts';
+import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 /** The consumer of this environment with this contact. */
 export async function findConsumer(
@@ -31,27 +34,71 @@ export async function insertSession(tx: Tx, session: ConsumerSession, tokenHash:
   await tx.insert(consumerSessions).values({ ...session, tokenHash });
 }
 
-/** The session with one of these hashes of its token (one for each pepper) that is valid at `at`, and its consumer. */
-export async function findSession(
+/** A valid session with its consumer, and its request counted. */
+export type SessionCaller = {
+  readonly consumer: Consumer;
+  readonly session: ConsumerSession;
+  readonly counted: Counted;
+};
+
+type SessionCallerRow = {
+  readonly consumer_id: string;
+  readonly email: string | null;
+  readonly phone: string | null;
+  readonly environment: EnvironmentName;
+  readonly consumer_created_at: string;
+  readonly session_id: string;
+  readonly session_created_at: string;
+  readonly expires_at: string;
+  readonly used: number;
+  readonly reset_seconds: number;
+};
+
+const callerStatement = statement<[Buffer[], EnvironmentName, string, number, number], SessionCallerRow>(
+  'consumer_session.caller',
+  `WITH session AS (
+     SELECT consumer_id, email, phone, environment, consumers.created_at AS consumer_created_at,
+            session_id, consumer_sessions.created_at AS session_created_at, expires_at
+       FROM consumer_sessions JOIN consumers USING (consumer_id)
+      WHERE token_hash = ANY ($1::bytea[]) AND ended_at IS NULL AND expires_at > $3::timestamptz
+        AND environment = $2
+      LIMIT 1
+   ),
+   counted AS (${countingSql("SELECT 'org:' || consumer_id, $4::int, $5::int FROM session")})
+   SELECT session.consumer_id, session.email, session.phone, session.environment, session.consumer_created_at,
+          session.session_id, session.session_created_at, session.expires_at, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
+     FROM session, counted`,
+);
+
+/**
+ * Finds the session with one of these hashes of its token (one for each pepper) that is valid at `at`, and counts the
+ * request for its consumer, in one round trip.
+ */
+export async function authenticateConsumer(
   db: Queryable,
   tokenHashes: readonly Buffer[],
-  environment: EnvironmentName,
-  at: Date,
-): Promise<{ readonly consumer: Consumer; readonly session: ConsumerSession } | undefined> {
-  const [row] = await db
-    .select({ consumer: consumers, session: consumerSessions })
-    .from(consumerSessions)
-    .innerJoin(consumers, eq(consumers.consumerId, consumerSessions.consumerId))
-    .where(
-      and(
-        inArray(consumerSessions.tokenHash, [...tokenHashes]),
-        isNull(consumerSessions.endedAt),
-        gt(consumerSessions.expiresAt, at),
-        eq(consumers.environment, environment),
-      ),
-    )
-    .limit(1);
-  return row;
+  { environment, at }: { environment: EnvironmentName; at: Date },
+  { windowSeconds, cost }: Pick<Count, 'windowSeconds' | 'cost'>,
+): Promise<SessionCaller | undefined> {
+  const [row] = await callerStatement(db, [...tokenHashes], environment, at.toISOString(), windowSeconds, cost);
+  if (!row) return undefined;
+  const consumerId = row.consumer_id;
+  return {
+    consumer: {
+      consumerId,
+      email: row.email,
+      phone: row.phone,
+      environment: row.environment,
+      createdAt: new Date(row.consumer_created_at),
+    },
+    session: {
+      sessionId: row.session_id,
+      consumerId,
+      createdAt: new Date(row.session_created_at),
+      expiresAt: new Date(row.expires_at),
+    },
+    counted: { used: row.used, resetSeconds: row.reset_seconds },
+  };
 }
 
 /** Ends a session; one that has ended stays as it is. */

@@ -1,31 +1,70 @@
-/** Counts the requests of each caller in fixed windows, across all processes. */
-import { lt, sql } from 'drizzle-orm';
+/**
+ * Counts what callers use of their budgets, in fixed windows, across all processes. The windows follow the database's
+ * clock: the clocks of two processes that differ would otherwise begin each other's windows again.
+ */
+import { sql } from 'drizzle-orm';
+import type { Counted } from '../../domain/rate-limit.ts';
 import type { Queryable } from '../client.ts';
-import { rateLimits } from '../schema/rate-limit.ts';
+import { statement } from '../statement.ts';
+
+/** Counts kept longer than a minute belong to one-time codes. Their callers begin with this. */
+export const LONG_COUNT_PREFIX = 'otp:';
+
+export type Count = {
+  /** Who is counted, and in which budget. */
+  readonly caller: string;
+  readonly windowSeconds: number;
+  readonly cost: number;
+};
 
 /**
- * Counts a request; one statement.
+ * The counting as part of a larger statement.
  *
- * @param cost how many requests it counts as
- * @returns how much of the window's quota this caller has used, this request included
+ * @param source a SELECT of caller, length of the window in seconds, and cost; callers in one order, against deadlocks
  */
-export async function countRequest(db: Queryable, caller: string, windowStart: Date, cost: number): Promise<number> {
-  const [row] = await db
-    .insert(rateLimits)
-    .values({ caller, windowStart, used: cost })
-    .onConflictDoUpdate({
-      target: rateLimits.caller,
-      set: {
-        windowStart,
-        used: sql`CASE WHEN ${rateLimits.windowStart} = excluded.window_start THEN ${rateLimits.used} ELSE 0 END
-          + excluded.used`,
-      },
-    })
-    .returning({ used: rateLimits.used });
-  return row?.used ?? cost;
+export const countingSql = (source: string): string => `
+  INSERT INTO rate_limits AS kept (caller, window_start, used)
+  SELECT asked.caller,
+         to_timestamp(floor(extract(epoch FROM now()) / asked.seconds) * asked.seconds),
+         asked.cost
+    FROM (${source}) AS asked (caller, seconds, cost)
+  ON CONFLICT (caller) DO UPDATE SET
+    window_start = greatest(kept.window_start, excluded.window_start),
+    used = CASE WHEN kept.window_start >= excluded.window_start THEN kept.used ELSE 0 END + excluded.used
+  RETURNING caller, used, extract(epoch FROM window_start - now()) AS begun`;
+
+/** The seconds until the window ends, of a row of `countingSql`. */
+export const resetSecondsSql = (begun: string, seconds: string): string =>
+  `greatest(1, ceil(${begun} + ${seconds}))::int`;
+
+type CountedRow = { readonly used: number; readonly reset_seconds: number };
+
+const countStatement = statement<[string[], number[], number[]], CountedRow>(
+  'rate_limit.count',
+  `WITH asked AS (
+     SELECT caller, seconds, cost, position
+       FROM unnest($1::text[], $2::int[], $3::int[]) WITH ORDINALITY AS asked (caller, seconds, cost, position)
+   ),
+   counted AS (${countingSql('SELECT caller, seconds, cost FROM asked ORDER BY caller')})
+   SELECT counted.used, ${resetSecondsSql('counted.begun', 'asked.seconds')} AS reset_seconds
+     FROM asked JOIN counted USING (caller) ORDER BY asked.position`,
+);
+
+/** Counts all of these at once; one statement. @returns one entry for each, in their order */
+export async function countRequests(db: Queryable, counts: readonly Count[]): Promise<Counted[]> {
+  const rows = await countStatement(
+    db,
+    counts.map(({ caller }) => caller),
+    counts.map(({ windowSeconds }) => windowSeconds),
+    counts.map(({ cost }) => cost),
+  );
+  return rows.map((row) => ({ used: row.used, resetSeconds: row.reset_seconds }));
 }
 
-/** Deletes the counters of windows from before this time. */
-export async function deleteRateLimits(db: Queryable, before: Date): Promise<void> {
-  await db.delete(rateLimits).where(lt(rateLimits.windowStart, before));
+/** Deletes counts whose windows are over. */
+export async function deleteRateLimits(db: Queryable): Promise<void> {
+  await db.execute(sql`
+    DELETE FROM rate_limits
+     WHERE window_start < now() - interval '10 minutes' AND NOT starts_with(caller, ${LONG_COUNT_PREFIX})
+        OR window_start < now() - interval '25 hours'`);
 }

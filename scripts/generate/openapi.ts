@@ -12,6 +12,7 @@ const CONFIG: ApiDeps['config'] = {
   idverify: undefined,
   smtpUrl: undefined,
   webhookAllowLocalTargets: false,
+  trustedProxies: [],
   rateLimitPerMinute: 1,
   outboxMaxRows: 1,
   logLevel: 'silent',

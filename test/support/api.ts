@@ -82,6 +82,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
       idverify: undefined,
       smtpUrl: undefined,
       webhookAllowLocalTargets: true,
+      trustedProxies: [],
       rateLimitPerMinute: 1_000_000,
       outboxMaxRows: 200_000,
       logLevel: 'silent',

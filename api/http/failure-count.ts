@@ -1,0 +1,46 @@
+/**
+ * Failed authentications by client address (contract §2), so that an address that fails too often is refused before the
+ * database is asked. The counts are of this process and in memory: a count in the database would cost what it prevents.
+ */
+import type { Budget, Counted } from '../../domain/rate-limit.ts';
+
+/** Addresses that are counted at once. Beyond, the oldest are forgotten, so that an attacker cannot fill the memory. */
+const ADDRESSES_MAX = 50_000;
+
+export type FailureCount = {
+  add(address: string): void;
+  /** What the address has used of the budget; undefined when it has not failed in this window. */
+  of(address: string): Counted | undefined;
+};
+
+export function createFailureCount({ windowSeconds }: Pick<Budget, 'windowSeconds'>, now: () => Date): FailureCount {
+  const windowMs = windowSeconds * 1_000;
+  const counts = new Map<string, { readonly endsAtMs: number; used: number }>();
+  const current = (address: string) => {
+    const count = counts.get(address);
+    if (!count || count.endsAtMs > now().getTime()) return count;
+    counts.delete(address);
+    return undefined;
+  };
+  return {
+    add(address) {
+      const count = current(address);
+      if (count) {
+        count.used += 1;
+        return;
+      }
+      const [oldest] = counts.keys();
+      if (oldest !== undefined && counts.size >= ADDRESSES_MAX) counts.delete(oldest);
+      counts.set(address, { endsAtMs: now().getTime() + windowMs, used: 1 });
+    },
+    of(address) {
+      const count = current(address);
+      return (
+        count && {
+          used: count.used,
+          resetSeconds: Math.max(1, Math.ceil((count.endsAtMs - now().getTime()) / 1_000)),
+        }
+      );
+    },
+  };
+}

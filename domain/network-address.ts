@@ -1,0 +1,103 @@
+/** Network addresses and blocks of them. An address is compared as a number, so that no spelling makes two of one. */
+
+export type Block = { readonly base: bigint; readonly prefix: number };
+
+export const IPV4_BITS = 32;
+export const IPV6_BITS = 128;
+const GROUPS = 8;
+
+/** What an address is, however it was written. `::ffff:a.b.c.d` is the IPv4 address. */
+export type NetworkAddress = { readonly value: bigint; readonly bits: typeof IPV4_BITS | typeof IPV6_BITS };
+
+export const IPV4_MAPPED = block('::ffff:0:0/96', ipv6Value);
+const IPV4_MASK = 0xffff_ffffn;
+
+/** @returns undefined for a text that is no address; a zone (`fe80::1%eth0`) is ignored */
+export function parseAddress(text: string): NetworkAddress | undefined {
+  const v4 = ipv4Value(text);
+  if (v4 !== undefined) return { value: v4, bits: IPV4_BITS };
+  const value = ipv6Value(text.replace(/%[^%]*$/, ''));
+  if (value === undefined) return undefined;
+  return within(value, IPV4_MAPPED, IPV6_BITS)
+    ? { value: value & IPV4_MASK, bits: IPV4_BITS }
+    : { value, bits: IPV6_BITS };
+}
+
+/** An address, or a block as `10.0.0.0/8`. */
+export type AddressBlock = Block & Pick<NetworkAddress, 'bits'>;
+
+/** @returns undefined for a text that is neither, and for a block that has every address */
+export function parseBlock(text: string): AddressBlock | undefined {
+  const [, given = '', length] = /^([^/]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? [];
+  const address = given.includes('%') ? undefined : parseAddress(given);
+  if (!address) return undefined;
+  // A block of mapped addresses is the block of their IPv4 addresses.
+  const spare = address.bits === IPV4_BITS && given.includes(':') ? IPV6_BITS - IPV4_BITS : 0;
+  const prefix = length === undefined ? address.bits : Number(length) - spare;
+  return prefix < 1 || prefix > address.bits ? undefined : { base: address.value, prefix, bits: address.bits };
+}
+
+export const isInBlock = ({ value, bits }: NetworkAddress, block: AddressBlock): boolean =>
+  bits === block.bits && within(value, block, bits);
+
+/**
+ * The first bits of an address as text, such as `192.0.2.0` for 24 bits of an IPv4 address. The bits after them are 0.
+ *
+ * @param prefixes how many bits are kept of each kind
+ */
+export function truncatedAddress(
+  { value, bits }: NetworkAddress,
+  prefixes: { readonly ipv4: number; readonly ipv6: number },
+): string {
+  const cleared = BigInt(bits - (bits === IPV4_BITS ? prefixes.ipv4 : prefixes.ipv6));
+  const kept = (value >> cleared) << cleared;
+  const size = bits === IPV4_BITS ? 8n : 16n;
+  const parts = Array.from(
+    { length: bits / Number(size) },
+    (_, index) => (kept >> (BigInt(bits) - size * BigInt(index + 1))) & ((1n << size) - 1n),
+  );
+  if (bits === IPV4_BITS) return parts.join('.');
+  return parts
+    .map((part) => part.toString(16))
+    .join(':')
+    .replace(/(:0)+$/, '::');
+}
+
+export function within(value: bigint, { base, prefix }: Block, bits: number): boolean {
+  const shift = BigInt(bits - prefix);
+  return value >> shift === base >> shift;
+}
+
+/** Four decimal octets without leading zeros: what resolvers and sockets write. */
+export function ipv4Value(text: string): bigint | undefined {
+  const octets = text.split('.');
+  if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
+    return undefined;
+  return octets.reduce((value, octet) => (value << 8n) | BigInt(octet), 0n);
+}
+
+/** RFC 4291 text, with or without an IPv4 tail, without a zone. */
+export function ipv6Value(text: string): bigint | undefined {
+  const tail = text.slice(text.lastIndexOf(':') + 1);
+  const v4 = tail.includes('.') ? ipv4Value(tail) : undefined;
+  if (tail.includes('.') && v4 === undefined) return undefined;
+  const groups =
+    v4 === undefined
+      ? text
+      : `${text.slice(0, -tail.length)}${(v4 >> 16n).toString(16)}:${(v4 & 0xffffn).toString(16)}`;
+  const halves = groups.split('::');
+  if (halves.length > 2 || !groups.includes(':')) return undefined;
+  const [head = [], rest = []] = halves.map((half) => (half === '' ? [] : half.split(':')));
+  const missing = GROUPS - head.length - rest.length;
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined;
+  const all = [...head, ...Array.from({ length: missing }, () => '0'), ...rest];
+  if (!all.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return undefined;
+  return all.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n);
+}
+
+export function block(text: string, read: (address: string) => bigint | undefined): Block {
+  const [address = '', prefix = ''] = text.split('/');
+  const base = read(address);
+  if (base === undefined) throw new Error(`invalid block of addresses: ${text}`);
+  return { base, prefix: Number(prefix) };
+}

@@ -1,0 +1,31 @@
+/**
+ * What callers may ask for in a time (contract §2). Each budget has a count of its own, so that one kind of request
+ * does not use up another's. All of them follow from `RATE_LIMIT_PER_MINUTE`.
+ */
+export const BUDGET_NAMES = ['default', 'sign-up', 'one-time-code', 'page', 'failure'] as const;
+export type BudgetName = (typeof BUDGET_NAMES)[number];
+
+/** `quota` units in each window of `windowSeconds`. */
+export type Budget = { readonly name: BudgetName; readonly quota: number; readonly windowSeconds: number };
+
+const MINUTE_SECONDS = 60;
+const HOUR_SECONDS = 60 * MINUTE_SECONDS;
+const QUOTA_MIN = 10;
+
+/** Units of the budgets. A sign-up writes rows without a credential; an asset is up to 3.5 MB. */
+export const REQUEST_WEIGHTS = { signUp: 10, asset: 5, certificatePdf: 10, codeRequest: 4, codeTry: 5 } as const;
+
+/** @param perMinute requests of one organization, or of one address, in a minute */
+export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget>> {
+  const share = (divisor: number) => Math.max(QUOTA_MIN, Math.floor(perMinute / divisor));
+  return {
+    default: { name: 'default', quota: perMinute, windowSeconds: MINUTE_SECONDS },
+    'sign-up': { name: 'sign-up', quota: perMinute, windowSeconds: MINUTE_SECONDS },
+    'one-time-code': { name: 'one-time-code', quota: share(2), windowSeconds: HOUR_SECONDS },
+    page: { name: 'page', quota: perMinute, windowSeconds: MINUTE_SECONDS },
+    failure: { name: 'failure', quota: share(20), windowSeconds: MINUTE_SECONDS },
+  };
+}
+
+/** A count after a request: how much of the window is used, and the seconds until the next window. */
+export type Counted = { readonly used: number; readonly resetSeconds: number };

@@ -1,0 +1,140 @@
+/**
+ * Whom the limits count (contract §2, §16): the client behind trusted proxies, and nobody that a caller makes up. The
+ * first tests attack as a stranger does: with headers, with many addresses, with keys that do not exist.
+ */
+import { randomUUID } from 'node:crypto';
+import { describe, expect } from 'vitest';
+import { generateApiKey } from '../../api/http/api-key.ts';
+import { generateSessionToken } from '../../api/http/session-token.ts';
+import { parseBlock } from '../../domain/network-address.ts';
+import { withApi } from '../support/fixture.ts';
+import { jsonOf } from '../support/partner.ts';
+
+const QUOTA = 30;
+const blocks = (...texts: string[]) => texts.flatMap((text) => parseBlock(text) ?? []);
+
+const test = withApi({
+  config: {
+    rateLimitPerMinute: QUOTA,
+    trustedProxies: blocks('10.0.0.0/8', '2001:db8:ffff::/48', '::ffff:172.16.0.0/108'),
+  },
+}).extend('visit', ({ api }) => async (remoteAddress: string, forwarded?: string | string[]) => {
+  const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
+  const answer = await api.app.inject({ method: 'GET', url: '/v2/capabilities', remoteAddress, headers });
+  return Number(/r=(\d+)/.exec(String(answer.headers['ratelimit']))?.[1]);
+});
+
+/** Counts as two requests of one caller: the second has less left than the first. */
+const sameCaller = async (first: Promise<number>, second: () => Promise<number>) => {
+  const left = await first;
+  expect(await second()).toBe(left - 1);
+};
+
+/** A minute may end between two requests of a test: then the counts begin again. */
+const MINUTE_ENDS = { retry: 1 };
+
+describe('the client behind proxies', MINUTE_ENDS, () => {
+  test('has the budget of its own address, not that of the proxy', async ({ visit }) => {
+    expect(await visit('10.0.0.1', '198.51.100.1')).toBe(QUOTA - 1);
+    expect(await visit('10.0.0.1', '198.51.100.2')).toBe(QUOTA - 1);
+    await sameCaller(visit('10.0.0.2', '198.51.100.3'), () => visit('172.16.5.5', '198.51.100.3'));
+  });
+
+  test('cannot choose an address by writing the header itself', async ({ visit }) => {
+    await sameCaller(visit('10.0.0.1', '1.2.3.4, 198.51.100.10'), () => visit('10.0.0.1', '5.6.7.8, 198.51.100.10'));
+    // The second proxy has added the first one.
+    await sameCaller(visit('10.0.0.1', '1.2.3.4, 198.51.100.11, 10.9.9.9'), () =>
+      visit('10.0.0.1', '10.1.1.1,198.51.100.11 , 10.9.9.9'),
+    );
+    // Two lines are one list.
+    await sameCaller(visit('10.0.0.1', ['9.9.9.9', '198.51.100.12']), () => visit('10.0.0.1', '198.51.100.12'));
+  });
+
+  test('is the peer when the peer is no trusted proxy, whatever the header says', async ({ visit }) => {
+    await sameCaller(visit('203.0.113.1', '198.51.100.20'), () => visit('203.0.113.1', '10.0.0.1'));
+    await sameCaller(visit('203.0.113.2'), () => visit('::ffff:203.0.113.2', '198.51.100.21'));
+  });
+
+  test('is the last known proxy when an entry is no address', async ({ visit }) => {
+    await sameCaller(visit('10.0.0.30', 'unknown'), () => visit('10.0.0.30', '198.51.100.30, 1.2.3.4:80'));
+    await sameCaller(visit('10.0.0.31', ''), () => visit('10.0.0.31', '10.0.0.31'));
+  });
+
+  test('of IPv6 is the /64, and a mapped address is the IPv4 address', async ({ visit }) => {
+    await sameCaller(visit('2001:db8:1:2::1'), () => visit('2001:db8:1:2:ffff:ffff:ffff:ffff'));
+    await sameCaller(visit('2001:db8:ffff::1', '2001:DB8:1:9::1'), () => visit('10.0.0.1', '2001:db8:1:9:0:0:0:2'));
+    await sameCaller(visit('10.0.0.1', '::ffff:198.51.100.40'), () => visit('10.0.0.1', '198.51.100.40'));
+    expect(await visit('2001:db8:1:3::1')).toBe(QUOTA - 1);
+  });
+
+  test('has a budget for pages that sign-in does not share', async ({ api }) => {
+    const remoteAddress = '203.0.113.50';
+    for (let n = 0; n < QUOTA + 1; n += 1) await api.app.inject({ method: 'GET', url: '/', remoteAddress });
+    expect((await api.app.inject({ method: 'GET', url: '/', remoteAddress })).statusCode).toBe(429);
+    const payload = { challenge_id: randomUUID(), code: '000000' };
+    const tried = await api.app.inject({ method: 'POST', url: '/consumer/auth/verify-otp', remoteAddress, payload });
+    expect(tried.statusCode).toBe(401);
+  });
+});
+
+describe('failed authentications', () => {
+  /** The smallest budget. */
+  const FAILURES = 10;
+
+  test.for([
+    ['unknown keys', () => ({ 'x-api-key': generateApiKey('local-sandbox') }), '/v1/recipients', '203.0.113.60'],
+    ['no key', () => ({}), '/v1/recipients', '203.0.113.61'],
+    ['unknown sessions', () => ({ authorization: `Bearer ${generateSessionToken()}` }), '/consumer/me', '203.0.113.62'],
+  ] as const)(
+    'with %s: 429 after a few, and the database is not asked',
+    async ([_, headers, url, remoteAddress], { api, partner }) => {
+      const attempt = () => api.app.inject({ method: 'GET', url, remoteAddress, headers: headers() });
+      for (let n = 0; n < FAILURES; n += 1) expect((await attempt()).statusCode).toBe(401);
+      const refused = await attempt();
+      expect(jsonOf(refused)).toMatchObject({ status: 429, code: 'rate_limited' });
+      expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+      let queries = 0;
+      const count = () => {
+        queries += 1;
+      };
+      api.connection.pool.on('acquire', count);
+      await attempt();
+      api.connection.pool.off('acquire', count);
+      expect(queries).toBe(0);
+      // Another address, and a valid key from it, is answered.
+      const valid = await api.app.inject({
+        method: 'GET',
+        url: '/v1/recipients',
+        remoteAddress: '203.0.113.69',
+        headers: { 'x-api-key': partner.apiKey },
+      });
+      expect(valid.statusCode).toBe(200);
+    },
+  );
+
+  test('by 403 count too, and the count ends with its minute', async ({ api, clock }) => {
+    const reader = await api.createCaller('read');
+    const attempt = () =>
+      api.app.inject({
+        method: 'POST',
+        url: '/v1/wallets',
+        remoteAddress: '203.0.113.70',
+        headers: { 'x-api-key': reader.apiKey },
+      });
+    for (let n = 0; n < FAILURES; n += 1) expect((await attempt()).statusCode).toBe(403);
+    expect((await attempt()).statusCode).toBe(429);
+    clock.advance(61_000);
+    expect((await attempt()).statusCode).toBe(403);
+  });
+});
+
+test('the keys of one organization share one quota', MINUTE_ENDS, async ({ api }) => {
+  const first = await api.createCaller('read');
+  const second = await api.createKey(first.orgId, 'read');
+  const statuses = [];
+  for (let n = 0; n < QUOTA + 1; n += 1)
+    statuses.push((await api.call(n % 2 === 0 ? first : second, 'GET', '/v2/payment-methods')).statusCode);
+  expect(statuses).toContain(429);
+  const third = await api.createKey(first.orgId, 'read');
+  expect((await api.call(third, 'GET', '/v2/payment-methods')).statusCode).toBe(429);
+});
