@@ -27,6 +27,9 @@ export type ApiKey = {
 
 export const API_KEY_NAME_LENGTH_MAX = 60;
 
+/** Valid keys of one organization. Rotating a key does not change their number. */
+export const ACTIVE_KEYS_MAX = 100;
+
 /** The name of the key that is created with an organization. */
 export const FIRST_KEY_NAME = 'First key';
 

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { createApiKey, revokeApiKey, rotateApiKey } from '../../db/commands/api-key.ts';
 import { listApiKeys } from '../../db/queries/api-key.ts';
+import { ACTIVE_KEYS_MAX } from '../../domain/api-key.ts';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
@@ -27,11 +28,12 @@ export const apiKeyRoutes =
     app.post(
       '/v1/orgs/:org_id/keys',
       {
-        config: { access: { auth: 'api_key', scope: 'full' } },
+        config: { access: { auth: 'api_key', scope: 'full', refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
           operationId: 'createApiKey',
           summary: 'Create an API key',
+          description: `An organization has at most ${ACTIVE_KEYS_MAX} active keys. All of them share its rate limit.`,
           params: OrganizationPath,
           body: CreateApiKeyRequest,
           response: { 201: ApiKeyCreatedResponse },

@@ -2,12 +2,13 @@
  * Management of an organization's keys (contract §3). Every change locks the organization's row. Where one key acts on
  * another, it is checked again under that lock that the acting key is still valid: a revoked key changes nothing.
  */
-import { type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
+import { ACTIVE_KEYS_MAX, type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Tx } from '../client.ts';
 import {
   type ApiKeyCredential,
+  countActiveKeys,
   getApiKey,
   hasOtherFullKey,
   insertApiKey,
@@ -22,11 +23,14 @@ type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 /** The key that the request was sent with. */
 type Caller = Pick<ApiKey, 'orgId' | 'keyId'>;
 
+const KEY_LIMIT_REACHED = `An organization has at most ${ACTIVE_KEYS_MAX} active keys. Revoke one that is not used.`;
+
 /**
  * Creates a key for the caller's organization.
  *
  * @param wanted `credential` is a new one, whose raw key only its owner gets
- * @throws DomainError `credential_invalid` when the caller's key has become invalid
+ * @throws DomainError `credential_invalid` when the caller's key has become invalid; `state_conflict` when the
+ *   organization has `ACTIVE_KEYS_MAX` valid keys
  */
 export async function createApiKey(
   deps: Deps,
@@ -37,6 +41,8 @@ export async function createApiKey(
   return await commit(deps, 'api_key.create', async (tx) => {
     await lockOrganization(tx, caller.orgId);
     await requireValidCaller(tx, caller, createdAt);
+    if ((await countActiveKeys(tx, caller.orgId, createdAt)) >= ACTIVE_KEYS_MAX)
+      throw new DomainError('state_conflict', { current_state: 'key_limit_reached' }, KEY_LIMIT_REACHED);
     return await insertApiKey(tx, caller.orgId, { ...credential, ...wanted, createdAt });
   });
 }
