@@ -5,11 +5,14 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { PAGE, type Page, type Paged } from '../../domain/page.ts';
+import { COUNTED_MAX, cursorText, PAGE, type Page, type Paged } from '../../domain/page.ts';
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
-const PAGE_HEADERS = {
-  'X-Total-Count': { type: 'integer', description: 'The number of objects in all pages.' },
+export const PAGE_HEADERS = {
+  'X-Total-Count': {
+    type: 'integer',
+    description: `The number of objects in all pages. Absent if there are more than ${COUNTED_MAX}.`,
+  },
   Link: { type: 'string', description: 'RFC 8288 links to the next and the previous page, if they exist.' },
 } as const;
 
@@ -20,37 +23,49 @@ export const pageOf = <Item extends z.ZodType>(item: Item, description: string) 
   content: { 'application/json': { schema: z.array(item) } },
 });
 
-/** Sets the headers of a page and returns its items, which are the whole body. */
-export function answerPage<T>(
+/** Sets the headers of a page. */
+export function setPageHeaders(
   request: FastifyRequest,
   reply: FastifyReply,
   page: Page,
-  { items, total }: Paged<T>,
-): T[] {
-  reply.header('X-Total-Count', String(total));
-  const links = pageLinks(request.url, page, total);
+  paged: Omit<Paged<never>, 'items'>,
+): void {
+  if (paged.total !== null) reply.header('X-Total-Count', String(paged.total));
+  const links = pageLinks(request.url, page, paged);
   if (links !== '') reply.header('Link', links);
-  return [...items];
+}
+
+/** Sets the headers of a page and returns its items as they are shown, which are the whole body. */
+export function answerPage<Row, Item>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { page, paged, show }: { readonly page: Page; readonly paged: Paged<Row>; readonly show: (row: Row) => Item },
+): Item[] {
+  setPageHeaders(request, reply, page, paged);
+  return paged.items.map(show);
 }
 
 /**
- * The value of `Link` for one page of the list at `url`. Other query parameters are kept. Empty if there is no other
- * page.
+ * The value of `Link` for one page of the list at `url`. A caller that pages by `offset` gets offsets, every other one a
+ * cursor. Other query parameters are kept. Empty if there is no other page.
  */
-export function pageLinks(url: string, { limit, offset }: Page, total: number): string {
-  const link = (rel: string, target: number) => `<${withPage(url, limit, target)}>; rel="${rel}"`;
-  const next = offset + limit;
+export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<unknown>, 'total' | 'next'>): string {
+  const { limit, offset } = page;
+  const isByOffset = new URLSearchParams(url.split('?', 2)[1]).has('offset');
   const links: string[] = [];
-  if (next < total && next <= PAGE.offsetMax) links.push(link('next', next));
+  const nextOffset = offset + limit;
+  if (next !== null && !isByOffset) links.push(link('next', url, { after: cursorText(next) }));
+  if (next !== null && isByOffset && nextOffset <= PAGE.offsetMax)
+    links.push(link('next', url, { limit, offset: nextOffset }));
   // An offset behind the last object leads back to the last page that has objects.
-  if (offset > 0 && total > 0) links.push(link('prev', Math.max(0, Math.min(offset, total) - limit)));
+  if (offset > 0 && total !== 0)
+    links.push(link('prev', url, { limit, offset: Math.max(0, Math.min(offset, total ?? offset) - limit) }));
   return links.join(', ');
 }
 
-function withPage(url: string, limit: number, offset: number): string {
+function link(rel: string, url: string, given: Readonly<Record<string, string | number>>): string {
   const [path = '', query] = url.split('?', 2);
   const parameters = new URLSearchParams(query);
-  parameters.set('limit', String(limit));
-  parameters.set('offset', String(offset));
-  return `${path}?${parameters}`;
+  for (const [name, value] of Object.entries(given)) parameters.set(name, String(value));
+  return `<${path}?${parameters}>; rel="${rel}"`;
 }

@@ -74,11 +74,8 @@ export const apiKeyRoutes =
         const caller = principalOf(request);
         requireOwnOrganization(caller, request.params.org_id);
         const now = deps.now();
-        const { items, total } = await listApiKeys(deps.db, caller.orgId, request.query);
-        return answerPage(request, reply, request.query, {
-          items: items.map((key) => apiKeyResource(key, now)),
-          total,
-        });
+        const paged = await listApiKeys(deps.db, caller.orgId, request.query);
+        return answerPage(request, reply, { page: request.query, paged, show: (key) => apiKeyResource(key, now) });
       },
     );
 

@@ -74,8 +74,8 @@ export const caribbeanRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const { items, total } = await listSettlementsWithHistory(deps, orgId, request.query);
-        return answerPage(request, reply, request.query, { items: items.map(settlementDetail), total });
+        const paged = await listSettlementsWithHistory(deps, orgId, request.query);
+        return answerPage(request, reply, { page: request.query, paged, show: settlementDetail });
       },
     );
 

@@ -3,6 +3,7 @@ import { createRecipient } from '../../db/commands/recipient.ts';
 import { newId } from '../../db/id.ts';
 import { insertQuote } from '../../db/queries/quote.ts';
 import { listRecipients } from '../../db/queries/recipient.ts';
+import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import { newQuote } from '../../domain/quote.ts';
 import type { Recipient } from '../../domain/recipient.ts';
 import { consumerResource } from '../../domain/resource/consumer.ts';
@@ -10,8 +11,10 @@ import { quoteResource } from '../../domain/resource/quote.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerList, CONSUMER_PAGE, listOf } from '../http/consumer-list.ts';
+import { consumerPage } from '../http/consumer-list.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
 import { consumerOf } from '../route-config.ts';
+import { CursorQuery } from '../schemas/common.ts';
 import { ConsumerRecipientResponse, MeResponse, QuoteBody, QuoteResponse, RecipientBody } from '../schemas/consumer.ts';
 import { recipientDraft } from '../schemas/recipient.ts';
 import { SessionHeader } from '../schemas/session.ts';
@@ -55,12 +58,14 @@ export const consumerRoutes =
           operationId: 'listConsumerRecipients',
           summary: 'List the recipients',
           headers: SessionHeader,
-          response: { 200: listOf(ConsumerRecipientResponse) },
+          querystring: CursorQuery,
+          response: { 200: pageOf(ConsumerRecipientResponse, `Newest first, at most ${CONSUMER_LIST_MAX}.`) },
         },
       },
       async (request, reply) => {
-        const { items, total } = await listRecipients(deps.db, consumerOf(request).orgId, CONSUMER_PAGE);
-        return answerList(reply, { items: items.map(consumerRecipientResource), total });
+        const page = consumerPage(request.query);
+        const paged = await listRecipients(deps.db, consumerOf(request).orgId, page);
+        return answerPage(request, reply, { page, paged, show: consumerRecipientResource });
       },
     );
 

@@ -54,8 +54,8 @@ export const recipientRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listRecipients(deps.db, principalOf(request).orgId, request.query);
-        return answerPage(request, reply, request.query, { items: items.map(recipientResource), total });
+        const paged = await listRecipients(deps.db, principalOf(request).orgId, request.query);
+        return answerPage(request, reply, { page: request.query, paged, show: recipientResource });
       },
     );
 

@@ -6,6 +6,7 @@ import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
 import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
+import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import type { PayeeResource } from '../../domain/payee.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
 import { type PricingInput, price } from '../../domain/pricing.ts';
@@ -13,12 +14,14 @@ import { quoteInputs } from '../../domain/quote.ts';
 import { type SettlementWithHistory, settlementDetail } from '../../domain/resource/settlement.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { answerList, CONSUMER_PAGE, listOf } from '../http/consumer-list.ts';
+import { consumerPage } from '../http/consumer-list.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOf } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
+import { CursorQuery } from '../schemas/common.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';
 
@@ -81,12 +84,14 @@ export const transferRoutes =
           operationId: 'listTransfers',
           summary: 'List the transfers',
           headers: SessionHeader,
-          response: { 200: listOf(TransferResponse) },
+          querystring: CursorQuery,
+          response: { 200: pageOf(TransferResponse, `Newest first, at most ${CONSUMER_LIST_MAX}.`) },
         },
       },
       async (request, reply) => {
-        const { items, total } = await listSettlementsWithHistory(deps, consumerOf(request).orgId, CONSUMER_PAGE);
-        return answerList(reply, { items: items.map(transferDetail), total });
+        const page = consumerPage(request.query);
+        const paged = await listSettlementsWithHistory(deps, consumerOf(request).orgId, page);
+        return answerPage(request, reply, { page, paged, show: transferDetail });
       },
     );
 

@@ -57,8 +57,8 @@ export const walletRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listWallets(deps.db, principalOf(request).orgId, request.query);
-        return answerPage(request, reply, request.query, { items: items.map(walletResource), total });
+        const paged = await listWallets(deps.db, principalOf(request).orgId, request.query);
+        return answerPage(request, reply, { page: request.query, paged, show: walletResource });
       },
     );
 

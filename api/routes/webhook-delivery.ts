@@ -30,10 +30,11 @@ export const webhookDeliveryRoutes =
         const { status, ...page } = request.query;
         const { orgId } = principalOf(request);
         const { webhookId } = await getWebhook(deps.db, orgId, request.params.webhook_id);
-        const { items, total } = await listDeliveries(deps.db, orgId, { webhookId, status, page });
-        return answerPage(request, reply, page, {
-          items: items.map(({ delivery, attempts }) => deliveryResource(delivery, attempts)),
-          total,
+        const paged = await listDeliveries(deps.db, orgId, { webhookId, status, page });
+        return answerPage(request, reply, {
+          page,
+          paged,
+          show: ({ delivery, attempts }) => deliveryResource(delivery, attempts),
         });
       },
     );

@@ -77,8 +77,8 @@ const subscriptionRoutes =
         },
       },
       async (request, reply) => {
-        const { items, total } = await listWebhooks(deps.db, principalOf(request).orgId, request.query);
-        return answerPage(request, reply, request.query, { items: items.map(webhookResource), total });
+        const paged = await listWebhooks(deps.db, principalOf(request).orgId, request.query);
+        return answerPage(request, reply, { page: request.query, paged, show: webhookResource });
       },
     );
 

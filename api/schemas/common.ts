@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { CORRIDOR_IDS, RAILS } from '../../domain/corridor.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
 import { CURRENCIES, MONEY_PATTERN, MONEY_TEXT_LENGTH_MAX } from '../../domain/money.ts';
-import { PAGE } from '../../domain/page.ts';
+import { CURSOR_LENGTH_MAX, type Cursor, PAGE, parseCursor } from '../../domain/page.ts';
 import { ENVIRONMENT_NAMES } from '../../domain/runtime.ts';
 
 const CONTROL_CHARACTER = /\p{Cc}/u;
@@ -107,11 +107,35 @@ const queryInteger = (min: number, max: number, fallback: number) =>
     .default(fallback)
     .meta({ override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
 
-/** `limit` and `offset` of every list. */
-export const PageQuery = z.strictObject({
-  limit: queryInteger(PAGE.limitMin, PAGE.limitMax, PAGE.limitDefault),
-  offset: queryInteger(0, PAGE.offsetMax, 0),
-});
+/** A cursor from the `Link` of the page before. */
+const cursor = () =>
+  text(1, CURSOR_LENGTH_MAX)
+    .transform((value, context): Cursor => {
+      const parsed = parseCursor(value);
+      if (parsed) return parsed;
+      context.addIssue({ code: 'custom', message: 'must be the cursor of a `next` link' });
+      return z.NEVER;
+    })
+    .meta({
+      description:
+        'Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects ' +
+        'are added, and every page is equally fast.',
+    });
+
+/** `limit` and `offset` or `after` of every list. A list with filters extends it by `safeExtend`. */
+export const PageQuery = z
+  .strictObject({
+    limit: queryInteger(PAGE.limitMin, PAGE.limitMax, PAGE.limitDefault),
+    offset: queryInteger(0, PAGE.offsetMax, 0),
+    after: cursor().optional(),
+  })
+  .superRefine(({ offset, after }, context) => {
+    if (after !== undefined && offset !== 0)
+      context.addIssue({ code: 'custom', path: ['after'], message: 'cannot be combined with an offset' });
+  });
+
+/** The pages of a consumer's list have a fixed size (specification). */
+export const CursorQuery = z.strictObject({ after: cursor().optional() });
 
 /** FastAPI's shape, without any difference (contract §2). */
 export const ValidationErrorItem = z

@@ -33,4 +33,4 @@ export const WebhookDeliveryResponse = z
   .meta({ id: 'WebhookDeliveryResponse' });
 
 export const WebhookDeliveryPath = z.object({ webhook_id: id(), delivery_id: id() });
-export const WebhookDeliveryQuery = PageQuery.extend({ status: z.enum(DELIVERY_STATUSES).optional() });
+export const WebhookDeliveryQuery = PageQuery.safeExtend({ status: z.enum(DELIVERY_STATUSES).optional() });

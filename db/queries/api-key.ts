@@ -2,7 +2,7 @@
  * API keys. A key is looked up by its hash at every request, without a cache, because a rotated key is invalid at once.
  * The keys of one organization change one after another, under its row's lock. No key is ever deleted.
  */
-import { and, count, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
+import { and, count, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
 import type { ApiKey } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -13,6 +13,7 @@ import type { Scope } from '../../domain/scope.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 import { statement } from '../statement.ts';
+import { type List, readPage } from './page.ts';
 import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
@@ -124,18 +125,23 @@ export async function getApiKey(db: Queryable, orgId: string, keyId: string): Pr
 
 /** Every key the organization ever had, newest first. */
 export async function listApiKeys(db: Database, orgId: string, page: Page): Promise<Paged<ApiKey>> {
-  const ofOrganization = eq(apiKeys.orgId, orgId);
-  const [rows, [total]] = await Promise.all([
+  const list: List<ApiKeyRow> = {
+    table: apiKeys,
+    where: eq(apiKeys.orgId, orgId),
+    createdAt: apiKeys.createdAt,
+    id: apiKeys.keyId,
+    cursorOf: ({ createdAt: at, keyId: id }) => ({ at, id }),
+  };
+  const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
     db
       .select()
       .from(apiKeys)
-      .where(ofOrganization)
-      .orderBy(desc(apiKeys.createdAt), desc(apiKeys.keyId))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ count: count() }).from(apiKeys).where(ofOrganization),
-  ]);
-  return { items: rows.map(toApiKey), total: total?.count ?? 0 };
+      .where(where)
+      .orderBy(...orderBy)
+      .limit(limit)
+      .offset(offset),
+  );
+  return { ...paged, items: paged.items.map(toApiKey) };
 }
 
 /** How many valid keys are hashed with each pepper; `pepperId` is null for keys from before it was stored. */

@@ -2,7 +2,7 @@
  * Recipients. An account number is sealed before it is stored, and nothing here reads it back: a `Recipient` has only
  * its last four characters.
  */
-import { and, count, desc, eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -18,6 +18,7 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
+import { type List, readPage } from './page.ts';
 
 type RecipientRow = typeof recipients.$inferSelect;
 
@@ -108,18 +109,23 @@ export async function lockRecipient(tx: Tx, orgId: string, recipientId: string):
 
 /** Newest first, inactive ones included. */
 export async function listRecipients(db: Database, orgId: string, page: Page): Promise<Paged<Recipient>> {
-  const ofOrganization = eq(recipients.orgId, orgId);
-  const [rows, [total]] = await Promise.all([
+  const list: List<RecipientRow> = {
+    table: recipients,
+    where: eq(recipients.orgId, orgId),
+    createdAt: recipients.createdAt,
+    id: recipients.recipientId,
+    cursorOf: ({ createdAt: at, recipientId: id }) => ({ at, id }),
+  };
+  const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
     db
       .select()
       .from(recipients)
-      .where(ofOrganization)
-      .orderBy(desc(recipients.createdAt), desc(recipients.recipientId))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ count: count() }).from(recipients).where(ofOrganization),
-  ]);
-  return { items: rows.map(toRecipient), total: total?.count ?? 0 };
+      .where(where)
+      .orderBy(...orderBy)
+      .limit(limit)
+      .offset(offset),
+  );
+  return { ...paged, items: paged.items.map(toRecipient) };
 }
 
 /** Changes a locked recipient; an empty change leaves it as it is. */

@@ -2,7 +2,7 @@
  * Settlements with their histories, as reads show them. Row, transitions and exceptions come from one statement, so
  * that they are of one moment: a second statement could see a change that the first one did not see.
  */
-import { and, count, desc, eq, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { DomainError } from '../../domain/error.ts';
 import type { SettlementException } from '../../domain/evidence.ts';
@@ -15,6 +15,7 @@ import { openPayee } from '../payee.ts';
 import { evidence } from '../schema/evidence.ts';
 import { settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
+import { type List, type PageClauses, readPage } from './page.ts';
 import { toSettlement } from './settlement.ts';
 
 /** The sealer opens the frozen payee. */
@@ -27,7 +28,7 @@ export async function getSettlementWithHistory(
   settlementId: string,
 ): Promise<SettlementWithHistory> {
   const isAsked = and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
-  const [settlement] = await selectWithHistory(deps, isAsked, { limit: 1, offset: 0 });
+  const [settlement] = await selectWithHistory(deps, { where: isAsked, limit: 1, offset: 0 });
   if (!settlement) throw new DomainError('not_found');
   return settlement;
 }
@@ -38,24 +39,25 @@ export async function listSettlementsWithHistory(
   orgId: string,
   page: Page,
 ): Promise<Paged<SettlementWithHistory>> {
-  const ofOrganization = eq(settlements.orgId, orgId);
-  const [items, [total]] = await Promise.all([
-    selectWithHistory(deps, ofOrganization, page),
-    deps.db.select({ count: count() }).from(settlements).where(ofOrganization),
-  ]);
-  return { items, total: total?.count ?? 0 };
+  const list: List<SettlementWithHistory> = {
+    table: settlements,
+    where: eq(settlements.orgId, orgId),
+    createdAt: settlements.createdAt,
+    id: settlements.settlementId,
+    cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
+  };
+  return await readPage(deps.db, list, page, (clauses) => selectWithHistory(deps, clauses));
 }
 
 async function selectWithHistory(
   { db, sealer }: ReadDeps,
-  condition: SQL | undefined,
-  { limit, offset }: Page,
+  { where, limit, offset }: Omit<PageClauses, 'orderBy'>,
 ): Promise<SettlementWithHistory[]> {
   // The page is cut before the histories are joined: they are read for the rows of the page alone.
   const chosen = db
     .select()
     .from(settlements)
-    .where(condition)
+    .where(where)
     .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
     .limit(limit)
     .offset(offset)

@@ -1,10 +1,11 @@
 /** Simulated multisig wallets (contract §13). */
-import { and, count, desc, eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import type { Wallet } from '../../domain/wallet.ts';
 import type { Database, Queryable } from '../client.ts';
 import { wallets } from '../schema/wallet.ts';
+import { type List, readPage } from './page.ts';
 
 export async function insertWallet(db: Queryable, wallet: Wallet): Promise<void> {
   await db.insert(wallets).values(wallet);
@@ -23,16 +24,20 @@ export async function getWallet(db: Queryable, orgId: string, walletId: string):
 
 /** Newest first. */
 export async function listWallets(db: Database, orgId: string, page: Page): Promise<Paged<Wallet>> {
-  const ofOrganization = eq(wallets.orgId, orgId);
-  const [items, [total]] = await Promise.all([
+  const list: List<Wallet> = {
+    table: wallets,
+    where: eq(wallets.orgId, orgId),
+    createdAt: wallets.createdAt,
+    id: wallets.walletId,
+    cursorOf: ({ createdAt: at, walletId: id }) => ({ at, id }),
+  };
+  return await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
     db
       .select()
       .from(wallets)
-      .where(ofOrganization)
-      .orderBy(desc(wallets.createdAt), desc(wallets.walletId))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ count: count() }).from(wallets).where(ofOrganization),
-  ]);
-  return { items, total: total?.count ?? 0 };
+      .where(where)
+      .orderBy(...orderBy)
+      .limit(limit)
+      .offset(offset),
+  );
 }

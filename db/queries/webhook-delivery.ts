@@ -2,7 +2,7 @@
  * Deliveries (contract §11): one row for each event and subscription, also when it is delivered again. A delivery
  * changes only under its subscription's lock, together with the outbox row that signals its workflow.
  */
-import { and, asc, count, desc, eq, inArray, max, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, max, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { OutboxKind, OutboxSignal } from '../../domain/outbox.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -12,6 +12,7 @@ import { outbox } from '../schema/outbox.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { currentTraceparent } from '../traceparent.ts';
 import type { Stamp } from './event.ts';
+import { type List, readPage } from './page.ts';
 
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
@@ -42,23 +43,29 @@ export async function listDeliveries(
     eq(webhookDeliveries.webhookId, webhookId),
     status === undefined ? undefined : eq(webhookDeliveries.status, status),
   );
-  const newestFirst = [desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId)];
+  const list: List<DeliveryRow> = {
+    table: webhookDeliveries,
+    where: wanted,
+    createdAt: webhookDeliveries.createdAt,
+    id: webhookDeliveries.deliveryId,
+    cursorOf: ({ createdAt: at, deliveryId: id }) => ({ at, id }),
+  };
   return await readSnapshot(db, async (tx) => {
-    const [total] = await tx.select({ count: count() }).from(webhookDeliveries).where(wanted);
-    const query = tx
-      .select()
-      .from(webhookDeliveries)
-      .where(wanted)
-      .orderBy(...newestFirst);
-    const rows = await query.limit(page.limit).offset(page.offset);
+    const paged = await readPage(tx, list, page, ({ where, orderBy, limit, offset }) =>
+      tx
+        .select()
+        .from(webhookDeliveries)
+        .where(where)
+        .orderBy(...orderBy)
+        .limit(limit)
+        .offset(offset),
+    );
     const attempts = await listAttempts(
       tx,
-      rows.map(({ deliveryId }) => deliveryId),
+      paged.items.map(({ deliveryId }) => deliveryId),
     );
-    return {
-      items: rows.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] })),
-      total: total?.count ?? 0,
-    };
+    const items = paged.items.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] }));
+    return { ...paged, items };
   });
 }
 

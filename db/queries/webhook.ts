@@ -2,13 +2,14 @@
  * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and
  * only the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
-import { and, count, desc, eq, isNull } from 'drizzle-orm';
+import { and, count, eq, isNull } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import type { DisabledReason, Webhook } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { webhooks } from '../schema/webhook.ts';
+import { type List, readPage } from './page.ts';
 import { endPendingDeliveries } from './webhook-delivery.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
@@ -96,18 +97,23 @@ export async function lockSubscription(tx: Tx, orgId: string, webhookId: string,
 
 /** Newest first. */
 export async function listWebhooks(db: Database, orgId: string, page: Page): Promise<Paged<Webhook>> {
-  const ofOrganization = and(eq(webhooks.orgId, orgId), isNull(webhooks.deletedAt));
-  const [rows, [total]] = await Promise.all([
+  const list: List<WebhookRow> = {
+    table: webhooks,
+    where: and(eq(webhooks.orgId, orgId), isNull(webhooks.deletedAt)),
+    createdAt: webhooks.createdAt,
+    id: webhooks.webhookId,
+    cursorOf: ({ createdAt: at, webhookId: id }) => ({ at, id }),
+  };
+  const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
     db
       .select()
       .from(webhooks)
-      .where(ofOrganization)
-      .orderBy(desc(webhooks.createdAt), desc(webhooks.webhookId))
-      .limit(page.limit)
-      .offset(page.offset),
-    db.select({ count: count() }).from(webhooks).where(ofOrganization),
-  ]);
-  return { items: rows.map(toWebhook), total: total?.count ?? 0 };
+      .where(where)
+      .orderBy(...orderBy)
+      .limit(limit)
+      .offset(offset),
+  );
+  return { ...paged, items: paged.items.map(toWebhook) };
 }
 
 /** Changes a locked subscription. Enabling clears why it was disabled and since when it failed. */

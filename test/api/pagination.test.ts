@@ -1,29 +1,47 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { pageLinks } from '../../api/http/pagination.ts';
-import { PAGE } from '../../domain/page.ts';
+import { COUNTED_MAX, type Cursor, cursorText, PAGE, parseCursor } from '../../domain/page.ts';
 
 const LINK = /<([^>]+)>; rel="(next|prev)"/g;
-const offsets = (links: string) =>
+const linked = (links: string, parameter: string): Record<string, string | null> =>
   Object.fromEntries(
     [...links.matchAll(LINK)].map(([, url = '', rel = '']) => [
       rel,
-      Number(new URL(url, 'http://x').searchParams.get('offset')),
+      new URL(url, 'http://x').searchParams.get(parameter),
     ]),
   );
+const offsets = (links: string) => linked(links, 'offset');
+
+const LAST: Cursor = { at: new Date('2026-11-21T08:00:00.123Z'), id: 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h' };
+const more = (total: number | null) => ({ total, next: LAST });
+const noMore = (total: number | null) => ({ total, next: null });
 
 describe('the links of a page', () => {
   test('none when all objects are on the page', () =>
-    expect(pageLinks('/v1/recipients', { limit: 50, offset: 0 }, 50)).toBe(''));
+    expect(pageLinks('/v1/recipients', { limit: 50, offset: 0 }, noMore(50))).toBe(''));
   test('none for an empty list, at any offset', () =>
-    expect(pageLinks('/v1/recipients', { limit: 50, offset: 100 }, 0)).toBe(''));
+    expect(pageLinks('/v1/recipients?offset=100', { limit: 50, offset: 100 }, noMore(0))).toBe(''));
 
-  test('are relative references that keep the path and every other parameter', () => {
+  test('a caller that gives no offset gets a cursor, and its parameters stay', () => {
+    expect(pageLinks('/v2/settlements?status=funded&status=settled', { limit: 50, offset: 0 }, more(51))).toBe(
+      `</v2/settlements?status=funded&status=settled&after=${cursorText(LAST)}>; rel="next"`,
+    );
+  });
+
+  test('the cursor of the next page replaces the cursor of this page', () => {
+    const page = { limit: 2, offset: 0, after: LAST };
+    expect(pageLinks('/v1/events?limit=2&after=old', page, more(null))).toBe(
+      `</v1/events?limit=2&after=${cursorText(LAST)}>; rel="next"`,
+    );
+  });
+
+  test('a caller that pages by offset gets offsets; path and every other parameter stay', () => {
     expect(
       pageLinks(
         '/v1/webhooks/w%20x/deliveries?status=pending&limit=2&offset=4&note=%3E%3B%22',
         { limit: 2, offset: 4 },
-        9,
+        more(9),
       ),
     ).toBe(
       [
@@ -33,38 +51,64 @@ describe('the links of a page', () => {
     );
   });
 
-  test('have limit and offset even if the request has not', () => {
-    expect(pageLinks('/v1/recipients', { limit: 50, offset: 0 }, 51)).toBe(
-      '</v1/recipients?limit=50&offset=50>; rel="next"',
+  test('by offset, have a limit even if the request has not', () => {
+    expect(pageLinks('/v1/recipients?offset=0', { limit: 50, offset: 0 }, more(51))).toBe(
+      '</v1/recipients?offset=50&limit=50>; rel="next"',
     );
   });
 
   test('past the end, prev is the last page with objects', () =>
-    expect(offsets(pageLinks('/x', { limit: 2, offset: 1_000 }, 5))).toEqual({ prev: 3 }));
+    expect(offsets(pageLinks('/x?offset=1000', { limit: 2, offset: 1_000 }, noMore(5)))).toEqual({ prev: '3' }));
 
   test('prev never starts below zero', () =>
-    expect(offsets(pageLinks('/x', { limit: 50, offset: 10 }, 20))).toEqual({ prev: 0 }));
+    expect(offsets(pageLinks('/x?offset=10', { limit: 50, offset: 10 }, noMore(20)))).toEqual({ prev: '0' }));
+
+  test('exist although the matches are more than are counted', () =>
+    expect(offsets(pageLinks('/x?offset=100', { limit: 50, offset: 100 }, more(null)))).toEqual({
+      next: '150',
+      prev: '50',
+    }));
 
   test('next is missing past the largest offset', () => {
-    expect(offsets(pageLinks('/x', { limit: 100, offset: PAGE.offsetMax }, PAGE.offsetMax + 500))).toEqual({
-      prev: PAGE.offsetMax - 100,
+    const page = { limit: 100, offset: PAGE.offsetMax };
+    expect(offsets(pageLinks(`/x?offset=${PAGE.offsetMax}`, page, more(null)))).toEqual({
+      prev: String(PAGE.offsetMax - 100),
     });
   });
 
   property.prop([fc.integer({ min: 1, max: 100 }), fc.nat({ max: 1_000 })])(
     'following next shows each object once, and following prev leads back to the start',
     (limit, total) => {
+      const linksAt = (offset: number) =>
+        pageLinks(`/x?offset=${offset}`, { limit, offset }, { total, next: offset + limit < total ? LAST : null });
       const seen: number[] = [];
       let offset: number | undefined = 0;
       let last = 0;
       while (offset !== undefined) {
         for (let index = offset; index < Math.min(offset + limit, total); index += 1) seen.push(index);
         last = offset;
-        offset = offsets(pageLinks('/x', { limit, offset }, total))['next'];
+        const next: string | null | undefined = offsets(linksAt(offset))['next'];
+        offset = next ? Number(next) : undefined;
       }
       expect(seen).toEqual([...Array(total).keys()]);
-      while (last > 0) last = offsets(pageLinks('/x', { limit, offset: last }, total))['prev'] ?? Number.NaN;
+      while (last > 0) last = Number(offsets(linksAt(last))['prev'] ?? Number.NaN);
       expect(last).toBe(0);
     },
   );
 });
+
+describe('a cursor', () => {
+  const ids = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
+  const moments = fc.date({ min: new Date(0), max: new Date('9999-12-31T00:00:00.000Z'), noInvalidDate: true });
+
+  property.prop([moments, ids])('is the same after it was written and read', (at, id) => {
+    expect(parseCursor(cursorText({ at, id }))).toEqual({ at, id });
+  });
+
+  test.each(['', '-', 'x', '1', 'zzzzzzzzzzz-a', "1-a'b", '1-', '-a', `1-${'a'.repeat(65)}`, '1-ä'])(
+    '%j is none',
+    (value) => expect(parseCursor(value)).toBeUndefined(),
+  );
+});
+
+test('matches are counted up to 10 000', () => expect(COUNTED_MAX).toBe(10_000));

@@ -288,6 +288,9 @@ describe('POST /v1/recipients', () => {
   });
 });
 
+const nextOf = (page: { readonly headers: Readonly<Record<string, unknown>> }): string | undefined =>
+  /<([^>]+)>; rel="next"/.exec(String(page.headers['link']))?.[1];
+
 describe('GET /v1/recipients', () => {
   test.for([
     ['limit=0', 'limit', 'greater_than_equal'],
@@ -299,6 +302,10 @@ describe('GET /v1/recipients', () => {
     ['offset=-1', 'offset', 'greater_than_equal'],
     ['offset=1000001', 'offset', 'less_than_equal'],
     ['page=2', 'page', 'extra_forbidden'],
+    ['after=', 'after', 'string_too_short'],
+    ['after=2', 'after', 'value_error'],
+    ["after=1-'", 'after', 'value_error'],
+    ['after=1-a&offset=1', 'after', 'value_error'],
   ] as const)('422 for ?%s', async ([query, field, type], { api }) => {
     const answer = await api.call(await api.createCaller('read'), 'GET', `/v1/recipients?${query}`);
     expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [[`query.${field}`, type]]]);
@@ -315,21 +322,40 @@ describe('GET /v1/recipients', () => {
     ]);
   });
 
-  test('200 with pages, newest first, that have each own recipient once', async ({ api }) => {
+  test.for(['/v1/recipients?limit=2', '/v1/recipients?limit=2&offset=0'])(
+    '200 with pages, newest first, that have each own recipient once, from %s',
+    async (first, { api }) => {
+      const caller = await api.createCaller('recipients');
+      await created(api, await api.createCaller('recipients'));
+      const ids: string[] = [];
+      for (let index = 0; index < 5; index += 1) ids.unshift((await created(api, caller)).recipient_id);
+      await deactivate(api, caller, ids[2] ?? '');
+      const seen: string[] = [];
+      for (let url: string | undefined = first; url !== undefined; ) {
+        const page = await api.call(caller, 'GET', url);
+        expect(page.headers['x-total-count']).toBe('5');
+        seen.push(...jsonOf(page).map((recipient: Json) => recipient.recipient_id));
+        url = nextOf(page);
+      }
+      expect(seen).toEqual(ids);
+    },
+  );
+
+  test('by cursor, 200 without a repeated recipient although new ones are added', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    await created(api, await api.createCaller('recipients'));
     const ids: string[] = [];
-    for (let index = 0; index < 5; index += 1) ids.unshift((await created(api, caller)).recipient_id);
-    await deactivate(api, caller, ids[2] ?? '');
-    const seen: string[] = [];
-    let url: string | undefined = '/v1/recipients?limit=2';
-    while (url !== undefined) {
-      const page = await api.call(caller, 'GET', url);
-      expect(page.headers['x-total-count']).toBe('5');
-      seen.push(...jsonOf(page).map((recipient: Json) => recipient.recipient_id));
-      url = /<([^>]+)>; rel="next"/.exec(String(page.headers['link']))?.[1];
-    }
-    expect(seen).toEqual(ids);
+    for (let index = 0; index < 4; index += 1) ids.unshift((await created(api, caller)).recipient_id);
+    const first = await api.call(caller, 'GET', '/v1/recipients?limit=2');
+    await created(api, caller);
+    const second = await api.call(caller, 'GET', nextOf(first) ?? '');
+    expect([...jsonOf(first), ...jsonOf(second)].map((recipient: Json) => recipient.recipient_id)).toEqual(ids);
+  });
+
+  test("200 without a foreign recipient for another organization's cursor", async ({ api }) => {
+    const other = await api.createCaller('recipients');
+    for (let index = 0; index < 2; index += 1) await created(api, other);
+    const url = nextOf(await api.call(other, 'GET', '/v1/recipients?limit=1')) ?? '';
+    expect(jsonOf(await api.call(await api.createCaller('read'), 'GET', url))).toEqual([]);
   });
 
   test('200 with the same resource as a read', async ({ api }) => {

@@ -263,11 +263,11 @@ describe('reading wallets', () => {
     for (const name of ['one', 'two', 'three']) ids.push((await made({ name }, owner)).wallet_id);
     const page = await api.call(owner, 'GET', '/v1/wallets?limit=2');
     expect(jsonOf(page).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(1).reverse());
-    expect([page.headers['x-total-count'], page.headers['link']]).toEqual([
-      '3',
-      '</v1/wallets?limit=2&offset=2>; rel="next"',
-    ]);
-    const last = await api.call(owner, 'GET', '/v1/wallets?limit=2&offset=2');
-    expect(jsonOf(last).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(0, 1));
+    expect(page.headers['x-total-count']).toBe('3');
+    const next = /^<([^>]+)>; rel="next"$/.exec(String(page.headers['link']))?.[1] ?? '';
+    for (const url of [next, '/v1/wallets?limit=2&offset=2']) {
+      const last = await api.call(owner, 'GET', url);
+      expect(jsonOf(last).map((wallet: Json) => wallet.wallet_id)).toEqual(ids.slice(0, 1));
+    }
   });
 });
