@@ -8,6 +8,7 @@ import fp from 'fastify-plugin';
 import { hasMoreOutboxRows } from '../../db/queries/outbox.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { ApiDeps } from '../deps.ts';
+import { requirePriced } from '../http/priced-body.ts';
 import type { RouteConfig } from '../route-config.ts';
 
 const COUNT_VALID_MS = 1_000;
@@ -17,6 +18,7 @@ export const outboxLimit = fp(async (app: FastifyInstance, { deps }: { deps: Api
   app.addHook('preHandler', async (request) => {
     const access = request.routeOptions.config.access;
     if (!access || !isCommand(request.method, access) || !(await isFull())) return;
+    requirePriced(request.body);
     throw new DomainError(
       'temporarily_unavailable',
       {},

@@ -39,7 +39,7 @@ export const caribbeanRoutes =
         },
       },
       async (request, reply) => {
-        const { pricing, ...body } = request.body;
+        const { priced, ...body } = request.body;
         const { orgId } = principalOf(request);
         const accepted = await acceptSettlement(
           deps,
@@ -49,7 +49,7 @@ export const caribbeanRoutes =
             fingerprint: commandFingerprint(request, body),
             requestId: request.id,
             origin: 'caribbean',
-            priced: { pricing },
+            priced,
             ...settlementFields(body),
             cardToken: null,
             banklinkToken: null,

@@ -41,7 +41,7 @@ export const settlementRoutes =
         },
       },
       async (request, reply) => {
-        const { pricing, ...body } = request.body;
+        const { priced, ...body } = request.body;
         const { orgId } = principalOf(request);
         const accepted = await acceptSettlement(
           deps,
@@ -51,7 +51,7 @@ export const settlementRoutes =
             fingerprint: commandFingerprint(request, body),
             requestId: request.id,
             origin: 'v2',
-            priced: { pricing },
+            priced,
             ...settlementFields(body),
             cardToken: body.card_token ?? null,
             banklinkToken: body.banklink_account_token ?? null,

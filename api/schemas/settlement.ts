@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { CorridorId, Rail } from '../../domain/corridor.ts';
 import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
 import { INPUT_METHODS, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
-import type { PricingInput } from '../../domain/pricing.ts';
+import { type PricingInput, price } from '../../domain/pricing.ts';
 import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import {
   corridor,
@@ -70,8 +70,8 @@ const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMeth
 });
 
 /**
- * A transformation adds `pricing` to the body. It does not run when the form has other faults. Then this refinement
- * lists the faults of pricing beside them.
+ * A transformation adds the price to a valid form. Its faults are the handler's: a bound idempotency key is answered
+ * before they are (contract §6). When the form has other faults, this refinement lists those of the price beside them.
  */
 function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
   if (context.issues.length > 0) priced(input, context);
@@ -106,9 +106,9 @@ const SettleForm = z
     },
   });
 
-export const SettleRequestV2 = SettleForm.transform((body, context) => ({
+export const SettleRequestV2 = SettleForm.transform((body) => ({
   ...body,
-  pricing: priced(pricingInput(body, body.payment_method), context),
+  priced: price(pricingInput(body, body.payment_method)),
 }));
 
 const CaribbeanForm = z
@@ -125,9 +125,9 @@ const CaribbeanForm = z
     },
   });
 
-export const CaribbeanOfframpRequest = CaribbeanForm.transform((body, context) => ({
+export const CaribbeanOfframpRequest = CaribbeanForm.transform((body) => ({
   ...body,
-  pricing: priced(pricingInput(body, 'internal'), context),
+  priced: price(pricingInput(body, 'internal')),
 }));
 
 const answer = {

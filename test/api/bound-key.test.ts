@@ -1,0 +1,112 @@
+/**
+ * A bound idempotency key is answered before anything that may have changed since is judged (contract §6): the bounds
+ * of a price, the recipient, the gates.
+ */
+import { describe, expect } from 'vitest';
+import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
+import { idempotencyKeys } from '../../db/schema/index.ts';
+import type { Caller, TestApi } from '../support/api.ts';
+import { digestTables } from '../support/database.ts';
+import { FILE, openApi, withApi } from '../support/fixture.ts';
+import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+
+const test = withApi()
+  .extend('remote', FILE, openApi({ runtime: 'remote-sandbox' }))
+  .extend('full', FILE, openApi({ config: { outboxMaxRows: 0 } }))
+  .extend('recipientId', FILE, ({ api, partner }) => createRecipient(api, partner));
+
+const ABOVE_BOUNDS = '50000.01';
+
+const ROUTES = [
+  {
+    route: '/v2/settle',
+    status: 202,
+    bodyOf: (recipientId: string, amount: string): Json => settleBody(recipientId, { amount }),
+  },
+  {
+    route: '/v1/caribbean/settle',
+    status: 201,
+    bodyOf: (recipientId: string, amount: string): Json => ({
+      ...{ corridor: 'US-JM', amount, recipient_id: recipientId, payout_rail: 'bank_transfer' },
+    }),
+  },
+] as const;
+
+/**
+ * Binds a key to a request as an earlier release did, whose bounds were others. The stored answer is that of another
+ * settlement.
+ */
+async function bindAsBefore(
+  { api, partner, recipientId }: { readonly api: TestApi; readonly partner: Caller; readonly recipientId: string },
+  { route, bodyOf }: (typeof ROUTES)[number],
+  amount: string,
+): Promise<{ readonly key: string; readonly stored: string }> {
+  const headers = { 'idempotency-key': crypto.randomUUID() };
+  const accepted = await api.call(partner, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+  const fields = bodyOf(recipientId, amount);
+  const key = crypto.randomUUID();
+  await api.connection.db.insert(idempotencyKeys).values({
+    ...{ orgId: partner.orgId, key, resourceId: jsonOf(accepted).settlement_id, createdAt: new Date() },
+    ...fingerprintOf({ method: 'POST', route, bytes: Buffer.from(JSON.stringify(fields)), fields }),
+    ...{ responseStatus: accepted.statusCode, responseBody: accepted.rawPayload },
+  });
+  return { key, stored: accepted.body };
+}
+
+describe.for(ROUTES)('$route with a price that is out of bounds', (settle) => {
+  const { route, status, bodyOf } = settle;
+
+  test('the stored answer for a key that was bound under other bounds', async ({ api, partner, recipientId }) => {
+    const { key, stored } = await bindAsBefore({ api, partner, recipientId }, settle, ABOVE_BOUNDS);
+    const headers = { 'idempotency-key': key };
+    const answer = await api.call(partner, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+    expect([answer.statusCode, answer.body]).toEqual([status, stored]);
+    expect(answer.headers['idempotency-replayed']).toBe('true');
+  });
+
+  test('409 with the differing fields for another command with that key', async ({ api, partner, recipientId }) => {
+    const { key } = await bindAsBefore({ api, partner, recipientId }, settle, '250.00');
+    const other = await api.call(partner, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), { 'idempotency-key': key });
+    expect(other.statusCode).toBe(409);
+    expect(jsonOf(other)).toMatchObject({ code: 'idempotency_key_reused', mismatch: ['amount'] });
+  });
+
+  test('422 for a free key, which stays free', async ({ api, partner, recipientId }) => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const before = await digestTables(api.connection.pool);
+    const refused = await api.call(partner, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+    expect(refused.statusCode).toBe(422);
+    expect(jsonOf(refused).detail).toMatchObject([{ loc: ['body', 'amount'], type: 'value_error' }]);
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+    const accepted = await api.call(partner, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+    expect(accepted.statusCode).toBe(status);
+  });
+
+  test('422 in a remote runtime, where the gates are closed too', async ({ remote, recipientId }) => {
+    const caller = await remote.createCaller();
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const refused = await remote.call(caller, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+    expect(refused.statusCode).toBe(422);
+    const valid = await remote.call(caller, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+    expect([valid.statusCode, jsonOf(valid).code]).toEqual([503, 'launch_gates_closed']);
+  });
+
+  test('422 while the outbox is full', async ({ full, recipientId }) => {
+    const caller = await full.createCaller();
+    await full.connection.pool.query(
+      `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('otp', 'x', '{}', 'test')`,
+    );
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const refused = await full.call(caller, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+    expect(refused.statusCode).toBe(422);
+    const valid = await full.call(caller, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+    expect([valid.statusCode, jsonOf(valid).code]).toEqual([503, 'temporarily_unavailable']);
+  });
+});
+
+test('422 lists the faults of the price beside those of the form', async ({ api, partner, recipientId }) => {
+  const body = settleBody(recipientId, { amount: ABOVE_BOUNDS, card_token: undefined });
+  const refused = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
+  expect(refused.statusCode).toBe(422);
+  expect(jsonOf(refused).detail.map(({ loc }: Json) => loc.join('.'))).toEqual(['body.card_token', 'body.amount']);
+});
