@@ -1,11 +1,12 @@
 /**
- * What is done to a settlement outside of its workflow (contract §6). Accepting one is a single transaction: the
+ * What is done to a settlement outside of its workflow (contract §6). Accepting one is a single statement: the
  * idempotency key, the record, its event, and the outbox row that starts its workflow. Every other command locks the
  * settlement's row first. That orders it with evidence that arrives at the same moment: the first commit decides.
  */
 import { CORRIDORS } from '../../domain/corridor.ts';
-import { DomainError, type FieldFault, requireNoFaults, ValidationError } from '../../domain/error.ts';
+import { DomainError, type FieldFault, ValidationError } from '../../domain/error.ts';
 import { fundingOutcome } from '../../domain/evidence.ts';
+import type { ClosedGate } from '../../domain/gate.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { freezePayee, type Payee, type PayeeResource, payeeResource } from '../../domain/payee.ts';
 import type { Priced, Pricing } from '../../domain/pricing.ts';
@@ -24,20 +25,30 @@ import { openAccessToken } from '../banklink-token.ts';
 import type { Tx } from '../client.ts';
 import { settlementIdOf } from '../id.ts';
 import { sealPayee } from '../payee.ts';
+import { getAcceptanceFacts, insertAcceptance } from '../queries/acceptance.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import { numberedEvent } from '../queries/event.ts';
 import { listPendingEvidence, receivePending } from '../queries/evidence.ts';
-import { requireOpenGates } from '../queries/gate.ts';
-import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../queries/idempotency-key.ts';
-import { enqueue } from '../queries/outbox.ts';
-import { findPayableRecipient } from '../queries/recipient.ts';
+import { forbiddenBy } from '../queries/gate.ts';
 import {
+  type Answer,
+  bindAnswer,
+  boundKeyOf,
+  findAnswer,
+  getAnswer,
+  type KeyedRequest,
+  replay,
+} from '../queries/idempotency-key.ts';
+import { enqueue } from '../queries/outbox.ts';
+import { toPayable } from '../queries/recipient.ts';
+import {
+  acceptedEvent,
   getSettlementOwner,
-  insertSettlement,
   lockSettlement,
   moveSettlement,
   paymentTokenBinding,
 } from '../queries/settlement.ts';
-import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { type CommandDeps, type CommitDeps, commit, commitStatement } from './commit.ts';
 
 /** A settlement as a route asks for it. */
 export type SettlementRequest = KeyedRequest & {
@@ -80,23 +91,50 @@ export async function acceptSettlement(
     if (answered) return answered;
     throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
   }
-  return await commit(deps, 'settlement.accept', async (tx) => {
-    const payable = await findPayableRecipient(tx, deps.sealer, request.orgId, request.recipientId);
-    const payee = payable && freezePayee(payable.recipient, priced.pricing.payoutRail, payable.accountNumber);
-    const settlement = newSettlement(deps, request, { pricing: priced.pricing, payee });
-    const { settlementId, createdAt } = settlement;
-    const body = Buffer.from(JSON.stringify(answer.present(settlement, payee ? payeeResource(payee) : null)));
-    const first = { resourceId: settlementId, status: answer.status, body };
-    const bound = await bindAnswer(tx, request, first, createdAt);
-    if (bound.replayed) return bound;
-    // Checked once the key is bound: a replay stays a replay whatever the recipient is now, and a refusal unbinds it.
-    refuseUnpayable(payable?.recipient, priced.pricing);
-    await requireOpenGates(tx, { runtime: deps.runtime, corridor: settlement.corridor, now: createdAt });
-    await insertSettlement(tx, settlement, sealedToken(deps, settlementId, payer.token));
-    await enqueue(tx, settlementMessage(settlement, null, request.requestId));
-    return bound;
+  const { pricing } = priced;
+  const { corridor } = pricing;
+  const facts = await getAcceptanceFacts(deps.db, request, { environment: environmentName(deps.runtime), corridor });
+  if (facts.bound) return replay(facts.bound, request.fingerprint);
+  const payable = facts.recipient && toPayable(deps.sealer, facts.recipient);
+  const payee = payable && freezePayee(payable.recipient, pricing.payoutRail, payable.accountNumber);
+  const settlement = newSettlement(deps, request, { pricing, payee });
+  const first = answerTo(settlement, answer.status, answer.present(settlement, payee ? payeeResource(payee) : null));
+  const refusal = refusalOf(payable?.recipient, pricing, {
+    gates: forbiddenBy(facts.gateEvidence, { runtime: deps.runtime, corridor, now: settlement.createdAt }),
   });
+  if (refusal) return await refuse(deps, request, first, refusal);
+  const acceptance = {
+    key: boundKeyOf(request, first, settlement.createdAt),
+    settlement,
+    paymentTokenSealed: sealedToken(deps, settlement.settlementId, payer.token),
+    event: numberedEvent(acceptedEvent(settlement), 1),
+    message: settlementMessage(settlement, null, request.requestId),
+  };
+  const isFirst = await commitStatement(deps, 'settlement.accept', (db) => insertAcceptance(db, acceptance));
+  return isFirst ? { ...first, replayed: false } : await getAnswer(deps.db, request);
 }
+
+const answerTo = (
+  { settlementId: resourceId }: Settlement,
+  status: number,
+  resource: Readonly<Record<string, unknown>>,
+): Omit<Answer, 'replayed'> => ({ resourceId, status, body: Buffer.from(JSON.stringify(resource)) });
+
+/**
+ * Refuses a request, unless another request with its key is accepted at this moment: then the answer is that of the
+ * other one. Binding the key waits for the other request. The refusal rolls the binding back.
+ */
+const refuse = (
+  deps: CommandDeps,
+  request: SettlementRequest,
+  answer: Omit<Answer, 'replayed'>,
+  refusal: Error,
+): Promise<Answer> =>
+  commit(deps, 'settlement.accept', async (tx) => {
+    const bound = await bindAnswer(tx, request, answer, deps.now());
+    if (bound.replayed) return bound;
+    throw refusal;
+  });
 
 type Payer = { readonly token: string | null } | { readonly faults: readonly FieldFault[] };
 
@@ -117,15 +155,22 @@ const sealedToken = (
   token: string | null,
 ): string | null => (token === null ? null : sealer.seal(token, paymentTokenBinding(settlementId)));
 
-function refuseUnpayable(recipient: Recipient | undefined, pricing: Pricing): void {
-  if (!recipient) throw new DomainError('not_found');
+/** Why the settlement is not accepted; undefined when it is. The recipient is judged before the gates (contract §2). */
+function refusalOf(
+  recipient: Recipient | undefined,
+  pricing: Pricing,
+  { gates }: { readonly gates: readonly ClosedGate[] },
+): Error | undefined {
+  if (!recipient) return new DomainError('not_found');
   if (!recipient.isActive)
-    throw new DomainError(
+    return new DomainError(
       'state_conflict',
       { current_state: 'inactive' },
       'The recipient is inactive and takes no new settlement.',
     );
-  requireNoFaults(payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail));
+  const faults = payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail);
+  if (faults.length > 0) return new ValidationError(faults);
+  return gates.length > 0 ? new DomainError('launch_gates_closed', { gates }) : undefined;
 }
 
 function newSettlement(

@@ -44,7 +44,15 @@ export async function recordEvent(tx: Tx, event: NewEvent): Promise<string> {
 /** Writes the first event of an object, without reading its latest sequence number. */
 export const recordFirstEvent = (tx: Tx, event: NewEvent): Promise<string> => writeEvent(tx, event, 1);
 
-async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
+/** An event with its id, its number, and the bytes that every subscriber is sent. */
+export type NumberedEvent = NewEvent & {
+  readonly eventId: string;
+  readonly sequence: number;
+  readonly body: Buffer;
+};
+
+/** Numbers an event and makes its bytes. */
+export function numberedEvent(event: NewEvent, sequence: number): NumberedEvent {
   const eventId = newId();
   const envelope: EventEnvelope = {
     id: eventId,
@@ -54,8 +62,11 @@ async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<st
     sequence,
     data: event.data,
   };
-  const { orgId, type, objectType, objectId, at, requestId } = event;
-  const body = Buffer.from(JSON.stringify(envelope));
+  return { ...event, eventId, sequence, body: Buffer.from(JSON.stringify(envelope)) };
+}
+
+async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
+  const { eventId, orgId, type, objectType, objectId, body, at, requestId } = numberedEvent(event, sequence);
   const written = [eventId, orgId, type, objectType, objectId, sequence, body, at.toISOString(), requestId] as const;
   await insertEvent(tx, ...written, currentTraceparent());
   return eventId;

@@ -15,6 +15,7 @@ import {
 } from '../../domain/gate.ts';
 import { type EnvironmentName, environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Settlement } from '../../domain/settlement.ts';
+import type { Aggregated } from '../aggregated.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { launchGateApprovals, launchGateEvidence } from '../schema/gate.ts';
@@ -75,13 +76,34 @@ export async function judgeGates(db: Queryable, question: GateQuestion): Promise
 }
 
 /**
- * Refuses a command that moves value, in the transaction that would accept it.
+ * The evidence of one corridor as a JSON array, for a statement that reads more than the gates.
  *
- * @throws DomainError `launch_gates_closed`; whatever the database throws, and then nothing is accepted either
+ * @param environment the parameter that holds the environment's name; `corridor` likewise
  */
-export async function requireOpenGates(tx: Tx, question: GateQuestion): Promise<void> {
-  const gates = forbiddingGates(await judgeGates(tx, question), question.runtime);
-  if (gates.length > 0) throw new DomainError('launch_gates_closed', { gates });
+export const gateEvidenceSql = (environment: string, corridor: string): string => `(
+    SELECT coalesce(json_agg(json_build_object(
+      'evidenceId', e.evidence_id, 'gate', e.gate, 'environment', e.environment, 'corridor', e.corridor,
+      'reference', e.reference, 'sha256', encode(e.sha256, 'hex'), 'recordedBy', e.recorded_by,
+      'recordedAt', e.recorded_at, 'expiresAt', e.expires_at, 'revokedAt', e.revoked_at,
+      'approvals', (SELECT coalesce(json_agg(json_build_object('operator', a.operator, 'approvedAt', a.approved_at)
+        ORDER BY a.approved_at), '[]') FROM launch_gate_approvals a WHERE a.evidence_id = e.evidence_id)
+    ) ORDER BY e.recorded_at, e.evidence_id), '[]')
+    FROM launch_gate_evidence e WHERE e.environment = ${environment} AND e.corridor = ${corridor})`;
+
+/** The gates that forbid a value step in this corridor, by the evidence that was read for it. */
+export function forbiddenBy(
+  aggregated: readonly Aggregated<GateEvidence>[],
+  { runtime, corridor, now }: GateQuestion & { readonly corridor: CorridorId },
+): readonly ClosedGate[] {
+  const evidence = aggregated.map(({ recordedAt, expiresAt, revokedAt, approvals, ...rest }) => ({
+    ...rest,
+    recordedAt: new Date(recordedAt),
+    expiresAt: new Date(expiresAt),
+    revokedAt: revokedAt === null ? null : new Date(revokedAt),
+    approvals: approvals.map(({ operator, approvedAt }) => ({ operator, approvedAt: new Date(approvedAt) })),
+  }));
+  const verdicts = evaluateGates(evidence, { environment: environmentName(runtime), corridors: [corridor] }, now);
+  return forbiddingGates(verdicts, runtime);
 }
 
 /**

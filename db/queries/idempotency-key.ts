@@ -10,7 +10,8 @@ import { DomainError } from '../../domain/error.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
 
-type BoundKey = typeof idempotencyKeys.$inferSelect;
+/** A key with the request that it is bound to, and the answer to it. */
+export type BoundKey = typeof idempotencyKeys.$inferSelect;
 
 /**
  * What two requests are compared by: the digest of the exact bytes, and of each top-level field, to name differences.
@@ -80,6 +81,21 @@ export async function findAnswer(
   return bound && replay(bound, fingerprint);
 }
 
+/** What is stored for a key once it is bound. */
+export const boundKeyOf = (
+  { orgId, idempotencyKey, fingerprint }: KeyedRequest,
+  { resourceId, status, body }: Omit<Answer, 'replayed'>,
+  createdAt: Date,
+): BoundKey => ({
+  orgId,
+  key: idempotencyKey,
+  ...fingerprint,
+  resourceId,
+  responseStatus: status,
+  responseBody: body,
+  createdAt,
+});
+
 /**
  * Binds the key to this answer, in the transaction that makes the answer true. When another request with the key has
  * committed since, returns that request's answer as a replay; the caller must then write nothing.
@@ -94,24 +110,26 @@ export async function bindAnswer(
 ): Promise<Answer> {
   const bound = await tx
     .insert(idempotencyKeys)
-    .values({
-      orgId: request.orgId,
-      key: request.idempotencyKey,
-      ...request.fingerprint,
-      resourceId: answer.resourceId,
-      responseStatus: answer.status,
-      responseBody: answer.body,
-      createdAt,
-    })
+    .values(boundKeyOf(request, answer, createdAt))
     .onConflictDoNothing()
     .returning({ key: idempotencyKeys.key });
   if (bound.length === 1) return { ...answer, replayed: false };
-  const first = await findAnswer(tx, request);
-  if (!first) throw new Error(`the idempotency key of ${answer.resourceId} was neither bound nor found`);
+  return await getAnswer(tx, request);
+}
+
+/** As `findAnswer`, for a key that was just found bound. */
+export async function getAnswer(db: Queryable, request: KeyedRequest): Promise<Answer> {
+  const first = await findAnswer(db, request);
+  if (!first) throw new Error(`an idempotency key of organization ${request.orgId} was neither bound nor found`);
   return first;
 }
 
-function replay(bound: BoundKey, fingerprint: RequestFingerprint): Answer {
+/**
+ * The stored answer, for the request that the key is bound to.
+ *
+ * @throws DomainError `idempotency_key_reused` for another one
+ */
+export function replay(bound: BoundKey, fingerprint: RequestFingerprint): Answer {
   if (!bound.requestHash.equals(fingerprint.requestHash))
     throw new DomainError('idempotency_key_reused', { mismatch: mismatchOf(bound, fingerprint) });
   return { resourceId: bound.resourceId, status: bound.responseStatus, body: bound.responseBody, replayed: true };

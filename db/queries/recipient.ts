@@ -20,7 +20,7 @@ import { recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
 import { type List, readPage } from './page.ts';
 
-type RecipientRow = typeof recipients.$inferSelect;
+export type RecipientRow = typeof recipients.$inferSelect;
 
 const toRecipient = ({ accountNumberSealed: _sealed, ...row }: RecipientRow): Recipient => row;
 const owned = (orgId: string, recipientId: string) =>
@@ -75,19 +75,12 @@ export async function getRecipient(db: Queryable, orgId: string, recipientId: st
 export type PayableRecipient = { readonly recipient: Recipient; readonly accountNumber: string | null };
 
 /**
- * The recipient as it can be paid; undefined where the organization has none of this id.
+ * A stored recipient as it can be paid.
  *
  * @throws SealError when none of the service's keys opens the account number
  */
-export async function findPayableRecipient(
-  db: Queryable,
-  sealer: Sealer,
-  orgId: string,
-  recipientId: string,
-): Promise<PayableRecipient | undefined> {
-  const [row] = await db.select().from(recipients).where(owned(orgId, recipientId)).limit(1);
-  if (!row) return undefined;
-  const { accountNumberSealed } = row;
+export function toPayable(sealer: Sealer, row: RecipientRow): PayableRecipient {
+  const { accountNumberSealed, recipientId } = row;
   if (accountNumberSealed === null) return { recipient: toRecipient(row), accountNumber: null };
   const accountNumber = sealer.open(accountNumberSealed, accountNumberBinding(recipientId)).toString();
   return { recipient: toRecipient(row), accountNumber };

@@ -19,7 +19,7 @@ import {
 import type { Queryable, Tx } from '../client.ts';
 import { isSettlementId, newId } from '../id.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
-import { recordEvent, recordFirstEvent, type Stamp } from './event.ts';
+import { type NewEvent, recordEvent, type Stamp } from './event.ts';
 
 type SettlementRow = typeof settlements.$inferSelect;
 
@@ -30,16 +30,6 @@ export const toSettlement = ({ paymentTokenSealed: _sealed, ...row }: Settlement
 
 /** What a sealed payment token is bound to. It does not open for another settlement. */
 export const paymentTokenBinding = (settlementId: string): string => `settlement.payment_token:${settlementId}`;
-
-/** Writes an accepted settlement with its first history row and event. */
-export async function insertSettlement(tx: Tx, accepted: Settlement, paymentTokenSealed: string | null): Promise<void> {
-  const { settlementId, version, status, createdAt, requestId } = accepted;
-  await tx.insert(settlements).values({ ...accepted, paymentTokenSealed });
-  await tx
-    .insert(settlementTransitions)
-    .values({ settlementId, sequence: version, from: null, to: status, at: createdAt });
-  await recordFirstEvent(tx, settlementEvent(accepted, EVENT_OF_STATUS[status], createdAt, requestId));
-}
 
 /** The organization's settlement with this id. */
 export async function findSettlement(
@@ -205,6 +195,10 @@ export async function recordException(
   const event = settlementEvent(settlement, 'settlement.exception', at, requestId);
   await recordEvent(tx, { ...event, data: { ...event.data, exception: exceptionResource(exception) } });
 }
+
+/** The event of an acceptance, the settlement's first one. */
+export const acceptedEvent = (accepted: Settlement): NewEvent =>
+  settlementEvent(accepted, EVENT_OF_STATUS[accepted.status], accepted.createdAt, accepted.requestId);
 
 function settlementEvent(settlement: Settlement, type: EventType, at: Date, requestId: string) {
   return {

@@ -2,11 +2,12 @@
  * A bound idempotency key is answered before anything that may have changed since is judged (contract §6): the bounds
  * of a price, the recipient, the gates.
  */
+import type pg from 'pg';
 import { describe, expect } from 'vitest';
 import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
 import { idempotencyKeys } from '../../db/schema/index.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { digestTables } from '../support/database.ts';
+import { digestTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
 
@@ -109,4 +110,54 @@ test('422 lists the faults of the price beside those of the form', async ({ api,
   const refused = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
   expect(refused.statusCode).toBe(422);
   expect(jsonOf(refused).detail.map(({ loc }: Json) => loc.join('.'))).toEqual(['body.card_token', 'body.amount']);
+});
+
+describe('two requests with one key at the same moment', () => {
+  const bind = (orgId: string, key: string, body: Json, stored: Buffer) => {
+    const { requestHash, fieldDigests } = fingerprintOf({
+      ...{ method: 'POST', route: '/v2/settle', bytes: Buffer.from(JSON.stringify(body)), fields: body },
+    });
+    const statement = `INSERT INTO idempotency_keys
+      (org_id, key, request_hash, field_digests, resource_id, response_status, response_body, created_at)
+      VALUES ($1, $2, $3, $4, 'stl_other', 202, $5, now())`;
+    return (holder: pg.PoolClient) => holder.query(statement, [orgId, key, requestHash, fieldDigests, stored]);
+  };
+  const stored = async (api: TestApi, caller: Caller, recipientId: string): Promise<Buffer> => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    return (await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), headers)).rawPayload;
+  };
+
+  test('get one answer when the first commits', async ({ api, partner, recipientId }) => {
+    const key = crypto.randomUUID();
+    const body = settleBody(recipientId);
+    const bytes = await stored(api, partner, recipientId);
+    const settle = () => api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+    const [second] = await raceBehind(api.connection.pool, { hold: bind(partner.orgId, key, body, bytes) }, [settle]);
+    expect([second?.statusCode, second?.body]).toEqual([202, bytes.toString()]);
+    expect(second?.headers['idempotency-replayed']).toBe('true');
+  });
+
+  test('get one answer although the second would be refused', async ({ api, partner, recipientId }) => {
+    const key = crypto.randomUUID();
+    const inactive = await createRecipient(api, partner);
+    expect((await api.call(partner, 'DELETE', `/v1/recipients/${inactive}`)).statusCode).toBe(200);
+    const body = settleBody(inactive);
+    const bytes = await stored(api, partner, recipientId);
+    const settle = () => api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+    const [second] = await raceBehind(api.connection.pool, { hold: bind(partner.orgId, key, body, bytes) }, [settle]);
+    expect([second?.statusCode, second?.body]).toEqual([202, bytes.toString()]);
+    const alone = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
+    expect([alone.statusCode, jsonOf(alone).code]).toEqual([409, 'state_conflict']);
+  });
+
+  test('409 for the second when it is another command', async ({ api, partner, recipientId }) => {
+    const key = crypto.randomUUID();
+    const bytes = await stored(api, partner, recipientId);
+    const hold = bind(partner.orgId, key, settleBody(recipientId), bytes);
+    const other = settleBody(recipientId, { amount: '250.01' });
+    const settle = () => api.call(partner, 'POST', '/v2/settle', other, { 'idempotency-key': key });
+    const [second] = await raceBehind(api.connection.pool, { hold }, [settle]);
+    expect(second?.statusCode).toBe(409);
+    expect(second?.json().mismatch).toEqual(['amount']);
+  });
 });

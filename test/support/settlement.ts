@@ -12,6 +12,7 @@ import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
 import type { Database, Tx } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
+import { recordFirstEvent } from '../../db/queries/event.ts';
 import {
   findCoveringEvidence,
   listPendingEvidence,
@@ -21,12 +22,13 @@ import {
 } from '../../db/queries/evidence.ts';
 import { insertRecipient } from '../../db/queries/recipient.ts';
 import {
+  acceptedEvent,
   findSettlement,
-  insertSettlement,
   lockSettlement,
   moveSettlement,
   setCertificate,
 } from '../../db/queries/settlement.ts';
+import { settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { EvidenceProvider } from '../../domain/evidence.ts';
@@ -235,7 +237,10 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
     requestId: 'test-request',
     createdAt,
   });
-  await insertSettlement(tx, settlement, null);
+  await tx.insert(settlements).values(settlement);
+  const { settlementId, version: sequence, status: to, createdAt: at } = settlement;
+  await tx.insert(settlementTransitions).values({ settlementId, sequence, to, at });
+  await recordFirstEvent(tx, acceptedEvent(settlement));
   return settlement;
 }
 

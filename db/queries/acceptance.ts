@@ -1,0 +1,134 @@
+/**
+ * The two statements of an acceptance (contract §6): what it depends on is read by one, and everything that it writes
+ * is written by the other. Both are written as SQL, because every accepted settlement runs them.
+ */
+import type { CorridorId } from '../../domain/corridor.ts';
+import type { GateEvidence } from '../../domain/gate.ts';
+import type { OutboxMessage } from '../../domain/outbox.ts';
+import type { EnvironmentName } from '../../domain/runtime.ts';
+import type { Settlement } from '../../domain/settlement.ts';
+import type { Aggregated } from '../aggregated.ts';
+import type { Queryable } from '../client.ts';
+import { aliasedColumns, aliasedRow, columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
+import { events } from '../schema/event.ts';
+import { idempotencyKeys } from '../schema/idempotency-key.ts';
+import { outbox } from '../schema/outbox.ts';
+import { recipients } from '../schema/recipient.ts';
+import { settlements } from '../schema/settlement.ts';
+import { type Parameter, statement } from '../statement.ts';
+import { currentTraceparent } from '../traceparent.ts';
+import { fanOutText, type NumberedEvent } from './event.ts';
+import { gateEvidenceSql } from './gate.ts';
+import type { BoundKey, KeyedRequest } from './idempotency-key.ts';
+import type { RecipientRow } from './recipient.ts';
+
+const KEY = columnsOf(idempotencyKeys);
+const RECIPIENT = columnsOf(recipients);
+
+/** What an acceptance depends on, as of one moment. */
+export type AcceptanceFacts = {
+  /** Undefined while the key is free. */
+  readonly bound: BoundKey | undefined;
+  /** Undefined where the organization has no such recipient. */
+  readonly recipient: RecipientRow | undefined;
+  readonly gateEvidence: readonly Aggregated<GateEvidence>[];
+};
+
+type FactsRow = { readonly gates: readonly Aggregated<GateEvidence>[] } & Readonly<Record<string, unknown>>;
+
+const factsStatement = statement<readonly string[], FactsRow>(
+  'read_acceptance_facts',
+  `SELECT ${aliasedColumns(KEY, 'k')}, ${aliasedColumns(RECIPIENT, 'r')}, ${gateEvidenceSql('$4', '$5')} AS gates
+   FROM (SELECT) AS one
+   LEFT JOIN idempotency_keys k ON k.org_id = $1 AND k.key = $2
+   LEFT JOIN recipients r ON r.org_id = $1 AND r.recipient_id = $3`,
+);
+
+/** Reads whether the key is bound, the recipient, and the evidence of the corridor's gates; one statement. */
+export async function getAcceptanceFacts(
+  db: Queryable,
+  {
+    orgId,
+    idempotencyKey,
+    recipientId,
+  }: Pick<KeyedRequest, 'orgId' | 'idempotencyKey'> & Pick<Settlement, 'recipientId'>,
+  { environment, corridor }: { readonly environment: EnvironmentName; readonly corridor: CorridorId },
+): Promise<AcceptanceFacts> {
+  const [row] = await factsStatement(db, orgId, idempotencyKey, recipientId, environment, corridor);
+  if (!row) throw new Error('the facts of an acceptance are always one row');
+  return {
+    bound: row['k.key'] === null ? undefined : aliasedRow<BoundKey>(KEY, 'k', row),
+    recipient: row['r.recipient_id'] === null ? undefined : aliasedRow<RecipientRow>(RECIPIENT, 'r', row),
+    gateEvidence: row.gates,
+  };
+}
+
+/** Everything that an acceptance writes. */
+export type Acceptance = {
+  readonly key: BoundKey;
+  readonly settlement: Settlement;
+  readonly paymentTokenSealed: string | null;
+  readonly event: NumberedEvent;
+  readonly message: OutboxMessage<'settlement'>;
+};
+
+const SETTLEMENT = columnsOf(settlements);
+const EVENT = columnsOf(events, [
+  'eventId',
+  'orgId',
+  'type',
+  'objectType',
+  'objectId',
+  'sequence',
+  'body',
+  'createdAt',
+]);
+const MESSAGE = columnsOf(outbox, ['kind', 'objectId', 'signal', 'context', 'requestId', 'traceparent']);
+
+const SETTLEMENT_OFFSET = KEY.length;
+const EVENT_OFFSET = SETTLEMENT_OFFSET + SETTLEMENT.length;
+const MESSAGE_OFFSET = EVENT_OFFSET + EVENT.length;
+const PARAMETERS = MESSAGE_OFFSET + MESSAGE.length;
+/** The last two columns of a message. */
+const REQUEST_ID = `$${PARAMETERS - 1}::text`;
+const TRACEPARENT = `$${PARAMETERS}::text`;
+
+const acceptanceStatement = statement<readonly Parameter[], { readonly key: string }>(
+  'insert_acceptance',
+  `WITH bound AS (
+     INSERT INTO idempotency_keys (${columnNames(KEY)}) VALUES (${columnParameters(KEY, 0)})
+     ON CONFLICT DO NOTHING RETURNING key
+   ), accepted AS (
+     INSERT INTO settlements (${columnNames(SETTLEMENT)})
+     SELECT ${columnParameters(SETTLEMENT, SETTLEMENT_OFFSET)} FROM bound
+     RETURNING settlement_id, version, status, created_at
+   ), history AS (
+     INSERT INTO settlement_transitions (settlement_id, sequence, to_status, at)
+     SELECT settlement_id, version, status, created_at FROM accepted
+   ), event AS (
+     INSERT INTO events (${columnNames(EVENT)}) SELECT ${columnParameters(EVENT, EVENT_OFFSET)} FROM bound
+     RETURNING event_id, org_id, type, object_id, ${REQUEST_ID} AS request_id, ${TRACEPARENT} AS traceparent
+   ), message AS (
+     INSERT INTO outbox (${columnNames(MESSAGE)}) SELECT ${columnParameters(MESSAGE, MESSAGE_OFFSET)} FROM bound
+   ), ${fanOutText('event')}
+   SELECT key FROM bound`,
+);
+
+/**
+ * Binds the key and, if it was free, writes the settlement, its first history row, its event with the deliveries, and
+ * the outbox row that starts its workflow; one statement. A request with the same key that is being committed is waited
+ * for.
+ *
+ * @returns false, and nothing is written, when the key was bound already
+ */
+export async function insertAcceptance(db: Queryable, acceptance: Acceptance): Promise<boolean> {
+  const { key, settlement, paymentTokenSealed, event, message } = acceptance;
+  const bound = await acceptanceStatement(
+    db,
+    ...columnValues(KEY, key),
+    ...columnValues(SETTLEMENT, { ...settlement, paymentTokenSealed }),
+    ...columnValues(EVENT, { ...event, createdAt: event.at }),
+    ...columnValues(MESSAGE, { ...message, traceparent: currentTraceparent() }),
+  );
+  return bound.length === 1;
+}
