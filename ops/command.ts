@@ -27,7 +27,7 @@ export type OpsDeps = Printer &
 export type OpsCommand = CommandTree<OpsDeps>;
 
 /** Each name has one spelling, so that one person is never counted as two operators. */
-const operatorReader: Reader<string> = {
+export const operatorReader: Reader<string> = {
   read: (given) => {
     const value = operatorName(given);
     return /^[a-z0-9][a-z0-9._@-]{0,63}$/.test(value)

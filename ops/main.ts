@@ -26,6 +26,7 @@ import { deploymentCommands } from './deployment.ts';
 import { withCommandErrors } from './failure.ts';
 import { gateCommands } from './gate.ts';
 import { keysCommands } from './keys.ts';
+import { listCommands } from './list.ts';
 import { settlementCommands } from './settlement.ts';
 import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
@@ -34,6 +35,7 @@ const program = (now: () => Date) =>
   group<OpsDeps>('ops', 'Shows what waits and what is stuck, and makes the changes that only operators may make.', [
     showCommand,
     ...waitingCommands,
+    listCommands,
     ...settlementCommands,
     ...deliveryCommands,
     deploymentCommands,

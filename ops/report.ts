@@ -50,7 +50,7 @@ export function printReport({ print, printData }: Printer, report: Report, now: 
 const words = (name: string): string => name.replaceAll('_', ' ');
 
 /** The values of a row, each after its name unless it explains itself. */
-function lineOf(row: Row): string {
+export function lineOf(row: Row): string {
   const parts = Object.entries(row).flatMap(([name, value], index) => {
     if (value === null) return [];
     return index === 0 ? [textOf(value)] : [`${words(name)} ${textOf(value)}`];

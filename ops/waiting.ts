@@ -17,6 +17,7 @@ import { SWEPT_KINDS } from '../domain/outbox.ts';
 import { command, EXIT, type ExitCode } from '../process/command-line.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { temporalSilence } from './failure.ts';
+import { age, money } from './report.ts';
 
 /** Of each list. */
 const LINES_MAX = 200;
@@ -26,7 +27,7 @@ const SWEEP_LATE_MS = 120_000;
 export const waitingCommands: readonly OpsCommand[] = [
   command({
     name: 'waiting',
-    description: 'Lists the open settlements and verifications, and what each waits for; the longest wait comes first.',
+    description: 'Lists what is open, and what each waits for. What an operator must act on comes first.',
     takes: {},
     run: waiting,
   }),
@@ -40,11 +41,20 @@ export const waitingCommands: readonly OpsCommand[] = [
 
 async function waiting(deps: OpsDeps): Promise<ExitCode> {
   const [settlements, verifications] = await Promise.all([
-    listWaitingSettlements(deps.db, LINES_MAX),
+    listWaitingSettlements(deps.db, deps.now(), LINES_MAX),
     listWaitingVerifications(deps.db, LINES_MAX),
   ]);
-  printList(deps, 'Settlements', settlements.map(settlementLine));
-  printList(deps, 'Verifications', verifications.map(verificationLine));
+  const now = deps.now();
+  const actionable = settlements.filter(({ isActionable }) => isActionable);
+  const others = settlements.filter(({ isActionable }) => !isActionable);
+  const lines = (list: readonly WaitingSettlement[]) => list.map((settlement) => settlementLine(settlement, now));
+  printList(deps, 'Settlements to act on (show <id> has the next command)', lines(actionable));
+  printList(deps, 'Settlements that go on by themselves', lines(others));
+  printList(
+    deps,
+    'Verifications',
+    verifications.map((verification) => verificationLine(verification, now)),
+  );
   deps.printData({
     settlements: settlements.map(settlementData),
     verifications: verifications.map(({ verificationId, orgId, recipientId, since, expiresAt }) => ({
@@ -76,7 +86,7 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
   printList(
     deps,
     'Settlements that no worker moves (does a worker run? Then redispatch)',
-    settlements.map(settlementLine),
+    settlements.map((settlement) => settlementLine(settlement, now)),
   );
   printList(deps, 'Late deliveries (does a worker run? Then retry-delivery)', deliveries.map(deliveryLine));
   if (withoutRun === undefined)
@@ -145,15 +155,21 @@ const settlementData = (settlement: WaitingSettlement) => ({
   settlement_id: settlement.settlementId,
   org_id: settlement.orgId,
   status: settlement.status,
+  amount: money(settlement.amountMinor, settlement.sourceCurrency),
+  reference: settlement.reference,
+  must_act: settlement.isActionable,
   waits_for: waitsFor(settlement),
   since: settlement.since,
   expires_at: settlement.expiresAt,
 });
 
-const settlementLine = (settlement: WaitingSettlement): string =>
-  lineOf(`${settlement.settlementId} ${settlement.status}`, waitsFor(settlement), settlement);
-const verificationLine = (verification: WaitingVerification): string =>
-  lineOf(verification.verificationId, `the decision about recipient ${verification.recipientId}`, verification);
+function settlementLine(settlement: WaitingSettlement, now: Date): string {
+  const { settlementId, status, amountMinor, sourceCurrency, reference } = settlement;
+  const what = [settlementId, status, money(amountMinor, sourceCurrency), reference === null ? '' : `(${reference})`];
+  return lineOf(what.filter((part) => part !== '').join(' '), waitsFor(settlement), settlement, now);
+}
+const verificationLine = (verification: WaitingVerification, now: Date): string =>
+  lineOf(verification.verificationId, `the decision about recipient ${verification.recipientId}`, verification, now);
 const outboxLine = ({ kind, objectId, attempts, lastError, since }: StuckOutboxRow): string =>
   `${kind} ${objectId}: since ${since.toISOString()}, ${attempts} attempts, last error ${lastError ?? 'none'}`;
 const withoutRunLine = ({ orgId, message: { kind, objectId } }: OpenObject): string =>
@@ -165,9 +181,11 @@ function lineOf(
   what: string,
   cause: string,
   { orgId, since, expiresAt }: { readonly orgId: string; readonly since: Date; readonly expiresAt: Date | null },
+  now: Date,
 ): string {
   const until = expiresAt === null ? '' : `, until ${expiresAt.toISOString()}`;
-  return `${what}: waits for ${cause}; since ${since.toISOString()}${until}; organization ${orgId}`;
+  const waited = age(Math.max(0, now.getTime() - since.getTime()));
+  return `${what}: waits for ${cause}; since ${since.toISOString()} (${waited})${until}; organization ${orgId}`;
 }
 
 function printList({ print }: OpsDeps, title: string, lines: readonly string[]): void {

@@ -2,9 +2,9 @@
 import { and, desc, eq, sql } from 'drizzle-orm';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
-import { type AuditAction, auditEntries } from '../schema/audit.ts';
+import { AUDIT_ACTIONS, type AuditAction, auditEntries } from '../schema/audit.ts';
 
-export type { AuditAction };
+export { AUDIT_ACTIONS, type AuditAction };
 
 /** What an operator does: who, why, and the request id that events show. */
 export type OperatorAct = { readonly operator: string; readonly note: string; readonly requestId: string };

@@ -2,6 +2,7 @@
  * What operators read across organizations: what waits, what is stuck, and who owns it. Each read is bounded, by index.
  */
 import { and, asc, eq, gt, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
+import type { Currency } from '../../domain/money.ts';
 import {
   deliveryMessage,
   type OutboxKind,
@@ -24,6 +25,11 @@ export type WaitingSettlement = {
   readonly status: SettlementStatus;
   readonly paymentMethod: PaymentMethod;
   readonly recipientId: string;
+  readonly amountMinor: bigint;
+  readonly sourceCurrency: Currency;
+  readonly reference: string | null;
+  /** An operator must act: it is in review, its wait should have ended, or no worker moves it. */
+  readonly isActionable: boolean;
   /** When it entered the state; `expiresAt`: when the wait ends. Both on its own clock. */
   readonly since: Date;
   readonly expiresAt: Date | null;
@@ -59,18 +65,26 @@ const openStatuses = sql.join(
 );
 const settlementColumns = sql`
   settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod",
-  recipient_id AS "recipientId", updated_at AS since, expires_at AS "expiresAt"`;
+  recipient_id AS "recipientId", amount_minor AS "amountMinor", source_currency AS "sourceCurrency", reference,
+  updated_at AS since, expires_at AS "expiresAt"`;
 
 /** For a transaction that counts whole tables: allows its statements ten minutes. */
 export async function allowLongStatements(tx: Tx): Promise<void> {
   await tx.execute(sql`SET LOCAL statement_timeout = '10min'`);
 }
 
-/** Settlements that have not ended, those longest in their state first. */
-export async function listWaitingSettlements(db: Queryable, limit: number): Promise<WaitingSettlement[]> {
+/** Whether the settlement's wait is over and was not ended, or it stays in a state without a wait. */
+const isStuck = (now: Date) => {
+  const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
+  return sql`(coalesce(expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond', false)
+      OR (status IN ('accepted', 'funded') AND updated_at < ${ownNow} - ${UNATTENDED_MS} * interval '1 millisecond'))`;
+};
+
+/** Settlements that have not ended: what an operator must act on, then the others; the longest in their state first. */
+export async function listWaitingSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
   const { rows } = await db.execute<WaitingSettlement>(sql`
-    SELECT ${settlementColumns} FROM settlements
-    WHERE status IN (${openStatuses}) ORDER BY updated_at, settlement_id LIMIT ${limit}`);
+    SELECT ${settlementColumns}, (status = 'needs_review' OR ${isStuck(now)}) AS "isActionable" FROM settlements
+    WHERE status IN (${openStatuses}) ORDER BY "isActionable" DESC, updated_at, settlement_id LIMIT ${limit}`);
   return rows.map(withDates);
 }
 
@@ -85,11 +99,9 @@ export async function listWaitingVerifications(db: Queryable, limit: number): Pr
 
 /** Settlements whose wait is over and was not ended, and those that stay in a state without a wait. */
 export async function listStuckSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
-  const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
   const { rows } = await db.execute<WaitingSettlement>(sql`
-    SELECT ${settlementColumns} FROM settlements
-    WHERE status IN (${openStatuses}) AND (expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'
-      OR (status IN ('accepted', 'funded') AND updated_at < ${ownNow} - ${UNATTENDED_MS} * interval '1 millisecond'))
+    SELECT ${settlementColumns}, true AS "isActionable" FROM settlements
+    WHERE status IN (${openStatuses}) AND ${isStuck(now)}
     ORDER BY updated_at, settlement_id LIMIT ${limit}`);
   return rows.map(withDates);
 }
@@ -138,6 +150,7 @@ export async function findDeliveryOwner(
 
 const withDates = (row: WaitingSettlement): WaitingSettlement => ({
   ...row,
+  amountMinor: BigInt(row.amountMinor),
   since: new Date(row.since),
   expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt),
 });

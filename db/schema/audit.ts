@@ -2,21 +2,23 @@ import { index, pgTable, text } from 'drizzle-orm/pg-core';
 import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-export type AuditAction =
-  | 'resolve_review_paid'
-  | 'resolve_review_refused'
-  | 'gate_record'
-  | 'gate_approve'
-  | 'gate_revoke'
-  | 'settlement_redispatch'
-  | 'verification_redispatch'
-  | 'delivery_redispatch'
-  | 'settlement_cancel'
-  | 'keys_record'
-  | 'keys_reseal'
-  | 'delivery_retry'
-  | 'deployment_promote'
-  | 'deployment_ramp';
+export const AUDIT_ACTIONS = [
+  'resolve_review_paid',
+  'resolve_review_refused',
+  'gate_record',
+  'gate_approve',
+  'gate_revoke',
+  'settlement_redispatch',
+  'verification_redispatch',
+  'delivery_redispatch',
+  'settlement_cancel',
+  'keys_record',
+  'keys_reseal',
+  'delivery_retry',
+  'deployment_promote',
+  'deployment_ramp',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** What operators did, and why, in their own words. Only operators read it. A trigger makes entries permanent. */
 export const auditEntries = pgTable(

@@ -49,14 +49,14 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
   const result = await ops('waiting');
   expect(result.exitCode).toBe(0);
   const organization = `organization ${partner.orgId}`;
-  const begun = `since ${since.toISOString()}`;
+  const begun = `since ${since.toISOString()} (1 h)`;
   const until = new Date(since.getTime() + HOUR_MS / 2).toISOString();
   expect(linesOf(result, unpaid)).toEqual([
-    `${unpaid} awaiting_funds: waits for card evidence; ${begun}, until ${until}; ${organization}`,
+    `${unpaid} awaiting_funds 250.00 USD: waits for card evidence; ${begun}, until ${until}; ${organization}`,
   ]);
-  expect(linesOf(result, held)[0]).toContain('compliance_hold: waits for the verification of recipient ');
+  expect(linesOf(result, held)[0]).toContain('compliance_hold 250.00 USD: waits for the verification of recipient ');
   expect(linesOf(result, inReview)).toEqual([
-    `${inReview} needs_review: waits for an operator: resolve it as paid or refused; ${begun}; ${organization}`,
+    `${inReview} needs_review 250.00 USD: waits for an operator: resolve it as paid or refused; ${begun}; ${organization}`,
   ]);
   expect(linesOf(result, ended)).toEqual([]);
   expect(await digestTables(api.connection.pool)).toEqual(before);
@@ -67,11 +67,31 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
     settlement_id: unpaid,
     org_id: partner.orgId,
     status: 'awaiting_funds',
+    amount: '250.00 USD',
+    reference: null,
+    must_act: true,
     waits_for: 'card evidence',
     since: since.toISOString(),
     expires_at: until,
   });
   expect([verifications, limit]).toEqual([[], 200]);
+});
+
+test('waiting begins with what an operator must act on, even if others wait for longer', async ({
+  api,
+  partner,
+  ops,
+  clock,
+}) => {
+  const reviewed = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
+  const young = await openSettlement(api, partner, reviewed, ago(clock, HOUR_MS / 60));
+  const overdue = await openSettlement(api, partner, ['awaiting_funds'], ago(clock, HOUR_MS));
+  const old = await openSettlement(api, partner, ['compliance_hold'], ago(clock, 24 * HOUR_MS));
+  const { printed } = await ops('waiting');
+  const placeOf = (start: string): number => printed.findIndex((line) => line.trim().startsWith(start));
+  const places = ['Settlements to act on', overdue, young, 'Settlements that go on', old].map(placeOf);
+  expect(places).not.toContain(-1);
+  expect(places).toEqual(places.toSorted((one, other) => one - other));
 });
 
 test('waiting shows the recipient of an open verification, and no name of a person', async ({

@@ -1,0 +1,258 @@
+/** `list`: what there is, by status, age, corridor, organization and amount; the newest first. */
+import { AUDIT_ACTIONS } from '../db/queries/audit.ts';
+import {
+  listAuditBy,
+  listDeliveriesBy,
+  listEvidenceBy,
+  listKeysBy,
+  listPartnersBy,
+  listSettlementsBy,
+  listSubscriptionsBy,
+  SUBSCRIPTION_STATES,
+} from '../db/queries/operator-list.ts';
+import { API_KEY_STATUSES, apiKeyStatus } from '../domain/api-key.ts';
+import { CORRIDOR_IDS } from '../domain/corridor.ts';
+import { EVIDENCE_KINDS } from '../domain/evidence.ts';
+import { maskEmail, maskUrl } from '../domain/mask.ts';
+import { parseMoney } from '../domain/money.ts';
+import { SCOPES } from '../domain/scope.ts';
+import { OPEN_STATUSES, SETTLEMENT_STATUSES } from '../domain/settlement.ts';
+import { DELIVERY_STATUSES } from '../domain/webhook.ts';
+import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
+import {
+  flag,
+  oneOf,
+  optional,
+  type Reader,
+  repeatable,
+  text,
+  wholeNumber,
+  withDefault,
+} from '../process/command-parameter.ts';
+import { type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
+import { lineOf, money, type Row } from './report.ts';
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
+
+const span: Reader<number> = {
+  read: (given) => {
+    const [, count = '', unit = ''] = /^(\d{1,5})(s|min|h|d)$/.exec(given) ?? [];
+    const unitMs = UNITS_MS[unit];
+    return unitMs === undefined
+      ? { fault: 'must be a time span such as 30s, 15min, 2h or 3d.' }
+      : { value: Number(count) * unitMs };
+  },
+};
+
+/** Every currency of the service has two minor digits, as USD has. */
+const amount: Reader<bigint> = {
+  read: (given) => {
+    const value = parseMoney(given, 'USD');
+    return value === undefined ? { fault: 'must be an amount such as 1000.00.' } : { value };
+  },
+};
+
+export const olderThan = optional('--older-than <span>', 'nothing newer than this, such as 15min, 2h or 3d', span);
+export const organization = optional('--org <id>', 'of this organization only', text);
+const COMMON = {
+  olderThan,
+  limit: withDefault('--limit <count>', 'at most so many', wholeNumber(1, 1_000), '50'),
+};
+
+type Common = { readonly olderThan: number | undefined; readonly limit: number };
+/** The filter that all lists share. */
+const cutOf = ({ now }: OpsDeps, { olderThan: ageMs, limit }: Common) => ({
+  limit,
+  before: ageMs === undefined ? undefined : new Date(now().getTime() - ageMs),
+});
+
+export const listCommands: OpsCommand = group('list', 'Lists what there is, by filters; the newest first.', [
+  command({
+    name: 'settlements',
+    description: 'Lists settlements, open ones unless a status is given; those that changed last come first.',
+    takes: {
+      status: repeatable('--status <status>', 'this status; may be repeated', oneOf(SETTLEMENT_STATUSES)),
+      corridor: optional('--corridor <corridor>', 'this corridor only', oneOf(CORRIDOR_IDS)),
+      minAmount: optional('--min-amount <amount>', "at least this, in each settlement's source currency", amount),
+      orgId: organization,
+      ...COMMON,
+    },
+    run: async (deps: OpsDeps, { status, corridor, minAmount, orgId, ...common }) => {
+      const statuses = status.length > 0 ? status : OPEN_STATUSES;
+      const filter = { ...cutOf(deps, common), statuses, corridor, orgId, amountMinorMin: minAmount };
+      const rows = await listSettlementsBy(deps.db, filter);
+      return printItems(
+        deps,
+        rows.map((row) => ({
+          settlement: row.settlementId,
+          status: row.status,
+          amount: money(row.amountMinor, row.sourceCurrency),
+          corridor: row.corridor,
+          payment_method: row.paymentMethod,
+          reference: row.reference,
+          changed_at: row.updatedAt,
+          until: row.expiresAt,
+          organization: row.orgId,
+        })),
+      );
+    },
+  }),
+  command({
+    name: 'deliveries',
+    description: 'Lists webhook deliveries, pending and exhausted ones unless a status is given.',
+    takes: {
+      status: repeatable('--status <status>', 'this status; may be repeated', oneOf(DELIVERY_STATUSES)),
+      webhookId: optional('--webhook <id>', 'to this subscription only', text),
+      orgId: organization,
+      ...COMMON,
+    },
+    run: async (deps: OpsDeps, { status, webhookId, orgId, ...common }) => {
+      const statuses = status.length > 0 ? status : (['pending', 'exhausted'] as const);
+      const rows = await listDeliveriesBy(deps.db, { ...cutOf(deps, common), statuses, webhookId, orgId });
+      return printItems(
+        deps,
+        rows.map((row) => ({
+          delivery: row.deliveryId,
+          status: row.status,
+          event_type: row.eventType,
+          created_at: row.createdAt,
+          next_attempt_at: row.nextAttemptAt,
+          webhook: row.webhookId,
+          organization: row.orgId,
+        })),
+      );
+    },
+  }),
+  command({
+    name: 'subscriptions',
+    description: 'Lists webhook subscriptions.',
+    takes: {
+      state: optional('--status <status>', 'this status', oneOf(SUBSCRIPTION_STATES)),
+      orgId: organization,
+      ...COMMON,
+    },
+    run: async (deps: OpsDeps, { state, orgId, ...common }) => {
+      const rows = await listSubscriptionsBy(deps.db, { ...cutOf(deps, common), state, orgId });
+      return printItems(
+        deps,
+        rows.map((row) => ({
+          webhook: row.webhookId,
+          status: row.deletedAt === null ? row.status : 'deleted',
+          disabled_reason: row.disabledReason,
+          failing_since: row.failingSince,
+          url: maskUrl(row.url),
+          created_at: row.createdAt,
+          organization: row.orgId,
+        })),
+      );
+    },
+  }),
+  command({
+    name: 'evidence',
+    description: 'Lists what providers said about the money of settlements.',
+    takes: {
+      kind: optional('--kind <kind>', 'this kind only', oneOf(EVIDENCE_KINDS)),
+      pending: flag('--pending', 'only what no workflow has decided by yet'),
+      orgId: organization,
+      ...COMMON,
+    },
+    run: async (deps: OpsDeps, { kind, pending, orgId, ...common }) => {
+      const isPending = pending ? true : undefined;
+      const rows = await listEvidenceBy(deps.db, { ...cutOf(deps, common), kind, isPending, orgId });
+      return printItems(
+        deps,
+        rows.map((row) => ({
+          evidence: row.evidenceId,
+          kind: row.kind,
+          amount: money(row.amountMinor, row.currency),
+          decided: !row.pending,
+          received_at: row.receivedAt,
+          settlement: row.settlementId,
+          provider: row.provider,
+          provider_event: row.eventId,
+          organization: row.orgId,
+        })),
+      );
+    },
+  }),
+  command({
+    name: 'audit',
+    description: 'Lists what operators did, and why.',
+    takes: {
+      operator: optional('--operator <name>', 'of this operator only', operatorReader),
+      action: optional('--action <action>', 'this action only', oneOf(AUDIT_ACTIONS)),
+      objectId: optional('--object <id>', 'about this object only', text),
+      orgId: organization,
+      ...COMMON,
+    },
+    run: async (deps: OpsDeps, { operator, action, objectId, orgId, ...common }) => {
+      const rows = await listAuditBy(deps.db, { ...cutOf(deps, common), operator, action, objectId, orgId });
+      return printItems(
+        deps,
+        rows.map((row) => ({
+          at: row.at,
+          action: row.action,
+          operator: row.operator,
+          object: row.objectId,
+          note: row.note,
+          organization: row.orgId,
+        })),
+      );
+    },
+  }),
+  command({
+    name: 'orgs',
+    description: 'Lists partner organizations.',
+    takes: { withoutKey: flag('--without-key', 'only those without an active key of scope full'), ...COMMON },
+    run: async (deps: OpsDeps, { withoutKey, ...common }) => {
+      const filter = { ...cutOf(deps, common), isWithoutKey: withoutKey, now: deps.now() };
+      const rows = await listPartnersBy(deps.db, filter);
+      return printItems(
+        deps,
+        rows.map((row) => ({
+          organization: row.orgId,
+          name: row.name,
+          country: row.country,
+          environment: row.environment,
+          contact: maskEmail(row.contactEmail),
+          active_full_keys: row.fullKeys,
+          created_at: row.createdAt,
+        })),
+      );
+    },
+  }),
+  command({
+    name: 'keys',
+    description: 'Lists API keys. A raw key is stored nowhere.',
+    takes: {
+      status: optional('--status <status>', 'this status', oneOf(API_KEY_STATUSES)),
+      scope: optional('--scope <scope>', 'this scope', oneOf(SCOPES)),
+      orgId: organization,
+      ...COMMON,
+    },
+    run: async (deps: OpsDeps, { status, scope, orgId, ...common }) => {
+      const now = deps.now();
+      const rows = await listKeysBy(deps.db, { ...cutOf(deps, common), status, scope, orgId, now });
+      return printItems(
+        deps,
+        rows.map((row) => ({
+          key: row.keyId,
+          name: row.name,
+          scope: row.scope,
+          status: apiKeyStatus(row, now),
+          prefix: row.prefix,
+          last_used_at: row.lastUsedAt,
+          expires_at: row.expiresAt,
+          organization: row.orgId,
+        })),
+      );
+    },
+  }),
+]);
+
+function printItems({ print, printData }: OpsDeps, items: readonly Row[]): ExitCode {
+  for (const item of items) print(lineOf(item));
+  if (items.length === 0) print('none');
+  printData({ items });
+  return EXIT.done;
+}

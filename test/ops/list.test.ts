@@ -1,0 +1,173 @@
+/** `list`: each filter keeps what it should and leaves out the rest; nothing personal is printed. */
+import { expect } from 'vitest';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
+import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
+import { recipientBody } from '../support/partner.ts';
+import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
+import { ping, subscribe } from '../support/webhook.ts';
+
+const HOUR_MS = 3_600_000;
+
+const test = withApi()
+  .extend('list', FILE, ({ api, clock }) => {
+    const ops = createOps(api.connection.db, { now: clock.now });
+    return async (...args: string[]) => {
+      const { exitCode, printed, warned } = await ops('list', ...args, '--json');
+      expect([exitCode, warned]).toEqual([0, []]);
+      const asText = await ops('list', ...args);
+      const { items } = JSON.parse(printed.join(''));
+      expect(asText.printed).toHaveLength(Math.max(1, items.length));
+      return items;
+    };
+  })
+  .extend('other', FILE, ({ api }) => api.createCaller())
+  .extend('small', FILE, ({ steps }) => steps.accept(BY_MANUAL_CARD))
+  .extend('large', FILE, ({ steps }) => steps.waiting({ ...BY_MANUAL_CARD, amount: '900.00', reference: 'INV-7' }))
+  .extend('foreign', FILE, ({ api, other }) => openSettlement(api, other))
+  .extend('ended', FILE, ({ api, partner }) => openSettlement(api, partner, ['canceled']))
+  .extend('all', FILE, ({ small, large, foreign, ended }) => ({ small, large, foreign, ended }));
+
+test.for<[args: string[], found: ('small' | 'large' | 'foreign' | 'ended')[]]>([
+  [[], ['foreign', 'large', 'small']],
+  [['--status', 'canceled'], ['ended']],
+  [
+    ['--status', 'canceled', '--status', 'awaiting_funds'],
+    ['ended', 'large'],
+  ],
+  [['--corridor', 'US-HT'], []],
+  [['--min-amount', '899.99'], ['large']],
+  [['--min-amount', '900.01'], []],
+  [['--older-than', '1h'], []],
+])('list settlements %j', async ([args, found], { list, all }) => {
+  const items: { settlement: string }[] = await list('settlements', ...args);
+  const wanted = found.map((name) => all[name]);
+  expect(items).toHaveLength(wanted.length);
+  expect(new Set(items.map(({ settlement }) => settlement))).toEqual(new Set(wanted));
+});
+
+test('list settlements of one organization shows amount, reference and the end of the wait', async ({
+  list,
+  all,
+  partner,
+}) => {
+  const items = await list('settlements', '--org', partner.orgId, '--status', 'awaiting_funds');
+  expect(items).toEqual([
+    {
+      settlement: all.large,
+      status: 'awaiting_funds',
+      amount: '900.00 USD',
+      corridor: 'US-JM',
+      payment_method: 'card',
+      reference: 'INV-7',
+      changed_at: expect.any(String),
+      until: expect.any(String),
+      organization: partner.orgId,
+    },
+  ]);
+});
+
+test('list settlements --older-than keeps what has not changed for so long, and --limit cuts the list', async ({
+  list,
+  all,
+  clock,
+}) => {
+  clock.advance(2 * HOUR_MS);
+  expect(await list('settlements', '--older-than', '119min')).toHaveLength(3);
+  expect(await list('settlements', '--older-than', '3h')).toEqual([]);
+  const [first, ...rest] = await list('settlements', '--limit', '1');
+  expect([Object.values(all).includes(first.settlement), rest]).toEqual([true, []]);
+});
+
+test('list deliveries and list subscriptions, by status, subscription and organization', async ({
+  api,
+  other,
+  partner,
+  list,
+}) => {
+  const subscription = await subscribe(api, other, 'http://127.0.0.1:9999/hook?token=query-secret');
+  const { delivery_id: deliveryId } = await ping(api, other, subscription.webhook_id);
+  const found = await list('deliveries', '--webhook', subscription.webhook_id);
+  expect(found).toMatchObject([{ delivery: deliveryId, status: 'pending', organization: other.orgId }]);
+  expect(await list('deliveries', '--org', partner.orgId)).toEqual([]);
+  expect(await list('deliveries', '--status', 'succeeded')).toEqual([]);
+  const subscriptions = await list('subscriptions', '--status', 'enabled', '--org', other.orgId);
+  expect(subscriptions).toMatchObject([{ webhook: subscription.webhook_id, url: 'http://127.0.0.1:9999/***' }]);
+  for (const status of ['disabled', 'failing', 'deleted']) {
+    expect(await list('subscriptions', '--status', status)).toEqual([]);
+  }
+  await api.call(other, 'DELETE', `/v1/webhooks/${subscription.webhook_id}`);
+  expect(await list('subscriptions', '--status', 'deleted')).toMatchObject([{ status: 'deleted' }]);
+  expect(await list('subscriptions')).toEqual([]);
+});
+
+test('list evidence, by kind and by whether a workflow has decided by it', async ({ api, steps, list, partner }) => {
+  const settlement = await steps.waiting(BY_MANUAL_CARD);
+  await sendCardproc(api, cardprocBody(settlement, {}, 'payment_intent.payment_failed'));
+  const found = [{ settlement, kind: 'collection_failed', decided: false, organization: partner.orgId }];
+  expect(await list('evidence', '--pending')).toMatchObject(found);
+  expect(await list('evidence', '--kind', 'collection_failed', '--org', partner.orgId)).toMatchObject(found);
+  expect(await list('evidence', '--kind', 'payout_refused')).toEqual([]);
+});
+
+test('list audit, by operator, action and object', async ({ api, list, steps }) => {
+  const settlement = await steps.accept(BY_MANUAL_CARD);
+  const ops = createOps(api.connection.db);
+  await ops('redispatch', settlement, '--operator', 'ana', '--note', 'why');
+  await ops('cancel', settlement, '--operator', 'ben', '--note', 'asked');
+  expect(await list('audit', '--object', settlement)).toMatchObject([
+    { action: 'settlement_cancel', operator: 'ben', note: 'asked' },
+    { action: 'settlement_redispatch', operator: 'ana', note: 'why' },
+  ]);
+  expect(await list('audit', '--operator', ' Ana ', '--object', settlement)).toHaveLength(1);
+  expect(await list('audit', '--action', 'gate_record')).toEqual([]);
+});
+
+test('list orgs shows who has no full key, and list keys shows keys by status', async ({ api, list }) => {
+  const lost = await api.createCaller('read');
+  expect(await list('orgs', '--without-key')).toMatchObject([
+    { organization: lost.orgId, contact: 'd***@acme.example', active_full_keys: 0 },
+  ]);
+  const expired = await api.createKey(lost.orgId, 'full', { expiresAt: new Date(Date.now() - 1) });
+  expect(await list('orgs', '--without-key')).toHaveLength(1);
+  expect(await list('keys', '--org', lost.orgId, '--status', 'expired')).toMatchObject([{ key: expired.keyId }]);
+  expect(await list('keys', '--org', lost.orgId, '--status', 'active', '--scope', 'full')).toEqual([]);
+  expect(await list('keys', '--org', lost.orgId)).toHaveLength(2);
+});
+
+test('no list prints a name of a person, a contact, an account, a raw key or the path of a URL', async ({
+  api,
+  partner,
+  all,
+}) => {
+  await api.call(
+    partner,
+    'POST',
+    '/v1/recipients',
+    recipientBody({ name: 'Marcia Secretive', email: 'm@mail.example' }),
+  );
+  await subscribe(api, partner, 'http://127.0.0.1:9999/hook?token=query-secret');
+  const ops = createOps(api.connection.db);
+  const before = await digestTables(api.connection.pool);
+  const lists = ['settlements', 'deliveries', 'subscriptions', 'evidence', 'audit', 'orgs', 'keys'];
+  const printed = JSON.stringify(
+    await Promise.all(lists.flatMap((name) => [ops('list', name), ops('list', name, '--json')])),
+  );
+  expect(printed).toContain(all.large);
+  for (const hidden of ['Secretive', 'm@mail', 'dev@acme', 'query-secret', '123456789', partner.apiKey, 'tok_manual'])
+    expect(printed).not.toContain(hidden);
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});
+
+test.for([
+  ['settlements', '--status', 'lost'],
+  ['settlements', '--older-than', 'yesterday'],
+  ['settlements', '--min-amount', '1,000'],
+  ['deliveries', '--limit', '0'],
+  ['audit', '--action', 'nothing'],
+  ['payouts'],
+])('list %j exits with 2 and names the fault', async (args, { api }) => {
+  const { exitCode, printed, warned } = await createOps(api.connection.db)('list', ...args);
+  expect([exitCode, printed, warned.length]).toEqual([2, [], 2]);
+});
