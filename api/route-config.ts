@@ -68,6 +68,8 @@ declare module 'fastify' {
     clientAddress: ClientAddress;
     /** The exact bytes of the body, for signatures and idempotency. */
     rawBody: Buffer;
+    /** The body as it was sent, as JSON. Fastify replaces `body` by what its schema returns. */
+    parsedBody: unknown;
   }
 }
 

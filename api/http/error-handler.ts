@@ -6,6 +6,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isUnavailable } from '../../db/client.ts';
 import { DomainError, ERROR_TEXT, type ErrorCode, ValidationError } from '../../domain/error.ts';
+import { splitAddress } from './query-string.ts';
 import { faultOfField, InvalidRequestError, type RequestFault } from './request-fault.ts';
 import { requestFaults } from './validation.ts';
 
@@ -79,7 +80,7 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
       title: ERROR_TEXT[error.code].title,
       status,
       detail: error.detail,
-      instance: request.url.split('?')[0],
+      instance: splitAddress(request.url).path,
       code: error.code,
       request_id: request.id,
       ...error.extras,

@@ -36,31 +36,50 @@ function faultPosition(error: unknown, source: string): number {
   return Number(/position (\d+)/.exec(message)?.[1] ?? 0);
 }
 
-/** Walks the tokens of valid JSON and keeps the names of each open object. */
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OPENING = new Set([0x7b, 0x5b]);
+const CLOSING = new Set([0x7d, 0x5d]);
+const OBJECT = 0x7b;
+/** Space, tab, line feed, carriage return: no other white space is valid between tokens. */
+const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+/** Walks the tokens of valid JSON once, and keeps the names of each open object. */
 function checkStructure(source: string): void {
   const open: (Set<string> | undefined)[] = [];
-  for (const token of source.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]]/gs)) {
-    const [text] = token;
-    if (text === '{' || text === '[') {
-      open.push(text === '{' ? new Set() : undefined);
-      if (open.length > JSON_DEPTH_MAX)
-        throw invalid(token.index, `JSON decode error: nested deeper than ${JSON_DEPTH_MAX}`);
-    } else if (text === '}' || text === ']') {
+  for (let at = 0; at < source.length; at += 1) {
+    const unit = source.charCodeAt(at);
+    if (unit === QUOTE) {
+      const start = at;
+      at = endOfString(source, start);
+      if (isName(source, at + 1)) checkName(source.slice(start, at + 1), open.at(-1), start);
+    } else if (OPENING.has(unit)) {
+      open.push(unit === OBJECT ? new Set() : undefined);
+      if (open.length > JSON_DEPTH_MAX) throw invalid(at, `JSON decode error: nested deeper than ${JSON_DEPTH_MAX}`);
+    } else if (CLOSING.has(unit)) {
       open.pop();
-    } else if (isName(source, token.index + text.length)) {
-      checkName(JSON.parse(text), open.at(-1), token.index);
     }
   }
 }
 
-/** Whether a colon follows the string that ends here: then the string is a member's name. */
-function isName(source: string, end: number): boolean {
-  const colon = /\s*:/y;
-  colon.lastIndex = end;
-  return colon.test(source);
+/** The position of the quote that ends the string that begins at `start`. */
+function endOfString(source: string, start: number): number {
+  let at = start + 1;
+  while (source.charCodeAt(at) !== QUOTE) at += source.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  return at;
 }
 
-function checkName(name: unknown, names: Set<string> | undefined, position: number): void {
+/** Whether a colon follows the string that ends before `end`: then the string is a member's name. */
+function isName(source: string, end: number): boolean {
+  let at = end;
+  while (BLANK.has(source.charCodeAt(at))) at += 1;
+  return source.charCodeAt(at) === COLON;
+}
+
+/** @param text the name with its quotes */
+function checkName(text: string, names: Set<string> | undefined, position: number): void {
+  const name: unknown = text.includes('\\') ? JSON.parse(text) : text.slice(1, -1);
   if (typeof name !== 'string' || names === undefined) return;
   if (name === '__proto__') throw invalid(position, 'JSON decode error: this name is not allowed');
   if (names.has(name)) throw invalid(position, 'JSON decode error: an object has the same name twice');

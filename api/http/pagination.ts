@@ -6,6 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { COUNTED_MAX, cursorText, PAGE, type Page, type Paged } from '../../domain/page.ts';
+import { splitAddress } from './query-string.ts';
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
 export const PAGE_HEADERS = {
@@ -51,7 +52,7 @@ export function answerPage<Row, Item>(
  */
 export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<unknown>, 'total' | 'next'>): string {
   const { limit, offset } = page;
-  const isByOffset = new URLSearchParams(url.split('?', 2)[1]).has('offset');
+  const isByOffset = new URLSearchParams(splitAddress(url).query).has('offset');
   const links: string[] = [];
   const nextOffset = offset + limit;
   if (next !== null && !isByOffset) links.push(link('next', url, { after: cursorText(next) }));
@@ -64,7 +65,7 @@ export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<u
 }
 
 function link(rel: string, url: string, given: Readonly<Record<string, string | number>>): string {
-  const [path = '', query] = url.split('?', 2);
+  const { path, query } = splitAddress(url);
   const parameters = new URLSearchParams(query);
   for (const [name, value] of Object.entries(given)) parameters.set(name, String(value));
   return `<${path}?${parameters}>; rel="${rel}"`;

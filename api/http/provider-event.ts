@@ -6,7 +6,7 @@ import type { NewEvidence } from '../../db/queries/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { ApiDeps } from '../deps.ts';
 import { InvalidRequestError, missingField } from './request-fault.ts';
-import { faultsOf } from './validation.ts';
+import { faultsOfIssues } from './validation.ts';
 
 /** Whether the service knows a type of events. An event of another type is stored, and nothing else of it is read. */
 export const isKnownType = (known: readonly string[], type: string): boolean => known.includes(type);
@@ -19,7 +19,7 @@ export const isKnownType = (known: readonly string[], type: string): boolean => 
 export function readKnownEvent<Schema extends z.ZodType>(schema: Schema, event: unknown): z.output<Schema> {
   const result = schema.safeParse(event, { reportInput: true });
   if (result.success) return result.data;
-  throw new InvalidRequestError(result.error.issues.flatMap((issue) => faultsOf(issue, 'body')));
+  throw new InvalidRequestError(faultsOfIssues(result.error.issues, 'body'));
 }
 
 /**

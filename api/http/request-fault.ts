@@ -8,6 +8,9 @@ export type RequestFault = {
   readonly type: string;
 };
 
+/** The most faults of one answer (contract §2). */
+export const FAULTS_MAX = 100;
+
 /** An invalid request whose faults were found outside its schema. It is answered by 422. */
 export class InvalidRequestError extends Error {
   readonly faults: readonly RequestFault[];

@@ -5,8 +5,8 @@
 import { parse as parseQuery } from 'node:querystring';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { parseJsonBody } from './json-body.ts';
-import { type RequestFault, valueError } from './request-fault.ts';
+import { splitAddress } from './query-string.ts';
+import { FAULTS_MAX, type RequestFault, valueError } from './request-fault.ts';
 
 /** The parts of a request as they were sent. Fastify has replaced the valid parts by what their schemas returned. */
 const PARTS = [
@@ -14,13 +14,13 @@ const PARTS = [
   {
     part: 'query',
     schemaKey: 'querystring',
-    read: (request: FastifyRequest) => parseQuery(request.url.split('?', 2)[1] ?? ''),
+    read: (request: FastifyRequest) => parseQuery(splitAddress(request.url).query),
   },
   { part: 'header', schemaKey: 'headers', read: (request: FastifyRequest) => request.raw.headers },
   {
     part: 'body',
     schemaKey: 'body',
-    read: (request: FastifyRequest) => (request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody)),
+    read: (request: FastifyRequest) => request.parsedBody,
   },
 ] as const;
 
@@ -41,15 +41,25 @@ export function requestFaults(request: FastifyRequest): RequestFault[] {
     const input = read(request);
     // An absent body is one fault, not a list of missing fields.
     const result = schema.safeParse(part === 'body' ? (input ?? undefined) : input, { reportInput: true });
-    return result.success ? [] : result.error.issues.flatMap((issue) => faultsOf(issue, part));
-  });
+    return result.success ? [] : faultsOfIssues(result.error.issues, part);
+  }).slice(0, FAULTS_MAX);
 }
 
-/** @param part the part of the request: `body`, `path`, `query` or `header` */
-export function faultsOf(issue: z.core.$ZodIssue, part: string): RequestFault[] {
+/**
+ * The first faults of these issues. No more are made than an answer has: one issue can name thousands of fields.
+ *
+ * @param part the part of the request: `body`, `path`, `query` or `header`
+ */
+export const faultsOfIssues = (issues: readonly z.core.$ZodIssue[], part: string): RequestFault[] =>
+  issues
+    .slice(0, FAULTS_MAX)
+    .flatMap((issue) => faultsOf(issue, part))
+    .slice(0, FAULTS_MAX);
+
+function faultsOf(issue: z.core.$ZodIssue, part: string): RequestFault[] {
   const at = (path: readonly PropertyKey[]) => [part, ...path.map((key) => locate(key, part))];
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
+    return issue.keys.slice(0, FAULTS_MAX).map((key) => ({
       loc: at([...issue.path, key]),
       msg: 'Extra inputs are not permitted',
       type: 'extra_forbidden',

@@ -15,6 +15,7 @@ import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
 import { handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
+import { splitAddress } from '../http/query-string.ts';
 import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { methodsAt } from './method-fallback.ts';
 
@@ -42,6 +43,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     referrerPolicy: { policy: 'no-referrer' },
   });
   app.decorateRequest('rawBody');
+  app.decorateRequest('parsedBody');
   app.decorateRequest('clientAddress');
   const clientAddressOf = createClientAddress(deps.config.trustedProxies);
   let isProxyNamed = false;
@@ -51,13 +53,15 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body);
     request.rawBody = bytes;
     try {
-      done(null, bytes.length === 0 ? undefined : requireGiven(parseJsonBody(bytes)));
+      request.parsedBody = bytes.length === 0 ? undefined : requireGiven(parseJsonBody(bytes));
+      done(null, request.parsedBody);
     } catch (error) {
       done(error instanceof Error ? error : new DomainError('internal_error'));
     }
   });
   app.addHook('onRequest', async (request, reply) => {
     request.rawBody = NO_BYTES;
+    request.parsedBody = undefined;
     request.clientAddress = clientAddressOf(request.raw);
     if (request.clientAddress.isUnbelieved && !isProxyNamed) {
       isProxyNamed = true;
@@ -89,7 +93,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   app.setNotFoundHandler((request, reply) => {
     const allow = app.supportedMethods.includes(request.method)
       ? undefined
-      : methodsAt(app, request.url.split('?')[0] ?? '');
+      : methodsAt(app, splitAddress(request.url).path);
     if (allow === undefined)
       return handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply);
     return handleError(new DomainError('method_not_allowed'), request, reply.header('Allow', allow));

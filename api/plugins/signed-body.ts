@@ -24,5 +24,6 @@ export function acceptSignedBodies(app: FastifyInstance): void {
  */
 export const verifyThenParse = (verify: (request: FastifyRequest) => void) => async (request: FastifyRequest) => {
   verify(request);
-  request.body = request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody);
+  request.parsedBody = request.rawBody.length === 0 ? undefined : parseJsonBody(request.rawBody);
+  request.body = request.parsedBody;
 };

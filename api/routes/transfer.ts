@@ -19,7 +19,7 @@ import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/id
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
-import { faultsOf } from '../http/validation.ts';
+import { faultsOfIssues } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
 import { CursorQuery } from '../schemas/common.ts';
 import { SessionHeader } from '../schemas/session.ts';
@@ -135,7 +135,7 @@ async function inputsOf(
     return { corridor, amount, paymentMethod, payoutRail };
   const inputs = quoteInputs(await getQuote(deps.db, orgId, quoteId ?? ''));
   const payment = QuotedPayment.safeParse({ ...body, payment_method: inputs.paymentMethod }, { reportInput: true });
-  if (!payment.success) throw new InvalidRequestError(payment.error.issues.flatMap((issue) => faultsOf(issue, 'body')));
+  if (!payment.success) throw new InvalidRequestError(faultsOfIssues(payment.error.issues, 'body'));
   return inputs;
 }
 

@@ -1,7 +1,7 @@
 /** Simulated wallets (contract §13). */
 import { z } from 'zod';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
-import { id, nullAsAbsent, objectId, pattern, text, timestamp } from './common.ts';
+import { id, list, nullAsAbsent, objectId, pattern, text, timestamp } from './common.ts';
 import { ADDRESS_PATTERN, hasValidChecksum, isZeroAddress } from './wallet-address.ts';
 
 const ADDRESS_LENGTH = 42;
@@ -21,11 +21,7 @@ const Signer = z.strictObject({
 export const CreateWalletRequest = z
   .strictObject({
     name: text(1, WALLET_LIMITS.nameLengthMax).meta({ example: 'Payout treasury' }),
-    signers: z
-      .array(Signer)
-      .min(1, { abort: true })
-      .max(WALLET_LIMITS.signersMax)
-      .meta({ description: 'Distinct addresses.' }),
+    signers: list(1, WALLET_LIMITS.signersMax, Signer).meta({ description: 'Distinct addresses.' }),
     threshold: z
       .int()
       .min(1)

@@ -4,7 +4,7 @@ import type { WebhookChange } from '../../db/queries/webhook.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
 import { ALL_EVENTS, DESCRIPTION_LENGTH_MAX, DISABLED_REASONS, WEBHOOK_STATUSES } from '../../domain/webhook.ts';
 import { TARGET_LENGTH_MAX, targetFault } from '../../domain/webhook-target.ts';
-import { id, objectId, text, timestamp } from './common.ts';
+import { id, list, objectId, text, timestamp } from './common.ts';
 
 const EXAMPLE_URL = 'https://hooks.partner.example/settlements';
 const EXAMPLE_DESCRIPTION = 'Ledger of the payouts team';
@@ -25,10 +25,7 @@ const url = () =>
     });
 
 const eventTypes = () =>
-  z
-    .array(z.enum(FILTERS))
-    .min(1)
-    .max(FILTERS.length)
+  list(1, FILTERS.length, z.enum(FILTERS))
     .transform((types) => [...new Set(types)])
     .meta({
       description: '`*` means every type, including future ones.',

@@ -73,8 +73,9 @@ test('a key is looked up and its request counted in one statement, for any numbe
   const caller = await api.createCaller();
   const many = await appWith(api, NEW, { id: 'test-0', secret: randomBytes(32).toString('hex') }, OLD);
   const request = { url: '/v2/capabilities', headers: { 'x-api-key': caller.apiKey } };
-  // The first use of a key also stores when it was used.
+  // The first use of a key also stores when it was used, and its hash under the new pepper.
   await many.inject(request);
+  await expect.poll(() => pepperOf(api, caller)).toBe(NEW.id);
   const query = vi.spyOn(api.connection.pool, 'query');
   expect((await many.inject(request)).statusCode).toBe(200);
   const statements = query.mock.calls.map(([statement]) => JSON.stringify(statement));
