@@ -28,6 +28,7 @@ import { certificateRoutes } from './routes/certificate.ts';
 import { consumerRoutes } from './routes/consumer.ts';
 import { corridorRoutes } from './routes/corridor.ts';
 import { estimateRoutes } from './routes/estimate.ts';
+import { eventRoutes } from './routes/event.ts';
 import { feeRoutes } from './routes/fee.ts';
 import { healthRoutes } from './routes/health.ts';
 import { idverifyEventRoutes } from './routes/idverify-event.ts';
@@ -107,6 +108,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(launchGateRoutes(deps));
   await app.register(webhookRoutes(deps));
   await app.register(webhookDeliveryRoutes(deps));
+  await app.register(eventRoutes(deps));
   await app.register(healthRoutes(deps));
   await app.register(pageRoutes(deps));
   await app.register(openapiRoutes());

@@ -127,6 +127,31 @@ const queryInteger = (min: number, max: number, fallback: number) =>
     .default(fallback)
     .meta({ override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
 
+/** A filter that can be given several times; an object matches when one of the values does. */
+export const repeatable = <const Value extends string>(values: readonly Value[], description: string) =>
+  z
+    .union([z.enum(values).transform((value) => [value]), z.array(z.enum(values)).max(values.length)])
+    .optional()
+    .meta({ description, override: { type: 'array', items: { type: 'string', enum: [...values] } } });
+
+/** PostgreSQL and JavaScript write the dates of these years alike. */
+const EARLIEST_MS = Date.UTC(1970, 0, 1);
+const LATEST_MS = Date.UTC(9999, 11, 31);
+
+/** An RFC 3339 date and time, with any offset. */
+const moment = () =>
+  z.iso
+    .datetime({ offset: true, abort })
+    .transform((value) => new Date(value))
+    .refine((value) => value.getTime() >= EARLIEST_MS && value.getTime() <= LATEST_MS, {
+      error: 'must be a date from 1970 to 9999',
+    });
+
+export const createdFrom = () =>
+  moment().optional().meta({ description: 'Only objects that were created then or later (RFC 3339).' });
+export const createdTo = () =>
+  moment().optional().meta({ description: 'Only objects that were created before then (RFC 3339).' });
+
 /** A cursor from the `Link` of the page before. */
 const cursor = () =>
   text(1, CURSOR_LENGTH_MAX)

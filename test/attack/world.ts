@@ -130,6 +130,7 @@ async function createPartnerObjects(api: TestApi, partner: Caller) {
     verification_id: verification.verification_id,
     cert_id: certified.certId,
     webhook_id: webhook.webhook_id,
+    event_id: delivery.event_id,
     delivery_id: delivery.delivery_id,
     wallet_id: wallet.wallet_id,
     banklink_account_token: linked.access_token,

@@ -1,0 +1,114 @@
+import { describe, expect } from 'vitest';
+import { recordEvent } from '../../db/queries/event.ts';
+import type { EventType } from '../../domain/event.ts';
+import type { Caller, TestApi } from '../support/api.ts';
+import { withApi } from '../support/fixture.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
+
+const test = withApi();
+
+/** The id of a new event, created at `at`. */
+const recorded = async (
+  api: TestApi,
+  caller: Caller,
+  { at = '2026-11-21T08:00:00.000Z', type = 'settlement.accepted', objectId = 'stl_a' } = {},
+): Promise<string> =>
+  await api.connection.db.transaction((tx) =>
+    recordEvent(tx, {
+      orgId: caller.orgId,
+      objectType: 'settlement',
+      objectId: `${objectId}-${caller.orgId}`,
+      type: type as EventType,
+      data: { note: 'é "quoted"', at },
+      at: new Date(at),
+      requestId: 'test',
+    }),
+  );
+
+const storedBody = async (api: TestApi, eventId: string): Promise<Buffer> => {
+  const { rows } = await api.connection.pool.query<{ body: Buffer }>('SELECT body FROM events WHERE event_id = $1', [
+    eventId,
+  ]);
+  return rows[0]?.body ?? Buffer.alloc(0);
+};
+
+const idsOf = (answer: Parameters<typeof jsonOf>[0]): string[] => jsonOf(answer).map(({ id }: Json) => id);
+
+describe('GET /v1/events/{event_id}', () => {
+  test('200 with exactly the stored bytes', async ({ api }) => {
+    const caller = await api.createCaller('read');
+    const eventId = await recorded(api, caller);
+    const answer = await api.call(caller, 'GET', `/v1/events/${eventId}`);
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(answer.rawPayload).toEqual(await storedBody(api, eventId));
+  });
+
+  test("404 for another organization's event, as for an unknown one", async ({ api }) => {
+    const eventId = await recorded(api, await api.createCaller('read'));
+    const caller = await api.createCaller('full');
+    const answers = await Promise.all(
+      [eventId, '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41'].map((id) => api.call(caller, 'GET', `/v1/events/${id}`)),
+    );
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([404, 404]);
+  });
+});
+
+describe('GET /v1/events', () => {
+  test('200 with the stored bytes of the own events, newest first, in pages', async ({ api }) => {
+    const caller = await api.createCaller('read');
+    await recorded(api, await api.createCaller('read'));
+    const ids: string[] = [];
+    for (let second = 0; second < 5; second += 1)
+      ids.unshift(await recorded(api, caller, { at: `2026-11-21T08:00:0${second}.000Z`, objectId: `stl_${second}` }));
+    const seen: string[] = [];
+    for (let url: string | undefined = '/v1/events?limit=2'; url !== undefined; ) {
+      const page = await api.call(caller, 'GET', url);
+      expect(page.headers['x-total-count']).toBe('5');
+      const bodies = await Promise.all(idsOf(page).map((id) => storedBody(api, id)));
+      expect(page.body).toBe(`[${bodies.join(',')}]`);
+      seen.push(...idsOf(page));
+      url = /<([^>]+)>; rel="next"/.exec(String(page.headers['link']))?.[1];
+    }
+    expect(seen).toEqual(ids);
+  });
+
+  test('200 with an empty list for an organization without events', async ({ api }) => {
+    const answer = await api.call(await api.createCaller('read'), 'GET', '/v1/events');
+    expect([answer.statusCode, answer.body, answer.headers['x-total-count']]).toEqual([200, '[]', '0']);
+  });
+
+  test('200 with what every given filter selects', async ({ api }) => {
+    const caller = await api.createCaller('read');
+    const early = await recorded(api, caller, { at: '2026-11-20T08:00:00.000Z', objectId: 'stl_a' });
+    const funded = await recorded(api, caller, {
+      at: '2026-11-21T08:00:00.000Z',
+      objectId: 'stl_a',
+      type: 'settlement.funded',
+    });
+    const late = await recorded(api, caller, { at: '2026-11-22T08:00:00.000Z', objectId: 'stl_b' });
+    const list = async (query: string) => idsOf(await api.call(caller, 'GET', `/v1/events?${query}`));
+    expect(await list('type=settlement.accepted')).toEqual([late, early]);
+    expect(await list('type=settlement.accepted&type=settlement.funded')).toEqual([late, funded, early]);
+    expect(await list(`object_id=stl_a-${caller.orgId}`)).toEqual([funded, early]);
+    expect(await list('created_from=2026-11-21T08:00:00Z')).toEqual([late, funded]);
+    expect(await list('created_to=2026-11-21T08:00:00Z')).toEqual([early]);
+    expect(await list('created_from=2026-11-20T10:00:00%2B02:00&created_to=2026-11-21T09:00:00Z')).toEqual([
+      funded,
+      early,
+    ]);
+    expect(await list(`object_id=stl_a-${caller.orgId}&type=settlement.settled`)).toEqual([]);
+  });
+
+  test.for([
+    ['type=settlement.unknown', 'type', 'value_error'],
+    ['created_from=yesterday', 'created_from', 'value_error'],
+    ['created_to=2026-11-21', 'created_to', 'value_error'],
+    ['created_to=0000-01-01T00:00:00Z', 'created_to', 'value_error'],
+    ['object_id=', 'object_id', 'string_too_short'],
+    ['status=settled', 'status', 'extra_forbidden'],
+  ] as const)('422 for ?%s', async ([query, field, type], { api }) => {
+    const answer = await api.call(await api.createCaller('read'), 'GET', `/v1/events?${query}`);
+    const faults = jsonOf(answer).detail.map(({ loc, type: fault }: Json) => [loc.join('.'), fault]);
+    expect([answer.statusCode, faults]).toEqual([422, [[`query.${field}`, type]]]);
+  });
+});
