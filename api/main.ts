@@ -1,5 +1,4 @@
 /** The API's process: it loads the configuration, connects, starts the dispatcher, listens, and stops in order. */
-import closeWithGrace from 'close-with-grace';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
@@ -9,6 +8,7 @@ import { createHostResolver } from '../process/host-resolver.ts';
 import { createIdverify } from '../process/idverify.ts';
 import { createLogger } from '../process/logger.ts';
 import { processRegistry, serveMetrics } from '../process/metrics.ts';
+import { closeInOrder } from '../process/shutdown.ts';
 import { stateExposition } from '../process/state-metrics.ts';
 import { connectTemporal } from '../process/temporal.ts';
 import { loadTracing } from '../process/tracing.ts';
@@ -62,7 +62,7 @@ const metricsServer =
   metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 
 const drain = createDrain(app.server);
-closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
+closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   if (err) log.error({ err }, 'the API stops after an error');
   await drain();
   await app.close();

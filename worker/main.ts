@@ -1,6 +1,5 @@
 /** The worker's process: configuration, connections, dispatcher, worker and shutdown. */
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import closeWithGrace from 'close-with-grace';
 import { createCertifier } from '../activities/certificate.ts';
 import { createActivities } from '../activities/index.ts';
 import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
@@ -20,6 +19,7 @@ import {
   workerMetricsPort,
 } from '../process/metrics.ts';
 import { createRuns } from '../process/runs.ts';
+import { closeInOrder } from '../process/shutdown.ts';
 import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
 import { connectTemporal, ensureSearchAttributes } from '../process/temporal.ts';
 import { loadTracing } from '../process/tracing.ts';
@@ -97,7 +97,7 @@ const metricsServer =
 const running = worker.run();
 log.info({ runtime: config.runtime }, 'worker ready');
 
-const grace = closeWithGrace({ delay: CLOSE_TIMEOUT_MS, logger: false }, async ({ err }) => {
+const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   if (err) log.error({ err }, 'the worker stops after an error');
   worker.shutdown();
   await running.catch(() => undefined);

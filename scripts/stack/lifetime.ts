@@ -1,11 +1,15 @@
 /** The start and the end of a command that runs a stack: its environment, its signals, and its errors. */
+import { closeSync } from 'node:fs';
 import { styleText } from 'node:util';
-import closeWithGrace from 'close-with-grace';
 import type { Supervisor } from './supervisor.ts';
 
 const NODE_WANTED = { major: 20, minor: 19 };
 const WATCH_MS = 500;
 const STOP_TIMEOUT_MS = 90_000;
+/** Signals of a fault, SIGSEGV for example, are not here: a handler would return into the fault, without end. */
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+/** The terminal signals every process in it, and npm forwards what it gets: one Ctrl-C can arrive twice. */
+const SAME_SIGNAL_MS = 300;
 
 /** By default the runtime is the local sandbox. There, webhooks may go to this machine. */
 export function withDefaults(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
@@ -22,32 +26,61 @@ export function checkNode(): void {
 }
 
 /**
- * Stops the stack once, at the first of: a signal, a failed step, the end of one of its processes.
+ * Stops the stack once, at the first of: a signal, a failed step, the end of one of its processes, an unexpected error.
+ * A closed terminal is a signal too (SIGHUP). Then nobody reads the output, so it is dropped.
  *
  * @param interrupted the error after a signal, for a command that should end by itself
  */
 export function stopInOrder(supervisor: Supervisor, interrupted?: Error) {
   const aborter = new AbortController();
   let failure: unknown;
-  const onSecondSignal = () => say('Killed. The next start recovers.');
-  const grace = closeWithGrace({ delay: STOP_TIMEOUT_MS, logger: false, onSecondSignal }, async ({ err, signal }) => {
-    failure ??= err ?? (signal && interrupted);
-    if (failure !== undefined) complain(failure);
-    if (signal) say(`\nStopping after ${signal}. A second signal kills at once.`);
+  let signalledAt: number | undefined;
+  let isHungUp = false;
+  const close = async (): Promise<void> => {
     aborter.abort();
-    await supervisor.stopAll();
-    say('Stopped.');
-    if (failure !== undefined) throw failure;
-  });
-  return {
-    signal: aborter.signal,
-    stop: (error?: unknown) => {
-      // The stop makes running steps fail. Their errors mean nothing.
-      if (aborter.signal.aborted) return;
+    const deadline = setTimeout(() => process.exit(1), STOP_TIMEOUT_MS);
+    await supervisor.stopAll().catch((error: unknown) => {
       failure = error;
-      grace.close();
-    },
+      complain(error);
+    });
+    clearTimeout(deadline);
+    say('Stopped.');
+    if (isHungUp) leaveTerminal();
+    process.exit(failure === undefined ? 0 : 1);
   };
+  const stop = (error?: unknown): void => {
+    // The stop makes running steps fail. Their errors mean nothing.
+    if (aborter.signal.aborted) return;
+    failure = error;
+    if (failure !== undefined) complain(failure);
+    void close();
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    isHungUp ||= signal === 'SIGHUP';
+    if (signalledAt === undefined) {
+      signalledAt = performance.now();
+      say(`\nStopping after ${signal}. A second signal kills at once.`);
+      stop(interrupted);
+    } else if (signal !== 'SIGHUP' && performance.now() - signalledAt > SAME_SIGNAL_MS) {
+      say('Killed. The next start recovers.');
+      process.exit(1);
+    }
+  };
+  surviveClosedOutput();
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
+  process.on('uncaughtException', stop);
+  process.on('unhandledRejection', stop);
+  return { signal: aborter.signal, stop };
+}
+
+/** A write to a closed terminal or pipe fails. That must not keep the stack from stopping in order. */
+function surviveClosedOutput(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+}
+
+/** Node aborts at its end when it cannot reset a terminal that is closed. It leaves closed files alone. */
+function leaveTerminal(): void {
+  for (const descriptor of [0, 1, 2]) closeSync(descriptor);
 }
 
 /** Keeps this process alive. Stops the stack when one of its processes has ended, or the npm that started it. */

@@ -1,0 +1,97 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { repositoryRoot } from '../../process/place.ts';
+import { findProcess } from '../../process/process-record.ts';
+import { readStack } from '../../process/running-stack.ts';
+import { stopProcess } from '../../scripts/stack/process.ts';
+
+const run = promisify(execFile);
+const TERMINAL = path.join(repositoryRoot, 'test', 'support', 'terminal.py');
+const SUPERVISED = path.join(repositoryRoot, 'test', 'fixtures', 'supervised.ts');
+const CLOSING = path.join(repositoryRoot, 'test', 'fixtures', 'closing.ts');
+const WAIT_SECONDS = '15';
+
+const Ended = z.object({ printed: z.boolean(), ended: z.number().nullable() });
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(path.join(os.tmpdir(), 'lifetime-'));
+});
+
+afterEach(async () => {
+  const processes = Object.values(readStack(directory)?.processes ?? {});
+  await Promise.all(processes.map((record) => stopProcess(record, 2_000, 'SIGKILL')));
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const supervised = () => [process.execPath, '--import', 'tsx', SUPERVISED, directory];
+
+/** Runs a program in a terminal, and closes the terminal when the program has printed the text. */
+async function closeTerminalAt(text: string, command: readonly string[], env: NodeJS.ProcessEnv = process.env) {
+  const { stdout } = await run('python3', [TERMINAL, text, WAIT_SECONDS, ...command], { cwd: repositoryRoot, env });
+  const lines = stdout.trim().split('\n');
+  return { output: lines.slice(0, -1).join('\n'), ...Ended.parse(JSON.parse(lines.at(-1) ?? '')) };
+}
+
+const pidIn = (output: string): number => Number(/Ready, (\d+)/.exec(output)?.[1]);
+
+describe('a closed terminal', () => {
+  test('stops every process of the stack, removes its record, and the supervisor ends with 0', async () => {
+    const { output, printed, ended } = await closeTerminalAt('Ready, ', supervised());
+    expect({ printed, ended }).toEqual({ printed: true, ended: 0 });
+    expect(findProcess(pidIn(output))).toBeUndefined();
+    expect(readStack(directory)).toBeUndefined();
+  }, 60_000);
+});
+
+describe('a signal', () => {
+  async function startSupervised() {
+    const [program = '', ...args] = supervised();
+    const child = spawn(program, args, { cwd: repositoryRoot, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    child.stdout.on('data', (chunk) => {
+      output += String(chunk);
+    });
+    await expect.poll(() => output, { timeout: 15_000 }).toContain('Ready, ');
+    return { child, output: () => output };
+  }
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)(
+    '%s stops every process, and the supervisor ends with 0, also when it comes twice at once',
+    async (signal) => {
+      const { child, output } = await startSupervised();
+      child.kill(signal);
+      child.kill(signal);
+      expect(await once(child, 'exit')).toEqual([0, null]);
+      expect(output()).toContain(`Stopping after ${signal}.`);
+      expect(findProcess(pidIn(output()))).toBeUndefined();
+      expect(readStack(directory)).toBeUndefined();
+    },
+    40_000,
+  );
+
+  test('of a fault ends the supervisor at once: a handler would return into the fault for ever', async () => {
+    const { child } = await startSupervised();
+    child.kill('SIGSEGV');
+    expect(await once(child, 'exit')).toEqual([null, 'SIGSEGV']);
+  }, 40_000);
+});
+
+test('a fault ends the API and the worker at once too, and SIGTERM still closes them in order', async () => {
+  const endedBy = async (signal: NodeJS.Signals) => {
+    const child = spawn(process.execPath, ['--import', 'tsx', CLOSING], { cwd: repositoryRoot });
+    await once(child.stdout, 'data');
+    child.kill(signal);
+    return await once(child, 'exit');
+  };
+  expect(await endedBy('SIGSEGV')).toEqual([null, 'SIGSEGV']);
+  expect(await endedBy('SIGBUS')).toEqual([null, 'SIGBUS']);
+  expect(await endedBy('SIGTERM')).toEqual([0, null]);
+}, 40_000);
