@@ -1,6 +1,7 @@
 /** What routes use. It is made once, by `api/main.ts` or by a test. */
 import type { Registry } from 'prom-client';
 import type { Config } from '../config.ts';
+import type { ChangeListener } from '../db/change-listener.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
 import type { RequestTracing } from '../process/tracing.ts';
@@ -23,6 +24,8 @@ export type ApiDeps = CommandDeps & {
     | 'logLevel'
   >;
   readonly certificateKeys: CertificateKeys;
+  /** Wakes reads that wait for a settlement to change. */
+  readonly changes: Pick<ChangeListener, 'subscribe'>;
   /** Undefined in a remote runtime without the provider's credentials. */
   readonly idverify: IdentityProvider | undefined;
   /** Whether Temporal answers. Readiness shows it, and does not depend on it. */

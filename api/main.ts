@@ -1,5 +1,6 @@
 /** The API's process: it loads the configuration, connects, starts the dispatcher, listens, and stops in order. */
 import { loadConfig } from '../config.ts';
+import { createChangeListener } from '../db/change-listener.ts';
 import { connect } from '../db/client.ts';
 import { createSealer } from '../db/seal.ts';
 import { createCrash } from '../process/crash.ts';
@@ -37,6 +38,9 @@ const dispatcher = startDispatcher({
   traceDispatch: tracing?.traceDispatch,
   crash,
 });
+const changes = createChangeListener(config.databaseUrl, (error) =>
+  log.warn({ err: error }, 'the connection for notifications of changes broke'),
+);
 const app = await buildApp(
   {
     config,
@@ -46,6 +50,7 @@ const app = await buildApp(
     certificateKeys: certificateKeys(config.certificateSigningKeys),
     idverify: createIdverify({ runtime: config.runtime, settings: config.idverify, now: () => new Date(), log }),
     dispatcher,
+    changes,
     crash,
     temporalHealth: temporal.health,
     resolveHost: createHostResolver(),
@@ -68,7 +73,7 @@ closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   await app.close();
   await metricsServer?.close();
   await dispatcher.stop();
-  await Promise.all([temporal.close(), connection.close(), tracing?.close()]);
+  await Promise.all([temporal.close(), changes.close(), connection.close(), tracing?.close()]);
 });
 await app.listen({ host: config.host, port: config.port });
 log.info({ runtime: config.runtime, port: config.port }, 'API ready');

@@ -1,11 +1,14 @@
-/** `Prefer: wait=N` (RFC 7240) on reads: the answer waits until the object changes, at most `WAIT_SECONDS_MAX`. */
-import { setTimeout as delay } from 'node:timers/promises';
+/**
+ * `Prefer: wait=N` (RFC 7240) on reads: the answer waits until the object changes, at most `WAIT_SECONDS_MAX`. The
+ * database notifies this process of a change. In case a notification is missed, a waiting read also looks now and then.
+ */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ChangeListener } from '../../db/change-listener.ts';
 
 const WAIT_SECONDS_MAX = 30;
-const POLL_INTERVAL_MS = 150;
-/** Waiting reads in one process. A read beyond this number answers at once. */
-const WAITERS_MAX = 256;
+const POLL_INTERVAL_MS = 2_000;
+/** Waiting reads in one process, in all and of one organization. A read beyond them is answered at once. */
+export const WAITERS = { max: 256, perOrganization: 16 } as const;
 
 /** The wait that a Prefer header asks for, at most the maximum; undefined without a valid wait. */
 export function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
@@ -15,6 +18,16 @@ export function preferredWaitMs(prefer: string | string[] | undefined): number |
 
 type Versioned = { readonly version: number };
 
+export type Wait<T> = {
+  readonly orgId: string;
+  readonly settlementId: string;
+  readonly read: () => Promise<T>;
+  readonly waitMs: number;
+};
+
+/** `isApplied` is false where there was no room to wait. */
+export type Waited<T> = { readonly latest: T; readonly isApplied: boolean };
+
 /**
  * @param app when it closes, every waiting read is answered with the latest state
  * @param isFinal whether the object can no longer change; then the read does not wait
@@ -22,33 +35,81 @@ type Versioned = { readonly version: number };
  */
 export function createChangeWaiter<T extends Versioned>(
   app: Pick<FastifyInstance, 'addHook'>,
+  changes: Pick<ChangeListener, 'subscribe'>,
   isFinal: (value: T) => boolean,
 ) {
-  let waiters = 0;
-  let closing = false;
+  const room = createRoom();
+  const bells = new Set<() => void>();
+  let isClosing = false;
   app.addHook('preClose', async () => {
-    closing = true;
+    isClosing = true;
+    for (const ring of bells) ring();
   });
-  return async (request: FastifyRequest, read: () => Promise<T>, waitMs: number): Promise<T> => {
-    const first = await read();
-    if (waiters >= WAITERS_MAX) return first;
-    const end = performance.now() + waitMs;
-    let latest = first;
-    waiters += 1;
+  return async ({ raw }: FastifyRequest, { orgId, settlementId, read, waitMs }: Wait<T>): Promise<Waited<T>> => {
+    if (!room.enter(orgId)) return { latest: await read(), isApplied: false };
+    const bell = createBell();
+    const unsubscribe = changes.subscribe(settlementId, bell.ring);
+    bells.add(bell.ring);
+    raw.once('close', bell.ring);
     try {
-      while (
-        latest.version === first.version &&
-        !isFinal(latest) &&
-        performance.now() < end &&
-        !request.raw.destroyed &&
-        !closing
-      ) {
-        await delay(Math.min(POLL_INTERVAL_MS, Math.max(1, end - performance.now())));
+      const end = performance.now() + waitMs;
+      const first = await read();
+      let latest = first;
+      while (latest.version === first.version && !isFinal(latest) && !raw.destroyed && !isClosing) {
+        const leftMs = end - performance.now();
+        if (leftMs <= 0) break;
+        await bell.wait(Math.min(POLL_INTERVAL_MS, leftMs));
         latest = await read();
       }
+      return { latest, isApplied: true };
     } finally {
-      waiters -= 1;
+      unsubscribe();
+      bells.delete(bell.ring);
+      raw.off('close', bell.ring);
+      room.leave(orgId);
     }
-    return latest;
+  };
+}
+
+function createRoom() {
+  const perOrganization = new Map<string, number>();
+  let all = 0;
+  return {
+    enter(orgId: string): boolean {
+      const own = perOrganization.get(orgId) ?? 0;
+      if (all >= WAITERS.max || own >= WAITERS.perOrganization) return false;
+      perOrganization.set(orgId, own + 1);
+      all += 1;
+      return true;
+    },
+    leave(orgId: string): void {
+      const own = (perOrganization.get(orgId) ?? 1) - 1;
+      if (own === 0) perOrganization.delete(orgId);
+      else perOrganization.set(orgId, own);
+      all -= 1;
+    },
+  };
+}
+
+/** A bell that rang before anyone waited ends the next wait at once, so that no change is missed between two reads. */
+function createBell() {
+  let hasRung = false;
+  let wake: (() => void) | undefined;
+  return {
+    ring: (): void => {
+      hasRung = true;
+      wake?.();
+    },
+    wait: async (ms: number): Promise<void> => {
+      let timer: NodeJS.Timeout | undefined;
+      if (!hasRung)
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          timer = setTimeout(resolve, ms);
+        });
+      clearTimeout(timer);
+      hasRung = false;
+      wake = undefined;
+    },
   };
 }

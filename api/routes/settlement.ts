@@ -22,7 +22,9 @@ import {
 export const settlementRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const waitForChange = createChangeWaiter(app, ({ status }: SettlementWithHistory) => isTerminal(status));
+    const waitForChange = createChangeWaiter(app, deps.changes, ({ status }: SettlementWithHistory) =>
+      isTerminal(status),
+    );
 
     app.post(
       '/v2/settle',
@@ -70,7 +72,9 @@ export const settlementRoutes =
           tags: ['Settlement'],
           operationId: 'getSettlement',
           summary: 'Read a settlement',
-          description: 'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes.',
+          description:
+            'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says that ' +
+            'it waited: an organization has a limited number of waiting reads.',
           params: SettlementPath,
           headers: SettlementPreferences,
           response: { 200: SettlementResponse },
@@ -78,10 +82,14 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const read = () => getSettlementWithHistory(deps, orgId, request.params.settlement_id);
+        const { settlement_id: settlementId } = request.params;
+        const read = () => getSettlementWithHistory(deps, orgId, settlementId);
         const waitMs = preferredWaitMs(request.headers['prefer']);
-        const settlement = waitMs === undefined ? await read() : await waitForChange(request, read, waitMs);
-        if (waitMs !== undefined) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
+        const { latest: settlement, isApplied } =
+          waitMs === undefined
+            ? { latest: await read(), isApplied: false }
+            : await waitForChange(request, { orgId, settlementId, read, waitMs });
+        if (waitMs !== undefined && isApplied) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
         return sendRead(reply, settlement, settlementDetail(settlement));
       },
     );

@@ -6,6 +6,7 @@ import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { issueApiKey } from '../../api/http/api-key.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
+import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { apiKeys, organizations } from '../../db/schema/index.ts';
@@ -70,6 +71,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
   const runtime = options.runtime ?? 'local-sandbox';
   const database = options.database ?? (await createTestDatabase());
   const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });
+  const changes = createChangeListener(database.databaseUrl, () => undefined);
   let nudgeCount = 0;
   const deps: ApiDeps = {
     runtime,
@@ -97,6 +99,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
         nudgeCount += 1;
       },
     },
+    changes,
     temporalHealth: async () => 'up',
     resolveHost: async () => {
       throw new Error('tests ask no name server');
@@ -154,6 +157,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     },
     close: async () => {
       await app.close();
+      await changes.close();
       await connection.close();
       await database.drop();
     },

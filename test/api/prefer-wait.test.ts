@@ -1,0 +1,69 @@
+/** Reads that wait (contract §6): woken by the change itself, and limited so that nobody takes all the room. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, vi } from 'vitest';
+import { WAITERS } from '../../api/http/prefer-wait.ts';
+import { withApi } from '../support/fixture.ts';
+import { jsonOf } from '../support/partner.ts';
+import { BY_WIRE } from '../support/settlement.ts';
+
+const WAIT = { prefer: 'wait=20' };
+
+const test = withApi();
+
+test('a waiting read is answered by the change, and does not ask the database meanwhile', async ({
+  api,
+  partner,
+  steps,
+}) => {
+  const id = await steps.accept(BY_WIRE);
+  // The first wait of a process opens its connection for notifications.
+  await api.call(partner, 'GET', `/v2/settle/${id}`, undefined, { prefer: 'wait=1' });
+  const query = vi.spyOn(api.connection.pool, 'query');
+  const waiting = api.call(partner, 'GET', `/v2/settle/${id}`, undefined, WAIT);
+  await delay(1_000);
+  const asked = query.mock.calls.length;
+  query.mockRestore();
+  await steps.activities.admitSettlement(steps.step(id));
+  const changedAt = performance.now();
+  const answer = await waiting;
+  expect(performance.now() - changedAt).toBeLessThan(1_000);
+  expect(answer.headers['preference-applied']).toBe('wait=20');
+  expect(jsonOf(answer).status).toBe('awaiting_funds');
+  // The key, the settlement, and what the waiting read has looked at once at most.
+  expect(asked).toBeLessThanOrEqual(4);
+});
+
+test('a read is answered although the notification is lost', async ({ api, partner, steps }) => {
+  const id = await steps.accept(BY_WIRE);
+  const waiting = api.call(partner, 'GET', `/v2/settle/${id}`, undefined, WAIT);
+  await delay(200);
+  await api.connection.pool.query('ALTER TABLE settlements DISABLE TRIGGER settlements_changed');
+  await steps.activities.admitSettlement(steps.step(id));
+  await api.connection.pool.query('ALTER TABLE settlements ENABLE TRIGGER settlements_changed');
+  expect(jsonOf(await waiting).status).toBe('awaiting_funds');
+});
+
+test('one organization cannot take the room of all, and beyond its own nothing is said to be applied', async ({
+  api,
+  partner,
+  steps,
+}) => {
+  const id = await steps.accept(BY_WIRE);
+  const read = () => api.call(partner, 'GET', `/v2/settle/${id}`, undefined, WAIT);
+  const waiting = Array.from({ length: WAITERS.perOrganization }, read);
+  await delay(500);
+  const startedAt = performance.now();
+  const beyond = await read();
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  expect([beyond.statusCode, beyond.headers['preference-applied']]).toEqual([200, undefined]);
+  expect(WAITERS.perOrganization).toBeLessThan(WAITERS.max);
+  const other = await api.createCaller('read');
+  const missing = await api.call(other, 'GET', `/v2/settle/${id}`, undefined, { prefer: 'wait=1' });
+  expect(missing.statusCode).toBe(404);
+  await steps.activities.admitSettlement(steps.step(id));
+  const answers = await Promise.all(waiting);
+  expect(new Set(answers.map((answer) => jsonOf(answer).status))).toEqual(new Set(['awaiting_funds']));
+  // The room is free again.
+  const again = await api.call(partner, 'GET', `/v2/settle/${id}`, undefined, { prefer: 'wait=0' });
+  expect(again.headers['preference-applied']).toBe('wait=0');
+});
