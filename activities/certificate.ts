@@ -7,7 +7,6 @@ import canonicalize from 'canonicalize';
 import { FlattenedSign } from 'jose';
 import type { Tx } from '../db/client.ts';
 import { insertCertificate, listCertificateFacts } from '../db/queries/certificate.ts';
-import { recordFirstEvent } from '../db/queries/event.ts';
 import { type CertificateFacts, certificateContent, certificateId } from '../domain/certificate.ts';
 import { certificateResource } from '../domain/resource/certificate.ts';
 import type { Settlement } from '../domain/settlement.ts';
@@ -49,8 +48,7 @@ export function createCertifier([active]: readonly [SigningKey, ...SigningKey[]]
 
 /**
  * Issues the certificate of a settlement that this transaction has just moved to `settled`, under the settlement's
- * lock: stores the certificate and records its event. If the settlement has a certificate already, nothing is written.
- * The caller writes the certificate's id into the settlement.
+ * lock. If the settlement has a certificate already, nothing is written.
  *
  * @param settlement as it is after the move to `settled`
  * @param issuance `at` by the settlement's own clock
@@ -64,29 +62,12 @@ export async function issueCertificate(
 ): Promise<string> {
   const { orgId, settlementId, environment } = settlement;
   const sealed = await certifier.certify({ settlement, ...(await listCertificateFacts(tx, settlementId)) });
-  const { certificate, inserted } = await insertCertificate(tx, {
-    ...sealed,
+  const row = { ...sealed, orgId, settlementId, issuedAt: issuance.at };
+  const shown = { ...row, sha256Hex: sealed.sha256.toString('hex'), environment };
+  const { certId } = await insertCertificate(tx, row, {
     orgId,
-    settlementId,
-    issuedAt: issuance.at,
+    data: certificateResource(shown),
+    ...issuance,
   });
-  const { certId, sha256, issuedAt } = certificate;
-  if (inserted) {
-    await recordFirstEvent(tx, {
-      orgId,
-      objectType: 'certificate',
-      objectId: certId,
-      type: 'certificate.issued',
-      data: certificateResource({
-        certId,
-        orgId,
-        settlementId,
-        sha256Hex: sha256.toString('hex'),
-        environment,
-        issuedAt,
-      }),
-      ...issuance,
-    });
-  }
   return certId;
 }

@@ -4,8 +4,8 @@
  * request of the test helper. So an event that is posted twice is a duplicate to the API.
  */
 import { commit } from '../db/commands/commit.ts';
-import { lockEvidenceTarget, recordEvidenceAndSignal } from '../db/queries/evidence.ts';
-import { findSettlement, getPaymentToken, paymentTokenBinding } from '../db/queries/settlement.ts';
+import { recordEvidenceAndSignal } from '../db/queries/evidence.ts';
+import { findSettlement, getPaymentToken, lockEvidenceTarget, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
 import { type Settlement, settlementTime } from '../domain/settlement.ts';

@@ -10,21 +10,24 @@ import { cancelSettlementOnRequest } from '../db/commands/settlement.ts';
 import { openPayee } from '../db/payee.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import type { Stamp } from '../db/queries/event.ts';
-import {
-  findCoveringEvidence,
-  listPendingEvidence,
-  markDecided,
-  receivePending,
-  recordEvidence,
-} from '../db/queries/evidence.ts';
+import { recordEvidence } from '../db/queries/evidence.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
-import { enqueue } from '../db/queries/outbox.ts';
-import { getRecipient, getRecipientForShare } from '../db/queries/recipient.ts';
-import { lockSettlement, moveSettlement, recordException, setCertificate } from '../db/queries/settlement.ts';
+import { getRecipientForShare } from '../db/queries/recipient.ts';
+import {
+  changeOf,
+  type SettlementChange,
+  withDecided,
+  withException,
+  withMessage,
+  withMove,
+  withPending,
+  writeMove,
+} from '../db/queries/settlement-change.ts';
+import { lockStep, readStepFacts, type StepFacts } from '../db/queries/settlement-step.ts';
 import { findDecisionAboutName, type NameDecision } from '../db/queries/verification.ts';
 import { notBefore } from '../domain/clock.ts';
 import type { Transaction } from '../domain/crash-point.ts';
-import { foldPayout, fundingOutcome } from '../domain/evidence.ts';
+import { coveringEvidence, type Evidence, foldPayout, fundingOutcome } from '../domain/evidence.ts';
 import { sandboxCollectionMessage } from '../domain/outbox.ts';
 import type { Recipient } from '../domain/recipient.ts';
 import type { Resolution } from '../domain/review.ts';
@@ -39,6 +42,7 @@ import {
 } from '../domain/settlement.ts';
 import { issueCertificate } from './certificate.ts';
 import type { ActivityDeps } from './deps.ts';
+import { hasCollectionPlan } from './providers/collection.ts';
 import { internalFunding } from './providers/internal.ts';
 import { payoutRail } from './providers/payout-rail.ts';
 
@@ -67,7 +71,15 @@ const FAILURES = {
 } as const satisfies Record<string, Failure>;
 
 /** A transaction that has locked the settlement. `stamp.at` is the time by the settlement's own clock. */
-type Locked = { readonly deps: ActivityDeps; readonly tx: Tx; readonly stamp: Stamp };
+type Locked = {
+  readonly deps: ActivityDeps;
+  readonly tx: Tx;
+  readonly stamp: Stamp;
+  readonly paymentTokenSealed: string | null;
+  readonly facts: Pick<StepFacts, 'recipient' | 'gateEvidence'>;
+  /** As it was read, and changed by each step that records evidence or decides by it. */
+  readonly evidence: { pending: readonly Evidence[]; collections: readonly Evidence[] };
+};
 
 type Change = (locked: Locked, settlement: Settlement) => Promise<Settlement>;
 
@@ -84,15 +96,17 @@ export function settlementActivities(deps: ActivityDeps) {
     /** awaiting_funds → funded, failed or expired, by the committed evidence. */
     reviewFunding: activity('settlement.review_funding', reviewFunding),
 
-    /** funded → paying_out or failed. If the rail answers at once, further to settled or failed. */
+    /**
+     * awaiting_funds or funded → paying_out or failed, once the committed evidence covers the amount. If the rail
+     * answers at once, further to settled or failed.
+     */
     sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
-      const begun = await changeSettlement(deps, 'settlement.begin_payout', input, beginPayout);
-      if (begun.status !== 'paying_out') return begun;
-      const answer = await payoutRail(deps).send(input);
-      return await changeSettlement(deps, 'settlement.record_payout', input, async (locked, settlement) => {
-        if (answer) await recordEvidence(locked.tx, settlement, answer, locked.stamp);
-        return await reviewPayout(locked, settlement);
-      });
+      const begun = await lockAndChange(deps, 'settlement.begin_payout', input, beginPayout);
+      if (begun.settlement.status !== 'paying_out') return stateOf(begun);
+      const answer = await payoutRail(deps).send(begun.settlement);
+      return await changeSettlement(deps, 'settlement.record_payout', input, async (locked, settlement) =>
+        reviewPayout(locked, answer ? await record(locked, settlement, answer) : settlement),
+      );
     },
 
     /** paying_out → settled, failed or needs_review, by the committed evidence. */
@@ -116,22 +130,35 @@ export function settlementActivities(deps: ActivityDeps) {
   };
 }
 
+type Changed = { readonly settlement: Settlement; readonly at: Date };
+
 /** @throws DomainError `not_found` */
-async function changeSettlement(
+const changeSettlement = async (
   deps: ActivityDeps,
   name: Transaction,
   input: SettlementActivityInput,
   change: Change,
-): Promise<SettlementState> {
+): Promise<SettlementState> => stateOf(await lockAndChange(deps, name, input, change));
+
+/** A settlement that has ended is left as it is. @throws DomainError `not_found` */
+async function lockAndChange(
+  deps: ActivityDeps,
+  name: Transaction,
+  input: SettlementActivityInput,
+  change: Change,
+): Promise<Changed> {
   return await commit(deps, name, async (tx) => {
-    const settlement = await lockSettlement(tx, input.orgId, input.settlementId);
+    const { settlement, paymentTokenSealed } = await lockStep(tx, input.orgId, input.settlementId);
     const at = settlementTime(settlement, new Date(input.nowMs));
-    const locked = { deps, tx, stamp: { at, requestId: settlement.requestId } };
-    return stateOf(await change(locked, settlement), at);
+    if (isTerminal(settlement.status)) return { settlement, at };
+    const { pending, collections, ...facts } = await readStepFacts(tx, settlement);
+    const stamp = { at, requestId: settlement.requestId };
+    const locked = { deps, tx, stamp, paymentTokenSealed, facts, evidence: { pending, collections } };
+    return { settlement: await change(locked, settlement), at };
   });
 }
 
-const stateOf = (settlement: Settlement, at: Date): SettlementState => ({
+const stateOf = ({ settlement, at }: Changed): SettlementState => ({
   status: settlement.status,
   waitMs: settlement.expiresAt === null ? null : Math.max(0, settlement.expiresAt.getTime() - at.getTime()),
   paymentMethod: settlement.paymentMethod,
@@ -148,12 +175,43 @@ type Decision = {
   readonly failure?: Failure;
 };
 
-/** Moves a settlement. Pending evidence that the new state does not wait for is booked, or recorded as an exception. */
-async function move({ tx, stamp }: Locked, settlement: Settlement, decision: Decision): Promise<Settlement> {
-  const { evidenceId = null, ...rest } = decision;
-  const moved = await moveSettlement(tx, settlement, { ...rest, evidenceId, ...stamp });
-  return isTerminal(moved.status) || moved.status === 'funded' ? await receivePending(tx, moved, stamp) : moved;
+/** Writes a change of a settlement. What it decided by is pending no more. */
+async function write({ tx, evidence }: Locked, change: SettlementChange): Promise<Settlement> {
+  const written = await writeMove(tx, change);
+  evidence.pending = evidence.pending.filter(({ evidenceId }) => !change.decided.includes(evidenceId));
+  return written;
 }
+
+/** Records new evidence, which later steps of the same transaction may decide by. */
+async function record(
+  { tx, stamp, evidence: known }: Locked,
+  settlement: Settlement,
+  given: Parameters<typeof recordEvidence>[2],
+): Promise<Settlement> {
+  const { settlement: latest, evidence } = await recordEvidence(tx, settlement, given, stamp);
+  if (evidence?.pending) known.pending = [...known.pending, evidence];
+  if (evidence?.kind === 'collection_succeeded') known.collections = [...known.collections, evidence];
+  return latest;
+}
+
+/**
+ * A move of a settlement, to be written. The evidence that decided it is pending no more. Other pending evidence that
+ * the new state does not wait for is booked, or recorded as an exception.
+ */
+function moveOf({ stamp, evidence }: Locked, settlement: Settlement, decision: Decision): SettlementChange {
+  const moved = withMove(changeOf(settlement, stamp), decision);
+  const isDeciding = ({ evidenceId }: Evidence) => evidenceId === decision.evidenceId;
+  const deciding = evidence.pending.find(isDeciding);
+  const decided = deciding ? withDecided(moved, deciding.evidenceId) : moved;
+  if (!isTerminal(decision.to) && decision.to !== 'funded') return decided;
+  return withPending(
+    decided,
+    evidence.pending.filter((pending) => !isDeciding(pending)),
+  );
+}
+
+const move = (locked: Locked, settlement: Settlement, decision: Decision): Promise<Settlement> =>
+  write(locked, moveOf(locked, settlement, decision));
 
 /** Ends a settlement without a payout. `evidenceId` is set when a provider's evidence decided it. */
 const end = (
@@ -164,8 +222,8 @@ const end = (
 ): Promise<Settlement> => move(locked, settlement, { to, reason: failure.code, failure, evidenceId });
 
 /** Whether a launch gate forbids the settlement's next step that moves value (contract §14). */
-const isForbidden = async ({ deps, tx }: Locked, settlement: Settlement): Promise<boolean> =>
-  (await listForbiddingGates(tx, settlement, { runtime: deps.runtime, now: deps.now() })).length > 0;
+const isForbidden = ({ deps, facts }: Locked, settlement: Settlement): boolean =>
+  listForbiddingGates(settlement, facts.gateEvidence, { runtime: deps.runtime, now: deps.now() }).length > 0;
 
 /** The name that is judged: the frozen payee's. A settlement of before payees were frozen has the recipient's. */
 const nameOf = ({ deps }: Locked, settlement: Settlement, recipient: Recipient): string =>
@@ -194,11 +252,7 @@ async function admit(locked: Locked, settlement: Settlement): Promise<Settlement
   // Locked where it may be held for: a decision is either seen here, or sees the hold and signals the workflow. Other
   // settlements take no lock, so that a recipient of many settlements can still be changed.
   const needsVerification = settlement.amountMinor >= VERIFICATION_THRESHOLD_MINOR;
-  const recipient = await (needsVerification ? getRecipientForShare : getRecipient)(
-    locked.tx,
-    settlement.orgId,
-    settlement.recipientId,
-  );
+  const recipient = needsVerification ? await shareRecipient(locked, settlement) : locked.facts.recipient;
   if (!recipient.isActive)
     return await end(after(locked, recipient.updatedAt), settlement, 'rejected', {
       failure: FAILURES.recipientInactive,
@@ -214,6 +268,10 @@ async function admit(locked: Locked, settlement: Settlement): Promise<Settlement
   return await beginCollection(decision ? after(locked, decision.at) : locked, settlement);
 }
 
+/** The recipient, which nobody can change until the transaction ends. */
+const shareRecipient = ({ tx }: Locked, { orgId, recipientId }: Settlement): Promise<Recipient> =>
+  getRecipientForShare(tx, orgId, recipientId);
+
 /** A run that starts on a settlement under way reviews it: the run before may have ended without acting on a signal. */
 async function resume(locked: Locked, settlement: Settlement): Promise<Settlement> {
   return await reviewFunding(locked, await reviewCompliance(locked, settlement));
@@ -221,20 +279,18 @@ async function resume(locked: Locked, settlement: Settlement): Promise<Settlemen
 
 /** Moves to awaiting_funds. Money that came before may fund the settlement at once. */
 async function beginCollection(locked: Locked, settlement: Settlement): Promise<Settlement> {
-  if (await isForbidden(locked, settlement))
+  if (isForbidden(locked, settlement))
     return await end(locked, settlement, 'rejected', { failure: FAILURES.gateClosed });
-  const waiting = await move(locked, settlement, { to: 'awaiting_funds', reason: 'compliance_passed' });
-  if (settlement.paymentMethod !== 'internal') {
-    await enqueue(locked.tx, sandboxCollectionMessage(settlement));
-    return await reviewFunding(locked, waiting);
-  }
-  const funded = await recordEvidence(locked.tx, waiting, internalFunding(waiting), locked.stamp);
-  return await reviewFunding(locked, funded.settlement);
+  const waits = moveOf(locked, settlement, { to: 'awaiting_funds', reason: 'compliance_passed' });
+  const collects = hasCollectionPlan(locked.deps, settlement, locked.paymentTokenSealed);
+  const waiting = await write(locked, collects ? withMessage(waits, sandboxCollectionMessage(settlement)) : waits);
+  const isInternal = settlement.paymentMethod === 'internal';
+  return await reviewFunding(locked, isInternal ? await record(locked, waiting, internalFunding(waiting)) : waiting);
 }
 
 async function reviewCompliance(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'compliance_hold') return settlement;
-  const recipient = await getRecipientForShare(locked.tx, settlement.orgId, settlement.recipientId);
+  const recipient = await shareRecipient(locked, settlement);
   const decision = await decisionAbout(locked, settlement, recipient);
   if (decision) {
     const decided = after(locked, decision.at);
@@ -247,53 +303,51 @@ async function reviewCompliance(locked: Locked, settlement: Settlement): Promise
 
 async function reviewFunding(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'awaiting_funds') return settlement;
-  const { tx, stamp } = locked;
-  const outcome = fundingOutcome(settlement, await listPendingEvidence(tx, settlement.settlementId));
-  if (outcome?.to === 'failed') {
-    await markDecided(tx, outcome.evidenceId);
-    return await end(locked, settlement, 'failed', outcome);
-  }
+  const outcome = fundingOutcome(settlement, locked.evidence.pending);
+  if (outcome?.to === 'failed') return await end(locked, settlement, 'failed', outcome);
   if (outcome === undefined) {
     if (!isOver(settlement, locked)) return settlement;
     return await end(locked, settlement, 'expired', { failure: FAILURES.fundingTimeout });
   }
-  const covering = await findCoveringEvidence(tx, settlement);
+  const covering = coveringEvidence(settlement, locked.evidence.collections);
   const reason = 'evidence_covers_amount';
-  const funded = await move(locked, settlement, { to: 'funded', reason, evidenceId: covering?.evidenceId });
-  if (covering && settlement.amountReceivedMinor > settlement.amountMinor) {
-    // The amount is the evidence's own, as in every exception; the surplus is in amount_refund_due.
-    const overpaid = { type: 'overpaid', ...covering, currency: settlement.sourceCurrency, reason: null } as const;
-    await recordException(tx, funded, { ...overpaid, ...stamp });
-  }
-  return funded;
+  const funded = moveOf(locked, settlement, { to: 'funded', reason, evidenceId: covering?.evidenceId });
+  return await write(locked, covering ? withSurplus(funded, covering) : funded);
+}
+
+/** The exception of a settlement that received more than its amount. */
+function withSurplus(funded: SettlementChange, { evidenceId, amountMinor }: Evidence): SettlementChange {
+  const { before, stamp } = funded;
+  if (before.amountReceivedMinor <= before.amountMinor) return funded;
+  // The amount is the evidence's own, as in every exception; the surplus is in amount_refund_due.
+  const surplus = { type: 'overpaid', evidenceId, amountMinor, currency: before.sourceCurrency, reason: null } as const;
+  return withException(funded, { ...surplus, at: stamp.at });
 }
 
 /**
- * funded → paying_out. The gates and the recipient are read before every call to the rail: a payout that is retried
- * fails when a gate was closed, or the recipient deactivated, since the first try. One whose outcome is known is not
- * retried: the outcome decides.
+ * awaiting_funds → funded → paying_out, as far as the evidence goes. The gates and the recipient are read before every
+ * call to the rail: a payout that is retried fails when a gate was closed, or the recipient deactivated, since the first
+ * try. One whose outcome is known is not retried: the outcome decides.
  */
 async function beginPayout(locked: Locked, unreviewed: Settlement): Promise<Settlement> {
-  const settlement = await reviewPayout(locked, unreviewed);
+  const settlement = await reviewPayout(locked, await reviewFunding(locked, unreviewed));
   if (settlement.status !== 'funded' && settlement.status !== 'paying_out') return settlement;
-  const recipient = await getRecipient(locked.tx, settlement.orgId, settlement.recipientId);
+  const { recipient } = locked.facts;
   if (!recipient.isActive)
     return await end(after(locked, recipient.updatedAt), settlement, 'failed', { failure: FAILURES.recipientInactive });
-  if (await isForbidden(locked, settlement))
-    return await end(locked, settlement, 'failed', { failure: FAILURES.gateClosed });
+  if (isForbidden(locked, settlement)) return await end(locked, settlement, 'failed', { failure: FAILURES.gateClosed });
   if (settlement.status === 'paying_out') return settlement;
   return await move(locked, settlement, { to: 'paying_out', reason: 'payout_sent' });
 }
 
 async function reviewPayout(locked: Locked, settlement: Settlement): Promise<Settlement> {
   if (settlement.status !== 'paying_out') return settlement;
-  const outcome = foldPayout(await listPendingEvidence(locked.tx, settlement.settlementId));
+  const outcome = foldPayout(locked.evidence.pending);
   if (!outcome) {
     if (!isOver(settlement, locked)) return settlement;
     return await move(locked, settlement, { to: 'needs_review', reason: 'payout_outcome_unknown' });
   }
   const { evidenceId } = outcome;
-  await markDecided(locked.tx, evidenceId);
   if (outcome.paid) return await settle(locked, settlement, { reason: 'payout_confirmed', evidenceId });
   return await end(locked, settlement, 'failed', { failure: outcome.failure ?? FAILURES.payoutRefused, evidenceId });
 }
@@ -319,5 +373,5 @@ async function settle(
 ): Promise<Settlement> {
   const { deps, tx, stamp } = locked;
   const settled = await move(locked, settlement, { to: 'settled', ...decision });
-  return await setCertificate(tx, settled, await issueCertificate(tx, deps.certifier, settled, stamp));
+  return { ...settled, certificateId: await issueCertificate(tx, deps.certifier, settled, stamp) };
 }

@@ -92,6 +92,22 @@ export function receive(
 export const isCovered = (settlement: Pick<Settlement, 'amountMinor' | 'amountReceivedMinor'>): boolean =>
   settlement.amountReceivedMinor >= settlement.amountMinor;
 
+/**
+ * The evidence with which the settlement's amount was covered; undefined while it is not.
+ *
+ * @param collections all that succeeded, oldest first; those in another currency do not count
+ */
+export function coveringEvidence(
+  { amountMinor, sourceCurrency }: Pick<Settlement, 'amountMinor' | 'sourceCurrency'>,
+  collections: readonly Evidence[],
+): Evidence | undefined {
+  let totalMinor = 0n;
+  return collections.find((collection) => {
+    if (collection.currency === sourceCurrency) totalMinor += collection.amountMinor ?? 0n;
+    return totalMinor >= amountMinor;
+  });
+}
+
 /** What the provider's failure is called where it gave no reason. */
 const COLLECTION_FAILED: Failure = {
   code: 'collection_failed',

@@ -113,6 +113,8 @@ export type Settlement = {
   readonly status: SettlementStatus;
   /** Counts the transitions; the `sequence` of the latest one. */
   readonly version: number;
+  /** Counts the events; the `sequence` of the latest one. */
+  readonly eventSequence: number;
   readonly corridor: CorridorId;
   readonly recipientId: string;
   /** The frozen payee (contract §4), sealed. Null for a settlement of before payees were frozen. */
@@ -161,6 +163,7 @@ export type NewSettlement = Omit<
   Settlement,
   | 'status'
   | 'version'
+  | 'eventSequence'
   | 'amountReceivedMinor'
   | 'failure'
   | 'expiresAt'
@@ -174,6 +177,7 @@ export const acceptedSettlement = (record: NewSettlement): Settlement => ({
   ...record,
   status: 'accepted',
   version: 1,
+  eventSequence: 1,
   amountReceivedMinor: 0n,
   failure: null,
   expiresAt: null,

@@ -1,4 +1,5 @@
 /** The simulated providers that collect money: which one serves a payment method, and what each one can do. */
+import { paymentTokenBinding } from '../../db/queries/settlement.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { CollectionReport } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement.ts';
@@ -18,6 +19,24 @@ export type CollectionProvider = {
    */
   post(deps: ActivityDeps, bytes: Buffer): Promise<void>;
 };
+
+/**
+ * Whether the simulated provider reports anything by itself: there is a payment method without a provider, and there
+ * are tokens for which it stays silent.
+ *
+ * @throws SealError when none of the service's keys opens the token
+ */
+export function hasCollectionPlan(
+  { sealer }: Pick<ActivityDeps, 'sealer'>,
+  settlement: Settlement,
+  paymentTokenSealed: string | null,
+): boolean {
+  const token =
+    paymentTokenSealed === null
+      ? null
+      : sealer.open(paymentTokenSealed, paymentTokenBinding(settlement.settlementId)).toString();
+  return (COLLECTION_PROVIDERS[settlement.paymentMethod]?.plan(settlement, token) ?? []).length > 0;
+}
 
 /** A settlement that is funded internally has no provider. */
 export const COLLECTION_PROVIDERS: Record<PaymentMethod, CollectionProvider | undefined> = {

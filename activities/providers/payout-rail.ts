@@ -7,28 +7,26 @@ import { createHash } from 'node:crypto';
 import { openPayee } from '../../db/payee.ts';
 import type { NewEvidence } from '../../db/queries/evidence.ts';
 import { getRecipient } from '../../db/queries/recipient.ts';
-import { findSettlement } from '../../db/queries/settlement.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EvidenceKind } from '../../domain/evidence.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
+import type { Settlement } from '../../domain/settlement.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 export type PayoutRail = {
   /**
    * @returns the rail's answer, or undefined when it has none yet
-   * @throws DomainError `local_sandbox_only` in a remote runtime; `not_found`
+   * @throws DomainError `local_sandbox_only` in a remote runtime; SealError
    */
-  send(payout: { readonly settlementId: string; readonly orgId: string }): Promise<NewEvidence | undefined>;
+  send(settlement: Settlement): Promise<NewEvidence | undefined>;
 };
 
 export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
-  async send({ settlementId, orgId }) {
+  async send(settlement) {
     if (isRemote(deps.runtime)) throw new DomainError('local_sandbox_only');
-    const settlement = await findSettlement(deps.db, orgId, settlementId);
-    if (!settlement) throw new DomainError('not_found');
-    const payee = openPayee(deps.sealer, settlement);
-    const { name } = payee ?? (await getRecipient(deps.db, orgId, settlement.recipientId));
+    const { settlementId, orgId, recipientId } = settlement;
+    const { name } = openPayee(deps.sealer, settlement) ?? (await getRecipient(deps.db, orgId, recipientId));
     if (name.includes(SANDBOX_NAMES.payoutPending)) return undefined;
     return payoutAnswer(
       settlementId,

@@ -11,12 +11,12 @@ import type { Tx } from '../client.ts';
 import type { Stamp } from '../queries/event.ts';
 import {
   insertProviderEvent,
-  lockEvidenceTarget,
   type NewEvidence,
   providerEventBinding,
   type Receipt,
   recordEvidenceAndSignal,
 } from '../queries/evidence.ts';
+import { lockEvidenceTarget } from '../queries/settlement.ts';
 import { type LockedVerification, lockVerificationTarget, moveVerification } from '../queries/verification.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { decideLocked } from './verification.ts';

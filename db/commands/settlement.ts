@@ -5,7 +5,7 @@
  */
 import { CORRIDORS } from '../../domain/corridor.ts';
 import { DomainError, type FieldFault, ValidationError } from '../../domain/error.ts';
-import { fundingOutcome } from '../../domain/evidence.ts';
+import { type Evidence, fundingOutcome } from '../../domain/evidence.ts';
 import type { ClosedGate } from '../../domain/gate.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { freezePayee, type Payee, type PayeeResource, payeeResource } from '../../domain/payee.ts';
@@ -28,7 +28,7 @@ import { sealPayee } from '../payee.ts';
 import { getAcceptanceFacts, insertAcceptance } from '../queries/acceptance.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { numberedEvent } from '../queries/event.ts';
-import { listPendingEvidence, receivePending } from '../queries/evidence.ts';
+import { listPendingEvidence } from '../queries/evidence.ts';
 import { forbiddenBy } from '../queries/gate.ts';
 import {
   type Answer,
@@ -41,13 +41,15 @@ import {
 } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { toPayable } from '../queries/recipient.ts';
+import { acceptedEvent, getSettlementOwner, lockSettlement, paymentTokenBinding } from '../queries/settlement.ts';
 import {
-  acceptedEvent,
-  getSettlementOwner,
-  lockSettlement,
-  moveSettlement,
-  paymentTokenBinding,
-} from '../queries/settlement.ts';
+  changeOf,
+  type SettlementChange,
+  withMessage,
+  withMove,
+  withPending,
+  writeMove,
+} from '../queries/settlement-change.ts';
 import { type CommandDeps, type CommitDeps, commit, commitStatement } from './commit.ts';
 
 /** A settlement as a route asks for it. */
@@ -247,9 +249,11 @@ export async function cancelSettlementOnRequest(
 ): Promise<Settlement> {
   return await commit(deps, 'settlement.cancel_on_request', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
-    if (!(await isCancelable(tx, settlement))) return settlement;
+    const pending = await listPendingEvidence(tx, settlementId);
+    if (!isCancelable(settlement, pending)) return settlement;
     const { requestId } = settlement;
-    const canceled = await moveToCanceled(tx, settlement, { now, reason: 'canceled_by_operator', requestId });
+    const cancellation = cancellationOf(settlement, pending, { now, reason: 'canceled_by_operator', requestId });
+    const canceled = await writeMove(tx, cancellation);
     const act = { action: 'settlement_cancel', operator: 'unknown', note: 'Temporal UI' } as const;
     await insertAuditEntry(tx, orgId, { objectId: settlementId, ...act, at: now });
     return canceled;
@@ -257,31 +261,29 @@ export async function cancelSettlementOnRequest(
 }
 
 /** In awaiting_funds, evidence that was committed before decides, although the workflow has not acted on it yet. */
-async function isCancelable(tx: Tx, settlement: Settlement): Promise<boolean> {
-  const { status, settlementId } = settlement;
-  if (status !== 'awaiting_funds') return CANCELABLE_STATUSES.includes(status);
-  return fundingOutcome(settlement, await listPendingEvidence(tx, settlementId)) === undefined;
-}
+const isCancelable = (settlement: Settlement, pending: readonly Evidence[]): boolean =>
+  CANCELABLE_STATUSES.includes(settlement.status) &&
+  (settlement.status !== 'awaiting_funds' || fundingOutcome(settlement, pending) === undefined);
 
 type Cancellation = { readonly now: Date; readonly reason: string; readonly requestId: string };
 
 /** Cancels for somebody outside of the workflow, and signals the workflow. */
 async function cancelLocked(tx: Tx, settlement: Settlement, cancellation: Cancellation): Promise<Settlement> {
-  const { status } = settlement;
+  const { status, settlementId } = settlement;
   if (status === 'canceled') return settlement;
-  if (!(await isCancelable(tx, settlement))) throw new DomainError('state_conflict', { current_state: status });
-  await enqueue(tx, settlementMessage(settlement, 'canceled', cancellation.requestId));
-  return await moveToCanceled(tx, settlement, cancellation);
+  const pending = await listPendingEvidence(tx, settlementId);
+  if (!isCancelable(settlement, pending)) throw new DomainError('state_conflict', { current_state: status });
+  const message = settlementMessage(settlement, 'canceled', cancellation.requestId);
+  return await writeMove(tx, withMessage(cancellationOf(settlement, pending, cancellation), message));
 }
 
-async function moveToCanceled(
-  tx: Tx,
+function cancellationOf(
   settlement: Settlement,
+  pending: readonly Evidence[],
   { now, reason, requestId }: Cancellation,
-): Promise<Settlement> {
-  const stamp = { at: settlementTime(settlement, now), requestId };
-  const canceled = await moveSettlement(tx, settlement, { to: 'canceled', reason, ...stamp });
-  return await receivePending(tx, canceled, stamp);
+): SettlementChange {
+  const change = changeOf(settlement, { at: settlementTime(settlement, now), requestId });
+  return withPending(withMove(change, { to: 'canceled', reason }), pending);
 }
 
 /**

@@ -1,15 +1,13 @@
 /**
  * Outbound events (contract §11). An event is written in the transaction of its change, as the exact bytes that every
- * subscriber is sent, together with its delivery to each subscription. So no event is lost.
+ * subscriber is sent, together with its delivery to each subscription. So no event is lost. An object's row counts its
+ * events.
  */
-import { desc, eq } from 'drizzle-orm';
-import { notBefore } from '../../domain/clock.ts';
 import { EVENT_SCHEMA_VERSION, type EventEnvelope, type EventType, type ObjectType } from '../../domain/event.ts';
 import { ALL_EVENTS } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
-import { events } from '../schema/event.ts';
-import { statement } from '../statement.ts';
+import { type Statement, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
 
 /** When a change happened, and which request or operator's command made it: its events show both. */
@@ -24,24 +22,43 @@ export type NewEvent = Stamp & {
   readonly data: Readonly<Record<string, unknown>>;
 };
 
+/** The objects whose rows count their events here. A settlement's are counted by its own statements. */
+const COUNTERS = {
+  recipient: 'recipients',
+  verification: 'verifications',
+  webhook: 'webhooks',
+} as const satisfies Partial<Record<ObjectType, string>>;
+
+type Counted = keyof typeof COUNTERS;
+type Count = Statement<[orgId: string, objectId: string, at: string], { readonly sequence: number; at: string }>;
+
+const counter = (type: Counted): Count =>
+  statement(
+    `count_${type}_event`,
+    `UPDATE ${COUNTERS[type]} SET event_sequence = event_sequence + 1, event_at = greatest(event_at, $3::timestamptz)
+    WHERE org_id = $1 AND ${type}_id = $2 RETURNING event_sequence AS sequence, event_at AS at`,
+  );
+
+const COUNT: { readonly [Type in Counted]: Count } = {
+  recipient: counter('recipient'),
+  verification: counter('verification'),
+  webhook: counter('webhook'),
+};
+
 /**
- * Writes an event with the object's next sequence number, dated not before its predecessor. The caller has locked the
- * object's row, so the numbers have no gaps; a unique index refuses a second writer.
+ * Writes an event with the object's next sequence number, dated not before its predecessor. Counting locks the object's
+ * row, so the numbers have no gaps; a unique index refuses a second writer.
  *
  * @returns the id of the event
  */
-export async function recordEvent(tx: Tx, event: NewEvent): Promise<string> {
-  const [latest] = await tx
-    .select({ sequence: events.sequence, at: events.createdAt })
-    .from(events)
-    .where(eq(events.objectId, event.objectId))
-    .orderBy(desc(events.sequence))
-    .limit(1);
-  if (!latest) return await recordFirstEvent(tx, event);
-  return await writeEvent(tx, { ...event, at: notBefore(event.at, latest.at) }, latest.sequence + 1);
+export async function recordEvent(tx: Tx, event: NewEvent & { readonly objectType: Counted }): Promise<string> {
+  const { orgId, objectType, objectId } = event;
+  const [counted] = await COUNT[objectType](tx, orgId, objectId, event.at.toISOString());
+  if (!counted) throw new Error(`there is no ${objectType} ${objectId} that the event could be about`);
+  return await writeEvent(tx, { ...event, at: new Date(counted.at) }, counted.sequence);
 }
 
-/** Writes the first event of an object, without reading its latest sequence number. */
+/** Writes the first event of an object that this transaction inserts with its events counted. */
 export const recordFirstEvent = (tx: Tx, event: NewEvent): Promise<string> => writeEvent(tx, event, 1);
 
 /** An event with its id, its number, and the bytes that every subscriber is sent. */

@@ -2,7 +2,7 @@
  * The launch gates (contract §14): their evidence, and whether they are open by it. Evidence is added and revoked,
  * never changed.
  */
-import { and, asc, eq, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq } from 'drizzle-orm';
 import { CORRIDOR_IDS, type CorridorId } from '../../domain/corridor.ts';
 import { DomainError } from '../../domain/error.ts';
 import {
@@ -19,6 +19,7 @@ import type { Aggregated } from '../aggregated.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { launchGateApprovals, launchGateEvidence } from '../schema/gate.ts';
+import { statement } from '../statement.ts';
 
 /**
  * All evidence of an environment, or of one corridor of it, oldest first; one statement.
@@ -107,36 +108,37 @@ export function forbiddenBy(
 }
 
 /**
- * The gates that forbid a settlement's next step that moves value; empty when the step may be taken. They stay as they
- * are until the transaction ends: a revocation waits for it.
+ * The gates that forbid a settlement's next step that moves value; empty when the step may be taken.
  *
+ * @param evidence of the settlement's environment and corridor
  * @param at `now` is real time. A settlement's own clock may be ahead, and a repeated step carries the time of its
  *   first attempt.
- * @throws whatever the database throws; then the step's transaction is rolled back, and Temporal repeats the step
  */
-export async function listForbiddingGates(
-  tx: Tx,
-  settlement: Pick<Settlement, 'environment' | 'corridor'>,
+export const listForbiddingGates = (
+  { environment, corridor }: Pick<Settlement, 'environment' | 'corridor'>,
+  evidence: readonly Aggregated<GateEvidence>[],
   at: Pick<GateQuestion, 'runtime' | 'now'>,
-): Promise<readonly ClosedGate[]> {
-  const { environment, corridor } = settlement;
-  if (environment !== environmentName(at.runtime)) return forbiddingGates(allClosed('other_environment'), at.runtime);
-  await shareGates(tx, environment, corridor);
-  return forbiddingGates(await judgeGates(tx, { ...at, corridor }), at.runtime);
-}
+): readonly ClosedGate[] =>
+  environment === environmentName(at.runtime)
+    ? forbiddenBy(evidence, { ...at, corridor })
+    : forbiddingGates(allClosed('other_environment'), at.runtime);
 
-/** Keeps the gates of a corridor as they are until the transaction ends. Several steps may share them. */
-async function shareGates(tx: Tx, environment: EnvironmentName, corridor: CorridorId): Promise<void> {
-  await tx.execute(sql`SELECT pg_advisory_xact_lock_shared(${lockOf(environment, corridor)})`);
-}
+/**
+ * The advisory lock of a corridor's gates. A step shares it, so that the gates stay as they are until its transaction
+ * ends; a change of the gates takes it alone.
+ */
+export const gateLockSql = (environment: string, corridor: string): string =>
+  `hashtextextended('launch_gate ' || ${environment} || ' ' || ${corridor}, 0)`;
 
 /** Waits until no step shares the gates of a corridor, and lets no step read them until the transaction ends. */
 export async function lockGates(tx: Tx, environment: string, corridor: string): Promise<void> {
-  await tx.execute(sql`SELECT pg_advisory_xact_lock(${lockOf(environment, corridor)})`);
+  await waitForGates(tx, environment, corridor);
 }
 
-const lockOf = (environment: string, corridor: string): SQL =>
-  sql`hashtextextended(${`launch_gate ${environment} ${corridor}`}, 0)`;
+const waitForGates = statement<[environment: string, corridor: string], unknown>(
+  'lock_gates',
+  `SELECT pg_advisory_xact_lock(${gateLockSql('$1', '$2')})`,
+);
 
 type GateEvidenceRow = typeof launchGateEvidence.$inferSelect;
 

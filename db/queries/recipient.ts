@@ -22,7 +22,12 @@ import { type List, readPage } from './page.ts';
 
 export type RecipientRow = typeof recipients.$inferSelect;
 
-const toRecipient = ({ accountNumberSealed: _sealed, ...row }: RecipientRow): Recipient => row;
+export const toRecipient = ({
+  accountNumberSealed: _sealed,
+  eventSequence: _sequence,
+  eventAt: _eventAt,
+  ...row
+}: RecipientRow): Recipient => row;
 const owned = (orgId: string, recipientId: string) =>
   and(eq(recipients.orgId, orgId), eq(recipients.recipientId, recipientId));
 
@@ -57,6 +62,8 @@ export async function insertRecipient(
     orgId,
     isActive: true,
     verificationStatus: 'unverified',
+    eventSequence: 0,
+    eventAt: null,
     createdAt: options.at,
     updatedAt: options.at,
   };

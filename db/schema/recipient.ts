@@ -1,6 +1,6 @@
 import { boolean, index, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
 import type { BankDetails, MobileDetails, RecipientVerificationStatus } from '../../domain/recipient.ts';
-import { moment } from './column.ts';
+import { eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
 /** Account numbers are stored sealed (AES-256-GCM, key id inside), beside their last four characters (contract §4). */
@@ -23,6 +23,7 @@ export const recipients = pgTable(
     metadata: jsonb('metadata').$type<Record<string, string>>().notNull(),
     isActive: boolean('is_active').notNull(),
     verificationStatus: text('verification_status').$type<RecipientVerificationStatus>().notNull(),
+    ...eventCounter(),
     createdAt: moment('created_at').notNull(),
     updatedAt: moment('updated_at').notNull(),
   },

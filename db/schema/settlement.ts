@@ -22,6 +22,8 @@ export const settlements = pgTable(
     origin: text('origin').$type<Origin>().notNull(),
     status: text('status').$type<SettlementStatus>().notNull(),
     version: integer('version').notNull(),
+    /** The sequence number of the latest event. */
+    eventSequence: integer('event_sequence').notNull().default(0),
     corridor: text('corridor').$type<CorridorId>().notNull(),
     recipientId: text('recipient_id')
       .notNull()

@@ -7,7 +7,7 @@ import type {
   VerificationStatus,
   VerificationType,
 } from '../../domain/verification.ts';
-import { moment } from './column.ts';
+import { eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
 
@@ -34,6 +34,7 @@ export const verifications = pgTable(
     verifiedName: text('verified_name'),
     rejectionReason: text('rejection_reason'),
     requestId: text('request_id').notNull(),
+    ...eventCounter(),
     createdAt: moment('created_at').notNull(),
     decidedAt: moment('decided_at'),
     expiresAt: moment('expires_at').notNull(),

@@ -20,7 +20,7 @@ import type {
   EventFilter,
   WebhookStatus,
 } from '../../domain/webhook.ts';
-import { bytes, moment } from './column.ts';
+import { bytes, eventCounter, moment } from './column.ts';
 import { events } from './event.ts';
 import { organizations } from './organization.ts';
 
@@ -44,6 +44,7 @@ export const webhooks = pgTable(
     /** The secret before the latest rotation: it also signs until it expires. */
     previousSecretSealed: text('previous_secret_sealed'),
     previousSecretExpiresAt: moment('previous_secret_expires_at'),
+    ...eventCounter(),
     createdAt: moment('created_at').notNull(),
     updatedAt: moment('updated_at').notNull(),
     deletedAt: moment('deleted_at'),

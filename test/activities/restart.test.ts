@@ -4,7 +4,8 @@
  */
 import { describe, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
-import { lockEvidenceTarget, recordEvidence } from '../../db/queries/evidence.ts';
+import { recordEvidence } from '../../db/queries/evidence.ts';
+import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';

@@ -2,7 +2,8 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
-import { lockEvidenceTarget, recordEvidenceAndSignal } from '../../db/queries/evidence.ts';
+import { recordEvidenceAndSignal } from '../../db/queries/evidence.ts';
+import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { auditEntries, certificates, events, evidence, outbox, postings } from '../../db/schema/index.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';

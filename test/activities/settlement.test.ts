@@ -1,7 +1,8 @@
 /** The activities of a settlement against the database: run twice, run at once, and failing at each write. */
 import { count, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { lockEvidenceTarget, recordEvidence } from '../../db/queries/evidence.ts';
+import { recordEvidence } from '../../db/queries/evidence.ts';
+import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { certificates, events, outbox, postings, settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { whileWritesFail } from './failing-write.ts';

@@ -1,5 +1,6 @@
 import { describe, expect } from 'vitest';
-import { recordEvent } from '../../db/queries/event.ts';
+import { numberedEvent } from '../../db/queries/event.ts';
+import { events } from '../../db/schema/index.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
@@ -7,23 +8,24 @@ import { type Json, jsonOf } from '../support/partner.ts';
 
 const test = withApi();
 
-/** The id of a new event, created at `at`. */
-const recorded = async (
+/** How many events each object has. */
+const counts = new Map<string, number>();
+
+/** The id of a new event, created at `at`. Its object has no row. */
+async function recorded(
   api: TestApi,
-  caller: Caller,
+  { orgId }: Caller,
   { at = '2026-11-21T08:00:00.000Z', type = 'settlement.accepted', objectId = 'stl_a' } = {},
-): Promise<string> =>
-  await api.connection.db.transaction((tx) =>
-    recordEvent(tx, {
-      orgId: caller.orgId,
-      objectType: 'settlement',
-      objectId: `${objectId}-${caller.orgId}`,
-      type: type as EventType,
-      data: { note: 'é "quoted"', at },
-      at: new Date(at),
-      requestId: 'test',
-    }),
-  );
+): Promise<string> {
+  const object = `${objectId}-${orgId}`;
+  const sequence = (counts.get(object) ?? 0) + 1;
+  counts.set(object, sequence);
+  const about = { orgId, objectType: 'settlement', objectId: object, type: type as EventType } as const;
+  const event = { ...about, data: { note: 'é "quoted"', at }, at: new Date(at), requestId: 'test' };
+  const row = { ...numberedEvent(event, sequence), createdAt: event.at };
+  await api.connection.db.insert(events).values(row);
+  return row.eventId;
+}
 
 const storedBody = async (api: TestApi, eventId: string): Promise<Buffer> => {
   const { rows } = await api.connection.pool.query<{ body: Buffer }>('SELECT body FROM events WHERE event_id = $1', [

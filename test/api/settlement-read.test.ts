@@ -5,7 +5,7 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { type NewEvidence, recordEvidence } from '../../db/queries/evidence.ts';
-import { lockSettlement, moveSettlement } from '../../db/queries/settlement.ts';
+import { lockSettlement } from '../../db/queries/settlement.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
@@ -13,7 +13,7 @@ import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferB
 import { untilBlocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { BY_WIRE } from '../support/settlement.ts';
+import { BY_WIRE, moveSettlement } from '../support/settlement.ts';
 
 const test = withApi().extend('consumer', FILE, ({ api }) => signIn(api));
 

@@ -38,7 +38,7 @@ async function settle(
 
 /** For each sentence of the page: a workflow that its query must find. It may find others too. */
 const FINDS: Record<string, () => string> = {
-  'All workflows of one settlement, including its simulated provider': () => `sandbox-collection:${ids.unpaid}`,
+  'All workflows of one settlement, including its simulated provider': () => `sandbox-collection:${ids.declined}`,
   'Settlements that wait for money': () => settlementWorkflowId(ids.unpaid),
   'Settlements that wait for the card processor': () => settlementWorkflowId(ids.unpaid),
   'Settlements that wait for a verification': () => settlementWorkflowId(ids.held),
@@ -73,7 +73,7 @@ test('every query of the page has an entry above', () => {
 });
 
 test.for(QUERIES)('finds: $what', async ({ what, query }, { stack, partner }) => {
-  const asked = query.replace('<settlement id>', ids.unpaid).replace('<organization id>', partner.orgId);
+  const asked = query.replace('<settlement id>', ids.declined).replace('<organization id>', partner.orgId);
   const found = async () => {
     const workflowIds: string[] = [];
     for await (const { workflowId } of stack.temporal.workflow.list({ query: asked })) workflowIds.push(workflowId);

@@ -29,7 +29,7 @@ const test = withDatabase(5)
     'insert',
     ({ connection }) =>
       (row: CertificateRow) =>
-        connection.db.transaction((tx) => insertCertificate(tx, row)),
+        connection.db.transaction((tx) => insertCertificate(tx, row, eventOf(row))),
   );
 
 /** A certificate with random bytes: the database does not read them. */
@@ -44,6 +44,13 @@ function rowOf({ orgId, settlementId }: Settlement, sha256 = randomBytes(32)): C
     issuedAt: new Date(),
   };
 }
+
+const eventOf = ({ orgId, issuedAt }: CertificateRow) => ({
+  orgId,
+  data: {},
+  at: issuedAt,
+  requestId: 'test',
+});
 
 describe('the database refuses', () => {
   test.for([
@@ -90,9 +97,9 @@ describe('inserting', () => {
     const settlement = await insertSettledSettlement(connection.db, orgId);
     const first = rowOf(settlement);
     const second = rowOf(settlement);
-    expect(await insert(first)).toEqual({ certificate: first, inserted: true });
-    expect(await insert(second)).toEqual({ certificate: first, inserted: false });
-    expect(await insert(first)).toEqual({ certificate: first, inserted: false });
+    expect(await insert(first)).toEqual(first);
+    expect(await insert(second)).toEqual(first);
+    expect(await insert(first)).toEqual(first);
     expect(await findCertificate(connection.db, settlement.orgId, second.certId)).toBeUndefined();
   });
 });

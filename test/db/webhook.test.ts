@@ -9,6 +9,7 @@ import type { EventType } from '../../domain/event.ts';
 import type { EventFilter } from '../../domain/webhook.ts';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
+import { createRecipient } from '../support/partner.ts';
 
 /** `subscriber`: an organization for each test, so that no test sees the subscriptions of another. */
 const test = withApi().extend('subscriber', ({ api }) => createSubscriber(api));
@@ -16,15 +17,16 @@ const test = withApi().extend('subscriber', ({ api }) => createSubscriber(api));
 async function createSubscriber(api: TestApi) {
   const { db, pool } = api.connection;
   const caller = await api.createCaller();
+  const recipientId = await createRecipient(api, caller);
   const query = async (text: string, ...values: unknown[]) => (await pool.query(text, values)).rows;
   const subscribe = async (orgId: string, eventTypes: EventFilter[]) => {
     const draft = { url: 'https://hooks.partner.example/', eventTypes, description: null };
     return (await createWebhook(api.deps, orgId, draft)).webhook;
   };
-  const eventOf = (type: EventType, objectId = newId()) => ({
+  const eventOf = (type: EventType) => ({
     orgId: caller.orgId,
     objectType: 'recipient' as const,
-    objectId,
+    objectId: recipientId,
     type,
     data: { name: 'é' },
     at: new Date('2026-11-21T08:00:00.000Z'),
@@ -35,7 +37,7 @@ async function createSubscriber(api: TestApi) {
     query,
     subscribe,
     eventOf,
-    record: (type: EventType, objectId?: string) => db.transaction((tx) => recordEvent(tx, eventOf(type, objectId))),
+    record: (type: EventType) => db.transaction((tx) => recordEvent(tx, eventOf(type))),
     deliveriesOf: (eventId: string) =>
       query(
         `SELECT webhook_id, status, generation, next_attempt_at IS NULL AS idle
@@ -121,9 +123,8 @@ describe('an event', () => {
     api,
     subscriber: { record },
   }) => {
-    const objectId = newId();
-    await record('recipient.deactivated', objectId);
-    const eventId = await record('recipient.deactivated', objectId);
+    await record('recipient.deactivated');
+    const eventId = await record('recipient.deactivated');
     const [stored] = await api.connection.db.select().from(events).where(eq(events.eventId, eventId));
     expect(stored?.body.toString()).toBe(
       `{"id":"${eventId}","type":"recipient.deactivated","timestamp":"2026-11-21T08:00:00.000Z",` +

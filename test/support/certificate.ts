@@ -15,6 +15,7 @@ export const certificateFacts = (changes: Partial<CertificateFacts> = {}): Certi
     origin: 'v2',
     status: 'settled',
     version: PATH.length,
+    eventSequence: 6,
     corridor: 'US-JM',
     recipientId: '0193a5c0-0000-7000-8000-00000000000b',
     payeeSealed: null,

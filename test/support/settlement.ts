@@ -12,22 +12,11 @@ import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
 import type { Database, Tx } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
-import { recordFirstEvent } from '../../db/queries/event.ts';
-import {
-  findCoveringEvidence,
-  listPendingEvidence,
-  markDecided,
-  type NewEvidence,
-  recordEvidence,
-} from '../../db/queries/evidence.ts';
+import { recordFirstEvent, type Stamp } from '../../db/queries/event.ts';
+import { type NewEvidence, recordEvidence } from '../../db/queries/evidence.ts';
 import { insertRecipient } from '../../db/queries/recipient.ts';
-import {
-  acceptedEvent,
-  findSettlement,
-  lockSettlement,
-  moveSettlement,
-  setCertificate,
-} from '../../db/queries/settlement.ts';
+import { acceptedEvent, findSettlement, lockSettlement } from '../../db/queries/settlement.ts';
+import { changeOf, type Move, withDecided, withMove, writeMove } from '../../db/queries/settlement-change.ts';
 import { settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
@@ -120,6 +109,13 @@ export async function openSettlement(
   return settlementId;
 }
 
+/** Moves a locked settlement, and nothing else. */
+export const moveSettlement = (
+  tx: Tx,
+  settlement: Settlement,
+  { at, requestId = settlement.requestId, ...move }: Move & Pick<Stamp, 'at'> & Partial<Stamp>,
+): Promise<Settlement> => writeMove(tx, withMove(changeOf(settlement, { at, requestId }), move));
+
 /** Moves a settlement through these states, with no evidence. */
 export async function enterStates(
   api: TestApi,
@@ -162,25 +158,21 @@ export async function insertSettledSettlement(
 ): Promise<Settlement> {
   return await db.transaction(async (tx) => {
     let settlement = await insertAccepted(tx, orgId, options);
-    const enter = async (to: SettlementStatus, evidenceId: string | null = null): Promise<void> => {
-      const at = new Date(settlement.updatedAt.getTime() + STEP_MS);
-      const { requestId } = settlement;
-      const reason = options.reason ?? 'test';
-      settlement = await moveSettlement(tx, settlement, { to, at, reason, evidenceId, requestId });
+    const enter = async (to: SettlementStatus, evidenceId?: string): Promise<void> => {
+      const stamp = { at: new Date(settlement.updatedAt.getTime() + STEP_MS), requestId: settlement.requestId };
+      const move = withMove(changeOf(settlement, stamp), { to, reason: options.reason ?? 'test', evidenceId });
+      settlement = await writeMove(tx, to === 'settled' && evidenceId ? withDecided(move, evidenceId) : move);
     };
-    const receive = async (given: NewEvidence): Promise<void> => {
+    const receive = async (given: NewEvidence): Promise<string | undefined> => {
       const stamp = { at: settlement.updatedAt, requestId: settlement.requestId };
-      ({ settlement } = await recordEvidence(tx, settlement, given, stamp));
+      const recorded = await recordEvidence(tx, settlement, given, stamp);
+      settlement = recorded.settlement;
+      return recorded.evidence?.evidenceId;
     };
     await enter('awaiting_funds');
-    await receive(collectionOf(settlement));
-    await enter('funded', (await findCoveringEvidence(tx, settlement))?.evidenceId);
+    await enter('funded', await receive(collectionOf(settlement)));
     await enter('paying_out');
-    await receive(payoutAnswer(settlement.settlementId, 'payout_confirmed'));
-    const [paid] = await listPendingEvidence(tx, settlement.settlementId);
-    if (!paid) throw new Error('the payout confirmation is not pending');
-    await markDecided(tx, paid.evidenceId);
-    await enter('settled', paid.evidenceId);
+    await enter('settled', await receive(payoutAnswer(settlement.settlementId, 'payout_confirmed')));
     return settlement;
   });
 }
@@ -196,7 +188,7 @@ export async function insertCertifiedSettlement(
   return await db.transaction(async (tx) => {
     const issuance = { at: settled.updatedAt, requestId: settled.requestId };
     const certId = await issueCertificate(tx, certifier, settled, issuance);
-    return { settlement: await setCertificate(tx, settled, certId), certId };
+    return { settlement: { ...settled, certificateId: certId }, certId };
   });
 }
 
