@@ -150,6 +150,7 @@ const Environment = z.object({
   METRICS_PORT: port.max(65_534).optional(),
   PUBLIC_BASE_URL: url(/^https?$/).optional(),
   DATABASE_URL: url(/^postgres(ql)?$/),
+  MIGRATION_DATABASE_URL: url(/^postgres(ql)?$/).optional(),
   TEMPORAL_UI_URL: url(/^https?$/).optional(),
   TEMPORAL_TLS: temporalFlag,
   TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag,
@@ -265,6 +266,29 @@ export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<C
   return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
 }
 
+/**
+ * For the migrations: reads only the two addresses of the database, and needs no secret of the service. Only the local
+ * sandbox may have one role for both, by naming one address.
+ *
+ * @throws ConfigError
+ */
+export function loadMigrationConfig(env: NodeJS.ProcessEnv = process.env): {
+  readonly databaseUrl: string;
+  readonly migrationUrl: string;
+} {
+  const parsed = Environment.pick({
+    RUNTIME_ENVIRONMENT: true,
+    DATABASE_URL: true,
+    MIGRATION_DATABASE_URL: true,
+  }).safeParse(givenOf(env));
+  if (!parsed.success) throw new ConfigError(faultsOf(parsed));
+  const { RUNTIME_ENVIRONMENT, DATABASE_URL, MIGRATION_DATABASE_URL } = parsed.data;
+  const role = (databaseUrl: string): string => new URL(databaseUrl).username;
+  if (RUNTIME_ENVIRONMENT !== 'local-sandbox' && role(MIGRATION_DATABASE_URL ?? DATABASE_URL) === role(DATABASE_URL))
+    throw new ConfigError(['MIGRATION_DATABASE_URL must name the role that owns the tables, and DATABASE_URL another']);
+  return { databaseUrl: DATABASE_URL, migrationUrl: MIGRATION_DATABASE_URL ?? DATABASE_URL };
+}
+
 /** Empty values count as unset: an environment file may have blank lines for unused variables. */
 const givenOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
   Object.fromEntries(
@@ -287,9 +311,9 @@ const crashFaults = (given: Readonly<Record<string, string>>): string[] =>
     : [];
 
 /** A line for each variable and broken rule. A list that breaks a rule several times has one line for it. */
-function faultsOf(parsed: z.ZodSafeParseResult<unknown>, temporal: ReturnType<typeof temporalConfig>): string[] {
+function faultsOf(parsed: z.ZodSafeParseResult<unknown>, temporal?: ReturnType<typeof temporalConfig>): string[] {
   const lines = parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`);
-  return [...new Set(lines), ...('fault' in temporal ? [temporal.fault] : [])];
+  return [...new Set(lines), ...(temporal && 'fault' in temporal ? [temporal.fault] : [])];
 }
 
 /** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */

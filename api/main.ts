@@ -2,6 +2,7 @@
 import { loadConfig } from '../config.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { connect } from '../db/client.ts';
+import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
 import { createCrash } from '../process/crash.ts';
 import { startDispatcher } from '../process/dispatcher.ts';
@@ -27,7 +28,9 @@ const connection = connect(config.databaseUrl, {
   poolSizeMax: POOL_SIZE_MAX,
   name: 'settlement-api',
   onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
+  refusesOwner: config.runtime !== 'local-sandbox',
 });
+await refuseOwner(connection.pool);
 const tracing = await loadTracing(config, { service: 'settlement-api', log });
 const temporal = connectTemporal(config, tracing);
 const metrics = processRegistry(connection.pool);

@@ -4,6 +4,7 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
+import { DatabaseRoleError, verifyRole } from './role.ts';
 import * as schema from './schema/index.ts';
 
 export type Database = NodePgDatabase<typeof schema>;
@@ -29,11 +30,17 @@ export type Connection = { readonly db: Database; readonly pool: pg.Pool; close(
 /**
  * Opens a pool, which connects when the first query runs.
  *
- * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it
+ * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
+ * statement runs as a role that owns the tables
  */
 export function connect(
   databaseUrl: string,
-  options: { poolSizeMax: number; name: string; onIdleError: (error: Error) => void },
+  options: {
+    poolSizeMax: number;
+    name: string;
+    onIdleError: (error: Error) => void;
+    refusesOwner?: boolean;
+  },
 ): Connection {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
@@ -43,6 +50,7 @@ export function connect(
     statement_timeout: STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    verify: options.refusesOwner ? verifyRole : undefined,
   });
   pool.on('error', options.onIdleError);
   // An error event without a listener ends the process. This one comes when a connection breaks between two statements
@@ -81,6 +89,7 @@ const UNAVAILABLE_ERRNO = new Set([
 export function isUnavailable(error: unknown): boolean {
   const cause = causeOf(error);
   if (!(cause instanceof Error)) return false;
+  if (cause instanceof DatabaseRoleError) return true;
   if (cause instanceof pg.DatabaseError) return cause.code !== undefined && UNAVAILABLE_SQLSTATE.test(cause.code);
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
   return (

@@ -2,6 +2,7 @@
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { ConfigError } from '../config.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
+import { DatabaseRoleError } from '../db/role.ts';
 import { DomainError } from '../domain/error.ts';
 import { CommandError, EXIT, type ExitCode } from '../process/command-line.ts';
 
@@ -15,12 +16,14 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
   } catch (error) {
     if (error instanceof DomainError) throw new CommandError(EXIT.refused, `Refused, ${error.code}: ${error.detail}`);
     if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
+    const cause = causeOf(error);
+    if (cause instanceof DatabaseRoleError) throw new CommandError(EXIT.configuration, cause.message);
     if (isUnavailable(error))
       throw new CommandError(EXIT.unavailable, `PostgreSQL does not answer: ${reasonOf(error)}`);
     const silence = temporalSilence(error);
     if (silence !== undefined) throw new CommandError(EXIT.unavailable, `Temporal does not answer: ${silence}`);
     // The error of a failed query quotes its parameters; the driver's error does not.
-    throw causeOf(error);
+    throw cause;
   }
 }
 

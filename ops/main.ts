@@ -70,7 +70,12 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
       temporal ??= connectTemporal(config);
       return temporal.client;
     };
-    const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'settlement-ops', onIdleError: () => undefined });
+    const connection = connect(databaseUrl, {
+      poolSizeMax: 1,
+      name: 'settlement-ops',
+      onIdleError: () => undefined,
+      refusesOwner: runtime !== 'local-sandbox',
+    });
     try {
       return await act({
         ...printer,

@@ -1,17 +1,18 @@
 /** `npm run migrate`: brings the configured database to the current schema, then exits. */
-import { loadConfig } from '../config.ts';
+import { loadMigrationConfig } from '../config.ts';
 import { migrate } from '../db/migrate.ts';
 import { command, EXIT, runProgram, standardOutput } from '../process/command-line.ts';
 import { withCommandErrors } from './failure.ts';
 
 const program = command({
   name: 'migrate',
-  description: 'Brings the database of DATABASE_URL to the current schema. Running it again changes nothing.',
+  description:
+    'Brings the database to the current schema as the role of MIGRATION_DATABASE_URL, and grants the role of DATABASE_URL what the service needs. Running it again changes nothing.',
   takes: {},
   json: false,
   run: () =>
     withCommandErrors(async () => {
-      await migrate(loadConfig().databaseUrl);
+      await migrate(loadMigrationConfig());
       return EXIT.done;
     }),
 });

@@ -14,6 +14,8 @@ const Process = z.object({ pid: z.number(), startedAt: z.string(), command: z.st
 const Addresses = z.object({
   apiUrl: z.string(),
   databaseUrl: z.string(),
+  /** Of the role that owns the tables. Absent in the file of an older version. */
+  migrationUrl: z.string().optional(),
   temporalAddress: z.string(),
   /** Absent when the Temporal server is not the embedded one, which has a user interface. */
   temporalUiUrl: z.string().optional(),

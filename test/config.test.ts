@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { test as base, describe, expect, vi } from 'vitest';
-import { ConfigError, loadConfig } from '../config.ts';
+import { ConfigError, loadConfig, loadMigrationConfig } from '../config.ts';
 
 const { duringWrite } = vi.hoisted(() => ({ duringWrite: { run: undefined as (() => void) | undefined } }));
 
@@ -308,6 +308,28 @@ describe('the local sandbox', () => {
     expect(readdirSync(directory)).toHaveLength(1);
     expect(JSON.parse(readFileSync(path.join(directory, 'sandbox-secrets.json'), 'utf8'))).toMatchObject({
       API_KEY_PEPPER: first.apiKeyPeppers[0].secret,
+    });
+  });
+});
+
+describe('the migrations', () => {
+  const owner = 'postgres://settlement@db.example/settlement';
+  const service = 'postgres://settlement_service@db.example/settlement';
+
+  test.for(['remote-sandbox', 'production'])('need two roles in %s, and no secret of the service', (runtime) => {
+    const load = (urls: NodeJS.ProcessEnv) => loadMigrationConfig({ RUNTIME_ENVIRONMENT: runtime, ...urls });
+    expect(load({ DATABASE_URL: service, MIGRATION_DATABASE_URL: owner })).toEqual({
+      databaseUrl: service,
+      migrationUrl: owner,
+    });
+    for (const urls of [{ DATABASE_URL: owner }, { DATABASE_URL: owner, MIGRATION_DATABASE_URL: owner }])
+      expect(() => load(urls)).toThrow('MIGRATION_DATABASE_URL must name the role that owns the tables');
+  });
+
+  test('may have one role in the local sandbox', () => {
+    expect(loadMigrationConfig({ RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: owner })).toEqual({
+      databaseUrl: owner,
+      migrationUrl: owner,
     });
   });
 });

@@ -6,6 +6,7 @@ import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createMailer } from '../activities/providers/mailer.ts';
 import { loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
+import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
 import { createCrash } from '../process/crash.ts';
 import { startDispatcher } from '../process/dispatcher.ts';
@@ -50,7 +51,9 @@ const connection = connect(config.databaseUrl, {
   poolSizeMax: POOL_SIZE_MAX,
   name: 'settlement-worker',
   onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
+  refusesOwner: config.runtime !== 'local-sandbox',
 });
+await refuseOwner(connection.pool);
 const tracing = await loadTracing(config, { service: 'settlement-worker', log });
 const temporal = connectTemporal(config, tracing);
 await ensureSearchAttributes(temporal);

@@ -4,6 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import type { DatabaseUrls } from '../../db/migrate.ts';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { acquireDevServer } from './binary.ts';
@@ -29,7 +30,7 @@ type EmbeddedPostgres = {
 export async function startEmbeddedPostgres(
   { keep }: Supervisor,
   { folder = '.', settings = {} }: EmbeddedPostgres = {},
-): Promise<{ cluster: Cluster; databaseUrl: string; directory: string }> {
+): Promise<{ cluster: Cluster; urls: DatabaseUrls; directory: string }> {
   const logs = path.join(localDirectory, folder, 'log');
   await mkdir(logs, { recursive: true });
   const program = await postgresProgram(reachableDirectory);
@@ -50,7 +51,7 @@ export async function startEmbeddedPostgres(
     logFile: cluster.logFile,
     stop: cluster.stop,
   });
-  return { cluster, databaseUrl: await ensureDatabase(cluster, DATABASE_NAME), directory };
+  return { cluster, urls: await ensureDatabase(cluster, DATABASE_NAME), directory };
 }
 
 /** Starts the Temporal development server with its data in `.local/temporal`. */

@@ -4,13 +4,14 @@
  * code point, whatever the machine's locale.
  */
 import { execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import type { DatabaseUrls } from '../../db/migrate.ts';
 import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { freePort } from './port.ts';
 import type { PostgresProgram } from './postgres-program.ts';
@@ -40,7 +41,9 @@ export type ClusterOptions = {
 
 const run = promisify(execFile);
 
+/** Owns the databases. */
 const SUPERUSER = 'settlement';
+const SERVICE_ROLE = 'settlement_service';
 const START_ATTEMPTS = 3;
 const START_TIMEOUT_SECONDS = 60;
 const STOP_TIMEOUT_MS = 15_000;
@@ -75,17 +78,33 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** Creates the database if it is missing. Returns its address. */
-export async function ensureDatabase(cluster: Cluster, name: string): Promise<string> {
+/** Creates the database if it is missing, and the role of the service. Returns the addresses of the owner and the service. */
+export async function ensureDatabase(cluster: Cluster, name: string): Promise<DatabaseUrls> {
   const client = new pg.Client({ connectionString: `${cluster.serverUrl}/postgres` });
   await client.connect();
   try {
     const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
     if (rowCount === 0) await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+    const found = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [SERVICE_ROLE]);
+    const { password } = new URL(serviceUrlOf(cluster.serverUrl));
+    if (found.rowCount === 0)
+      await client.query(`CREATE ROLE ${SERVICE_ROLE} LOGIN PASSWORD ${client.escapeLiteral(password)}`);
   } finally {
     await client.end();
   }
-  return `${cluster.serverUrl}/${name}`;
+  const migrationUrl = `${cluster.serverUrl}/${name}`;
+  return { databaseUrl: serviceUrlOf(migrationUrl), migrationUrl };
+}
+
+/**
+ * The same address for the service's role. Its password is derived from the owner's, so that there is one file to keep;
+ * the owner's cannot be derived from it.
+ */
+export function serviceUrlOf(ownerUrl: string): string {
+  const url = new URL(ownerUrl);
+  url.password = createHmac('sha256', url.password).update(SERVICE_ROLE).digest('base64url');
+  url.username = SERVICE_ROLE;
+  return url.href;
 }
 
 /**

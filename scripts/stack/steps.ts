@@ -15,6 +15,8 @@ import type { Supervisor } from './supervisor.ts';
 /** What the steps find out for later steps. */
 type Findings = {
   databaseUrl: string;
+  /** Of the role that owns the tables. */
+  migrationUrl: string;
   /** Undefined when the database is not the embedded one. */
   dataDirectory: string | undefined;
   temporalAddress: string;
@@ -41,6 +43,7 @@ const SIDE_BY_SIDE = { concurrent: true } as const;
 export async function startAll(start: Start): Promise<Findings> {
   const findings: Findings = {
     databaseUrl: '',
+    migrationUrl: '',
     dataDirectory: undefined,
     temporalAddress: '',
     temporalUiUrl: undefined,
@@ -51,7 +54,7 @@ export async function startAll(start: Start): Promise<Findings> {
       title: 'Servers',
       task: (_, task) => task.newListr([postgresStep(start), temporalStep(start), bundleStep], SIDE_BY_SIDE),
     },
-    { title: 'Migrations', task: ({ databaseUrl }) => migrate(databaseUrl) },
+    { title: 'Migrations', task: migrate },
     serviceStep(start),
   ];
   return await runSteps(steps, findings);
@@ -76,11 +79,12 @@ function postgresStep({ env, supervisor }: Start): ListrTask<Findings> {
       if (named) {
         task.title = 'PostgreSQL of DATABASE_URL';
         findings.databaseUrl = named;
+        findings.migrationUrl = env['MIGRATION_DATABASE_URL'] || named;
         return;
       }
-      const { cluster, databaseUrl, directory } = await startEmbeddedPostgres(supervisor);
+      const { cluster, urls, directory } = await startEmbeddedPostgres(supervisor);
       task.title = describePostgres(cluster);
-      findings.databaseUrl = databaseUrl;
+      Object.assign(findings, urls);
       findings.dataDirectory = directory;
     },
   };
@@ -157,6 +161,8 @@ const serviceEnv = (
   { databaseUrl, temporalAddress, apiPort }: Findings,
 ): NodeJS.ProcessEnv => ({
   ...env,
+  // API and worker do not get the owner's address.
+  MIGRATION_DATABASE_URL: '',
   DATABASE_URL: databaseUrl,
   TEMPORAL_ADDRESS: temporalAddress,
   PORT: String(apiPort),

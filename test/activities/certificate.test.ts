@@ -132,9 +132,9 @@ describe('a certificate', () => {
 describe('issuing', () => {
   test.for(['certificates', 'events'])(
     'writes nothing when a write to %s fails, and issues when it is retried',
-    async (table, { world, connection }) => {
+    async (table, { world, owner }) => {
       const settlement = await world.settle();
-      await whileWritesFail(connection.pool, table, () => expect(world.issue(settlement)).rejects.toThrow());
+      await whileWritesFail(owner.pool, table, () => expect(world.issue(settlement)).rejects.toThrow());
       expect(await world.storedOf(settlement)).toEqual({ certificates: [], events: [] });
       const certId = await world.issue(settlement);
       expect(await world.storedOf(settlement)).toMatchObject({

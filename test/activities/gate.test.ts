@@ -58,7 +58,7 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
       environment = environmentName('local-sandbox'),
     ): Promise<string> => {
       const id = await post(settleBody(await createRecipient(api, partner, { country }), { corridor }));
-      await db.update(settlements).set({ environment }).where(eq(settlements.settlementId, id));
+      await api.owner.db.update(settlements).set({ environment }).where(eq(settlements.settlementId, id));
       return id;
     },
     /** A settlement to Haiti, which is paid out by mobile money. */
@@ -248,7 +248,7 @@ describe('a gate that is closed while an activity runs', () => {
       const evidenceId = await world.openGate(corridor);
       const settlementId = await world.accept(corridor, corridor.slice(3));
       await world.fund(settlementId);
-      const holder = await api.connection.pool.connect();
+      const holder = await api.owner.pool.connect();
       try {
         // The gate is closed and not yet committed: its audit entry waits for this lock.
         await holder.query('BEGIN');
@@ -276,7 +276,7 @@ describe('a gate that is closed while an activity runs', () => {
     const [settlementId, next] = [await world.acceptByPhone(), await world.acceptByPhone()];
     await world.fund(settlementId);
     await world.fund(next);
-    const holder = await api.connection.pool.connect();
+    const holder = await api.owner.pool.connect();
     const order: string[] = [];
     try {
       // The activity has read the gates when it writes its transition, which waits for this lock.
@@ -305,7 +305,7 @@ describe('a gate that is closed while an activity runs', () => {
 describe('gates that cannot be read', () => {
   test('before the collection: nothing moves, and the activity is retried', async ({ world, api, steps }) => {
     const settlementId = await world.accept('US-GY', 'GY');
-    await withoutGateStore(api.connection.db, () =>
+    await withoutGateStore(api.owner.pool, () =>
       world.movesNothing(() => world.activities().admitSettlement(steps.step(settlementId)), {
         type: 'dependency:unknown',
         nonRetryable: false,
@@ -323,7 +323,7 @@ describe('gates that cannot be read', () => {
   }) => {
     const settlementId = await world.accept('US-GY', 'GY');
     await world.fund(settlementId);
-    await withoutGateStore(api.connection.db, () =>
+    await withoutGateStore(api.owner.pool, () =>
       world.movesNothing(() => world.activities().sendPayout(steps.step(settlementId)), {
         type: 'dependency:unknown',
         nonRetryable: false,

@@ -109,7 +109,7 @@ describe('at rest', () => {
     ['the amount', 'UPDATE settlements SET amount_minor = amount_minor + 1 WHERE settlement_id = $1'],
   ] as const)('the database refuses to change %s', async ([, statement], { api, steps }) => {
     const id = await steps.acceptInternal();
-    await expect(api.connection.pool.query(statement, [id])).rejects.toThrow(/permanent/);
+    await expect(api.owner.pool.query(statement, [id])).rejects.toThrow(/permanent/);
   });
 
   test('a payee that no key opens is no payee of another name: the step fails and is tried again', async ({

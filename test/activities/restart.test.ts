@@ -100,7 +100,7 @@ describe('a cancellation of the run', () => {
       const id = await steps.waiting(BY_WIRE);
       const before = await digestTables(api.connection.pool);
       const canceling = () => steps.activities.cancelOnRequest(steps.step(id));
-      await whileWritesFail(api.connection.pool, table, () => expect(canceling()).rejects.toThrow());
+      await whileWritesFail(api.owner.pool, table, () => expect(canceling()).rejects.toThrow());
       expect(await digestTables(api.connection.pool)).toEqual(before);
       expect(await canceling()).toEqual({ status: 'canceled' });
     },

@@ -37,7 +37,7 @@ describe('a review', () => {
     async (table, { world, api, steps }) => {
       const id = await steps.inReview();
       const before = await digestTables(api.connection.pool);
-      await whileWritesFail(api.connection.pool, table, () => expect(world.resolve(id, 'paid')).rejects.toThrow());
+      await whileWritesFail(api.owner.pool, table, () => expect(world.resolve(id, 'paid')).rejects.toThrow());
       expect(await digestTables(api.connection.pool)).toEqual(before);
       expect((await world.resolve(id, 'paid')).status).toBe('settled');
     },
@@ -132,7 +132,7 @@ describe('a review', () => {
       'DELETE FROM audit_entries',
       'TRUNCATE audit_entries',
     ]) {
-      await expect(api.connection.pool.query(statement)).rejects.toMatchObject({ code: '23001' });
+      await expect(api.owner.pool.query(statement)).rejects.toMatchObject({ code: '23001' });
     }
   });
 });

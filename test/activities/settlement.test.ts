@@ -82,7 +82,7 @@ describe('each activity of a settlement', () => {
       for (const { run, to } of world.path) {
         if (to === 'funded') await world.pay(id, 25_000n);
         const before = await world.recordsOf(id);
-        const failed = await whileWritesFail(api.connection.pool, table, () =>
+        const failed = await whileWritesFail(api.owner.pool, table, () =>
           run(id).then(
             () => false,
             () => true,

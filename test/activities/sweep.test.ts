@@ -55,7 +55,7 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
   };
 });
 test.afterEach(async ({ api, sweep }) => {
-  await api.connection.pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'copy_%'`);
+  await api.owner.pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'copy_%'`);
   await api.connection.pool.query(`UPDATE sweeps SET after_id = ''`);
   sweep.running.clear();
 });
@@ -77,7 +77,7 @@ describe('a sweep', () => {
     async (table, { api, sweep }) => {
       await sweep.open();
       const before = await digestTables(api.connection.pool);
-      await whileWritesFail(api.connection.pool, table, () => expect(sweep.run()).rejects.toThrow());
+      await whileWritesFail(api.owner.pool, table, () => expect(sweep.run()).rejects.toThrow());
       expect(await digestTables(api.connection.pool)).toEqual(before);
       expect((await sweep.run()).settlement).toBeGreaterThan(0);
       await sweep.takeQueued();

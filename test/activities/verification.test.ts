@@ -70,7 +70,7 @@ describe('a review', () => {
       const { input, expiresAtMs } = await open();
       const review = () => activities.reviewVerification({ ...input, nowMs: expiresAtMs });
       const before = await digestTables(api.connection.pool);
-      await whileWritesFail(api.connection.pool, table, () =>
+      await whileWritesFail(api.owner.pool, table, () =>
         expect(review()).rejects.toMatchObject({ type: 'dependency:unknown', nonRetryable: false }),
       );
       expect(await digestTables(api.connection.pool)).toEqual(before);

@@ -47,7 +47,7 @@ const certified = (
 
 /** Changes permanent rows, which only someone with the password of the database's owner can do. */
 async function tamper(api: TestApi, statement: string, parameters: unknown[]): Promise<void> {
-  const client = await api.connection.pool.connect();
+  const client = await api.owner.pool.connect();
   try {
     await client.query('BEGIN');
     await client.query("SET LOCAL session_replication_role = 'replica'");
@@ -420,7 +420,7 @@ describe('a tampered database', () => {
          WHERE mine.cert_id = ANY($1) AND yours.cert_id = ANY($1) AND mine.cert_id <> yours.cert_id`,
         [[one.certId, other.certId]],
       );
-    await api.connection.pool.query('DROP INDEX certificates_settlement');
+    await api.owner.pool.query('DROP INDEX certificates_settlement');
     const parts = [
       ['content', 'digest_matches_id'],
       ['content sha256', 'digest_matches_id'],
@@ -440,7 +440,7 @@ describe('a tampered database', () => {
       await exchange(columns);
       expect((await verify(one.certId, one.settlement.settlementId)).json()).toMatchObject({ valid: true });
     }
-    await api.connection.pool.query('CREATE UNIQUE INDEX certificates_settlement ON certificates (settlement_id)');
+    await api.owner.pool.query('CREATE UNIQUE INDEX certificates_settlement ON certificates (settlement_id)');
   });
 
   test('is detected when a certificate is moved to another organization', async ({ api, partner, verify }) => {

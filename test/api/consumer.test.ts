@@ -181,7 +181,7 @@ describe('POST /consumer/quote', () => {
 
   test('the database refuses to change a quote', async ({ api, consumer }) => {
     await callAs(api, consumer, 'POST', '/consumer/quote', quoteBody());
-    await expect(api.connection.pool.query('UPDATE quotes SET amount_minor = 1')).rejects.toThrow();
-    await expect(api.connection.pool.query('DELETE FROM quotes')).rejects.toThrow();
+    await expect(api.owner.pool.query('UPDATE quotes SET amount_minor = 1')).rejects.toThrow();
+    await expect(api.owner.pool.query('DELETE FROM quotes')).rejects.toThrow();
   });
 });

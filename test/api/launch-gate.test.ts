@@ -43,7 +43,7 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
 
   test('200 with every gate closed while the store cannot be read', async ({ apis }) => {
     const api = apis[runtime];
-    await withoutGateStore(api.connection.db, async () => {
+    await withoutGateStore(api.owner.pool, async () => {
       expect(await read(api)).toEqual({
         environment: environmentName(runtime),
         open: false,
@@ -119,7 +119,7 @@ describe('acceptance in the local sandbox', () => {
   });
 
   test('500 while the store cannot be read', async ({ api, settle }) => {
-    await withoutGateStore(api.connection.db, async () =>
+    await withoutGateStore(api.owner.pool, async () =>
       expect((await settle(crypto.randomUUID())).statusCode).toBe(500),
     );
   });

@@ -323,7 +323,7 @@ describe('the form of a certificate', () => {
       createCertifier([TEST_SECRETS.signing]),
       partner.orgId,
     );
-    const client = await api.connection.pool.connect();
+    const client = await api.owner.pool.connect();
     await client.query("SET session_replication_role = 'replica'");
     await client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from('{}')]);
     client.release(true);

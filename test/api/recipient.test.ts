@@ -596,7 +596,7 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
   test('500 if the event cannot be written, and the recipient stays active', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
-    const { pool } = api.connection;
+    const { pool } = api.owner;
     await pool.query(
       `CREATE FUNCTION refuse_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`,
     );
@@ -622,7 +622,7 @@ test('the log has nothing of a recipient but ids', async ({ newApi }) => {
   const { recipient_id } = jsonOf(await logged.call(caller, 'POST', '/v1/recipients', body));
   await logged.call(caller, 'PUT', `/v1/recipients/${recipient_id}`, { name: 'CANARY Other' });
   await logged.call(caller, 'POST', '/v1/recipients', { ...body, name: 1 });
-  await logged.connection.pool.query('ALTER TABLE recipients RENAME TO away');
+  await logged.owner.pool.query('ALTER TABLE recipients RENAME TO away');
   expect((await logged.call(caller, 'POST', '/v1/recipients', body)).statusCode).toBe(500);
   expect(lines.length).toBeGreaterThanOrEqual(4);
   expect(lines.join('')).not.toMatch(/canary|8765550123/i);

@@ -264,9 +264,9 @@ describe('POST /consumer/auth/verify-otp', () => {
 
   test('a try counts even if the request fails later', async ({ api }) => {
     const { id, code } = await challenge(api);
-    await api.connection.pool.query('ALTER TABLE consumers RENAME TO consumers_away');
+    await api.owner.pool.query('ALTER TABLE consumers RENAME TO consumers_away');
     expect((await verifyOtp(api, id, code)).statusCode).toBe(500);
-    await api.connection.pool.query('ALTER TABLE consumers_away RENAME TO consumers');
+    await api.owner.pool.query('ALTER TABLE consumers_away RENAME TO consumers');
     expect(await challengeRow(api, id)).toMatchObject({ attempts: 1, consumedAt: null });
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
   });
@@ -299,7 +299,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     const email = newEmail();
     const [one, other] = [await challenge(api, { email }), await challenge(api, { email: email.toUpperCase() })];
     const answers = await raceBehind(
-      api.connection.pool,
+      api.owner.pool,
       { hold: (holder) => holder.query('LOCK TABLE consumers IN ACCESS EXCLUSIVE MODE') },
       [() => verifyOtp(api, one.id, one.code), () => verifyOtp(api, other.id, other.code)],
     );
@@ -393,7 +393,7 @@ const unauthorized = (code: string) => ({ status: 401, code, challenge: 'Bearer 
 
 /** A valid session, and header values that are not valid. */
 async function tokens(api: TestApi): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
-  const { db } = api.connection;
+  const { db } = api.owner;
   const valid = await signIn(api);
   const { apiKey } = await api.createCaller();
   const [ended, expired, foreign] = [await signIn(api), await signIn(api), await signIn(api)];

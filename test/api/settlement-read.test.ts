@@ -28,7 +28,7 @@ async function readDuringMove(
   { orgId, settlementId }: { readonly orgId: string; readonly settlementId: string },
   read: () => Promise<Json>,
 ): Promise<Json> {
-  return await api.connection.db
+  return await api.owner.db
     .transaction(async (tx) => {
       await tx.execute(sql`LOCK TABLE settlement_transitions IN ACCESS EXCLUSIVE MODE`);
       const reading = read();
@@ -84,7 +84,7 @@ describe('the answer of a cancellation', () => {
     const id = await steps.waiting(BY_WIRE);
     const cancel = () => api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
     await cancel();
-    const canceled = await api.connection.db
+    const canceled = await api.owner.db
       .transaction(async (tx) => {
         await tx.execute(sql`LOCK TABLE settlement_exceptions IN ACCESS EXCLUSIVE MODE`);
         const canceling = cancel();

@@ -343,10 +343,7 @@ describe('reading transfers', () => {
     const body = transferBody(await createConsumerRecipient(api, caller));
     const made = [jsonOf(await transfer(api, caller, body)), jsonOf(await transfer(api, caller, body))];
     const moment = new Date('2026-11-21T08:00:00.123Z');
-    await api.connection.db
-      .update(settlements)
-      .set({ createdAt: moment })
-      .where(eq(settlements.orgId, caller.consumerId));
+    await api.owner.db.update(settlements).set({ createdAt: moment }).where(eq(settlements.orgId, caller.consumerId));
     const listed = jsonOf(await callAs(api, caller, 'GET', '/consumer/transfers'));
     expect(new Set(listed.map((each: Json) => each.transfer_id.slice(0, 13))).size).toBe(1);
     for (const each of listed)

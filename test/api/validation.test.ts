@@ -299,7 +299,7 @@ describe('no answer contains', () => {
   test('the cause of an internal error', async ({ newApi }) => {
     const broken = await newApi();
     const owner = await broken.createCaller('full');
-    await broken.connection.pool.query('ALTER TABLE recipients RENAME TO away');
+    await broken.owner.pool.query('ALTER TABLE recipients RENAME TO away');
     const answer = await broken.call(owner, 'POST', '/v1/recipients', recipientBody({ name: CANARY }));
     expect(answer.statusCode).toBe(500);
     expect(new Set(Object.keys(jsonOf(answer)))).toEqual(

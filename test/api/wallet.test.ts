@@ -232,8 +232,8 @@ describe('POST /v1/wallets', () => {
 
   test('the database refuses to change a wallet', async ({ api, made }) => {
     await made();
-    await expect(api.connection.pool.query('UPDATE wallets SET threshold = 1')).rejects.toThrow();
-    await expect(api.connection.pool.query('DELETE FROM wallets')).rejects.toThrow();
+    await expect(api.owner.pool.query('UPDATE wallets SET threshold = 1')).rejects.toThrow();
+    await expect(api.owner.pool.query('DELETE FROM wallets')).rejects.toThrow();
   });
 });
 

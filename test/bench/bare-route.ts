@@ -4,7 +4,7 @@ import pg from 'pg';
 
 const POOL_SIZE_MAX = 20;
 
-const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: POOL_SIZE_MAX });
+const pool = new pg.Pool({ connectionString: process.env['MIGRATION_DATABASE_URL'], max: POOL_SIZE_MAX });
 await pool.query('CREATE TABLE bare_key (hash text PRIMARY KEY, org_id text NOT NULL)');
 await pool.query('CREATE TABLE bare_row (id text PRIMARY KEY, org_id text NOT NULL, body jsonb NOT NULL)');
 await pool.query("INSERT INTO bare_key VALUES ('bench', 'bench')");

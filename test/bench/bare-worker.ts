@@ -6,7 +6,7 @@ import pg from 'pg';
 const POOL_SIZE_MAX = 20;
 
 const env = process.env;
-const pool = new pg.Pool({ connectionString: env['DATABASE_URL'], max: POOL_SIZE_MAX });
+const pool = new pg.Pool({ connectionString: env['MIGRATION_DATABASE_URL'], max: POOL_SIZE_MAX });
 await pool.query('CREATE TABLE bare_step (id text, step integer, PRIMARY KEY (id, step))');
 
 const activities = {

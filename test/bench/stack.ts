@@ -7,7 +7,7 @@ import path from 'node:path';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
-import { migrate } from '../../db/migrate.ts';
+import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory } from '../../process/place.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
 import { connectTemporal, ensureSearchAttributes, type TemporalClient } from '../../process/temporal.ts';
@@ -56,13 +56,16 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
   const addresses = findRunningStack();
   if (!addresses) throw new Error('The stack that the benchmark needs has stopped.');
   const id = randomBytes(4).toString('hex');
-  const databaseUrl = await createDatabase(addresses.databaseUrl, `bench_${id}`, cleanup);
+  const server = { databaseUrl: addresses.databaseUrl, migrationUrl: addresses.migrationUrl ?? addresses.databaseUrl };
+  const urls = await createDatabase(server, `bench_${id}`, cleanup);
   const apiPort = await freePort();
   const cardprocSecret = randomBytes(32).toString('hex');
   const env = {
     ...process.env,
     RUNTIME_ENVIRONMENT: 'local-sandbox',
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: urls.databaseUrl,
+    // For the bare programs, which create tables.
+    MIGRATION_DATABASE_URL: urls.migrationUrl,
     TEMPORAL_ADDRESS: addresses.temporalAddress,
     TEMPORAL_NAMESPACE: `bench-${id}`,
     PORT: String(apiPort),
@@ -72,12 +75,19 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
     WEBHOOK_ALLOW_LOCAL_TARGETS: 'true',
   };
   const temporal = await createNamespace(env, cleanup);
-  const database = new pg.Pool({ connectionString: databaseUrl, max: 2 });
+  const database = new pg.Pool({ connectionString: urls.databaseUrl, max: 2 });
   database.on('error', () => undefined);
   cleanup.push(() => database.end());
   await workflowBundle();
   const start = starter(env, cleanup);
-  return { apiUrl: `http://127.0.0.1:${apiPort}`, databaseUrl, temporal, database, cardprocSecret, start };
+  return {
+    apiUrl: `http://127.0.0.1:${apiPort}`,
+    databaseUrl: urls.databaseUrl,
+    temporal,
+    database,
+    cardprocSecret,
+    start,
+  };
 }
 
 const starter =
@@ -101,18 +111,21 @@ const starter =
     return { pid: members[0]?.record.pid ?? 0, log: lastLog, startedAtMs, stop };
   };
 
-async function createDatabase(serverUrl: string, name: string, cleanup: Cleanup): Promise<string> {
+async function createDatabase(server: DatabaseUrls, name: string, cleanup: Cleanup): Promise<DatabaseUrls> {
   const administer = async (statement: string): Promise<void> => {
-    const client = new pg.Client({ connectionString: serverUrl });
+    const client = new pg.Client({ connectionString: server.migrationUrl });
     await client.connect();
     await client.query(statement).finally(() => client.end());
   };
   await administer(`CREATE DATABASE ${name}`);
   cleanup.push(() => administer(`DROP DATABASE ${name} WITH (FORCE)`));
-  const url = new URL(serverUrl);
-  url.pathname = `/${name}`;
-  await migrate(url.href);
-  return url.href;
+  const [databaseUrl = '', migrationUrl = ''] = [server.databaseUrl, server.migrationUrl].map((address) => {
+    const url = new URL(address);
+    url.pathname = `/${name}`;
+    return url.href;
+  });
+  await migrate({ databaseUrl, migrationUrl });
+  return { databaseUrl, migrationUrl };
 }
 
 async function createNamespace(env: NodeJS.ProcessEnv, cleanup: Cleanup): Promise<TemporalClient> {

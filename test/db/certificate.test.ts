@@ -57,10 +57,10 @@ describe('the database refuses', () => {
     ['UPDATE certificates SET content = content', 'even to the same bytes'],
     ['DELETE FROM certificates', 'a single one'],
     ['TRUNCATE certificates', 'all of them'],
-  ])('%s (%s): a certificate is permanent', async ([statement = ''], { connection, orgId }) => {
+  ])('%s (%s): a certificate is permanent', async ([statement = ''], { connection, owner, orgId }) => {
     const { settlement, certId } = await insertCertifiedSettlement(connection.db, certifier, orgId);
     const before = await findCertificate(connection.db, settlement.orgId, certId);
-    await expect(connection.pool.query(statement)).rejects.toThrow('rows of certificates are permanent');
+    await expect(owner.pool.query(statement)).rejects.toThrow('rows of certificates are permanent');
     expect(await findCertificate(connection.db, settlement.orgId, certId)).toEqual(before);
   });
 
@@ -161,7 +161,11 @@ describe('the facts of a certificate', () => {
     expect(facts.evidence.map(({ kind }) => kind)).toEqual(['collection_succeeded', 'payout_confirmed', ...kinds]);
   });
 
-  test('list postings by step in the same order under every locale, and by line', async ({ connection, orgId }) => {
+  test('list postings by step in the same order under every locale, and by line', async ({
+    connection,
+    owner,
+    orgId,
+  }) => {
     const settlement = await insertSettledSettlement(connection.db, orgId);
     const { settlementId } = settlement;
     const at = new Date();
@@ -177,7 +181,7 @@ describe('the facts of a certificate', () => {
         at,
       }));
     // This collation compares letters before case and punctuation; the order of bytes does not.
-    await connection.pool.query('ALTER TABLE postings ALTER COLUMN step TYPE text COLLATE "en-x-icu"');
+    await owner.pool.query('ALTER TABLE postings ALTER COLUMN step TYPE text COLLATE "en-x-icu"');
     for (const step of ['settled_b', 'settledA', 'settled:c'])
       await connection.db.insert(postings).values(set(step).reverse());
     const listed = await listPostings(connection.db, settlementId);

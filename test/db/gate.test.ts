@@ -110,15 +110,15 @@ describe('a refusal that writes nothing', () => {
 });
 
 describe('when the audit entry cannot be written', () => {
-  test.afterEach(({ connection }) => connection.db.execute('DROP FUNCTION break_it() CASCADE'));
+  test.afterEach(({ owner }) => owner.db.execute('DROP FUNCTION break_it() CASCADE'));
 
-  test('nothing is recorded, approved or revoked', async ({ connection, gates }) => {
+  test('nothing is recorded, approved or revoked', async ({ connection, owner, gates }) => {
     const { record, approve, revoke } = gates;
     const evidenceId = await record();
-    await connection.db.execute(
+    await owner.db.execute(
       `CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`,
     );
-    await connection.db.execute(
+    await owner.db.execute(
       'CREATE TRIGGER broken BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION break_it()',
     );
     const before = await digestTables(connection.pool);
@@ -163,19 +163,22 @@ describe('the database refuses', () => {
       'evidence that expires before it is recorded',
       `INSERT INTO launch_gate_evidence VALUES ('x', 'g', 'e', 'c', 'r', '\\x00', 'ana', now(), now() - interval '1 s')`,
     ],
-  ])('%s', async ([_what = '', statement = ''], { connection, gates }) => {
+  ])('%s', async ([_what = '', statement = ''], { connection, owner, gates }) => {
     const { record, approve, revoke } = gates;
     await approve(await record(), 'bo');
     await revoke(await record(), 'bo');
     const before = await digestTables(connection.pool);
-    await expect(connection.pool.query(statement)).rejects.toThrow();
+    await expect(owner.pool.query(statement)).rejects.toThrow();
     expect(await digestTables(connection.pool)).toEqual(before);
   });
 });
 
 describe('reading', () => {
-  test('throws when the store cannot be read: the caller decides that this means closed', async ({ connection }) => {
-    await withoutGateStore(connection.db, () => expect(listGateEvidence(connection.db, HERE)).rejects.toThrow());
+  test('throws when the store cannot be read: the caller decides that this means closed', async ({
+    connection,
+    owner,
+  }) => {
+    await withoutGateStore(owner.pool, () => expect(listGateEvidence(connection.db, HERE)).rejects.toThrow());
   });
 
   test('returns the evidence of one environment, or of one corridor, with every approval', async ({ connection }) => {

@@ -146,9 +146,9 @@ describe('a settlement', () => {
     ['a negative destination amount', 'destination_amount_minor = -1'],
     ['a negative received amount', 'amount_received_minor = -1'],
     ['a clock behind real time', 'clock_offset_ms = -1'],
-  ] as const)('cannot have %s', async ([_name, change], { connection, rows }) => {
+  ] as const)('cannot have %s', async ([_name, change], { owner, rows }) => {
     const settlementId = await rows.insertAccepted();
-    const client = await connection.pool.connect();
+    const client = await owner.pool.connect();
     try {
       // The terms are permanent, which would be refused first.
       await client.query('BEGIN; ALTER TABLE settlements DISABLE TRIGGER settlements_terms_permanent');
@@ -243,18 +243,18 @@ describe('a permanent row', () => {
     [table, 'truncated', `TRUNCATE ${table} CASCADE`],
   ]);
 
-  test.for(attempts)('of %s cannot be %s', async ([_table, _how, statement = ''], { connection }) => {
-    await expect(connection.pool.query(statement)).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
+  test.for(attempts)('of %s cannot be %s', async ([_table, _how, statement = ''], { owner }) => {
+    await expect(owner.pool.query(statement)).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
   });
 
-  test('prevents that its settlement is deleted', async ({ connection, rows }) => {
+  test('prevents that its settlement is deleted', async ({ connection, owner, rows }) => {
     const settlementId = await rows.insertAccepted();
     await connection.pool.query(
       `INSERT INTO settlement_transitions (settlement_id, sequence, to_status, at) VALUES ($1, 1, 'accepted', now())`,
       [settlementId],
     );
     await expect(
-      connection.pool.query('DELETE FROM settlements WHERE settlement_id = $1', [settlementId]),
+      owner.pool.query('DELETE FROM settlements WHERE settlement_id = $1', [settlementId]),
     ).rejects.toMatchObject({ code: FOREIGN_KEY_VIOLATION });
   });
 });

@@ -157,15 +157,15 @@ describe('a move', () => {
     'leaves nothing when writing to %s fails, and succeeds when it is repeated',
     async (table, { api, partner, kyc }) => {
       const { verificationId, recipientId } = await kyc.newVerification();
-      const { db, pool } = api.connection;
+      const { db } = api.connection;
       const read = async () => {
         const rows = await db.select().from(verifications).where(eq(verifications.verificationId, verificationId));
         const recipient = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${recipientId}`));
         return { verification: rows.map(({ status }) => status), recipient: recipient.verification_status };
       };
-      await pool.query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (false) NOT VALID`);
+      await api.owner.pool.query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (false) NOT VALID`);
       await expect(kyc.decide(verificationId, VERIFIED)).rejects.toThrow();
-      await pool.query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
+      await api.owner.pool.query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
       expect(await read()).toEqual({ verification: ['pending'], recipient: 'pending' });
       expect(await kyc.decide(verificationId, VERIFIED)).toMatchObject({ result: 'decided' });
       expect(await read()).toEqual({ verification: ['verified'], recipient: 'verified' });
@@ -216,7 +216,7 @@ describe('a decision while a settlement is admitted', () => {
       const settlementId = await kyc.accept(recipientId);
       const { verificationId } = await kyc.open(recipientId);
       const { pool } = api.connection;
-      const holder = await pool.connect();
+      const holder = await api.owner.pool.connect();
       await holder.query('BEGIN; LOCK TABLE settlement_transitions IN SHARE MODE');
       // The admission has read the recipient, and stops before its commit.
       const admission = kyc.admit(settlementId);

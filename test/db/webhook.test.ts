@@ -164,11 +164,9 @@ describe('the database itself refuses', () => {
     await expect(
       query(`UPDATE webhook_attempts SET outcome = 'succeeded' WHERE delivery_id = $1`, row?.deliveryId),
     ).rejects.toThrow('permanent');
-    await expect(query('DELETE FROM webhook_attempts WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
-      'permanent',
-    );
-    await expect(query('DELETE FROM webhook_deliveries WHERE delivery_id = $1', row?.deliveryId)).rejects.toThrow(
-      'permanent',
-    );
+    for (const table of ['webhook_attempts', 'webhook_deliveries'])
+      await expect(
+        api.owner.pool.query(`DELETE FROM ${table} WHERE delivery_id = $1`, [row?.deliveryId]),
+      ).rejects.toThrow('permanent');
   });
 });

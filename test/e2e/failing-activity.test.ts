@@ -21,7 +21,7 @@ test('forty settlements that fail at every retry do not keep another one from se
   api,
   partner,
 }) => {
-  await api.connection.pool.query(POISON_TRIGGER);
+  await api.owner.pool.query(POISON_TRIGGER);
   const recipientId = await createRecipient(api, partner);
   const settle = async (overrides: Record<string, unknown> = {}): Promise<string> => {
     const headers = { 'idempotency-key': crypto.randomUUID() };

@@ -42,7 +42,7 @@ const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
     /** Its outbox row was lost, as its run is when Temporal has lost its data. */
     neverStarted: async (): Promise<string> => {
       let id = '';
-      await losingOutboxRows(pool, async () => {
+      await losingOutboxRows(api.owner.pool, async () => {
         id = await accept();
       });
       return id;
@@ -50,7 +50,7 @@ const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
     /** Makes everything count as unchanged for 16 s. */
     age: async (): Promise<void> => {
       await pool.query('UPDATE settlements SET clock_offset_ms = 16000');
-      await pool.query(`UPDATE verifications SET created_at = created_at - interval '16 seconds'`);
+      await api.owner.pool.query(`UPDATE verifications SET created_at = created_at - interval '16 seconds'`);
     },
     sweep: () => workflow.execute('sweep', { workflowId: crypto.randomUUID(), taskQueue: TASK_QUEUE, args: [] }),
     /** The settlement gets its money and settles. */
@@ -82,7 +82,7 @@ describe('a sweep', () => {
   test.for(['terminated', 'neverStarted'] as const)('starts a run again: %s', async (how, { lost, api, partner }) => {
     const id = await lost[how]();
     // The signal of this evidence is lost, so only the new run can apply it.
-    await losingOutboxRows(api.connection.pool, () => sendBankledger(api, bankledgerBody(id)));
+    await losingOutboxRows(api.owner.pool, () => sendBankledger(api, bankledgerBody(id)));
     await lost.age();
     expect(await lost.sweep()).toEqual({ settlement: 1, verification: 0 });
     await untilStatus(api, partner, id, 'settled');

@@ -60,9 +60,9 @@ test.beforeAll(({ original: _ }) => undefined, TIMEOUT_MS);
 
 async function openSite(program: PostgresProgram, directory: string): Promise<Site> {
   const cluster = await startCluster({ program, directory, settings: FAST });
-  const databaseUrl = await ensureDatabase(cluster, DATABASE);
-  await migrate(databaseUrl);
-  const stack = await startStack({ api: { database: { databaseUrl, drop: async () => undefined } } });
+  const urls = await ensureDatabase(cluster, DATABASE);
+  await migrate(urls);
+  const stack = await startStack({ api: { database: { ...urls, drop: async () => undefined } } });
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     await stack.close();

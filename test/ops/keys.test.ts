@@ -180,7 +180,7 @@ test.for([
   ['another digest', `body_sha256 = sha256('other')`],
 ])('only the sealing of a stored provider event can change: %s is refused', async ([, change], { api }) => {
   await sendBankledger(api, bankledgerBody('stl_none'));
-  await expect(api.connection.pool.query(`UPDATE provider_events SET ${change}`)).rejects.toMatchObject({
+  await expect(api.owner.pool.query(`UPDATE provider_events SET ${change}`)).rejects.toMatchObject({
     code: RESTRICT_VIOLATION,
   });
 });
@@ -211,8 +211,8 @@ test('keys list shows missing keys, an unknown pepper, and certificates by the k
     { id: '2026', state: 'active', count: 2 },
     { id: '2025', state: 'missing', count: 1 },
   ]);
-  await api.connection.db.delete(schema.apiKeys).where(eq(schema.apiKeys.keyId, forgotten.keyId));
-  await api.connection.db.delete(schema.apiKeys).where(eq(schema.apiKeys.keyId, unknown.keyId));
+  await api.owner.db.delete(schema.apiKeys).where(eq(schema.apiKeys.keyId, forgotten.keyId));
+  await api.owner.db.delete(schema.apiKeys).where(eq(schema.apiKeys.keyId, unknown.keyId));
   expect((await ops({ certificateSigningKeys: [recent] }, 'list')).printed).toContain(
     '  2025: 1 certificates, NOT CONFIGURED, they do not verify',
   );

@@ -75,7 +75,7 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   await untilStatus(stack.api, partner, settlementId, 'awaiting_funds');
   const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
   await handle.terminate();
-  await losingOutboxRows(stack.api.connection.pool, () => sendBankledger(stack.api, bankledgerBody(settlementId)));
+  await losingOutboxRows(stack.api.owner.pool, () => sendBankledger(stack.api, bankledgerBody(settlementId)));
   expect((await handle.describe()).status.name).toBe('TERMINATED');
   await stack.api.connection.pool.query('UPDATE settlements SET clock_offset_ms = 16000');
   const stuck = async () => (await ops('stuck')).printed.filter((line) => line.includes('no run'));

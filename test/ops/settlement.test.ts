@@ -68,11 +68,11 @@ test('cancel changes nothing when its audit entry cannot be written, and exits w
   ops,
   accepted,
 }) => {
-  await api.connection.pool.query('ALTER TABLE audit_entries RENAME TO audit_entries_away');
+  await api.owner.pool.query('ALTER TABLE audit_entries RENAME TO audit_entries_away');
   try {
     expect((await ops('cancel', accepted, ...ACT)).exitCode).toBe(70);
   } finally {
-    await api.connection.pool.query('ALTER TABLE audit_entries_away RENAME TO audit_entries');
+    await api.owner.pool.query('ALTER TABLE audit_entries_away RENAME TO audit_entries');
   }
   expect((await readSettlement(api, partner, accepted)).status).toBe('accepted');
 });
@@ -108,7 +108,7 @@ test('redispatch --all writes one outbox row and one audit entry for each of 250
   );
   expect(audited).toEqual([{ n: 250 }]);
   await pool.query(`DELETE FROM outbox`);
-  await pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'stl_copy_%'`);
+  await api.owner.pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'stl_copy_%'`);
 });
 
 test('redispatch starts the workflow of a settlement whose start was lost', async ({ api, partner, ops }) => {

@@ -36,7 +36,8 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
   try {
     const cluster = await startCluster({ env, config, supervisor, signal });
     const [apiUrl = ''] = cluster.apiUrls;
-    supervisor.announce({ apiUrl, databaseUrl: cluster.databaseUrl, temporalAddress: cluster.temporalAddress });
+    const { databaseUrl, migrationUrl, temporalAddress } = cluster;
+    supervisor.announce({ apiUrl, databaseUrl, migrationUrl, temporalAddress });
     console.log(`\n${addresses(cluster)}\n`);
     if (!values.rehearse) return watch(supervisor, stop, env);
     const passed = await rehearse(cluster, { settlements, print: console.log, signal });

@@ -1,7 +1,7 @@
 /** The steps of `npm run cluster`, in the order of their dependencies. Prints the time of each step. */
 import path from 'node:path';
 import type { ListrTask } from 'listr2';
-import { migrate } from '../../db/migrate.ts';
+import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory } from '../../process/place.ts';
 import { connectTemporal, ensureSearchAttributes } from '../../process/temporal.ts';
 import { acquireClusterServer } from '../../scripts/stack/binary.ts';
@@ -20,6 +20,7 @@ export const logDirectory = path.join(clusterDirectory, 'log');
 export type Cluster = {
   readonly apiUrls: readonly string[];
   readonly databaseUrl: string;
+  readonly migrationUrl: string;
   readonly temporalAddress: string;
   readonly members: Members;
 };
@@ -27,7 +28,7 @@ export type Cluster = {
 type Programs = { readonly server: string; readonly sqlTool: string };
 type Findings = {
   programs?: Programs;
-  databases?: { readonly serverUrl: string; readonly databaseUrl: string };
+  databases?: DatabaseUrls & { readonly serverUrl: string };
   cluster?: Cluster;
 };
 
@@ -75,21 +76,21 @@ function postgresStep({ supervisor }: Start): ListrTask<Findings> {
     title: 'PostgreSQL',
     task: async (findings, task) => {
       const settings = { max_connections: String(DATABASE_CONNECTIONS_MAX) };
-      const { cluster, databaseUrl } = await startEmbeddedPostgres(supervisor, { folder: FOLDER, settings });
+      const { cluster, urls } = await startEmbeddedPostgres(supervisor, { folder: FOLDER, settings });
       task.title = describePostgres(cluster);
-      findings.databases = { serverUrl: cluster.serverUrl, databaseUrl };
+      findings.databases = { serverUrl: cluster.serverUrl, ...urls };
     },
   };
 }
 
 async function schemaStep({ programs, databases }: Findings): Promise<void> {
-  const { serverUrl, databaseUrl } = need(databases);
-  await Promise.all([migrate(databaseUrl), prepareDatabases(need(programs).sqlTool, serverUrl)]);
+  const { serverUrl, ...urls } = need(databases);
+  await Promise.all([migrate(urls), prepareDatabases(need(programs).sqlTool, serverUrl)]);
 }
 
 /** @returns the title to show for this step */
 async function temporalStep({ env, config, supervisor }: Start, findings: Findings): Promise<string> {
-  const { serverUrl, databaseUrl } = need(findings.databases);
+  const { serverUrl, databaseUrl, migrationUrl } = need(findings.databases);
   const ports = await freePorts(TEMPORAL_PORTS, TEMPORAL_PORT);
   const temporalAddress = frontendAddress(ports);
   const server = {
@@ -122,6 +123,7 @@ async function temporalStep({ env, config, supervisor }: Start, findings: Findin
   findings.cluster = {
     apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
     databaseUrl,
+    migrationUrl,
     temporalAddress,
     members,
   };

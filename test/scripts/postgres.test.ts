@@ -88,20 +88,30 @@ test('takes another port when the wished one is taken', async () => {
   }
 });
 
+test('the role of the service owns nothing, and its password stays the same', async () => {
+  const { databaseUrl, migrationUrl } = await ensureDatabase(cluster, 'roles');
+  expect(await query(databaseUrl, 'SELECT current_user AS role')).toEqual({ role: 'settlement_service' });
+  await expect(query(databaseUrl, 'CREATE TABLE own (id text)')).rejects.toThrow('permission denied');
+  expect(await query(migrationUrl, 'SELECT current_user AS role')).toEqual({ role: 'settlement' });
+  expect(new URL(databaseUrl).password).not.toBe(new URL(migrationUrl).password);
+  expect(await ensureDatabase(cluster, 'roles')).toEqual({ databaseUrl, migrationUrl });
+});
+
 test('a server whose parent was killed is taken over, with its port and its process', async () => {
   const again = await startCluster({ program, directory });
   expect(again).toMatchObject({ reused: true, port: cluster.port, process: { pid: cluster.process.pid } });
 });
 
 test('what was committed before the server was killed is there after the next start', async () => {
-  const databaseUrl = await ensureDatabase(cluster, 'settlement');
-  await query(databaseUrl, 'CREATE TABLE kept AS SELECT 42 AS answer');
+  const { migrationUrl } = await ensureDatabase(cluster, 'settlement');
+  await query(migrationUrl, 'CREATE TABLE kept AS SELECT 42 AS answer');
   process.kill(cluster.process.pid, 'SIGKILL');
   await hasEnded(cluster.process, 10_000);
   expect(readFileSync(postmasterFile(), 'utf8')).toContain(String(cluster.process.pid));
   cluster = await startCluster({ program, directory });
   expect(cluster.reused).toBe(false);
-  expect(await query(await ensureDatabase(cluster, 'settlement'), 'SELECT answer FROM kept')).toEqual({ answer: 42 });
+  const again = await ensureDatabase(cluster, 'settlement');
+  expect(await query(again.migrationUrl, 'SELECT answer FROM kept')).toEqual({ answer: 42 });
 });
 
 test('a pid file with the pid of another program is ignored, and that program keeps running', async () => {

@@ -42,6 +42,8 @@ export type TestApi = {
   readonly deps: ApiDeps;
   readonly connection: Connection;
   readonly databaseUrl: string;
+  /** As the role that owns the tables: what a test does to them, and the service may not. */
+  readonly owner: Connection;
   /** How often the dispatcher was nudged. */
   nudges(): number;
   /** A key of a new organization, so that tests share nothing. */
@@ -72,6 +74,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
   const database = options.database ?? (await createTestDatabase());
   const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });
   const changes = createChangeListener(database.databaseUrl, () => undefined);
+  const owner = connect(database.migrationUrl, { poolSizeMax: 2, name: 'test-owner', onIdleError: () => undefined });
   let nudgeCount = 0;
   const deps: ApiDeps = {
     runtime,
@@ -124,6 +127,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     deps,
     connection,
     databaseUrl: database.databaseUrl,
+    owner,
     nudges: () => nudgeCount,
     createKey,
     createCaller: async (scope = 'full') => {
@@ -158,7 +162,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     close: async () => {
       await app.close();
       await changes.close();
-      await connection.close();
+      await Promise.all([connection.close(), owner.close()]);
       await database.drop();
     },
   };

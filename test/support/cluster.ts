@@ -3,7 +3,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
 import type { ProcessRecord } from '../../process/process-record.ts';
-import { ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
+import { ensureDatabase, serviceUrlOf, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 
 const TEMPLATE = 'settlement_template';
@@ -21,14 +21,14 @@ const NOT_DURABLE = {
   dynamic_shared_memory_type: 'mmap',
 };
 
-/** Starts PostgreSQL in the run's folder. Returns the server's address and the template's name. */
+/** Starts PostgreSQL in the run's folder. Returns its addresses for the owner and for the service, and the template's name. */
 export async function startTestCluster(run: { folder: string; started: (record: ProcessRecord) => Promise<void> }) {
   const program = await postgresProgram(async () => run.folder);
   const cluster = await startCluster({ program, directory: path.join(run.folder, 'postgres'), settings: NOT_DURABLE });
   await run.started(cluster.process);
   await migrate(await ensureDatabase(cluster, TEMPLATE));
   await closeTemplate(cluster.serverUrl);
-  return { serverUrl: cluster.serverUrl, template: TEMPLATE };
+  return { serverUrl: cluster.serverUrl, serviceUrl: serviceUrlOf(cluster.serverUrl), template: TEMPLATE };
 }
 
 /** A template can be copied only while it has no connections. */

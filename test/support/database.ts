@@ -66,12 +66,12 @@ export async function raceBehind<T>(
 }
 
 /** Loses every outbox row that is written during `run`: what is committed then starts and signals no workflow. */
-export async function losingOutboxRows(pool: pg.Pool, run: () => Promise<unknown>): Promise<void> {
-  await pool.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
-  await pool.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
+export async function losingOutboxRows(owner: pg.Pool, run: () => Promise<unknown>): Promise<void> {
+  await owner.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
+  await owner.query('CREATE TRIGGER lose BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION lose()');
   try {
     await run();
   } finally {
-    await pool.query('DROP FUNCTION lose() CASCADE');
+    await owner.query('DROP FUNCTION lose() CASCADE');
   }
 }

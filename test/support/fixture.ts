@@ -33,7 +33,7 @@ export type TestClock = {
   readonly stop: (at: Date) => void;
 };
 
-/** A database with the current schema: `database`, and `connection` to it. */
+/** A database with the current schema: `database`, `connection` to it, and `owner`, which may change its tables. */
 export function withDatabase(poolSizeMax = 10) {
   beforeAll(async () => void (await testServer()));
   return base
@@ -46,6 +46,15 @@ export function withDatabase(poolSizeMax = 10) {
       const connection = connect(database.databaseUrl, { poolSizeMax, name: 'test', onIdleError: () => undefined });
       onCleanup(connection.close);
       return connection;
+    })
+    .extend('owner', FILE, ({ database }, { onCleanup }) => {
+      const owner = connect(database.migrationUrl, {
+        poolSizeMax: 2,
+        name: 'test-owner',
+        onIdleError: () => undefined,
+      });
+      onCleanup(owner.close);
+      return owner;
     });
 }
 

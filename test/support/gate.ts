@@ -1,4 +1,5 @@
 /** Gate evidence as operators record it, inserted directly. */
+import type pg from 'pg';
 import type { Database } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { launchGateApprovals, launchGateEvidence } from '../../db/schema/index.ts';
@@ -46,11 +47,11 @@ export async function insertGateEvidence(
 }
 
 /** Makes the store of the gates unreadable while `run` runs. */
-export async function withoutGateStore<T>(db: Database, run: () => Promise<T>): Promise<T> {
-  await db.execute('ALTER TABLE launch_gate_evidence RENAME TO launch_gate_evidence_away');
+export async function withoutGateStore<T>(owner: pg.Pool, run: () => Promise<T>): Promise<T> {
+  await owner.query('ALTER TABLE launch_gate_evidence RENAME TO launch_gate_evidence_away');
   try {
     return await run();
   } finally {
-    await db.execute('ALTER TABLE launch_gate_evidence_away RENAME TO launch_gate_evidence');
+    await owner.query('ALTER TABLE launch_gate_evidence_away RENAME TO launch_gate_evidence');
   }
 }

@@ -2,22 +2,25 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { z } from 'zod';
+import type { DatabaseUrls } from '../../db/migrate.ts';
 import { sharedResource } from './resource.ts';
 
-const Server = z.object({ serverUrl: z.string(), template: z.string() });
+const Server = z.object({ serverUrl: z.string(), serviceUrl: z.string(), template: z.string() });
 
-export type TestDatabase = { readonly databaseUrl: string; readonly drop: () => Promise<void> };
+/** Tests run as the service's role, so that a missing privilege fails them. `migrationUrl` is the owner's. */
+export type TestDatabase = DatabaseUrls & { readonly drop: () => Promise<void> };
 
 /** The run's PostgreSQL. The first caller waits until it has started. */
 export const testServer = () => sharedResource('postgres', Server);
 
 /** An empty database with the current schema. `drop` ends whatever is still connected to it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const { serverUrl, template } = await testServer();
+  const { serverUrl, serviceUrl, template } = await testServer();
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await administer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
   return {
-    databaseUrl: `${serverUrl}/${name}`,
+    databaseUrl: new URL(name, serviceUrl).href,
+    migrationUrl: `${serverUrl}/${name}`,
     drop: () => administer(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };
 }

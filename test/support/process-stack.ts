@@ -10,7 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { vi } from 'vitest';
-import { migrate } from '../../db/migrate.ts';
+import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { freePort } from '../../scripts/stack/port.ts';
@@ -47,17 +47,17 @@ export async function startProcessStack(): Promise<ProcessStack> {
   let cluster: Cluster | undefined;
   let temporal: TemporalServer | undefined;
   const children: Partial<Record<Part, ChildProcess>> = {};
-  let databaseUrl = '';
+  let urls: DatabaseUrls = { databaseUrl: '', migrationUrl: '' };
 
   const startPostgres = async () => {
     cluster = await startCluster({ program, directory: path.join(folder, 'postgres'), wishedPort: postgresPort });
-    databaseUrl = await ensureDatabase(cluster, 'settlement');
+    urls = await ensureDatabase(cluster, 'settlement');
   };
   const launch = (part: 'api' | 'worker'): void => {
     const env = {
       ...process.env,
       RUNTIME_ENVIRONMENT: 'local-sandbox',
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: urls.databaseUrl,
       TEMPORAL_ADDRESS: `127.0.0.1:${temporalPort}`,
       PORT: String(apiPort),
       LOG_LEVEL: 'warn',
@@ -89,12 +89,12 @@ export async function startProcessStack(): Promise<ProcessStack> {
   };
 
   await Promise.all([start('postgres'), start('temporal')]);
-  await migrate(databaseUrl);
+  await migrate(urls);
   await Promise.all([start('api'), start('worker')]);
   await untilReady(baseUrl);
   return {
     baseUrl,
-    databaseUrl,
+    databaseUrl: urls.databaseUrl,
     start,
     kill: async (part) => {
       if (part === 'api' || part === 'worker') return await killChild(children[part]);

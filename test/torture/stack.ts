@@ -9,7 +9,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { migrate } from '../../db/migrate.ts';
+import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { freePort } from '../../scripts/stack/port.ts';
@@ -68,10 +68,10 @@ export async function startTortureStack(env: Readonly<Record<string, string>> = 
   const children: Partial<Record<Part, ChildProcess>> = {};
   let cluster: Cluster | undefined;
   let temporal: TemporalServer | undefined;
-  let databaseUrl = '';
+  let urls: DatabaseUrls = { databaseUrl: '', migrationUrl: '' };
 
   const launch = (part: 'api' | 'worker', more: Readonly<Record<string, string>>): void => {
-    const database = new URL(databaseUrl);
+    const database = new URL(urls.databaseUrl);
     database.port = String(network.port(`${part}-postgres`));
     const log = openSync(path.join(folder, `${part}.log`), 'a');
     children[part] = spawn(process.execPath, ['--import', 'tsx', `${part}/main.ts`], {
@@ -98,7 +98,7 @@ export async function startTortureStack(env: Readonly<Record<string, string>> = 
     if (part === 'api' || part === 'worker') launch(part, more);
     else if (part === 'postgres') {
       cluster = await startCluster({ program, directory: path.join(folder, 'postgres'), wishedPort: postgresPort });
-      databaseUrl = await ensureDatabase(cluster, 'settlement');
+      urls = await ensureDatabase(cluster, 'settlement');
     } else {
       temporal = await startTemporal({
         program: temporalProgram,
@@ -121,7 +121,7 @@ export async function startTortureStack(env: Readonly<Record<string, string>> = 
   const stack: TortureStack = {
     baseUrl,
     get databaseUrl() {
-      return databaseUrl;
+      return urls.databaseUrl;
     },
     temporalAddress: `127.0.0.1:${temporalPort}`,
     network,
@@ -148,7 +148,7 @@ export async function startTortureStack(env: Readonly<Record<string, string>> = 
     },
   };
   await Promise.all([start('postgres'), start('temporal')]);
-  await migrate(databaseUrl);
+  await migrate(urls);
   await Promise.all([start('api'), start('worker')]);
   await stack.untilReady();
   return stack;

@@ -127,7 +127,7 @@ describe('a cancellation of the run of a settlement', () => {
     api,
   }) => {
     const id = await world.waiting();
-    await losingOutboxRows(api.connection.pool, async () => {
+    await losingOutboxRows(api.owner.pool, async () => {
       await sendBankledger(api, bankledgerBody(id));
     });
     await world.handle(settlementWorkflowId(id)).cancel();

@@ -104,7 +104,7 @@ describe('a settlement that waits for its money', () => {
 
   test('and whose signal was lost finds its evidence when the window is over', async ({ world, api, time }) => {
     const id = await world.awaitingFunds('wire');
-    await losingOutboxRows(api.connection.pool, async () => {
+    await losingOutboxRows(api.owner.pool, async () => {
       expect(jsonOf(await sendBankledger(api, bankledgerBody(id)))).toMatchObject({ matched: true });
     });
     expect((await world.read(id)).status).toBe('awaiting_funds');

@@ -74,7 +74,7 @@ describe('a verification', () => {
     const recipientId = await world.recipient();
     const id = await world.open(recipientId);
     await world.untilOpen(id);
-    await losingOutboxRows(api.connection.pool, () =>
+    await losingOutboxRows(api.owner.pool, () =>
       world.complete(id, { status: 'rejected', rejection_reason: 'blurred' }),
     );
     await time.advance(30 * DAY_MS + 1_000);
@@ -85,7 +85,7 @@ describe('a verification', () => {
   test('whose signal was lost is found decided when it is redispatched', async ({ world, api, time }) => {
     const id = await world.open(await world.recipient());
     await world.untilOpen(id);
-    await losingOutboxRows(api.connection.pool, () => world.complete(id, { status: 'verified' }));
+    await losingOutboxRows(api.owner.pool, () => world.complete(id, { status: 'verified' }));
     await time.client.workflow.getHandle(verificationWorkflowId(id)).signal(redispatched);
     expect(await world.resultOf(id)).toEqual({ status: 'verified' });
   });

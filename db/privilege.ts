@@ -1,0 +1,185 @@
+/**
+ * What the service's role may do in the database, table by table. The role owns nothing, reads every table, and truncates
+ * none. So a fault in the service cannot change what is permanent, and cannot drop or disable the triggers behind it.
+ * `migrate` grants exactly this list, as the owner of the tables.
+ *
+ * A new table needs an entry here: `tsc` fails without one, and so does test/db/privilege.test.ts.
+ */
+import { getTableColumns, getTableName, is } from 'drizzle-orm';
+import { PgTable } from 'drizzle-orm/pg-core';
+import pg from 'pg';
+import * as schema from './schema/index.ts';
+
+type TableKey = {
+  [Key in keyof typeof schema]: (typeof schema)[Key] extends PgTable ? Key : never;
+}[keyof typeof schema];
+type ColumnOf<Key extends TableKey> = Extract<keyof (typeof schema)[Key]['_']['columns'], string>;
+
+type Privileges<Column extends string> = {
+  readonly insert: boolean;
+  readonly update: 'all' | readonly Column[] | { readonly allBut: readonly Column[] };
+  readonly delete: boolean;
+};
+
+/** Rows are inserted, and never change or go. */
+const PERMANENT = { insert: true, update: [], delete: false } as const;
+/** Rows change, and never go. */
+const KEPT = { insert: true, update: 'all', delete: false } as const;
+/** Rows change, and are deleted when they are done. */
+const PASSING = { insert: true, update: 'all', delete: true } as const;
+
+const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>> } = {
+  apiKeys: { ...PERMANENT, update: { allBut: ['keyId', 'orgId', 'scope', 'environment', 'createdAt'] } },
+  auditEntries: PERMANENT,
+  banklinkTokens: { ...PERMANENT, update: ['exchangedAt'] },
+  certificates: PERMANENT,
+  consumerSessions: { ...PERMANENT, update: ['endedAt'] },
+  consumers: PERMANENT,
+  events: PERMANENT,
+  evidence: { ...PERMANENT, update: ['pending'] },
+  idempotencyKeys: PERMANENT,
+  launchGateApprovals: PERMANENT,
+  launchGateEvidence: { ...PERMANENT, update: ['revokedAt', 'revokedBy'] },
+  // Nothing updates an organization. But a lock on a row needs the privilege to update one column.
+  organizations: { ...PERMANENT, update: ['contactEmail'] },
+  otpChallenges: PASSING,
+  outbox: PASSING,
+  postings: PERMANENT,
+  // Sealed again under another key.
+  providerEvents: { ...PERMANENT, update: ['bodySealed'] },
+  quotes: PERMANENT,
+  rateLimits: PASSING,
+  recipients: { ...PERMANENT, update: { allBut: ['recipientId', 'orgId', 'createdAt'] } },
+  settlementExceptions: PERMANENT,
+  settlementTransitions: PERMANENT,
+  settlements: {
+    ...PERMANENT,
+    update: {
+      allBut: [
+        'settlementId',
+        'orgId',
+        'origin',
+        'corridor',
+        'recipientId',
+        'payeeSha256',
+        'paymentMethod',
+        'payoutRail',
+        'amountMinor',
+        'sourceCurrency',
+        'destinationAmountMinor',
+        'destinationCurrency',
+        'rateMillionths',
+        'inputFeeMinor',
+        'platformFeeMinor',
+        'totalFeesMinor',
+        'environment',
+        'createdAt',
+      ],
+    },
+  },
+  sweeps: { ...KEPT, insert: false },
+  verifications: {
+    ...PERMANENT,
+    update: { allBut: ['verificationId', 'orgId', 'recipientId', 'subjectName', 'createdAt'] },
+  },
+  wallets: PERMANENT,
+  webhookAttempts: KEPT,
+  webhookDeliveries: { ...PERMANENT, update: { allBut: ['deliveryId', 'orgId', 'webhookId', 'eventId', 'createdAt'] } },
+  webhookRuns: KEPT,
+  webhooks: { ...PERMANENT, update: { allBut: ['webhookId', 'orgId', 'createdAt'] } },
+};
+
+/** Tables that only migrations write. The second is drizzle's own, which readiness reads. */
+const READ_ONLY = [
+  'public.settlement_transition_rules',
+  'public.verification_transition_rules',
+  'drizzle.__drizzle_migrations',
+];
+
+type TablePrivileges = {
+  /** With its schema. */
+  readonly table: string;
+  readonly insert: boolean;
+  /** The columns that may be updated, by their names in the database. */
+  readonly update: 'all' | readonly string[];
+  readonly delete: boolean;
+};
+
+/** The list by the names of the database. */
+export function listServicePrivileges(): TablePrivileges[] {
+  const tables: Readonly<Record<string, unknown>> = schema;
+  const own = Object.entries(SERVICE_PRIVILEGES).flatMap(([key, privileges]: [string, Privileges<string>]) => {
+    const table = tables[key];
+    return is(table, PgTable)
+      ? [{ ...privileges, table: `public.${getTableName(table)}`, update: columnNames(table, privileges.update) }]
+      : [];
+  });
+  return [...own, ...READ_ONLY.map((table) => ({ table, insert: false, update: [], delete: false }))];
+}
+
+function columnNames(table: PgTable, update: Privileges<string>['update']): TablePrivileges['update'] {
+  if (update === 'all') return 'all';
+  const columns = Object.entries(getTableColumns(table));
+  const isGranted = ([key]: [string, unknown]): boolean =>
+    'allBut' in update ? !update.allBut.includes(key) : update.includes(key);
+  return columns.filter(isGranted).map(([, { name }]) => name);
+}
+
+/**
+ * Takes every privilege from the role, and grants it those of the list, in one transaction.
+ *
+ * @param owner a connection of the role that owns the tables
+ * @throws Error in one sentence when the role does not exist
+ */
+export async function grantServicePrivileges(owner: pg.ClientBase, serviceRole: string): Promise<void> {
+  const role = pg.escapeIdentifier(serviceRole);
+  const { rowCount } = await owner.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [serviceRole]);
+  if (rowCount !== 1)
+    throw new Error(`The database has no role ${role}: create it (docs/operations.md, "Database roles").`);
+  await owner.query('BEGIN');
+  try {
+    for (const statement of [...(await revocations(owner, role)), ...grants(role)]) await owner.query(statement);
+    await owner.query('COMMIT');
+  } catch (error) {
+    await owner.query('ROLLBACK');
+    throw error;
+  }
+}
+
+/** Also from PUBLIC, which every role belongs to: databases of before PostgreSQL 15 let it create tables. */
+async function revocations(owner: pg.ClientBase, role: string): Promise<string[]> {
+  const { rows } = await owner.query<{ database: string; relations: string | null }>(`
+    SELECT quote_ident(current_database()) AS database,
+      string_agg(format('%I.%I', nspname, relname), ', ') FILTER (WHERE relname IS NOT NULL) AS relations
+    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname IN ('public', 'drizzle') AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+      AND pg_has_role(relowner, 'MEMBER')`);
+  const [{ database, relations } = { database: '', relations: null }] = rows;
+  const schemas = ['public', 'drizzle'].map((name) => `REVOKE ALL ON SCHEMA ${name} FROM ${role}`);
+  return [
+    ...(relations === null ? [] : [`REVOKE ALL ON ${relations} FROM ${role}`]),
+    ...schemas,
+    'REVOKE CREATE ON SCHEMA public FROM PUBLIC',
+    `REVOKE CREATE, TEMPORARY ON DATABASE ${database} FROM PUBLIC, ${role}`,
+  ];
+}
+
+function grants(role: string): string[] {
+  const tables = listServicePrivileges();
+  const grant = (privilege: string, isGranted: (table: TablePrivileges) => boolean): string =>
+    `GRANT ${privilege} ON ${tables
+      .filter(isGranted)
+      .map(({ table }) => table)
+      .join(', ')} TO ${role}`;
+  return [
+    `GRANT USAGE ON SCHEMA public, drizzle TO ${role}`,
+    `GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role}`,
+    grant('SELECT', () => true),
+    grant('INSERT', (table) => table.insert),
+    grant('DELETE', (table) => table.delete),
+    grant('UPDATE', ({ update }) => update === 'all'),
+    ...tables.flatMap(({ table, update }) =>
+      update === 'all' || update.length === 0 ? [] : [`GRANT UPDATE (${update.join(', ')}) ON ${table} TO ${role}`],
+    ),
+  ];
+}

@@ -1,0 +1,43 @@
+/**
+ * The service runs as a role that owns nothing (db/privilege.ts). Each new connection of a remote runtime is asked whether
+ * that is so, before its first statement.
+ */
+import type pg from 'pg';
+
+/** The role of DATABASE_URL could change what is permanent. */
+export class DatabaseRoleError extends Error {
+  constructor(role: string) {
+    super(
+      `The role "${role}" of DATABASE_URL owns the database or its tables: use a role that owns nothing (docs/operations.md, "Database roles").`,
+    );
+    this.name = 'DatabaseRoleError';
+  }
+}
+
+/** A superuser is a member of every role. */
+const OWNS = `
+  SELECT current_user AS role, has_schema_privilege('public', 'CREATE')
+    OR EXISTS (SELECT FROM pg_database WHERE datname = current_database() AND pg_has_role(datdba, 'MEMBER'))
+    OR EXISTS (
+      SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace AND pg_has_role(relowner, 'MEMBER')
+    ) AS owns`;
+
+/** For `pg.Pool`: a connection that fails this check is closed, and whoever asked for it gets the error. */
+export function verifyRole(client: pg.ClientBase, done: (error?: Error) => void): void {
+  client.query<{ role: string; owns: boolean }>(OWNS).then(
+    ({ rows: [row] }) => done(row?.owns === false ? undefined : new DatabaseRoleError(row?.role ?? '')),
+    (error: Error) => done(error),
+  );
+}
+
+/**
+ * Refuses to start a process as the owner. A database that does not answer yet is no reason not to start: every later
+ * connection is checked as well.
+ *
+ * @throws DatabaseRoleError
+ */
+export async function refuseOwner(pool: pg.Pool): Promise<void> {
+  await pool.query('SELECT').catch((error: unknown) => {
+    if (error instanceof DatabaseRoleError) throw error;
+  });
+}
