@@ -2,7 +2,7 @@
  * What callers may ask for in a time (contract §2). Each budget has a count of its own, so that one kind of request
  * does not use up another's. All of them follow from `RATE_LIMIT_PER_MINUTE`.
  */
-export const BUDGET_NAMES = ['default', 'sign-up', 'one-time-code', 'page', 'failure'] as const;
+export const BUDGET_NAMES = ['default', 'sign-up', 'one-time-code', 'wrong-codes', 'page', 'failure'] as const;
 export type BudgetName = (typeof BUDGET_NAMES)[number];
 
 /** `quota` units in each window of `windowSeconds`. */
@@ -22,6 +22,8 @@ export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget
     default: { name: 'default', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     'sign-up': { name: 'sign-up', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     'one-time-code': { name: 'one-time-code', quota: share(2), windowSeconds: HOUR_SECONDS },
+    // Of all callers together. At half of it, new challenges have one try.
+    'wrong-codes': { name: 'wrong-codes', quota: share(6), windowSeconds: 10 * MINUTE_SECONDS },
     page: { name: 'page', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     failure: { name: 'failure', quota: share(20), windowSeconds: MINUTE_SECONDS },
   };

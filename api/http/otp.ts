@@ -7,10 +7,11 @@ import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 import type { Pepper } from '../../config.ts';
 import { openSession, storeChallenge } from '../../db/commands/session.ts';
 import { newId } from '../../db/id.ts';
-import { countTry } from '../../db/queries/otp.ts';
+import { countTry, countWrong, readWrong, releaseWrong } from '../../db/queries/otp.ts';
 import type { ConsumerSession } from '../../domain/consumer.ts';
 import { DomainError } from '../../domain/error.ts';
-import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding } from '../../domain/otp.ts';
+import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding, strictnessOf } from '../../domain/otp.ts';
+import { type Budget, budgetsOf, type Counted } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { generateSessionToken, hashSessionToken } from './session-token.ts';
@@ -28,9 +29,12 @@ export type OtpRequest =
 export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: string): Promise<OtpRequest> {
   const mailed = contact.channel === 'email' && deps.config.smtpUrl !== undefined;
   if (!mailed && isRemote(deps.runtime)) throw new DomainError('provider_not_configured');
-  const { challenge, code } = newChallenge(deps, contact, mailed);
   const contactHashes = hashesOfContact(deps, contact);
-  const nextAt = await storeChallenge(deps, { challenge, contactHashes, mailed, requestId });
+  const { quota, windowSeconds } = wrongCodes(deps);
+  const { ofContact, overall } = await readWrong(deps.db, contactHashes, windowSeconds);
+  const { requestsMax, triesMax } = strictnessOf({ ofContact, isOverall: overall >= quota / 2 });
+  const { challenge, code } = newChallenge(deps, contact, { mailed, triesMax });
+  const nextAt = await storeChallenge(deps, { challenge, contactHashes, requestsMax, mailed, requestId });
   if (nextAt !== undefined) {
     const waitMs = nextAt.getTime() - challenge.createdAt.getTime();
     return { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
@@ -41,7 +45,7 @@ export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: str
 function newChallenge(
   deps: ApiDeps,
   contact: Contact,
-  mailed: boolean,
+  { mailed, triesMax }: { readonly mailed: boolean; readonly triesMax: number },
 ): { readonly challenge: OtpChallenge; readonly code: string } {
   const challengeId = newId();
   const createdAt = deps.now();
@@ -54,7 +58,7 @@ function newChallenge(
     contactSealed: deps.sealer.seal(contact.address, otpBinding('contact', challengeId)),
     codeHash: hash(pepper, 'code', challengeId, code),
     codeSealed: mailed ? deps.sealer.seal(code, otpBinding('code', challengeId)) : null,
-    attempts: 0,
+    attempts: OTP_LIMITS.triesMax - triesMax,
     createdAt,
     expiresAt: new Date(createdAt.getTime() + OTP_LIMITS.validityMs),
     consumedAt: null,
@@ -65,15 +69,24 @@ function newChallenge(
 export type OpenedSession = { readonly token: string; readonly session: ConsumerSession };
 
 /**
- * Opens a session if the code is right. The try is counted and committed before the code is compared.
+ * Opens a session if the code is right. The try is counted and committed before the code is compared: on its challenge,
+ * its contact, and everyone together.
  *
+ * @param requireOverall throws when everyone together has tried too many wrong codes
  * @throws DomainError `credential_invalid`, the same for a code that is unknown, wrong, used, expired or tried too
  *   often
  */
-export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string): Promise<OpenedSession> {
+export async function verifyOtp(
+  deps: ApiDeps,
+  { challengeId, code }: { readonly challengeId: string; readonly code: string },
+  requireOverall: (counted: Counted) => void,
+): Promise<OpenedSession> {
   const challenge = await countTry(deps.db, challengeId, deps.now());
+  if (!challenge) throw refusal();
+  requireOverall(await countWrong(deps.db, challenge.contactHash, wrongCodes(deps).windowSeconds));
   const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
-  if (!challenge || !isOneOf(given, challenge.codeHash)) throw refusal();
+  if (!isOneOf(given, challenge.codeHash)) throw refusal();
+  await releaseWrong(deps.db, challenge.contactHash);
   const address = deps.sealer.open(challenge.contactSealed, otpBinding('contact', challengeId)).toString();
   const contact: Contact = { channel: challenge.channel, address };
   const token = generateSessionToken();
@@ -83,6 +96,10 @@ export async function verifyOtp(deps: ApiDeps, challengeId: string, code: string
   if (!session) throw refusal();
   return { token, session };
 }
+
+/** The budget of wrong codes of everyone together. */
+export const wrongCodes = ({ config }: Pick<ApiDeps, 'config'>): Budget =>
+  budgetsOf(config.rateLimitPerMinute)['wrong-codes'];
 
 const refusal = (): DomainError =>
   new DomainError('credential_invalid', {}, 'The code is wrong, was used before or has expired. Request a new one.');

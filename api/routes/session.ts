@@ -3,9 +3,11 @@ import { z } from 'zod';
 import { endSession } from '../../db/queries/consumer.ts';
 import { DomainError } from '../../domain/error.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
+import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { requestOtp, verifyOtp } from '../http/otp.ts';
+import { requestOtp, verifyOtp, wrongCodes } from '../http/otp.ts';
+import { requireBudget } from '../http/rate-limit.ts';
 import { consumerOf } from '../route-config.ts';
 import {
   OTPChallengeResponse,
@@ -17,6 +19,7 @@ import {
 } from '../schemas/session.ts';
 
 const TAGS = ['Consumer'];
+const TOO_MANY_WRONG = 'Too many wrong codes are being tried everywhere. Wait for the time in the Retry-After header.';
 const WINDOW_SECONDS = OTP_LIMITS.requestWindowMs / 1_000;
 
 /** Sign-in and sign-out of consumers (contract §12). */
@@ -28,7 +31,14 @@ export const sessionRoutes =
     app.post(
       '/consumer/auth/request-otp',
       {
-        config: { access: { auth: 'none', remote: 'provider_not_configured' } },
+        config: {
+          access: {
+            auth: 'none',
+            budget: 'one-time-code',
+            cost: REQUEST_WEIGHTS.codeRequest,
+            remote: 'provider_not_configured',
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'requestOtp',
@@ -62,7 +72,14 @@ export const sessionRoutes =
     app.post(
       '/consumer/auth/verify-otp',
       {
-        config: { access: { auth: 'none', refusals: ['credential_invalid'] } },
+        config: {
+          access: {
+            auth: 'none',
+            budget: 'one-time-code',
+            cost: REQUEST_WEIGHTS.codeTry,
+            refusals: ['credential_invalid'],
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'verifyOtp',
@@ -75,8 +92,15 @@ export const sessionRoutes =
           response: { 200: SessionResponse },
         },
       },
-      async ({ body }) => {
-        const { token, session } = await verifyOtp(deps, body.challenge_id, body.code);
+      async ({ body }, reply) => {
+        const { token, session } = await verifyOtp(
+          deps,
+          { challengeId: body.challenge_id, code: body.code },
+          (counted) => {
+            const budget = wrongCodes(deps);
+            if (counted.used > budget.quota) requireBudget(reply, budget, counted, TOO_MANY_WRONG);
+          },
+        );
         return {
           access_token: token,
           token_type: 'Bearer' as const,

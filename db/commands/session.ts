@@ -30,6 +30,8 @@ export type ChallengeRequest = {
   readonly challenge: OtpChallenge;
   /** The contact's hash under each pepper; the challenge has the first one. */
   readonly contactHashes: readonly Buffer[];
+  /** How many codes the contact may be sent in an hour. */
+  readonly requestsMax: number;
   /** Whether the code is sent by mail. */
   readonly mailed: boolean;
   readonly requestId: string;
@@ -41,13 +43,14 @@ export type ChallengeRequest = {
  * @returns undefined when it is stored; otherwise when the contact may be sent another code
  */
 export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<Date | undefined> {
-  const { challenge, contactHashes, mailed, requestId } = request;
+  const { challenge, contactHashes, requestsMax, mailed, requestId } = request;
   const windowStart = new Date(challenge.createdAt.getTime() - OTP_LIMITS.requestWindowMs);
   return await commit(deps, 'otp.request', async (tx) => {
     await lockContact(tx, contactHashes);
-    const { requests, firstAt } = await countChallenges(tx, contactHashes, windowStart);
-    if (requests >= OTP_LIMITS.requestsMax && firstAt !== null)
-      return new Date(firstAt.getTime() + OTP_LIMITS.requestWindowMs);
+    const { requests, firstAt, lastAt } = await countChallenges(tx, contactHashes, windowStart);
+    const blockingAt = requestsMax === OTP_LIMITS.requestsMax ? firstAt : lastAt;
+    if (requests >= requestsMax && blockingAt !== null)
+      return new Date(blockingAt.getTime() + OTP_LIMITS.requestWindowMs);
     await deleteOldChallenges(tx, windowStart);
     await insertChallenge(tx, challenge);
     if (mailed) await enqueue(tx, otpMessage(challenge.challengeId, requestId));

@@ -2,10 +2,12 @@
  * One-time codes. A try is counted by a statement of its own, which commits before anything is compared. So neither
  * parallel guesses nor a crash or a rollback give anybody more tries.
  */
-import { and, count, eq, gt, inArray, isNull, lt, lte, min, sql } from 'drizzle-orm';
+import { and, count, eq, gt, inArray, isNull, lt, lte, max, min, sql } from 'drizzle-orm';
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
+import type { Counted } from '../../domain/rate-limit.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
+import { countRequests, LONG_COUNT_PREFIX } from './rate-limit.ts';
 
 /** How many old rows one request deletes at most. It adds one, so the table does not grow. */
 const DELETE_MAX = 20;
@@ -20,17 +22,17 @@ export async function lockContact(tx: Tx, contactHashes: readonly Buffer[]): Pro
     await tx.execute(sql`SELECT pg_advisory_xact_lock(${contactHash.readBigInt64BE()}::bigint)`);
 }
 
-/** How many codes a locked contact was sent since then, and when the first of them. */
+/** How many codes a locked contact was sent since then, and when the first and the last of them. */
 export async function countChallenges(
   tx: Tx,
   contactHashes: readonly Buffer[],
   since: Date,
-): Promise<{ readonly requests: number; readonly firstAt: Date | null }> {
+): Promise<{ readonly requests: number; readonly firstAt: Date | null; readonly lastAt: Date | null }> {
   const [row] = await tx
-    .select({ requests: count(), firstAt: min(otpChallenges.createdAt) })
+    .select({ requests: count(), firstAt: min(otpChallenges.createdAt), lastAt: max(otpChallenges.createdAt) })
     .from(otpChallenges)
     .where(and(inArray(otpChallenges.contactHash, [...contactHashes]), gt(otpChallenges.createdAt, since)));
-  return { requests: row?.requests ?? 0, firstAt: row?.firstAt ?? null };
+  return { requests: row?.requests ?? 0, firstAt: row?.firstAt ?? null, lastAt: row?.lastAt ?? null };
 }
 
 export async function insertChallenge(tx: Tx, challenge: OtpChallenge): Promise<void> {
@@ -47,6 +49,43 @@ export async function deleteOldChallenges(tx: Tx, before: Date): Promise<void> {
     .limit(DELETE_MAX)
     .for('update', { skipLocked: true });
   await tx.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
+}
+
+/** Who wrong codes are counted for: everyone together, and the contact with this hash. */
+const OVERALL = `${LONG_COUNT_PREFIX}wrong`;
+const ofContact = (contactHash: Buffer): string => `${LONG_COUNT_PREFIX}wrong:${contactHash.toString('hex')}`;
+
+/**
+ * Counts a try as wrong, before its code is compared. A right one is taken back by `releaseWrong`.
+ *
+ * @param overallSeconds the window of the count of everyone together
+ * @returns the count of everyone together
+ */
+export async function countWrong(db: Queryable, contactHash: Buffer, overallSeconds: number): Promise<Counted> {
+  const [overall] = await countRequests(db, [
+    { caller: OVERALL, windowSeconds: overallSeconds, cost: 1 },
+    { caller: ofContact(contactHash), windowSeconds: OTP_LIMITS.wrongWindowSeconds, cost: 1 },
+  ]);
+  return overall ?? { used: 0, resetSeconds: overallSeconds };
+}
+
+export async function releaseWrong(db: Queryable, contactHash: Buffer): Promise<void> {
+  await db.execute(sql`
+    UPDATE rate_limits SET used = greatest(0, used - 1) WHERE caller IN (${OVERALL}, ${ofContact(contactHash)})`);
+}
+
+/** The wrong codes of a contact, under all its hashes, and of everyone together. */
+export async function readWrong(
+  db: Queryable,
+  contactHashes: readonly Buffer[],
+  overallSeconds: number,
+): Promise<{ readonly ofContact: number; readonly overall: number }> {
+  const windowSeconds = OTP_LIMITS.wrongWindowSeconds;
+  const [overall, ...own] = await countRequests(db, [
+    { caller: OVERALL, windowSeconds: overallSeconds, cost: 0 },
+    ...contactHashes.map((contactHash) => ({ caller: ofContact(contactHash), windowSeconds, cost: 0 })),
+  ]);
+  return { ofContact: own.reduce((sum, { used }) => sum + used, 0), overall: overall?.used ?? 0 };
 }
 
 /** The challenge with this id, also when it was used or has expired. */
