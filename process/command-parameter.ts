@@ -52,6 +52,13 @@ export function wholeNumber(min: number, max: number): Reader<number> {
   };
 }
 
+export const positiveNumber: Reader<number> = {
+  read: (given) => {
+    const value = Number(given.trim() || Number.NaN);
+    return value > 0 && Number.isFinite(value) ? { value } : { fault: 'must be a number above 0.' };
+  },
+};
+
 const described = (syntax: string, description: string, { choices = [] }: Partial<Reader<unknown>> = {}) => ({
   syntax,
   description,

@@ -1,25 +1,21 @@
 /**
  * `npm run demo`: a partner's first settlement against the running stack. Prints each request and its answer, and
  * compares each answer with the documentation. Exits 1 when one differs.
- *
- * Options: `--scenario <name>` plays an entry of the sandbox's list instead, `--scenario all` every one of them;
- * `--url <API>` names another stack than the one that `npm start` runs in this clone.
  */
-import { parseArgs, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
 import { SCENARIOS } from '../domain/sandbox/scenario.ts';
+import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
+import { oneOf, optional, type ValuesOf } from '../process/command-parameter.ts';
 import { findRunningStack } from '../process/running-stack.ts';
 import { introduce, playFirstSettlement } from './demo/first-settlement.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { playScenario, type ScenarioDeps } from './demo/scenario.ts';
+import { API_URL, NO_STACK } from './sandbox/command.ts';
 import { resolvePayout } from './sandbox/resolve.ts';
 
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
   const wanted = SCENARIOS.filter((scenario) => name === 'all' || scenario.name === name);
-  if (wanted.length === 0) {
-    const names = SCENARIOS.map((scenario) => scenario.name).join(', ');
-    throw new Error(`Unknown scenario ${name}. The scenarios are: all, ${names}.`);
-  }
   const deps = { narrator, partner: await introduce(narrator), resolveReview, bankledgerSecret: bankledgerSecret() };
   for (const scenario of wanted) await playScenario(deps, scenario);
 }
@@ -37,22 +33,35 @@ const resolveReview: ScenarioDeps['resolveReview'] = async (settlementId, outcom
   if (code !== 0) throw new Error('The review was not resolved.');
 };
 
-const { values } = parseArgs({ options: { url: { type: 'string' }, scenario: { type: 'string' } } });
-const url = values.url ?? findRunningStack()?.apiUrl;
+const TAKES = {
+  scenario: optional(
+    '--scenario <name>',
+    "play this entry of the sandbox's list instead, or all of them",
+    oneOf(['all', ...SCENARIOS.map(({ name }) => name)]),
+  ),
+  url: API_URL,
+};
 
-if (url === undefined) {
-  console.error('No stack is running in this clone: run `npm start` in another terminal, or name one with --url.');
-  process.exitCode = 1;
-} else {
-  const narrator = createNarrator(url);
-  try {
-    if (values.scenario === undefined) await playFirstSettlement(narrator);
-    else await playScenarios(narrator, values.scenario);
-    console.log(styleText(['bold', 'green'], '\nEvery answer is as documented.'));
-  } catch (error) {
-    console.error(styleText(['bold', 'red'], `\n${error instanceof Error ? error.message : String(error)}`));
-    process.exitCode = 1;
-  } finally {
-    await narrator.close();
-  }
-}
+const program = command({
+  name: 'demo',
+  description: "Plays a partner's first settlement. Exits with 1 when an answer is not as documented.",
+  takes: TAKES,
+  json: false,
+  run: async ({ print, warn }: Printer, { scenario, url }: ValuesOf<typeof TAKES>) => {
+    const baseUrl = url ?? findRunningStack()?.apiUrl;
+    if (baseUrl === undefined) throw new CommandError(EXIT.unavailable, `${NO_STACK}, or name one with --url.`);
+    const narrator = createNarrator(baseUrl);
+    try {
+      await (scenario === undefined ? playFirstSettlement(narrator) : playScenarios(narrator, scenario));
+      print(styleText(['bold', 'green'], '\nEvery answer is as documented.'));
+      return EXIT.done;
+    } catch (error) {
+      warn(styleText(['bold', 'red'], `\n${error instanceof Error ? error.message : String(error)}`));
+      return EXIT.refused;
+    } finally {
+      await narrator.close();
+    }
+  },
+});
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

@@ -1,17 +1,28 @@
-/**
- * `npm run generate`: writes the pages of `docs/` that are generated from the code. With `--check` it writes nothing,
- * and exits 1 with the name of each stale file.
- */
-import path from 'node:path';
+/** `npm run generate`: writes the pages of `docs/` that are generated from the code. */
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
+import { flag, type ValuesOf } from '../process/command-parameter.ts';
+import { repositoryRoot } from '../process/place.ts';
 import { generatedFiles, staleFiles, writeFiles } from './generate/file.ts';
 
-const ROOT = path.resolve(import.meta.dirname, '..');
-const files = await generatedFiles();
+const TAKES = {
+  onlyChecks: flag('--check', 'write nothing, and exit with 1 and the name of each stale file'),
+};
 
-if (process.argv.includes('--check')) {
-  const stale = await staleFiles(ROOT, files);
-  for (const file of stale) console.error(`${file} is stale: run npm run generate`);
-  process.exitCode = stale.length === 0 ? 0 : 1;
-} else {
-  for (const file of await writeFiles(ROOT, files)) console.log(`wrote ${file}`);
-}
+const program = command({
+  name: 'generate',
+  description: 'Writes the pages of docs/ that are generated from the code.',
+  takes: TAKES,
+  json: false,
+  run: async ({ print, warn }: Printer, { onlyChecks }: ValuesOf<typeof TAKES>) => {
+    const files = await generatedFiles();
+    if (onlyChecks) {
+      const stale = await staleFiles(repositoryRoot, files);
+      for (const file of stale) warn(`${file} is stale: run npm run generate`);
+      return stale.length === 0 ? EXIT.done : EXIT.refused;
+    }
+    for (const file of await writeFiles(repositoryRoot, files)) print(`wrote ${file}`);
+    return EXIT.done;
+  },
+});
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

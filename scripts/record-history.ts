@@ -6,7 +6,10 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
+import { type Reader, required, text, type ValuesOf } from '../process/command-parameter.ts';
 import { findRunningStack } from '../process/running-stack.ts';
+import { NO_STACK } from './sandbox/command.ts';
 
 const HISTORIES = path.resolve(import.meta.dirname, '../test/workflows/histories');
 
@@ -15,9 +18,11 @@ async function record(workflowId: string, pathName: string, address: string): Pr
   try {
     const handle = new Client({ connection }).workflow.getHandle(workflowId);
     const { type, status } = await handle.describe();
-    if (status.name === 'RUNNING') throw new Error(`${workflowId} is still running. Record it when it has ended.`);
+    if (status.name === 'RUNNING')
+      throw new CommandError(EXIT.refused, `${workflowId} is still running. Record it when it has ended.`);
     const file = path.join(HISTORIES, `${type}.${pathName}.json`);
-    if (existsSync(file)) throw new Error(`${file} exists already. A recorded history is never replaced.`);
+    if (existsSync(file))
+      throw new CommandError(EXIT.refused, `${file} exists already. A recorded history is never replaced.`);
     mkdirSync(HISTORIES, { recursive: true });
     writeFileSync(file, `${historyToJSON(await handle.fetchHistory())}\n`);
     return file;
@@ -26,14 +31,28 @@ async function record(workflowId: string, pathName: string, address: string): Pr
   }
 }
 
-const [workflowId, pathName, ...rest] = process.argv.slice(2);
-const address = findRunningStack()?.temporalAddress;
-if (workflowId === undefined || pathName === undefined || rest.length > 0 || !/^[a-z0-9-]+$/.test(pathName)) {
-  console.error('Usage: npm run record-history -- <workflow id> <path-name-in-kebab-case>');
-  process.exitCode = 2;
-} else if (address === undefined) {
-  console.error('No stack is running in this clone: run `npm start` in another terminal.');
-  process.exitCode = 1;
-} else {
-  console.log(`Recorded ${await record(workflowId, pathName, address)}`);
-}
+const kebabCase: Reader<string> = {
+  read: (given) =>
+    /^[a-z0-9-]+$/.test(given) ? { value: given } : { fault: 'must be lower-case words with hyphens between them.' },
+};
+
+const TAKES = {
+  workflowId: required('<workflow-id>', 'the workflow, settlement:<id> for example', text),
+  pathName: required('<path-name>', 'the path that the run took, as lower-case words with hyphens', kebabCase),
+};
+
+const program = command({
+  name: 'record-history',
+  description:
+    'Stores the history of a finished run of the local stack, which every later version of the code must replay.',
+  takes: TAKES,
+  json: false,
+  run: async ({ print }: Printer, { workflowId, pathName }: ValuesOf<typeof TAKES>) => {
+    const address = findRunningStack()?.temporalAddress;
+    if (address === undefined) throw new CommandError(EXIT.unavailable, `${NO_STACK}.`);
+    print(`Recorded ${await record(workflowId, pathName, address)}`);
+    return EXIT.done;
+  },
+});
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

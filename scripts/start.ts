@@ -3,6 +3,7 @@
  * TEMPORAL_ADDRESS name others. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
 import { loadConfig } from '../config.ts';
+import { command, EXIT, runProgram, standardOutput } from '../process/command-line.ts';
 import { localDirectory } from '../process/place.ts';
 import { banner } from './stack/banner.ts';
 import { logDirectory } from './stack/embedded.ts';
@@ -31,7 +32,20 @@ async function main(given: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-main(process.env).catch((error: unknown) => {
-  complain(error);
-  process.exitCode = 1;
+const program = command({
+  name: 'start',
+  description: 'Starts PostgreSQL, Temporal, the worker and the API on this machine. Ctrl-C stops all in order.',
+  takes: {},
+  json: false,
+  run: async (env: NodeJS.ProcessEnv) => {
+    try {
+      await main(env);
+      return EXIT.done;
+    } catch (error) {
+      complain(error);
+      return EXIT.refused;
+    }
+  },
 });
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act) => act(process.env));

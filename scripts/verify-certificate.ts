@@ -140,6 +140,10 @@ function readDownload(args: readonly string[]): Download | undefined {
 
 /** @returns the exit code: 0 when every check passed */
 async function main(args: readonly string[]): Promise<number> {
+  if (args.includes('--help')) {
+    console.log(USAGE);
+    return 0;
+  }
   const download = readDownload(args);
   if (!download) {
     console.error(USAGE);

@@ -4,6 +4,7 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
+import { CommandError, EXIT } from '../../process/command-line.ts';
 import { repositoryRoot } from '../../process/place.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
 
@@ -22,7 +23,7 @@ export type BorrowedStack = {
 
 /**
  * @param url a stack to use; undefined for the one of this clone
- * @throws Error when no stack runs and none can be started
+ * @throws CommandError when no stack runs and none can be started
  */
 export async function borrowStack(url: string | undefined, say: (line: string) => void): Promise<BorrowedStack> {
   const running = url ?? findRunningStack()?.apiUrl;
@@ -44,7 +45,7 @@ export async function borrowStack(url: string | undefined, say: (line: string) =
     if (started !== undefined) return { baseUrl: started, isOwn: true, giveBack };
     if (program.exitCode !== null || Date.now() > end) {
       await giveBack();
-      throw new Error(`The stack did not start: ${(await program).all}`);
+      throw new CommandError(EXIT.unavailable, `The stack did not start: ${(await program).all}`);
     }
     await delay(POLL_MS);
   }

@@ -1,56 +1,46 @@
-/**
- * `npm run fuzz`: Schemathesis tests every operation of the API. Exits 1 when an answer is not one that the OpenAPI
- * document describes.
- *
- * Options: `--minutes <n>` (5), `--seed <n>` (1), `--url <API>`; by default the stack that `npm start` runs in this
- * clone, or one that is started for it.
- */
+/** `npm run fuzz`: Schemathesis tests every operation of the API. */
 import path from 'node:path';
-import { parseArgs } from 'node:util';
+import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
+import { positiveNumber, type ValuesOf, wholeNumber, withDefault } from '../../process/command-parameter.ts';
 import { localDirectory } from '../../process/place.ts';
+import { API_URL } from '../../scripts/sandbox/command.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { acquireSchemathesis } from './python.ts';
 import { fuzz } from './schemathesis.ts';
 
 const SECONDS_PER_MINUTE = 60;
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '5' },
-    seed: { type: 'string', default: '1' },
-    url: { type: 'string' },
-  },
-});
-const minutes = Number(values.minutes);
-const seed = Number(values.seed);
+const TAKES = {
+  minutes: withDefault('--minutes <n>', 'how long it tests', positiveNumber, '5'),
+  seed: withDefault('--seed <n>', 'the same seed sends the same requests', wholeNumber(0, 2 ** 31), '1'),
+  url: API_URL,
+};
 
-if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
-  console.error('Usage: npm run fuzz -- [--minutes <n>] [--seed <n>] [--url <API>]');
-  process.exitCode = 1;
-} else {
-  try {
-    const python = await acquireSchemathesis(path.join(localDirectory, 'fuzz'), console.log);
-    const stack = await borrowStack(values.url, console.log);
+const program = command({
+  name: 'fuzz',
+  description: 'Sends requests made from the OpenAPI document. Exits with 1 when an answer is not as documented.',
+  takes: TAKES,
+  json: false,
+  run: async ({ print }: Printer, { minutes, seed, url }: ValuesOf<typeof TAKES>) => {
+    const python = await acquireSchemathesis(path.join(localDirectory, 'fuzz'), print).catch((error: unknown) => {
+      throw new CommandError(EXIT.unavailable, error instanceof Error ? error.message : String(error));
+    });
+    const stack = await borrowStack(url, print);
     try {
-      const passed = await fuzz({
-        python,
-        baseUrl: stack.baseUrl,
-        seconds: Math.ceil(minutes * SECONDS_PER_MINUTE),
-        seed,
-        obeysRateLimit: !stack.isOwn,
-        print: console.log,
-      });
-      console.log(
+      const seconds = Math.ceil(minutes * SECONDS_PER_MINUTE);
+      const { baseUrl, isOwn } = stack;
+      const passed = await fuzz({ python, baseUrl, seconds, seed, obeysRateLimit: !isOwn, print });
+      const repeat = `npm run fuzz -- --minutes ${minutes} --seed ${seed}`;
+      print(
         passed
           ? '\nEvery answer is as documented.'
-          : `\nSome answers are not as documented. Repeat this run with: npm run fuzz -- --minutes ${minutes} --seed ${seed}`,
+          : `\nSome answers are not as documented. Repeat this run with: ${repeat}`,
       );
-      process.exitCode = passed ? 0 : 1;
+      return passed ? EXIT.done : EXIT.refused;
     } finally {
       await stack.giveBack();
     }
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exitCode = 1;
-  }
-}
+  },
+});
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

@@ -1,17 +1,15 @@
 /**
  * `npm run screenshots`: pictures of every page of the service and of Temporal UI, in `.local/screenshots`: light and
  * dark, wide and as narrow as a telephone. They are for people; no test reads them.
- *
- * Options: `--url <API>` and `--temporal-ui <address>`; by default the stack that `npm start` runs in this clone, or
- * one that is started for this. The settlements in the pictures are created first. `--only <beginning of a name>` takes
- * only some of the pictures.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import type { Browser } from 'playwright-core';
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
+import { optional, text, type ValuesOf, withDefault } from '../../process/command-parameter.ts';
 import { localDirectory } from '../../process/place.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
+import { API_URL } from '../../scripts/sandbox/command.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { startBrowser } from '../support/browser.ts';
 import { createSubjects } from './subject.ts';
@@ -50,32 +48,51 @@ async function shoot(browser: Browser, screen: (typeof SCREENS)[number], view: V
   }
 }
 
-const { values } = parseArgs({
-  options: { url: { type: 'string' }, 'temporal-ui': { type: 'string' }, only: { type: 'string', default: '' } },
-});
-const stack = await borrowStack(values.url, console.log);
-try {
-  const temporalUi =
-    values['temporal-ui'] ?? (values.url === undefined ? findRunningStack()?.temporalUiUrl : undefined);
-  const subjects = await createSubjects(stack.baseUrl);
+const TAKES = {
+  url: API_URL,
+  temporalUi: optional('--temporal-ui <url>', 'Temporal UI; by default that of the stack in this clone', text),
+  only: withDefault(
+    '--only <beginning>',
+    'only the pictures whose names begin so',
+    { read: (value) => ({ value }) },
+    '',
+  ),
+};
+
+async function takePictures({ print }: Printer, baseUrl: string, temporalUi: string | undefined, only: string) {
+  const subjects = await createSubjects(baseUrl);
   const views = [
-    ...serviceViews(stack.baseUrl, subjects),
+    ...serviceViews(baseUrl, subjects),
     ...(temporalUi === undefined ? [] : await temporalViews(temporalUi, subjects)),
-  ];
+  ].filter(({ name }) => name.startsWith(only));
   if (temporalUi === undefined)
-    console.log('The address of Temporal UI is unknown (--temporal-ui), so there are no pictures of it.');
+    print('The address of Temporal UI is unknown (--temporal-ui), so there are no pictures of it.');
   const folder = path.join(localDirectory, 'screenshots');
   mkdirSync(folder, { recursive: true });
   const browser = await startBrowser();
-  const files: string[] = [];
   try {
     for (const screen of SCREENS)
-      for (const view of views.filter(({ name }) => name.startsWith(values.only)))
-        files.push(await shoot(browser, screen, view, folder));
+      for (const view of views) print(path.relative(process.cwd(), await shoot(browser, screen, view, folder)));
   } finally {
     await browser.close();
   }
-  console.log(files.map((file) => path.relative(process.cwd(), file)).join('\n'));
-} finally {
-  await stack.giveBack();
 }
+
+const program = command({
+  name: 'screenshots',
+  description: 'Takes pictures of every page and of Temporal UI, into .local/screenshots. Needs Chromium.',
+  takes: TAKES,
+  json: false,
+  run: async (printer: Printer, { url, temporalUi, only }: ValuesOf<typeof TAKES>) => {
+    const stack = await borrowStack(url, printer.print);
+    try {
+      const ui = temporalUi ?? (url === undefined ? findRunningStack()?.temporalUiUrl : undefined);
+      await takePictures(printer, stack.baseUrl, ui, only);
+      return EXIT.done;
+    } finally {
+      await stack.giveBack();
+    }
+  },
+});
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

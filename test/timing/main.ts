@@ -2,13 +2,12 @@
  * `npm run timing`: whether the time of a 401 shows if a key never existed or was revoked. Requests with both keys take
  * turns, so that other work on the machine affects both alike. Exits 1 when the answers differ in more than their
  * request id. The times are printed; the reader judges them.
- *
- * Options: `--requests <n>` of each kind (1000), `--url <API>`; by default the stack that `npm start` runs in this
- * clone, or one that is started for it.
  */
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { generateApiKey } from '../../api/http/api-key.ts';
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
+import { type ValuesOf, wholeNumber, withDefault } from '../../process/command-parameter.ts';
+import { API_URL } from '../../scripts/sandbox/command.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { createRevokedKey } from '../fuzz/caller.ts';
 
@@ -42,23 +41,22 @@ function withoutId(text: string): string {
 }
 
 /** @returns whether all answers were equal */
-function report(measured: readonly Measured[]): boolean {
+function report(measured: readonly Measured[], print: Printer['print']): boolean {
   const timesOf = (kind: Kind) =>
     measured.flatMap((each) => (each.kind === kind ? [each.ms] : [])).sort((a, b) => a - b);
   const figures = new Map(
     KINDS.map((kind) => [kind, QUANTILES.map((quantile) => quantileOf(timesOf(kind), quantile))]),
   );
-  console.log(`${measured.length / KINDS.length} requests of each kind, in ms`);
-  console.log(['key'.padEnd(10), ...QUANTILES.map((quantile) => `p${quantile * 100}`.padStart(8))].join(''));
-  for (const [kind, row] of figures)
-    console.log([kind.padEnd(10), ...row.map((ms) => ms.toFixed(3).padStart(8))].join(''));
+  print(`${measured.length / KINDS.length} requests of each kind, in ms`);
+  print(['key'.padEnd(10), ...QUANTILES.map((quantile) => `p${quantile * 100}`.padStart(8))].join(''));
+  for (const [kind, row] of figures) print([kind.padEnd(10), ...row.map((ms) => ms.toFixed(3).padStart(8))].join(''));
   const [unknown = 0, revoked = 0] = KINDS.map((kind) => quantileOf(timesOf(kind), 0.5));
   const spread = quantileOf(timesOf('unknown'), 0.75) - quantileOf(timesOf('unknown'), 0.25);
-  console.log(
+  print(
     `The medians differ by ${Math.abs(unknown - revoked).toFixed(3)} ms. The middle half of the times for unknown keys spans ${spread.toFixed(3)} ms.`,
   );
   const answers = new Set(measured.map(({ answer }) => answer));
-  console.log(
+  print(
     answers.size === 1 ? `Every answer was ${[...answers].join()}` : `The answers differ: ${[...answers].join('\n')}`,
   );
   return answers.size === 1;
@@ -68,19 +66,26 @@ function quantileOf(sorted: readonly number[], quantile: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * quantile))] ?? 0;
 }
 
-const { values } = parseArgs({ options: { requests: { type: 'string', default: '1000' }, url: { type: 'string' } } });
-const requests = Number(values.requests);
+const TAKES = {
+  requests: withDefault('--requests <n>', 'how many of each kind', wholeNumber(1, 1_000_000), '1000'),
+  url: API_URL,
+};
 
-if (!Number.isSafeInteger(requests) || requests < 1) {
-  console.error('Usage: npm run timing -- [--requests <n>] [--url <API>]');
-  process.exitCode = 1;
-} else {
-  const stack = await borrowStack(values.url, console.log);
-  try {
-    const keys = { unknown: generateApiKey('local-sandbox'), revoked: await createRevokedKey(stack.baseUrl) };
-    await measure(stack.baseUrl, keys, WARM_UP);
-    process.exitCode = report(await measure(stack.baseUrl, keys, requests)) ? 0 : 1;
-  } finally {
-    await stack.giveBack();
-  }
-}
+const program = command({
+  name: 'timing',
+  description: 'Measures whether the time of a 401 shows if a key never existed or was revoked.',
+  takes: TAKES,
+  json: false,
+  run: async ({ print }: Printer, { requests, url }: ValuesOf<typeof TAKES>) => {
+    const stack = await borrowStack(url, print);
+    try {
+      const keys = { unknown: generateApiKey('local-sandbox'), revoked: await createRevokedKey(stack.baseUrl) };
+      await measure(stack.baseUrl, keys, WARM_UP);
+      return report(await measure(stack.baseUrl, keys, requests), print) ? EXIT.done : EXIT.refused;
+    } finally {
+      await stack.giveBack();
+    }
+  },
+});
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));
