@@ -1,4 +1,7 @@
-/** The least that a storing route costs: a key lookup and one INSERT, with as many database connections as the API. */
+/**
+ * The least that routes cost, with as many database connections as the API has: one that answers without a statement,
+ * one that selects a row by its key, and one that looks up a key and inserts a row.
+ */
 import Fastify from 'fastify';
 import pg from 'pg';
 
@@ -20,6 +23,15 @@ app.post('/bare', async (request, reply) => {
     request.body,
   ]);
   return reply.code(202).send({ accepted: true });
+});
+app.get('/bare', async () => ({ answered: true }));
+app.get<{ Params: { id: string } }>('/bare/:id', async (request, reply) => {
+  const { rows } = await pool.query<{ id: string; body: object }>({
+    name: 'select',
+    text: 'SELECT id, body FROM bare_row WHERE id = $1',
+    values: [request.params.id],
+  });
+  return rows[0] ?? reply.code(404).send();
 });
 process.once('SIGTERM', async () => {
   await app.close();

@@ -1,6 +1,11 @@
 /** What the benchmarks of `npm run bench` share. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import path from 'node:path';
 import type { CommandTree, Printer } from '../../process/command-line.ts';
 import { type Parameter, wholeNumber, withDefault } from '../../process/command-parameter.ts';
+import { localDirectory } from '../../process/place.ts';
+import { type Cell, tableOf } from './figure.ts';
 
 export type Bench = CommandTree<Printer>;
 
@@ -27,4 +32,23 @@ export async function inParallel(times: number, atOnce: number, task: (index: nu
     }
   };
   await Promise.all(Array.from({ length: atOnce }, lane));
+}
+
+type Table = { readonly head: readonly string[]; readonly rows: readonly (readonly Cell[])[] };
+
+/** Prints the tables, and writes the same figures as JSON to `.local/bench/<bench>.json`. */
+export function report(
+  { print, warn, printData }: Printer,
+  bench: string,
+  tables: readonly Table[],
+  figures: Readonly<Record<string, unknown>>,
+): void {
+  const data = { bench, at: new Date().toISOString(), load_average: loadavg(), ...figures };
+  const directory = path.join(localDirectory, 'bench');
+  const file = path.join(directory, `${bench}.json`);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(file, `${JSON.stringify(data, null, 2)}\n`);
+  for (const { head, rows } of tables) print(tableOf(head, rows));
+  printData(data);
+  warn(`written to ${file}`);
 }

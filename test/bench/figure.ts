@@ -3,7 +3,7 @@
  */
 
 /** One figure, or the values of all rounds. */
-type Cell = string | readonly number[];
+export type Cell = string | readonly number[];
 
 /** The values of all rounds as `median (least–greatest)`. */
 function figure(values: readonly number[]): string {

@@ -1,7 +1,12 @@
 /** Load by a fixed number of callers. Each makes its next call when the call before is answered. */
 import { percentile } from './bench.ts';
 
-export type Load = { readonly perSecond: number; readonly p50Ms: number; readonly p99Ms: number };
+export type Load = {
+  readonly calls: number;
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+};
 
 export async function load(callers: number, durationMs: number, call: () => Promise<void>): Promise<Load> {
   const times: number[] = [];
@@ -16,5 +21,10 @@ export async function load(callers: number, durationMs: number, call: () => Prom
   };
   await Promise.all(Array.from({ length: callers }, caller));
   const tookSeconds = (performance.now() - startedMs) / 1_000;
-  return { perSecond: times.length / tookSeconds, p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) };
+  return {
+    calls: times.length,
+    perSecond: times.length / tookSeconds,
+    p50Ms: percentile(times, 0.5),
+    p99Ms: percentile(times, 0.99),
+  };
 }
