@@ -44,15 +44,26 @@ function parameterOf(column: Column, value: unknown): Parameter {
   return typeof driverValue === 'bigint' ? String(driverValue) : (driverValue as Parameter);
 }
 
-/** `r.org_id AS "r.org_id"`: the columns of an alias, so that one row can hold those of several tables. */
-export const aliasedColumns = (columns: ColumnList, alias: string): string =>
-  columns.map(({ column }) => `${alias}.${column.name} AS "${alias}.${column.name}"`).join(', ');
+/** The columns of a table under a name of their own, so that one row can hold those of several tables. */
+export type AliasedColumns<Row> = {
+  /** `r.org_id AS "r.org_id"`, for SELECT. */
+  readonly names: string;
+  /** Their values in a row that was read, as the code has them. */
+  rowOf(read: Readonly<Record<string, unknown>>): Row;
+};
 
-/** The row of `aliasedColumns`, with the values as the code has them. `Row` is the table's row. */
-export const aliasedRow = <Row>(columns: ColumnList, alias: string, raw: Readonly<Record<string, unknown>>): Row =>
-  Object.fromEntries(
-    columns.map(({ key, column }) => {
-      const value = raw[`${alias}.${column.name}`];
-      return [key, value === null ? null : column.mapFromDriverValue(value)];
-    }),
-  ) as Row;
+/** @typeParam Row the table's row, or the part of it that the columns make */
+export function aliasedColumns<Row>(columns: ColumnList, alias: string): AliasedColumns<Row> {
+  const aliased = columns.map(({ key, column }) => ({ key, column, name: `${alias}.${column.name}` }));
+  return {
+    names: aliased.map(({ column, name }) => `${alias}.${column.name} AS "${name}"`).join(', '),
+    rowOf: (read) => {
+      const row: Record<string, unknown> = {};
+      for (const { key, column, name } of aliased) {
+        const value = read[name];
+        row[key] = value === null ? null : column.mapFromDriverValue(value);
+      }
+      return row as Row;
+    },
+  };
+}

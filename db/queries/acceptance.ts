@@ -9,7 +9,7 @@ import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
-import { aliasedColumns, aliasedRow, columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
+import { aliasedColumns, columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
 import { events } from '../schema/event.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
 import { outbox } from '../schema/outbox.ts';
@@ -23,7 +23,8 @@ import type { BoundKey, KeyedRequest } from './idempotency-key.ts';
 import type { RecipientRow } from './recipient.ts';
 
 const KEY = columnsOf(idempotencyKeys);
-const RECIPIENT = columnsOf(recipients);
+const BOUND_KEY = aliasedColumns<BoundKey>(KEY, 'k');
+const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
 
 /** What an acceptance depends on, as of one moment. */
 export type AcceptanceFacts = {
@@ -38,7 +39,7 @@ type FactsRow = { readonly gates: readonly Aggregated<GateEvidence>[] } & Readon
 
 const factsStatement = statement<readonly string[], FactsRow>(
   'read_acceptance_facts',
-  `SELECT ${aliasedColumns(KEY, 'k')}, ${aliasedColumns(RECIPIENT, 'r')}, ${gateEvidenceSql('$4', '$5')} AS gates
+  `SELECT ${BOUND_KEY.names}, ${RECIPIENT.names}, ${gateEvidenceSql('$4', '$5')} AS gates
    FROM (SELECT) AS one
    LEFT JOIN idempotency_keys k ON k.org_id = $1 AND k.key = $2
    LEFT JOIN recipients r ON r.org_id = $1 AND r.recipient_id = $3`,
@@ -57,8 +58,8 @@ export async function getAcceptanceFacts(
   const [row] = await factsStatement(db, orgId, idempotencyKey, recipientId, environment, corridor);
   if (!row) throw new Error('the facts of an acceptance are always one row');
   return {
-    bound: row['k.key'] === null ? undefined : aliasedRow<BoundKey>(KEY, 'k', row),
-    recipient: row['r.recipient_id'] === null ? undefined : aliasedRow<RecipientRow>(RECIPIENT, 'r', row),
+    bound: row['k.key'] === null ? undefined : BOUND_KEY.rowOf(row),
+    recipient: row['r.recipient_id'] === null ? undefined : RECIPIENT.rowOf(row),
     gateEvidence: row.gates,
   };
 }

@@ -2,24 +2,52 @@
  * Settlements with their histories, as reads show them. Row, transitions and exceptions come from one statement, so
  * that they are of one moment: a second statement could see a change that the first one did not see.
  */
-import { and, desc, eq, sql } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import { desc, eq, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { SettlementException } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import { type PayeeResource, payeeResource } from '../../domain/payee.ts';
+import { payeeResource } from '../../domain/payee.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement.ts';
+import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
+import { aliasedColumns, columnsOf } from '../column-list.ts';
 import { openPayee } from '../payee.ts';
-import { evidence } from '../schema/evidence.ts';
-import { settlementExceptions, settlements, settlementTransitions } from '../schema/settlement.ts';
+import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
+import { statement } from '../statement.ts';
 import { type List, type PageClauses, readPage } from './page.ts';
-import { toSettlement } from './settlement.ts';
 
 /** The sealer opens the frozen payee. */
 type ReadDeps = { readonly db: Queryable; readonly sealer: Sealer };
+
+const SETTLEMENT = aliasedColumns<Settlement>(
+  columnsOf(settlements).filter(({ key }) => key !== 'paymentTokenSealed'),
+  's',
+);
+
+/** A settlement `s` with its history. */
+const SELECTED = `SELECT ${SETTLEMENT.names}, (
+    SELECT coalesce(json_agg(json_build_object('sequence', t.sequence, 'from', t.from_status, 'to', t.to_status,
+      'at', t.at, 'reason', t.reason, 'evidenceId', t.evidence_id) ORDER BY t.sequence), '[]')
+    FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id
+  ) AS transitions, (
+    SELECT coalesce(json_agg(json_build_object('type', x.type, 'at', x.at, 'evidenceId', x.evidence_id,
+      'amountMinor', e.amount_minor::text, 'currency', e.currency, 'reason', e.failure->>'code')
+      ORDER BY x.exception_id), '[]')
+    FROM settlement_exceptions x LEFT JOIN evidence e ON e.evidence_id = x.evidence_id
+    WHERE x.settlement_id = s.settlement_id
+  ) AS exceptions`;
+
+type SelectedRow = {
+  readonly transitions: readonly Aggregated<SettlementTransition>[];
+  readonly exceptions: readonly Aggregated<SettlementException>[];
+} & Readonly<Record<string, unknown>>;
+
+const readSettlement = statement<[orgId: string, settlementId: string], SelectedRow>(
+  'read_settlement',
+  `${SELECTED} FROM settlements s WHERE s.org_id = $1 AND s.settlement_id = $2`,
+);
 
 /** @throws DomainError `not_found`, for another organization's settlement as well */
 export async function getSettlementWithHistory(
@@ -27,10 +55,9 @@ export async function getSettlementWithHistory(
   orgId: string,
   settlementId: string,
 ): Promise<SettlementWithHistory> {
-  const isAsked = and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
-  const [settlement] = await selectWithHistory(deps, { where: isAsked, limit: 1, offset: 0 });
-  if (!settlement) throw new DomainError('not_found');
-  return settlement;
+  const [row] = await readSettlement(deps.db, orgId, settlementId);
+  if (!row) throw new DomainError('not_found');
+  return withHistory(deps.sealer, row);
 }
 
 /** The organization's settlements, newest first. */
@@ -53,78 +80,31 @@ async function selectWithHistory(
   { db, sealer }: ReadDeps,
   { where, limit, offset }: Omit<PageClauses, 'orderBy'>,
 ): Promise<SettlementWithHistory[]> {
-  // The page is cut before the histories are joined: they are read for the rows of the page alone.
+  // The page is cut before the histories are read: they are read for the rows of the page alone.
   const chosen = db
     .select()
     .from(settlements)
     .where(where)
     .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
     .limit(limit)
-    .offset(offset)
-    .as('chosen');
-  const timeline = timelineOf(db, chosen.settlementId);
-  const records = recordsOf(db, chosen.settlementId);
-  const rows = await db
-    .select()
-    .from(chosen)
-    .crossJoinLateral(timeline)
-    .crossJoinLateral(records)
-    .orderBy(desc(chosen.createdAt), desc(chosen.settlementId));
-  return rows.map((row) => ({
-    ...toSettlement(row.chosen),
-    payee: shownPayee(sealer, row.chosen),
-    transitions: row.timeline.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
-    exceptions: row.records.exceptions.map(({ at, amountMinor, ...exception }) => ({
+    .offset(offset);
+  const { rows } = await db.execute<SelectedRow>(
+    sql`${sql.raw(SELECTED)} FROM (${chosen}) s ORDER BY s.created_at DESC, s.settlement_id DESC`,
+  );
+  return rows.map((row) => withHistory(sealer, row));
+}
+
+function withHistory(sealer: Sealer, row: SelectedRow): SettlementWithHistory {
+  const settlement = SETTLEMENT.rowOf(row);
+  const payee = openPayee(sealer, settlement);
+  return {
+    ...settlement,
+    payee: payee && payeeResource(payee),
+    transitions: row.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
+    exceptions: row.exceptions.map(({ at, amountMinor, ...exception }) => ({
       ...exception,
       at: new Date(at),
       amountMinor: amountMinor === null ? null : BigInt(amountMinor),
     })),
-  }));
+  };
 }
-
-function shownPayee(
-  sealer: Sealer,
-  settlement: Pick<Settlement, 'settlementId' | 'payeeSealed'>,
-): PayeeResource | null {
-  const payee = openPayee(sealer, settlement);
-  return payee && payeeResource(payee);
-}
-
-/** As JSON holds it: moments and bigints are text. */
-type Aggregated<Row extends { readonly at: Date }> = {
-  readonly [Key in keyof Row]: Stringified<Row[Key]>;
-};
-type Stringified<Value> = Value extends Date | bigint ? string : Value;
-
-const timelineOf = (db: Queryable, settlementId: PgColumn) =>
-  db
-    .select({
-      transitions: sql<Aggregated<SettlementTransition>[]>`coalesce(json_agg(json_build_object(
-        'sequence', ${settlementTransitions.sequence},
-        'from', ${settlementTransitions.from},
-        'to', ${settlementTransitions.to},
-        'at', ${settlementTransitions.at},
-        'reason', ${settlementTransitions.reason},
-        'evidenceId', ${settlementTransitions.evidenceId}
-      ) ORDER BY ${settlementTransitions.sequence}), '[]')`.as('transitions'),
-    })
-    .from(settlementTransitions)
-    .where(eq(settlementTransitions.settlementId, settlementId))
-    .as('timeline');
-
-const recordsOf = (db: Queryable, settlementId: PgColumn) =>
-  db
-    .select({
-      exceptions: sql<Aggregated<SettlementException>[]>`coalesce(json_agg(json_build_object(
-        'type', ${settlementExceptions.type},
-        'at', ${settlementExceptions.at},
-        'evidenceId', ${settlementExceptions.evidenceId},
-        'amountMinor', ${evidence.amountMinor}::text,
-        'currency', ${evidence.currency},
-        'reason', ${evidence.failure}->>'code'
-      ) ORDER BY ${settlementExceptions.exceptionId}), '[]')`.as('exceptions'),
-    })
-    .from(settlementExceptions)
-    .leftJoin(evidence, eq(evidence.evidenceId, settlementExceptions.evidenceId))
-    .where(eq(settlementExceptions.settlementId, settlementId))
-    .as('records');

@@ -9,7 +9,7 @@ import type { Recipient } from '../../domain/recipient.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Tx } from '../client.ts';
-import { aliasedColumns, aliasedRow, columnsOf } from '../column-list.ts';
+import { aliasedColumns, columnsOf } from '../column-list.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { statement } from '../statement.ts';
@@ -33,13 +33,13 @@ export type StepFacts = {
   readonly collections: readonly Evidence[];
 };
 
-const SETTLEMENT = columnsOf(settlements);
-const RECIPIENT = columnsOf(recipients);
+const SETTLEMENT = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
+const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
 
 const lock = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
   'lock_step',
   `WITH locked AS MATERIALIZED (
-    SELECT ${aliasedColumns(SETTLEMENT, 's')} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
+    SELECT ${SETTLEMENT.names} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
   )
   SELECT locked.*, pg_advisory_xact_lock_shared(${gateLockSql('"s.environment"', '"s.corridor"')}) FROM locked`,
 );
@@ -53,7 +53,7 @@ const lock = statement<[orgId: string, settlementId: string], Record<string, unk
 export async function lockStep(tx: Tx, orgId: string, settlementId: string): Promise<LockedStep> {
   const [row] = await lock(tx, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
-  const stored = aliasedRow<SettlementRow>(SETTLEMENT, 's', row);
+  const stored = SETTLEMENT.rowOf(row);
   return { settlement: toSettlement(stored), paymentTokenSealed: stored.paymentTokenSealed };
 }
 
@@ -68,7 +68,7 @@ const read = statement<
   FactRow
 >(
   'read_step_facts',
-  `SELECT ${aliasedColumns(RECIPIENT, 'r')}, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, (
+  `SELECT ${RECIPIENT.names}, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, (
     SELECT coalesce(jsonb_agg(jsonb_build_object('evidenceId', evidence_id, 'kind', kind,
       'amountMinor', amount_minor::text, 'currency', currency, 'failure', failure, 'pending', pending
     ) ORDER BY position), '[]')
@@ -83,7 +83,7 @@ export async function readStepFacts(tx: Tx, settlement: Settlement): Promise<Ste
   const [row] = await read(tx, orgId, recipientId, environment, corridor, settlementId);
   if (!row) throw new DomainError('not_found');
   return {
-    recipient: toRecipient(aliasedRow<RecipientRow>(RECIPIENT, 'r', row)),
+    recipient: toRecipient(RECIPIENT.rowOf(row)),
     gateEvidence: row.gate_evidence,
     pending: row.evidence.filter(({ pending }) => pending).map(evidenceOf),
     collections: row.evidence.filter(({ kind }) => kind === 'collection_succeeded').map(evidenceOf),

@@ -5,7 +5,7 @@ import { EVENT_OF_STATUS, type EventType } from '../../domain/event.ts';
 import { settlementEventResource } from '../../domain/resource/settlement.ts';
 import type { Settlement } from '../../domain/settlement.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { aliasedColumns, aliasedRow, columnsOf } from '../column-list.ts';
+import { aliasedColumns, columnsOf } from '../column-list.ts';
 import { isSettlementId } from '../id.ts';
 import { settlements } from '../schema/settlement.ts';
 import { statement } from '../statement.ts';
@@ -31,9 +31,7 @@ export async function findSettlement(
   return row && toSettlement(row);
 }
 
-const SETTLEMENT = columnsOf(settlements);
-const COLUMNS = aliasedColumns(SETTLEMENT, 's');
-const rowOf = (raw: Readonly<Record<string, unknown>>) => aliasedRow<SettlementRow>(SETTLEMENT, 's', raw);
+const { names: COLUMNS, rowOf } = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
 
 const lock = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
   'lock_settlement',

@@ -32,7 +32,7 @@ function textOf(query: unknown): string {
 
 describe('an acceptance', () => {
   test.for([0, 2])(
-    'makes 4 round trips with %s subscriptions',
+    'makes 3 round trips with %s subscriptions',
     async (subscriptions, { api, recipientId, partner }) => {
       for (let index = 0; index < subscriptions; index += 1) {
         const body = { url: `https://partner.example/${index}`, event_types: ['*'] };
@@ -44,12 +44,12 @@ describe('an acceptance', () => {
         expect(answer.statusCode).toBe(202);
       };
       const statements = await statementsOf(accept);
-      expect(statements, statements.join('\n')).toHaveLength(4);
+      expect(statements, statements.join('\n')).toHaveLength(3);
       expect(statements.slice(-2)).toEqual(['read_acceptance_facts', 'insert_acceptance']);
     },
   );
 
-  test('that is repeated makes 3 round trips and writes nothing', async ({ api, partner, recipientId }) => {
+  test('that is repeated makes 2 round trips and writes nothing', async ({ api, partner, recipientId }) => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const body = settleBody(recipientId);
     const first = await api.call(partner, 'POST', '/v2/settle', body, headers);
@@ -58,7 +58,19 @@ describe('an acceptance', () => {
       expect(answer.body).toBe(first.body);
     };
     const statements = await statementsOf(repeat);
-    expect(statements, statements.join('\n')).toHaveLength(3);
+    expect(statements, statements.join('\n')).toHaveLength(2);
     expect(statements.at(-1)).toBe('read_acceptance_facts');
   });
+});
+
+test("a settlement's read makes 2 round trips", async ({ api, partner, recipientId }) => {
+  const headers = { 'idempotency-key': crypto.randomUUID() };
+  const accepted = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), headers);
+  const read = async () => {
+    const answer = await api.call(partner, 'GET', accepted.headers.location ?? '');
+    expect(answer.statusCode).toBe(200);
+  };
+  const statements = await statementsOf(read);
+  expect(statements, statements.join('\n')).toHaveLength(2);
+  expect(statements.at(-1)).toBe('read_settlement');
 });
