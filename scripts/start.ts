@@ -7,13 +7,14 @@ import { command, EXIT, runProgram, standardOutput } from '../process/command-li
 import { localDirectory } from '../process/place.ts';
 import { banner } from './stack/banner.ts';
 import { logDirectory } from './stack/embedded.ts';
-import { checkNode, complain, stopInOrder, watch, withDefaults } from './stack/lifetime.ts';
+import { complain, stopInOrder, watch, withDefaults } from './stack/lifetime.ts';
+import { checkMachine } from './stack/preflight.ts';
 import { apiUrl, startAll } from './stack/steps.ts';
 import { createSupervisor } from './stack/supervisor.ts';
 
 async function main(given: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();
-  checkNode();
+  await checkMachine(console.log);
   const env = withDefaults(given);
   // An invalid configuration is reported before anything starts. The embedded database has no address yet.
   const config = loadConfig({ ...env, DATABASE_URL: env['DATABASE_URL'] || 'postgresql://127.0.0.1' }, localDirectory);

@@ -25,7 +25,12 @@ export function banner(shown: Banner): string {
         ? `${shown.temporalUiUrl}   server ${shown.temporalAddress}`
         : `server ${shown.temporalAddress}`,
     ],
-    ['Data', shown.dataDirectory ? shorten(shown.dataDirectory) : 'in the database of DATABASE_URL'],
+    [
+      'Data',
+      shown.dataDirectory
+        ? `${shorten(shown.dataDirectory)}   empty it: npm run reset`
+        : 'in the database of DATABASE_URL',
+    ],
     ['Logs', shorten(shown.logDirectory)],
     ['Try', firstRequest(shown.apiUrl)],
     ['Or', 'npm run demo'],

@@ -1,14 +1,14 @@
 /** The PostgreSQL and the Temporal that `npm start` starts when the environment names none. */
-import { createHash } from 'node:crypto';
-import { accessSync, constants } from 'node:fs';
-import { chmod, mkdir } from 'node:fs/promises';
-import os from 'node:os';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { Config } from '../../config.ts';
 import type { DatabaseUrls } from '../../db/migrate.ts';
-import { localDirectory, repositoryRoot } from '../../process/place.ts';
+import { localDirectory } from '../../process/place.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { acquireDevServer } from './binary.ts';
+import { matchKeys } from './data-key.ts';
 import type { Acquisition } from './installation.ts';
+import { reachableDirectory } from './outside.ts';
 import { type Cluster, ensureDatabase, startCluster } from './postgres.ts';
 import { canReach, postgresProgram } from './postgres-program.ts';
 import { freshLog } from './service.ts';
@@ -20,16 +20,20 @@ const WISHED_PORT = { postgres: 55_432, temporal: 7_233, temporalUi: 8_233 };
 
 export const logDirectory = path.join(localDirectory, 'log');
 
-type EmbeddedPostgres = {
+type EmbeddedPostgres = Pick<Config, 'encryptionKeys'> & {
   /** The stack's folder below `.local`; by default `.local` itself. */
   readonly folder?: string;
   readonly settings?: Readonly<Record<string, string>>;
 };
 
-/** Starts PostgreSQL with its data in `.local/postgres`, or in a folder that its account can reach. */
+/**
+ * Starts PostgreSQL with its data in `.local/postgres`, or in a folder that its account can reach.
+ *
+ * @throws Error in one sentence when the data was sealed with other keys
+ */
 export async function startEmbeddedPostgres(
   { keep }: Supervisor,
-  { folder = '.', settings = {} }: EmbeddedPostgres = {},
+  { encryptionKeys, folder = '.', settings = {} }: EmbeddedPostgres,
 ): Promise<{ cluster: Cluster; urls: DatabaseUrls; directory: string }> {
   const logs = path.join(localDirectory, folder, 'log');
   await mkdir(logs, { recursive: true });
@@ -37,6 +41,7 @@ export async function startEmbeddedPostgres(
   const reachesClone = canReach(program.account, logs);
   const home = reachesClone ? localDirectory : await reachableDirectory();
   const directory = path.join(home, folder, 'postgres');
+  await matchKeys(directory, encryptionKeys);
   const cluster = await startCluster({
     program,
     directory,
@@ -71,26 +76,4 @@ export async function startEmbeddedTemporal(
     onLaunch: (server) =>
       keep({ name: 'Temporal', stage: 'orchestrator', record: server.process, logFile, stop: server.stop }),
   });
-}
-
-/**
- * For root, in a clone that other accounts cannot enter: one open folder for each clone, kept across reboots if
- * possible.
- */
-async function reachableDirectory(): Promise<string> {
-  const parent = path.join(isWritable('/var/lib') ? '/var/lib' : os.tmpdir(), 'settlement-service');
-  const clone = `${path.basename(repositoryRoot)}-${createHash('sha256').update(repositoryRoot).digest('hex').slice(0, 8)}`;
-  const directory = path.join(parent, clone);
-  await mkdir(directory, { recursive: true });
-  await Promise.all([parent, directory].map((folder) => chmod(folder, 0o755)));
-  return directory;
-}
-
-function isWritable(directory: string): boolean {
-  try {
-    accessSync(directory, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -3,7 +3,6 @@ import { closeSync } from 'node:fs';
 import { styleText } from 'node:util';
 import type { Supervisor } from './supervisor.ts';
 
-const NODE_WANTED = { major: 20, minor: 19 };
 const WATCH_MS = 500;
 const STOP_TIMEOUT_MS = 90_000;
 /** Signals of a fault, SIGSEGV for example, are not here: a handler would return into the fault, without end. */
@@ -16,13 +15,6 @@ export function withDefaults(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const runtime = given['RUNTIME_ENVIRONMENT'] || 'local-sandbox';
   const sandbox = runtime === 'local-sandbox' ? { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' } : {};
   return { ...sandbox, ...given, RUNTIME_ENVIRONMENT: runtime };
-}
-
-export function checkNode(): void {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-  const { major: wantedMajor, minor: wantedMinor } = NODE_WANTED;
-  if (major > wantedMajor || (major === wantedMajor && minor >= wantedMinor)) return;
-  throw new Error(`Node ${process.versions.node} is too old: install Node ${wantedMajor}.${wantedMinor} or later.`);
 }
 
 /**
@@ -100,6 +92,7 @@ const say = (text: string): void => console.log(text);
 
 /** Prints the error, and the last lines of the program that failed, if any. */
 export function complain(error: unknown): void {
-  console.error(`${styleText('red', 'Not running:')} ${error instanceof Error ? error.message : String(error)}`);
-  if (error instanceof Error && typeof error.cause === 'string') console.error(styleText('dim', error.cause));
+  const styled = (style: 'red' | 'dim', text: string) => styleText(style, text, { stream: process.stderr });
+  console.error(`${styled('red', 'Not running:')} ${error instanceof Error ? error.message : String(error)}`);
+  if (error instanceof Error && typeof error.cause === 'string') console.error(styled('dim', error.cause));
 }

@@ -78,6 +78,12 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
+/** Stops the server that runs in this directory, if there is one. */
+export async function stopCluster(directory: string): Promise<void> {
+  const found = postmaster(directory);
+  if (found) await stopProcess(found.process, STOP_TIMEOUT_MS, 'SIGINT');
+}
+
 /** Creates the database if it is missing, and the role of the service. Returns the addresses of the owner and the service. */
 export async function ensureDatabase(cluster: Cluster, name: string): Promise<DatabaseUrls> {
   const client = new pg.Client({ connectionString: `${cluster.serverUrl}/postgres` });

@@ -71,7 +71,7 @@ export async function runSteps<Found>(steps: ListrTask<Found>[], findings: Found
   }).run();
 }
 
-function postgresStep({ env, supervisor }: Start): ListrTask<Findings> {
+function postgresStep({ env, config, supervisor }: Start): ListrTask<Findings> {
   return {
     title: 'PostgreSQL',
     task: async (findings, task) => {
@@ -82,7 +82,7 @@ function postgresStep({ env, supervisor }: Start): ListrTask<Findings> {
         findings.migrationUrl = env['MIGRATION_DATABASE_URL'] || named;
         return;
       }
-      const { cluster, urls, directory } = await startEmbeddedPostgres(supervisor);
+      const { cluster, urls, directory } = await startEmbeddedPostgres(supervisor, config);
       task.title = describePostgres(cluster);
       Object.assign(findings, urls);
       findings.dataDirectory = directory;

@@ -6,7 +6,8 @@ import { loadConfig } from '../../config.ts';
 import { command, EXIT, runProgram, standardOutput } from '../../process/command-line.ts';
 import { flag, type ValuesOf, wholeNumber, withDefault } from '../../process/command-parameter.ts';
 import { localDirectory } from '../../process/place.ts';
-import { checkNode, complain, stopInOrder, watch, withDefaults } from '../../scripts/stack/lifetime.ts';
+import { complain, stopInOrder, watch, withDefaults } from '../../scripts/stack/lifetime.ts';
+import { checkMachine } from '../../scripts/stack/preflight.ts';
 import { createSupervisor } from '../../scripts/stack/supervisor.ts';
 import { rehearse } from './rehearsal.ts';
 import { type Cluster, clusterDirectory, logDirectory, startCluster } from './steps.ts';
@@ -25,7 +26,7 @@ const TAKES = {
 };
 
 async function main(given: NodeJS.ProcessEnv, { isRehearsal, settlements }: ValuesOf<typeof TAKES>): Promise<void> {
-  checkNode();
+  await checkMachine(console.log);
   const env = withDefaults({ ...given, ...(isRehearsal && { RATE_LIMIT_PER_MINUTE: UNLIMITED_PER_MINUTE }) });
   const config = loadConfig({ ...env, DATABASE_URL: 'postgresql://127.0.0.1' }, localDirectory);
   const supervisor = await createSupervisor({ embedsDatabase: true, directory: clusterDirectory });

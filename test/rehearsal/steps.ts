@@ -71,12 +71,16 @@ function programStep({ env, signal }: Start): ListrTask<Findings> {
   };
 }
 
-function postgresStep({ supervisor }: Start): ListrTask<Findings> {
+function postgresStep({ config, supervisor }: Start): ListrTask<Findings> {
   return {
     title: 'PostgreSQL',
     task: async (findings, task) => {
       const settings = { max_connections: String(DATABASE_CONNECTIONS_MAX) };
-      const { cluster, urls } = await startEmbeddedPostgres(supervisor, { folder: FOLDER, settings });
+      const { cluster, urls } = await startEmbeddedPostgres(supervisor, {
+        ...config,
+        folder: FOLDER,
+        settings,
+      });
       task.title = describePostgres(cluster);
       findings.databases = { serverUrl: cluster.serverUrl, ...urls };
     },

@@ -6,7 +6,18 @@ import { repositoryRoot } from '../../process/place.ts';
 
 /** Every program of package.json that a person runs with options; not the services, which take none. */
 const PROGRAMS = [
-  ...['start', 'demo', 'sandbox', 'ops', 'codec', 'migrate', 'generate', 'record-history', 'verify-certificate'],
+  ...[
+    'start',
+    'reset',
+    'demo',
+    'sandbox',
+    'ops',
+    'codec',
+    'migrate',
+    'generate',
+    'record-history',
+    'verify-certificate',
+  ],
   ...['bench', 'cluster', 'fuzz', 'screenshots', 'timing'],
 ];
 

@@ -1,0 +1,21 @@
+/** `npm run reset`: removes all data of the stack that `npm start` runs in this clone. */
+import path from 'node:path';
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
+import { localDirectory } from '../process/place.ts';
+import { outsideDirectories } from './stack/outside.ts';
+import { removeData } from './stack/reset.ts';
+
+const program = command({
+  name: 'reset',
+  description: 'Removes all data of the stack in this clone, wherever it lies. Installed programs stay.',
+  takes: {},
+  run: async ({ print, printData }: Printer) => {
+    const removed = await removeData({ directory: localDirectory, outside: outsideDirectories() });
+    for (const item of removed) print(`Removed ${path.relative(process.cwd(), item)}`);
+    print(removed.length === 0 ? 'There was no data.' : 'The next npm start begins with empty data.');
+    printData({ removed });
+    return EXIT.done;
+  },
+});
+
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

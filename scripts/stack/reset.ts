@@ -1,0 +1,47 @@
+/** Removes the data of this clone's stacks wherever it lies, so that the next start begins with empty data. */
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { CommandError, EXIT } from '../../process/command-line.ts';
+import { isRunning } from '../../process/process-record.ts';
+import { readStack } from '../../process/running-stack.ts';
+import { stopCluster } from './postgres.ts';
+import { createSupervisor } from './supervisor.ts';
+
+/** Below `.local`. The secrets are last: as long as they exist, what is left of the data can be used. */
+const DATA = ['cluster', 'temporal', 'postgres', 'log', 'sandbox-secrets.json'];
+const STACKS = ['.', 'cluster'];
+
+/**
+ * Stops what killed stacks left, and removes their data. Installed programs stay.
+ *
+ * @param places `directory`: usually `.local`; `outside`: folders outside the clone
+ * @returns the removed files and folders
+ * @throws CommandError when a stack of this clone is running
+ */
+export async function removeData({
+  directory,
+  outside,
+}: {
+  readonly directory: string;
+  readonly outside: readonly string[];
+}): Promise<string[]> {
+  const stacks = STACKS.map((name) => path.join(directory, name)).filter((folder) => existsSync(folder));
+  for (const folder of stacks) {
+    const running = readStack(folder)?.supervisor;
+    if (running && isRunning(running))
+      throw new CommandError(
+        EXIT.refused,
+        `The stack of this clone is running (process ${running.pid}): stop it first.`,
+      );
+  }
+  for (const folder of stacks) {
+    const supervisor = await createSupervisor({ embedsDatabase: false, directory: folder });
+    await supervisor.stopAll();
+  }
+  for (const place of [directory, ...outside])
+    for (const name of STACKS) await stopCluster(path.join(place, name, 'postgres'));
+  const found = [...outside, ...DATA.map((name) => path.join(directory, name))].filter((item) => existsSync(item));
+  for (const item of found) await rm(item, { recursive: true, force: true });
+  return found;
+}
