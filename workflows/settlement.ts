@@ -35,7 +35,7 @@ import {
 export async function settlement(
   input: SettlementInput,
 ): Promise<{ status: SettlementStatus; failure: string | null }> {
-  const run: Run = { input, signals: countSignals(), canceling: false, inReview: undefined };
+  const run: Run = { input, signals: countSignals(), canceling: false, payoutSent: false, inReview: undefined };
   handleResolveReview(run);
   handleCancellation(run);
   const { status, failureCode } = await CancellationScope.nonCancellable(() => untilEnded(run));
@@ -47,7 +47,8 @@ async function untilEnded(run: Run): Promise<SettlementState> {
   if (state.status === 'compliance_hold') state = await awaitCompliance(run, state);
   if (state.status === 'awaiting_funds') state = await awaitFunds(run, state);
   // paying_out: an earlier run stopped while it called the rail. It is called again: the rail deduplicates by id.
-  if (state.status === 'funded' || state.status === 'paying_out') state = await sendPayout(run);
+  if (state.status === 'funded' || (state.status === 'paying_out' && !run.payoutSent))
+    state = publishState(await sendPayout(run));
   if (state.status === 'paying_out') state = await awaitPayout(run, state);
   if (state.status === 'needs_review') state = await awaitOperator(run, state);
   await condition(() => !run.canceling);
@@ -59,20 +60,35 @@ type Run = {
   readonly signals: Signals;
   /** The activity of a cancellation request is running. */
   canceling: boolean;
+  /** This run has called the rail, or has found that there is nothing to pay. */
+  payoutSent: boolean;
   /** The state since the settlement came into review; undefined before. */
   inReview: SettlementState | undefined;
 };
 
 const admit = async (run: Run) => publishState(await local.admitSettlement(activityInput(run)));
 
-const awaitCompliance = (run: Run, state: SettlementState) => awaitChange(run, state, local.reviewCompliance);
+const awaitCompliance = (run: Run, state: SettlementState) =>
+  awaitChange(run, state, () => local.reviewCompliance(activityInput(run)));
 
-const awaitFunds = (run: Run, state: SettlementState) => awaitChange(run, state, local.reviewFunding);
+/**
+ * New evidence usually covers the amount. So one activity decides by it and, where it does, sends the payout: the
+ * settlement does not rest in `funded`. Nothing but evidence lets it be paid, so every other signal is a review.
+ */
+const awaitFunds = (run: Run, state: SettlementState) =>
+  awaitChange(run, state, (hasEvidence) =>
+    hasEvidence && patched('payout-on-evidence') ? sendPayout(run) : local.reviewFunding(activityInput(run)),
+  );
 
-const sendPayout = async (run: Run) =>
-  publishState(await remote('Send the payout, and settle when the rail confirms it').sendPayout(activityInput(run)));
+async function sendPayout(run: Run): Promise<SettlementState> {
+  const summary = 'Send the payout once the money is there, and settle when the rail confirms it';
+  const state = await remote(summary).sendPayout(activityInput(run));
+  run.payoutSent = state.status !== 'awaiting_funds';
+  return state;
+}
 
-const awaitPayout = (run: Run, state: SettlementState) => awaitChange(run, state, local.reviewPayout);
+const awaitPayout = (run: Run, state: SettlementState) =>
+  awaitChange(run, state, () => local.reviewPayout(activityInput(run)));
 
 /** The input of an activity that runs now. */
 const activityInput = ({ input }: Run): SettlementActivityInput => ({ ...input, nowMs: Date.now() });
@@ -81,12 +97,11 @@ const activityInput = ({ input }: Run): SettlementActivityInput => ({ ...input, 
 async function awaitChange(
   run: Run,
   state: SettlementState,
-  review: (input: SettlementActivityInput) => Promise<SettlementState>,
+  review: (hasEvidence: boolean) => Promise<SettlementState>,
 ): Promise<SettlementState> {
   let latest = state;
   while (latest.status === state.status) {
-    await nextSignal(run.signals, latest);
-    latest = await review(activityInput(run));
+    latest = await review(await nextSignal(run.signals, latest));
     // A new run would call the rail again.
     if (latest.status === state.status && state.status !== 'paying_out') await shortenHistory(run);
   }
@@ -102,27 +117,35 @@ async function shortenHistory(run: Run): Promise<void> {
   if (isDue && patched('continue-as-new')) await continueAsNew<typeof settlement>(run.input);
 }
 
-/** How many signals came, and how many of them came before the last review. */
-type Signals = { received: number; reviewed: number };
+/** How many signals came, how many of them came before the last review, and whether one of the others is evidence. */
+type Signals = { received: number; reviewed: number; hasEvidence: boolean };
 
 /** Counts the signals. They carry nothing: the review reads from the database what has changed. */
 function countSignals(): Signals {
-  const signals: Signals = { received: 0, reviewed: 0 };
+  const signals: Signals = { received: 0, reviewed: 0, hasEvidence: false };
   for (const signal of [evidenceRecorded, canceled, clockAdvanced, verificationDecided, redispatched]) {
     setHandler(signal, () => {
       signals.received += 1;
+      signals.hasEvidence ||= signal === evidenceRecorded;
     });
   }
   return signals;
 }
 
-/** Waits until a signal comes that no review has followed, or until the state's wait is over. */
-async function nextSignal(signals: Signals, state: SettlementState): Promise<void> {
+/**
+ * Waits until a signal comes that no review has followed, or until the state's wait is over.
+ *
+ * @returns whether evidence came
+ */
+async function nextSignal(signals: Signals, state: SettlementState): Promise<boolean> {
   const isNew = () => isUnreviewed(signals);
   const summary = `Waiting for ${waitingFor(state)}`;
   if (state.waitMs === null) await condition(isNew);
   else if (!isNew()) await condition(isNew, state.waitMs, { summary });
+  const { hasEvidence } = signals;
   signals.reviewed = signals.received;
+  signals.hasEvidence = false;
+  return hasEvidence;
 }
 
 const isUnreviewed = (signals: Signals): boolean => signals.received > signals.reviewed;

@@ -147,7 +147,7 @@ describe('a cancellation of the run of a settlement', () => {
     await sendBankledger(api, bankledgerBody(id));
     await vi.waitUntil(() => sent === 1, WAIT);
     await world.requestCancel(settlementWorkflowId(id));
-    expect((await world.read(id)).status).toBe('funded');
+    expect((await world.read(id)).status).toBe('awaiting_funds');
     release.open();
     await world.untilStatus(id, 'settled');
     expect(await world.endOf(id)).toEqual(['COMPLETED', { status: 'settled', failure: null }]);

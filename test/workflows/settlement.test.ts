@@ -127,8 +127,8 @@ describe('a settlement that waits for its money', () => {
     const id = await world.awaitingFunds('wire');
     const release = createBarrier();
     const reviewed = createBarrier();
-    time.override.reviewFunding = async (input) => {
-      const state = await activities.reviewFunding(input);
+    time.override.sendPayout = async (input) => {
+      const state = await activities.sendPayout(input);
       reviewed.open();
       await release.opened;
       return state;

@@ -1,0 +1,41 @@
+/**
+ * What a settlement costs, counted, so that growth is noticed (docs/performance.md). The counts are the same on every
+ * machine.
+ */
+import { randomUUID } from 'node:crypto';
+import { expect, vi } from 'vitest';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
+import { withStack } from '../support/fixture.ts';
+import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { recordStatements } from '../support/statement-count.ts';
+
+const STATEMENTS_MAX = 30;
+const WORKFLOW_TASKS_MAX = 3;
+const HISTORY_EVENTS_MAX = 22;
+
+const test = withStack();
+
+test('a card settlement costs at most 30 statements, 3 workflow tasks and 22 history events', async ({
+  stack,
+  api,
+  partner,
+}) => {
+  const body = settleBody(await createRecipient(api, partner), { card_token: 'tok_manual' });
+  const recorded = recordStatements(api.connection.pool);
+  const key = { 'idempotency-key': randomUUID() };
+  const settlementId = jsonOf(await api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
+  const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
+  const eventsOf = async () => (await handle.fetchHistory().catch(() => undefined))?.events ?? [];
+  // Temporal is asked, since a read of the API would be counted.
+  await vi.waitUntil(async () => (await eventsOf()).some((event) => event.timerStartedEventAttributes), 15_000);
+  expect(jsonOf(await sendCardproc(api, cardprocBody(settlementId)))).toMatchObject({ matched: true });
+  expect(await handle.result()).toEqual({ status: 'settled', failure: null });
+
+  const statements = recorded();
+  expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(STATEMENTS_MAX);
+  const events = await eventsOf();
+  expect(events.length).toBeLessThanOrEqual(HISTORY_EVENTS_MAX);
+  const tasks = events.filter((event) => event.workflowTaskCompletedEventAttributes);
+  expect(tasks.length).toBeLessThanOrEqual(WORKFLOW_TASKS_MAX);
+});
