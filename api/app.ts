@@ -6,6 +6,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
 import type { ApiDeps } from './deps.ts';
 import { handleAddressError, handleClientError, handleExpectation } from './http/client-error.ts';
+import { parseQuery } from './http/query-string.ts';
 import { authentication } from './plugins/authentication.ts';
 import { http, requestIdOf } from './plugins/http.ts';
 import { loadShedding } from './plugins/load-shedding.ts';
@@ -41,6 +42,7 @@ import { paymentMethodRoutes } from './routes/payment-method.ts';
 import { recipientRoutes } from './routes/recipient.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { settlementRoutes } from './routes/settlement.ts';
+import { settlementListRoutes } from './routes/settlement-list.ts';
 import { testHelperRoutes } from './routes/test-helper.ts';
 import { transferRoutes } from './routes/transfer.ts';
 import { verificationRoutes } from './routes/verification.ts';
@@ -81,6 +83,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(outboxLimit, { deps });
 
   await app.register(settlementRoutes(deps));
+  await app.register(settlementListRoutes(deps));
   await app.register(caribbeanRoutes(deps));
   await app.register(async (signed) => {
     acceptSignedBodies(signed);
@@ -129,7 +132,7 @@ function createServer(logger: FastifyBaseLogger): FastifyInstance {
     keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
     clientErrorHandler: handleClientError,
     frameworkErrors: handleAddressError,
-    routerOptions: { maxParamLength: LIMITS.pathParameterLength },
+    routerOptions: { maxParamLength: LIMITS.pathParameterLength, querystringParser: parseQuery },
     http: {
       headersTimeout: LIMITS.headersTimeoutMs,
       connectionsCheckingInterval: LIMITS.connectionsCheckingIntervalMs,

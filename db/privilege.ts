@@ -51,6 +51,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   rateLimits: PASSING,
   recipients: { ...PERMANENT, update: { allBut: ['recipientId', 'orgId', 'createdAt'] } },
   settlementExceptions: PERMANENT,
+  settlementMetadata: PERMANENT,
   settlementTransitions: PERMANENT,
   settlements: {
     ...PERMANENT,

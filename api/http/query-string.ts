@@ -1,5 +1,23 @@
+import { parse } from 'node:querystring';
+
 /** The two parts of a request's address. The first `?` separates them, as the router reads it; the next are content. */
 export function splitAddress(url: string): { readonly path: string; readonly query: string } {
   const end = url.search(/[?#]/);
   return end < 0 ? { path: url, query: '' } : { path: url.slice(0, end), query: url.slice(end + 1) };
+}
+
+const METADATA = /^metadata\[([^\]]*)\]$/;
+
+/**
+ * The parameters of a query string. `metadata[key]=value` is an entry of the one parameter `metadata` (OpenAPI's style
+ * `deepObject`).
+ */
+export function parseQuery(text: string): Record<string, unknown> {
+  const entries = Object.entries(parse(text));
+  const labels = entries.flatMap(([name, value]) => {
+    const [, key] = METADATA.exec(name) ?? [];
+    return key === undefined ? [] : [[key, value] as const];
+  });
+  const others = entries.filter(([name]) => !METADATA.test(name));
+  return Object.fromEntries([...others, ...(labels.length === 0 ? [] : [['metadata', Object.fromEntries(labels)]])]);
 }

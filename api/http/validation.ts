@@ -2,10 +2,9 @@
  * Turns zod's issues into FastAPI's HTTPValidationError (contract §2): pydantic's types, all faults of all parts of the
  * request, and never a submitted value.
  */
-import { parse as parseQuery } from 'node:querystring';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { splitAddress } from './query-string.ts';
+import { parseQuery, splitAddress } from './query-string.ts';
 import { FAULTS_MAX, type RequestFault, valueError } from './request-fault.ts';
 
 /** The parts of a request as they were sent. Fastify has replaced the valid parts by what their schemas returned. */

@@ -57,6 +57,7 @@ export function describeSharedAnswers(document: OpenAPIV3_1.Document, operation:
   }
   Object.assign(described, { responses });
   spellHeaders(described);
+  describeObjectParameters(described);
   describeBody(described.requestBody);
 }
 
@@ -68,6 +69,16 @@ function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, ow
   // A route must declare a schema for every answer. A 204 has no body, so its schema is removed here.
   if (status === NO_CONTENT) delete response.content;
 }
+
+/** An object in the query is sent as `name[key]=value`. */
+function describeObjectParameters({ parameters = [] }: OpenAPIV3_1.OperationObject): void {
+  for (const parameter of parameters)
+    if ('in' in parameter && parameter.in === 'query' && isObjectSchema(parameter.schema))
+      Object.assign(parameter, { style: 'deepObject', explode: true });
+}
+
+const isObjectSchema = (schema: OpenAPIV3_1.ParameterObject['schema']): boolean =>
+  schema !== undefined && 'type' in schema && schema.type === 'object';
 
 /** Fastify has header names in lower case. The document writes them as the specification does. */
 function spellHeaders(operation: OpenAPIV3_1.OperationObject): void {

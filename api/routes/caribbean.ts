@@ -2,14 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { acceptSettlement } from '../../db/commands/settlement.ts';
-import { getSettlementWithHistory, listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
+import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
-import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
-import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
   CaribbeanOfframpRequest,
@@ -57,25 +55,6 @@ export const caribbeanRoutes =
           { status: 201, present: settlementResource },
         );
         return sendAccepted(reply, accepted, `/v1/caribbean/settlements/${accepted.resourceId}`);
-      },
-    );
-
-    app.get(
-      '/v1/caribbean/settlements',
-      {
-        config: { access: { auth: 'api_key', scope: 'read' } },
-        schema: {
-          tags: ['Caribbean off-ramp'],
-          operationId: 'listCaribbeanSettlements',
-          summary: "List the organization's settlements, newest first",
-          querystring: PageQuery,
-          response: { 200: pageOf(SettlementResponse, 'One page of settlements.') },
-        },
-      },
-      async (request, reply) => {
-        const { orgId } = principalOf(request);
-        const paged = await listSettlementsWithHistory(deps, orgId, request.query);
-        return answerPage(request, reply, { page: request.query, paged, show: settlementDetail });
       },
     );
 

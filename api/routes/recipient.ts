@@ -6,10 +6,10 @@ import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { ApiDeps } from '../deps.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
-import { PageQuery } from '../schemas/common.ts';
 import {
   CreateRecipientRequest,
   RecipientPath,
+  RecipientQuery,
   RecipientResponse,
   recipientChange,
   recipientDraft,
@@ -47,15 +47,17 @@ export const recipientRoutes =
           tags: TAGS,
           operationId: 'listRecipients',
           summary: 'List the recipients',
-          querystring: PageQuery,
+          querystring: RecipientQuery,
           response: {
             200: pageOf(RecipientResponse, "The organization's recipients, including inactive ones, newest first."),
           },
         },
       },
       async (request, reply) => {
-        const paged = await listRecipients(deps.db, principalOf(request).orgId, request.query);
-        return answerPage(request, reply, { page: request.query, paged, show: recipientResource });
+        const { is_active: isActive, verification_status: verificationStatus, country, ...page } = request.query;
+        const selection = { isActive, verificationStatus, country };
+        const paged = await listRecipients(deps.db, principalOf(request).orgId, { selection, page });
+        return answerPage(request, reply, { page, paged, show: recipientResource });
       },
     );
 

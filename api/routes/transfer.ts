@@ -90,7 +90,7 @@ export const transferRoutes =
       },
       async (request, reply) => {
         const page = consumerPage(request.query);
-        const paged = await listSettlementsWithHistory(deps, consumerOf(request).orgId, page);
+        const paged = await listSettlementsWithHistory(deps, consumerOf(request).orgId, { selection: {}, page });
         return answerPage(request, reply, { page, paged, show: transferDetail });
       },
     );

@@ -130,7 +130,9 @@ const queryInteger = (min: number, max: number, fallback: number) =>
 /** A filter that can be given several times; an object matches when one of the values does. */
 export const repeatable = <const Value extends string>(values: readonly Value[], description: string) =>
   z
-    .union([z.enum(values).transform((value) => [value]), z.array(z.enum(values)).max(values.length)])
+    .unknown()
+    .transform((value) => (Array.isArray(value) ? value : [value]))
+    .pipe(z.array(z.enum(values)).max(values.length))
     .optional()
     .meta({ description, override: { type: 'array', items: { type: 'string', enum: [...values] } } });
 

@@ -17,6 +17,7 @@ import {
   metadata,
   nullAsAbsent,
   objectId,
+  PageQuery,
   pattern,
   phone,
   text,
@@ -167,3 +168,11 @@ export const RecipientResponse = z
   .meta({ id: 'RecipientResponse' });
 
 export const RecipientPath = z.object({ recipient_id: id() });
+export const RecipientQuery = PageQuery.safeExtend({
+  is_active: z
+    .enum(['true', 'false'])
+    .transform((value) => value === 'true')
+    .optional(),
+  verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES).optional(),
+  country: country().optional(),
+});

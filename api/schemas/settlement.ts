@@ -7,6 +7,8 @@ import { type PricingInput, price } from '../../domain/pricing.ts';
 import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import {
   corridor,
+  createdFrom,
+  createdTo,
   currency,
   EXAMPLE_ID,
   EXAMPLE_SETTLEMENT_ID,
@@ -15,7 +17,9 @@ import {
   metadata,
   money,
   objectId,
+  PageQuery,
   rail,
+  repeatable,
   settlementId,
   text,
   timestamp,
@@ -25,6 +29,9 @@ import { priced } from './estimate.ts';
 const TOKEN_LENGTH_MAX = 1024;
 export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
 
+const REFERENCE_LENGTH_MAX = 140;
+const reference = () => text(1, REFERENCE_LENGTH_MAX);
+
 /** The fields that both settlement routes accept. */
 const command = {
   corridor: corridor(),
@@ -32,7 +39,7 @@ const command = {
   recipient_id: id(),
   payout_rail: rail(),
   purpose: z.enum(PURPOSES).optional(),
-  reference: text(1, 140).optional().meta({ example: 'Invoice INV-1042' }),
+  reference: reference().optional().meta({ example: 'Invoice INV-1042' }),
   metadata: metadata().optional(),
 };
 
@@ -225,3 +232,16 @@ export const SettlementPreferences = z.looseObject({
 });
 
 export const SettlementPath = z.object({ settlement_id: settlementId() });
+
+export const SettlementQuery = PageQuery.safeExtend({
+  status: repeatable(SETTLEMENT_STATUSES, 'Only settlements in this status. It can be given several times.'),
+  corridor: corridor().optional(),
+  payment_method: z.enum(PAYMENT_METHODS).optional(),
+  recipient_id: id().optional(),
+  reference: reference().optional().meta({ description: 'Exactly this reference.' }),
+  created_from: createdFrom(),
+  created_to: createdTo(),
+  metadata: metadata()
+    .optional()
+    .meta({ description: 'Only settlements with exactly these entries: `metadata[invoice]=INV-1042`.' }),
+});

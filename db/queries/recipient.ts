@@ -9,9 +9,11 @@ import type { Page, Paged } from '../../domain/page.ts';
 import {
   type GivenBankDetails,
   lastFour,
+  RECIPIENT_VERIFICATION_STATUSES,
   type Recipient,
   type RecipientChange,
   type RecipientDraft,
+  type RecipientVerificationStatus,
   verificationAfter,
 } from '../../domain/recipient.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
@@ -107,11 +109,22 @@ export async function lockRecipient(tx: Tx, orgId: string, recipientId: string):
   return toRecipient(row);
 }
 
-/** Newest first, inactive ones included. */
-export async function listRecipients(db: Database, orgId: string, page: Page): Promise<Paged<Recipient>> {
+/** Which recipients are wanted; every filter that is given must match. */
+export type RecipientSelection = {
+  readonly isActive?: boolean | undefined;
+  readonly verificationStatus?: RecipientVerificationStatus | undefined;
+  readonly country?: string | undefined;
+};
+
+/** A page of the organization's recipients, newest first, inactive ones included unless they are filtered out. */
+export async function listRecipients(
+  db: Database,
+  orgId: string,
+  { selection, page }: { readonly selection: RecipientSelection; readonly page: Page },
+): Promise<Paged<Recipient>> {
   const list: List<RecipientRow> = {
+    ...selectedBy(orgId, selection),
     table: recipients,
-    where: eq(recipients.orgId, orgId),
     createdAt: recipients.createdAt,
     id: recipients.recipientId,
     cursorOf: ({ createdAt: at, recipientId: id }) => ({ at, id }),
@@ -126,6 +139,23 @@ export async function listRecipients(db: Database, orgId: string, page: Page): P
       .offset(offset),
   );
   return { ...paged, items: paged.items.map(toRecipient) };
+}
+
+/** The indexes are (organization, [country,] is_active, verification_status, creation). */
+function selectedBy(orgId: string, { isActive, verificationStatus, country }: RecipientSelection) {
+  const ofOrganization = eq(recipients.orgId, orgId);
+  if (isActive === undefined && verificationStatus === undefined && country === undefined)
+    return { where: ofOrganization };
+  return {
+    where: and(ofOrganization, country === undefined ? undefined : eq(recipients.country, country)),
+    ranges: [
+      { column: recipients.isActive, values: isActive === undefined ? [true, false] : [isActive] },
+      {
+        column: recipients.verificationStatus,
+        values: verificationStatus === undefined ? RECIPIENT_VERIFICATION_STATUSES : [verificationStatus],
+      },
+    ],
+  };
 }
 
 /** Changes a locked recipient; an empty change leaves it as it is. */

@@ -2,7 +2,7 @@
  * Settlements with their histories, as reads show them. Row, transitions and exceptions come from one statement, so
  * that they are of one moment: a second statement could see a change that the first one did not see.
  */
-import { desc, eq, sql } from 'drizzle-orm';
+import { desc, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { SettlementException } from '../../domain/evidence.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -17,6 +17,7 @@ import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
 import { type List, type PageClauses, readPage } from './page.ts';
+import { type SettlementSelection, sourceOf } from './settlement-selection.ts';
 
 /** The sealer opens the frozen payee. */
 type ReadDeps = { readonly db: Queryable; readonly sealer: Sealer };
@@ -60,17 +61,14 @@ export async function getSettlementWithHistory(
   return withHistory(deps.sealer, row);
 }
 
-/** The organization's settlements, newest first. */
+/** A page of the organization's settlements, newest first. */
 export async function listSettlementsWithHistory(
   deps: ReadDeps,
   orgId: string,
-  page: Page,
+  { selection, page }: { readonly selection: SettlementSelection; readonly page: Page },
 ): Promise<Paged<SettlementWithHistory>> {
   const list: List<SettlementWithHistory> = {
-    table: settlements,
-    where: eq(settlements.orgId, orgId),
-    createdAt: settlements.createdAt,
-    id: settlements.settlementId,
+    ...sourceOf(deps.db, orgId, selection),
     cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
   };
   return await readPage(deps.db, list, page, (clauses) => selectWithHistory(deps, clauses));

@@ -27,5 +27,22 @@ export const recipients = pgTable(
     createdAt: moment('created_at').notNull(),
     updatedAt: moment('updated_at').notNull(),
   },
-  (table) => [index('recipients_org').on(table.orgId, table.createdAt, table.recipientId)],
+  (table) => [
+    index('recipients_org').on(table.orgId, table.createdAt, table.recipientId),
+    index('recipients_org_filter').on(
+      table.orgId,
+      table.isActive,
+      table.verificationStatus,
+      table.createdAt,
+      table.recipientId,
+    ),
+    index('recipients_org_country').on(
+      table.orgId,
+      table.country,
+      table.isActive,
+      table.verificationStatus,
+      table.createdAt,
+      table.recipientId,
+    ),
+  ],
 );

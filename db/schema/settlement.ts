@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { bigint, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { CorridorId, Rail } from '../../domain/corridor.ts';
 import type { ExceptionType } from '../../domain/evidence.ts';
@@ -57,9 +58,41 @@ export const settlements = pgTable(
   },
   (table) => [
     index('settlements_org').on(table.orgId, table.createdAt, table.settlementId),
+    index('settlements_org_filter').on(
+      table.orgId,
+      table.status,
+      table.corridor,
+      table.paymentMethod,
+      table.createdAt,
+      table.settlementId,
+    ),
+    index('settlements_org_recipient').on(table.orgId, table.recipientId, table.createdAt, table.settlementId),
+    index('settlements_org_reference')
+      .on(table.orgId, table.reference, table.createdAt, table.settlementId)
+      .where(sql`${table.reference} IS NOT NULL`),
     index('settlements_recipient_status').on(table.recipientId, table.status),
     index('settlements_status').on(table.status, table.updatedAt),
     index('settlements_request').on(table.requestId),
+  ],
+);
+
+/** The metadata of settlements, one row for each key: a list that is filtered by metadata reads it in its order. */
+export const settlementMetadata = pgTable(
+  'settlement_metadata',
+  {
+    orgId: text('org_id').notNull(),
+    key: text('key').notNull(),
+    value: text('value').notNull(),
+    createdAt: moment('created_at').notNull(),
+    settlementId: text('settlement_id')
+      .notNull()
+      .references(() => settlements.settlementId),
+  },
+  (table) => [
+    primaryKey({
+      name: 'settlement_metadata_pk',
+      columns: [table.orgId, table.key, table.value, table.createdAt, table.settlementId],
+    }),
   ],
 );
 
