@@ -37,9 +37,9 @@ test('a read is answered although the notification is lost', async ({ api, partn
   const id = await steps.accept(BY_WIRE);
   const waiting = api.call(partner, 'GET', `/v2/settle/${id}`, undefined, WAIT);
   await delay(200);
-  await api.connection.pool.query('ALTER TABLE settlements DISABLE TRIGGER settlements_changed');
+  await api.owner.pool.query('ALTER TABLE settlements DISABLE TRIGGER settlements_changed');
   await steps.activities.admitSettlement(steps.step(id));
-  await api.connection.pool.query('ALTER TABLE settlements ENABLE TRIGGER settlements_changed');
+  await api.owner.pool.query('ALTER TABLE settlements ENABLE TRIGGER settlements_changed');
   expect(jsonOf(await waiting).status).toBe('awaiting_funds');
 });
 
