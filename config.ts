@@ -204,13 +204,13 @@ const SANDBOX_SECRETS = [
 export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory = '.local'): Config {
   const given = givenOf(env);
   const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
-  const parsed = Environment.safeParse(
+  const complete =
     sandbox && SANDBOX_SECRETS.some((name) => given[name] === undefined)
       ? { ...sandboxSecrets(localDirectory), ...given }
-      : given,
-  );
+      : given;
+  const parsed = Environment.safeParse(complete);
   const temporal = temporalConfig(given);
-  const others = [...deploymentFaults(given), ...crashFaults(given)];
+  const others = [...deploymentFaults(given), ...crashFaults(given), ...sharingFaults(complete)];
   if (!parsed.success || 'fault' in temporal || others.length > 0)
     throw new ConfigError([...faultsOf(parsed, temporal), ...others]);
   const value = parsed.data;
@@ -284,8 +284,11 @@ export function loadMigrationConfig(env: NodeJS.ProcessEnv = process.env): {
   if (!parsed.success) throw new ConfigError(faultsOf(parsed));
   const { RUNTIME_ENVIRONMENT, DATABASE_URL, MIGRATION_DATABASE_URL } = parsed.data;
   const role = (databaseUrl: string): string => new URL(databaseUrl).username;
-  if (RUNTIME_ENVIRONMENT !== 'local-sandbox' && role(MIGRATION_DATABASE_URL ?? DATABASE_URL) === role(DATABASE_URL))
-    throw new ConfigError(['MIGRATION_DATABASE_URL must name the role that owns the tables, and DATABASE_URL another']);
+  const isOneRole = role(MIGRATION_DATABASE_URL ?? DATABASE_URL) === role(DATABASE_URL);
+  const faults = isOneRole
+    ? ['MIGRATION_DATABASE_URL must name the role that owns the tables, and DATABASE_URL another']
+    : sharingFaults({ DATABASE_URL, MIGRATION_DATABASE_URL });
+  if (RUNTIME_ENVIRONMENT !== 'local-sandbox' && faults.length > 0) throw new ConfigError(faults);
   return { databaseUrl: DATABASE_URL, migrationUrl: MIGRATION_DATABASE_URL ?? DATABASE_URL };
 }
 
@@ -302,6 +305,55 @@ function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
   return missing.length === 1
     ? [`${missing[0]} is required beside ${names.find((name) => !missing.includes(name))}`]
     : [];
+}
+
+/** Every secret, with the values of its list. A named key's value is its key, without its id. */
+const SECRET_VALUES: Readonly<Record<string, (given: string) => readonly string[]>> = {
+  DATABASE_URL: passwordsOf,
+  MIGRATION_DATABASE_URL: passwordsOf,
+  SMTP_URL: passwordsOf,
+  API_KEY_PEPPER: valuesOf,
+  ENCRYPTION_KEYS: keysOf,
+  CERTIFICATE_SIGNING_KEY: keysOf,
+  TEMPORAL_PAYLOAD_KEYS: keysOf,
+  CARDPROC_WEBHOOK_SECRET: valuesOf,
+  BANKLEDGER_WEBHOOK_SECRET: valuesOf,
+  IDVERIFY_WEBHOOK_SECRET: valuesOf,
+  IDVERIFY_APP_TOKEN: valuesOf,
+  IDVERIFY_SECRET_KEY: valuesOf,
+};
+
+/**
+ * One value has one use: who learns a provider's secret must not be able to sign for another provider, and a key that
+ * signs must not also encrypt. One line for each value that is used twice, without the value.
+ */
+function sharingFaults(given: Readonly<Record<string, string | undefined>>): string[] {
+  const users = new Map<string, string[]>();
+  for (const [name, read] of Object.entries(SECRET_VALUES))
+    for (const value of new Set(read(given[name] ?? ''))) users.set(value, [...(users.get(value) ?? []), name]);
+  const shared = [...users.values()].filter((names) => names.length > 1);
+  const twins = ['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY', 'TEMPORAL_PAYLOAD_KEYS'].filter((name) => {
+    const keys = keysOf(given[name] ?? '');
+    return new Set(keys).size < keys.length;
+  });
+  return [
+    ...new Set(shared.map(([first, ...others]) => `${first} must not have a value of ${others.join(', ')}`)),
+    ...twins.map((name) => `${name} has the same key twice`),
+  ];
+}
+
+/** Without the padding of base64, which is optional. */
+function valuesOf(list: string): string[] {
+  return list.split(',').flatMap((part) => part.trim().replace(/=+$/, '') || []);
+}
+
+function keysOf(list: string): string[] {
+  return valuesOf(list).map((part) => part.slice(part.indexOf(':') + 1));
+}
+
+function passwordsOf(address: string): string[] {
+  const { password = '' } = URL.canParse(address) ? new URL(address) : {};
+  return password === '' ? [] : [decodeURIComponent(password).replace(/=+$/, '')];
 }
 
 /** A process that ends itself is for tests, wherever the variable came from. */

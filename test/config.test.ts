@@ -168,6 +168,34 @@ describe('is refused', () => {
     },
   );
 
+  test.for(['remote-sandbox', 'production', 'local-sandbox'])(
+    'in %s one value for three providers, a password and two kinds of key, with a fault for each and no value',
+    (runtime, { faultsOf }) => {
+      const [shared, password, seed] = [text(), text(), randomBytes(32).toString('base64')];
+      const faults = faultsOf(
+        remoteEnvironment(runtime, {
+          CARDPROC_WEBHOOK_SECRET: `${text()},${shared}`,
+          BANKLEDGER_WEBHOOK_SECRET: shared,
+          IDVERIFY_WEBHOOK_SECRET: shared,
+          DATABASE_URL: `postgres://settlement:${password}@db.example/settlement`,
+          API_KEY_PEPPER: password,
+          ENCRYPTION_KEYS: `b:${seed}`,
+          CERTIFICATE_SIGNING_KEY: `${key('c')},a:${seed}`,
+          TEMPORAL_PAYLOAD_KEYS: ['p2', 'p1']
+            .map((id) => `${id}:${Buffer.from(shared, 'hex').toString('base64')}`)
+            .join(','),
+        }),
+      );
+      expect(faults).toEqual([
+        'DATABASE_URL must not have a value of API_KEY_PEPPER',
+        'ENCRYPTION_KEYS must not have a value of CERTIFICATE_SIGNING_KEY',
+        'CARDPROC_WEBHOOK_SECRET must not have a value of BANKLEDGER_WEBHOOK_SECRET, IDVERIFY_WEBHOOK_SECRET',
+        'TEMPORAL_PAYLOAD_KEYS has the same key twice',
+      ]);
+      for (const value of [shared, password, seed]) expect(faults.join()).not.toContain(value);
+    },
+  );
+
   test('every invalid variable at once, without the values', ({ faultsOf }) => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
@@ -324,6 +352,10 @@ describe('the migrations', () => {
     });
     for (const urls of [{ DATABASE_URL: owner }, { DATABASE_URL: owner, MIGRATION_DATABASE_URL: owner }])
       expect(() => load(urls)).toThrow('MIGRATION_DATABASE_URL must name the role that owns the tables');
+    const withPassword = (url: string) => url.replace('@', ':one-password@');
+    expect(() => load({ DATABASE_URL: withPassword(service), MIGRATION_DATABASE_URL: withPassword(owner) })).toThrow(
+      'DATABASE_URL must not have a value of MIGRATION_DATABASE_URL',
+    );
   });
 
   test('may have one role in the local sandbox', () => {
