@@ -1,5 +1,7 @@
 # One image for the API, the worker, the migrations and the operators' commands. The command decides which one runs.
-FROM node:24-bookworm-slim AS packages
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim
+
+FROM ${NODE_IMAGE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 # No install script has to run: the binaries of esbuild and swc come as packages.
@@ -10,7 +12,7 @@ COPY . .
 # Workers load this bundle of the workflows. It is built from the code that is in the image.
 RUN node worker/bundle-main.ts
 
-FROM node:24-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules

@@ -1,30 +1,33 @@
-// Loads docker-compose.yml with Compose's own loader (`npm run check:compose`). First without any variable: the loader
-// must ask for each secret by name. Then with all of them, without and with the profile sandbox.
+// Loads docker-compose.yml with Compose's own loader, without Docker.
+//
+//	compose <file>            the checks of `npm run check:compose`: without any variable the loader must ask for each
+//	                          secret by name; with all of them it loads, without and with the profile sandbox
+//	compose --json <file>     the loaded project with the profile sandbox, by the variables of this process
+//	compose --pinned <file>   fails for each image without a digest, by the variables of this process and of .env
 package main
 
 import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
 )
 
 var missing = regexp.MustCompile(`required variable (\w+) is missing a value: (.+)`)
 
-func load(file string, env []string, profiles ...string) ([]string, error) {
-	options, err := cli.NewProjectOptions([]string{file}, cli.WithEnv(env), cli.WithProfiles(profiles))
+func load(file string, env []string, options ...cli.ProjectOptionsFn) (*types.Project, error) {
+	all := append([]cli.ProjectOptionsFn{cli.WithWorkingDirectory(filepath.Dir(file)), cli.WithEnv(env)}, options...)
+	loaded, err := cli.NewProjectOptions([]string{file}, all...)
 	if err != nil {
 		return nil, err
 	}
-	project, err := options.LoadProject(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	return project.ServiceNames(), nil
+	return loaded.LoadProject(context.Background())
 }
 
 func check(file string) error {
@@ -42,14 +45,15 @@ func check(file string) error {
 	if len(env) == 0 {
 		return err
 	}
-	remote, err := load(file, env)
+	project, err := load(file, env)
 	if err != nil {
 		return err
 	}
-	sandbox, err := load(file, env, "sandbox")
+	withSandbox, err := load(file, env, cli.WithProfiles([]string{"sandbox"}))
 	if err != nil {
 		return err
 	}
+	remote, sandbox := project.ServiceNames(), withSandbox.ServiceNames()
 	if len(sandbox) <= len(remote) {
 		return fmt.Errorf("the profile sandbox adds nothing")
 	}
@@ -59,8 +63,61 @@ func check(file string) error {
 	return nil
 }
 
+func printJSON(file string) error {
+	project, err := load(file, os.Environ(), cli.WithProfiles([]string{"sandbox"}))
+	if err != nil {
+		return err
+	}
+	text, err := project.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(text))
+	return nil
+}
+
+func checkPinned(file string) error {
+	project, err := load(file, os.Environ(), cli.WithProfiles([]string{"sandbox"}), cli.WithEnvFiles(), cli.WithDotEnv)
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, service := range project.Services {
+		images := []string{service.Image}
+		if service.Build != nil {
+			images = nil
+			for _, value := range service.Build.Args {
+				if value != nil {
+					images = append(images, *value)
+				}
+			}
+		}
+		for _, image := range images {
+			if !strings.Contains(image, "@sha256:") && !slices.Contains(open, image) {
+				open = append(open, image)
+			}
+		}
+	}
+	slices.Sort(open)
+	if len(open) > 0 {
+		return fmt.Errorf("without a digest: %s (docs/operations.md, \"Pin the images\")", strings.Join(open, ", "))
+	}
+	fmt.Println("every image has a digest")
+	return nil
+}
+
 func main() {
-	if err := check(os.Args[1]); err != nil {
+	act, file := check, os.Args[len(os.Args)-1]
+	switch {
+	case slices.Contains(os.Args, "--json"):
+		act = printJSON
+	case slices.Contains(os.Args, "--pinned"):
+		act = checkPinned
+	}
+	if file == "--pinned" || file == "--json" {
+		file = os.Args[len(os.Args)-2]
+	}
+	if err := act(file); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(path.join(repositoryRoot, fi
 const SOURCE = read('docker-compose.yml');
 const Service = z.looseObject({
   image: z.string().optional(),
-  build: z.string().optional(),
+  build: z.looseObject({ args: z.record(z.string(), z.string()) }).optional(),
   ports: z.array(z.string()).default([]),
   profiles: z.array(z.string()).default([]),
   /** Null passes the variable on from the environment where it is set. */
@@ -50,11 +50,20 @@ test('the services of the header exist, and each depends on services and configs
   }
 });
 
-test('every image has an exact version, and none is the retired auto-setup image', () => {
-  const images = SERVICES.flatMap(([, { image }]) => image ?? []);
-  expect(images.length).toBeGreaterThan(3);
-  for (const image of images) expect(image).toMatch(/^[a-z/-]+:\d+(\.\d+)*$/);
+test('every image has an exact version and a variable that pins it, as the manual says, and none is the retired auto-setup', () => {
+  const images = new Set(SERVICES.flatMap(([, { image, build }]) => image ?? Object.values(build?.args ?? {})));
+  expect(images.size).toBeGreaterThan(4);
+  for (const image of images) expect(image).toMatch(/^\$\{[A-Z_]+_IMAGE:-[a-z/-]+:\d+\.\d+(\.\d+)?(-[a-z-]+)?\}$/);
   expect(SOURCE).not.toContain('auto-setup');
+  const pinned = [...read('docs/operations.md').matchAll(/^pin ([A-Z_]+_IMAGE) (\S+)$/gm)];
+  expect(new Set(pinned.map(([, name, image]) => `\${${name}:-${image}}`))).toEqual(images);
+  const node = COMPOSE.services['api']?.build?.args['NODE_IMAGE'];
+  expect(`\${NODE_IMAGE:-${/^ARG NODE_IMAGE=(\S+)$/m.exec(DOCKERFILE)?.[1]}}`).toBe(node);
+  for (const from of DOCKERFILE.match(/^FROM \S+/gm) ?? []) expect(from).toMatch(/^FROM (\$\{NODE_IMAGE\}|packages)$/);
+});
+
+test.for(['.gitignore', '.dockerignore'])('%s keeps the files of secrets out', (file) => {
+  expect(read(file).split('\n')).toEqual(expect.arrayContaining(['.env', '.env.*']));
 });
 
 test('ports are published to this machine only, and not those of database, Temporal and metrics', () => {
@@ -70,7 +79,7 @@ test('every secret is required, and none has a value in the file', () => {
   }));
   const secret = /PASSWORD|PWD|SECRET|KEY|PEPPER/;
   const secrets = variables.filter(({ name }) => secret.test(name));
-  expect(new Set(secrets.map(({ name }) => name)).size).toBeGreaterThanOrEqual(9);
+  expect(new Set(secrets.map(({ name }) => name)).size).toBeGreaterThanOrEqual(18);
   for (const { name, rule } of secrets) expect(`${name}${rule}`).toMatch(/^[A-Z_]+:\?\w+/);
   for (const [service, { environment }] of SERVICES)
     for (const [name, value] of Object.entries(environment))
