@@ -1,4 +1,24 @@
-/** `If-None-Match` (RFC 9110 §13.1.2). */
+/** Answers with an ETag, and `If-None-Match` (RFC 9110 §13.1.2). */
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** The JSON schema of the header, which the generator of the OpenAPI document turns into a header object. */
+export const ETAG_HEADER = { type: 'string', description: 'The SHA-256 of the bytes, in hex.' } as const;
+
+/** A JSON answer that is made once for all requests. */
+export type TaggedJson = { readonly bytes: Buffer; readonly etag: string };
+
+export function taggedJson(value: unknown): TaggedJson {
+  const bytes = Buffer.from(JSON.stringify(value));
+  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex')}"` };
+}
+
+/** Sends the answer, or 304 to a caller that has it. */
+export function sendTagged(request: FastifyRequest, reply: FastifyReply, { bytes, etag }: TaggedJson): FastifyReply {
+  reply.header('ETag', etag);
+  if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  return reply.type('application/json; charset=utf-8').send(bytes);
+}
 
 /** Whether the header names this tag: as one of a list, weak or strong, or by `*`. */
 export function namesTag(ifNoneMatch: string | undefined, etag: string): boolean {

@@ -1,14 +1,13 @@
-import { createHash } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { type CapabilityCatalog, requireValidCatalog } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
-import { namesTag } from '../http/conditional.ts';
+import { ETAG_HEADER, sendTagged, taggedJson } from '../http/conditional.ts';
 import { CapabilitiesResponse, CatalogConditions } from '../schemas/capability.ts';
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
 const CATALOG_HEADERS = {
-  ETag: { type: 'string', description: 'The SHA-256 of the bytes, in hex.' },
+  ETag: ETAG_HEADER,
   Vary: { type: 'string', const: 'X-API-Key' },
 } as const;
 
@@ -22,8 +21,8 @@ export const capabilityRoutes =
   (catalog: CapabilityCatalog = CAPABILITY_CATALOG): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     requireValidCatalog(catalog);
-    const forEveryone = taggedBytes(catalog, false);
-    const forPartners = taggedBytes(catalog, true);
+    const forEveryone = taggedJson(catalogResource(catalog, false));
+    const forPartners = taggedJson(catalogResource(catalog, true));
     app.get(
       '/v2/capabilities',
       {
@@ -45,18 +44,8 @@ export const capabilityRoutes =
         },
       },
       async (request, reply) => {
-        const { bytes, etag } = request.principal === null ? forEveryone : forPartners;
-        reply.headers({ ETag: etag, Vary: 'X-API-Key' });
-        if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-        return reply.type('application/json; charset=utf-8').send(bytes);
+        reply.header('Vary', 'X-API-Key');
+        return sendTagged(request, reply, request.principal === null ? forEveryone : forPartners);
       },
     );
   };
-
-function taggedBytes(
-  catalog: CapabilityCatalog,
-  isPartner: boolean,
-): { readonly bytes: Buffer; readonly etag: string } {
-  const bytes = Buffer.from(JSON.stringify(catalogResource(catalog, isPartner)));
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex')}"` };
-}

@@ -6,7 +6,7 @@ import { certificateId, isLedgerConfirmed, type StepPosting, UNANCHORED } from '
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { CertificateKeys } from '../http/certificate-key.ts';
-import { namesTag } from '../http/conditional.ts';
+import { ETAG_HEADER, namesTag } from '../http/conditional.ts';
 import { readStyle } from '../pages/asset.ts';
 import { CERTIFICATE_TYPES, certificateForms } from '../pages/certificate-form.ts';
 import { preferredType } from '../pages/negotiation.ts';
@@ -24,7 +24,7 @@ const CACHE_CONTROL = 'private, max-age=31536000, immutable';
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
 const CERTIFICATE_HEADERS = {
-  ETag: { type: 'string', description: 'The SHA-256 of the bytes, in hex.' },
+  ETag: ETAG_HEADER,
   Vary: { type: 'string', const: 'Accept' },
   'Cache-Control': { type: 'string', const: CACHE_CONTROL },
   'Content-Disposition': { type: 'string', description: 'A file name with the id.' },

@@ -1,10 +1,21 @@
 /** The OpenAPI document (contract §15), as `plugins/openapi.ts` generates it. */
-import type { FastifyPluginAsync } from 'fastify';
+import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
+import { ETAG_HEADER, sendTagged, type TaggedJson, taggedJson } from '../http/conditional.ts';
 
 const OpenApiDocument = z.looseObject({ openapi: z.literal('3.1.0') }).meta({ id: 'OpenApiDocument' });
 
-export const openapiRoutes = (): FastifyPluginAsync => async (app) => {
+/** A loose object, because every request has other headers too. */
+const DocumentConditions = z.looseObject({
+  'if-none-match': z
+    .string()
+    .optional()
+    .meta({ description: 'If it contains the current ETag of the document, the answer is 304.' }),
+});
+
+/** The document is made at the first request for it: it describes every route, and generating it takes long. */
+export const openapiRoutes = (): FastifyPluginAsyncZodOpenApi => async (app) => {
+  let document: TaggedJson | undefined;
   app.get(
     '/openapi.json',
     {
@@ -13,9 +24,20 @@ export const openapiRoutes = (): FastifyPluginAsync => async (app) => {
         tags: ['Service'],
         operationId: 'getOpenApiDocument',
         summary: 'This document',
-        response: { 200: OpenApiDocument },
+        headers: DocumentConditions,
+        response: {
+          200: {
+            description: 'The document.',
+            headers: { ETag: ETAG_HEADER },
+            content: { 'application/json': { schema: OpenApiDocument } },
+          },
+          304: { description: 'The caller has the current document.' },
+        },
       },
     },
-    async () => app.swagger(),
+    async (request, reply) => {
+      document ??= taggedJson(app.swagger());
+      return sendTagged(request, reply, document);
+    },
   );
 };
