@@ -17,6 +17,8 @@ export type Payer = {
   settle(): Promise<string>;
   /** Sends the card processor's signed event: the whole amount was collected. */
   pay(settlementId: string): Promise<void>;
+  /** Subscribes to all events. */
+  subscribe(url: string): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -41,6 +43,14 @@ export async function createPayer(
         .digest('hex');
       const headers = { 'Cardproc-Signature': `t=${event.created},v1=${signature}` };
       await client.call({ method: 'POST', path: '/v2/webhooks/cardproc', headers, body: event });
+    },
+    subscribe: async (url) => {
+      await partner.call({
+        method: 'POST',
+        path: '/v1/webhooks',
+        body: { url, event_types: ['*'] },
+        expectStatus: 201,
+      });
     },
     close: () => client.close(),
   };

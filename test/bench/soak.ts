@@ -1,0 +1,204 @@
+/**
+ * `soak`: settlements with one subscriber at half of the capacity, for as long as asked. Reports the memory of API and
+ * worker, how far settlements and the outbox are behind, and the p99 of `POST /v2/settle`, over time. Exits with 1 when
+ * memory grew by more than 5 %, or a row of the outbox became 2 s old.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { type Bench, count, inParallel, percentile, report } from './bench.ts';
+import { spreadOf } from './figure.ts';
+import { createPayer, type Payer } from './payer.ts';
+import { type BenchStack, withBenchStack } from './stack.ts';
+import { startReceiver } from './subscription.ts';
+import { waitUntil } from './wait.ts';
+
+const AT_ONCE = 16;
+/** More requests that wait for an answer mean that half of the capacity is too much at the moment. */
+const IN_FLIGHT_MAX = 64;
+const CAPACITY_SETTLEMENTS = 200;
+const SAMPLE_MS = 5_000;
+const PARTS = 10;
+/** The parts before are the warm-up, in which caches fill. */
+const FIRST_PART_JUDGED = 3;
+const GROWTH_MAX = 1.05;
+const OUTBOX_AGE_MAX_SECONDS = 2;
+
+type Sample = {
+  readonly atSeconds: number;
+  readonly apiMib: number;
+  readonly workerMib: number;
+  readonly settlementAgeSeconds: number;
+  readonly outboxAgeSeconds: number;
+  readonly p99Ms: number;
+  readonly load: number;
+};
+
+export const soak: Bench = command({
+  name: 'soak',
+  description: 'Settlements at half of the capacity: memory, what is behind, and p99, over time.',
+  takes: { minutes: count('--minutes <count>', 'how long', 20) },
+  run: (printer: Printer, { minutes }) =>
+    withBenchStack(async (stack) => {
+      const receiver = await startReceiver();
+      try {
+        const api = await stack.start('api', 'api/main.ts', 'API ready');
+        const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
+        const payer = await createPayer(stack, 'Marcia Brown', IN_FLIGHT_MAX);
+        await payer.subscribe(receiver.url);
+        const perSecond = (await measureCapacity(stack, payer)) / 2;
+        printer.warn(`${perSecond.toFixed(1)} settlements/s for ${minutes} min`);
+        const endMs = performance.now() + minutes * 60_000;
+        const drive = startDrive(payer, perSecond, endMs);
+        const samples = await takeSamples(stack, { api: api.pid, worker: worker.pid }, drive.takeTimes, endMs);
+        const missed = await drive.done;
+        await payer.close();
+        return reportSamples(printer, { samples, perSecond, ...missed }) ? EXIT.done : EXIT.refused;
+      } finally {
+        receiver.close();
+      }
+    }),
+});
+
+/** Settlements per second to the last delivery, as fast as they are accepted. */
+async function measureCapacity({ database }: BenchStack, payer: Payer): Promise<number> {
+  const startedMs = performance.now();
+  await inParallel(CAPACITY_SETTLEMENTS, AT_ONCE, async () => payer.pay(await payer.settle()));
+  const open = `SELECT EXISTS (SELECT FROM settlements WHERE status <> 'settled')
+    OR EXISTS (SELECT FROM webhook_deliveries WHERE status = 'pending') OR EXISTS (SELECT FROM outbox) AS any`;
+  await waitUntil('the last delivery', async () => !(await database.query(open)).rows[0].any);
+  return CAPACITY_SETTLEMENTS / ((performance.now() - startedMs) / 1_000);
+}
+
+/** Requests that were left out, because too many waited, and requests that failed. */
+type Missed = { readonly skipped: number; readonly failed: number };
+
+/** Settles at this rate, whatever the answers take. */
+function startDrive(payer: Payer, perSecond: number, endMs: number) {
+  let times: number[] = [];
+  const drive = async (): Promise<Missed> => {
+    const startedMs = performance.now();
+    const underWay = new Set<Promise<void>>();
+    let skipped = 0;
+    let failed = 0;
+    const settle = async (): Promise<void> => {
+      const askedMs = performance.now();
+      const settlementId = await payer.settle();
+      times.push(performance.now() - askedMs);
+      await payer.pay(settlementId);
+    };
+    for (let index = 0; performance.now() < endMs; index += 1) {
+      const dueMs = startedMs + (index * 1_000) / perSecond;
+      await delay(Math.max(0, dueMs - performance.now()));
+      if (underWay.size >= IN_FLIGHT_MAX) {
+        skipped += 1;
+        continue;
+      }
+      const settling = settle()
+        .catch(() => {
+          failed += 1;
+        })
+        .finally(() => underWay.delete(settling));
+      underWay.add(settling);
+    }
+    await Promise.all(underWay);
+    return { skipped, failed };
+  };
+  const takeTimes = (): number[] => {
+    const taken = times;
+    times = [];
+    return taken;
+  };
+  return { done: drive(), takeTimes };
+}
+
+async function takeSamples(
+  { database }: BenchStack,
+  pids: { readonly api: number; readonly worker: number },
+  takeTimes: () => number[],
+  endMs: number,
+): Promise<Sample[]> {
+  const ages = `SELECT
+    coalesce((SELECT extract(epoch FROM now() - min(created_at)) FROM outbox), 0)::float8 AS outbox,
+    coalesce((SELECT extract(epoch FROM now() - min(created_at)) FROM settlements
+      WHERE status NOT IN ('settled', 'rejected', 'expired', 'failed', 'canceled')), 0)::float8 AS settlement`;
+  const samples: Sample[] = [];
+  const startedMs = performance.now();
+  while (performance.now() + SAMPLE_MS < endMs) {
+    await delay(SAMPLE_MS);
+    const { rows } = await database.query<{ outbox: number; settlement: number }>(ages);
+    samples.push({
+      atSeconds: (performance.now() - startedMs) / 1_000,
+      apiMib: residentMib(pids.api),
+      workerMib: residentMib(pids.worker),
+      settlementAgeSeconds: rows[0]?.settlement ?? Number.NaN,
+      outboxAgeSeconds: rows[0]?.outbox ?? Number.NaN,
+      p99Ms: percentile(takeTimes(), 0.99),
+      load: loadavg()[0] ?? Number.NaN,
+    });
+  }
+  return samples;
+}
+
+/** The resident memory of a process and its children. Known on Linux only. */
+function residentMib(pid: number): number {
+  if (process.platform !== 'linux') return Number.NaN;
+  const own = readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      const status = readFileSync(`/proc/${name}/status`, 'utf8');
+      const field = (label: string): number => Number(new RegExp(`^${label}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
+      return Number(name) === pid || field('PPid') === pid ? [field('VmRSS') / 1_024] : [];
+    } catch {
+      // The process ended during this reading.
+      return [];
+    }
+  });
+  return own.reduce((total, mib) => total + mib, 0);
+}
+
+type Found = Missed & { readonly samples: readonly Sample[]; readonly perSecond: number };
+
+/** @returns whether memory stayed flat and the outbox young */
+function reportSamples(printer: Printer, { samples, perSecond, skipped, failed }: Found): boolean {
+  const size = Math.ceil(samples.length / PARTS);
+  const parts = Array.from({ length: PARTS }, (_part, index) => samples.slice(index * size, (index + 1) * size));
+  const filled = parts.filter((part) => part.length > 0);
+  const of = (part: readonly Sample[], pick: (sample: Sample) => number) => part.map(pick);
+  const growthOf = (pick: (sample: Sample) => number): number =>
+    spreadOf(of(filled.at(-1) ?? [], pick)).median / spreadOf(of(filled[FIRST_PART_JUDGED] ?? [], pick)).median;
+  const growth = { api: growthOf(({ apiMib }) => apiMib), worker: growthOf(({ workerMib }) => workerMib) };
+  const judged = filled.slice(FIRST_PART_JUDGED).flat();
+  const outboxAge = Math.max(...judged.map(({ outboxAgeSeconds }) => outboxAgeSeconds));
+  const isSound =
+    failed === 0 && growth.api <= GROWTH_MAX && growth.worker <= GROWTH_MAX && outboxAge < OUTBOX_AGE_MAX_SECONDS;
+  const table = {
+    head: ['from s', 'API MiB', 'worker MiB', 'oldest open settlement s', 'outbox age s', 'p99 ms', 'load'],
+    rows: filled.map((part) => [
+      String(Math.round(part[0]?.atSeconds ?? 0)),
+      of(part, ({ apiMib }) => apiMib),
+      of(part, ({ workerMib }) => workerMib),
+      of(part, ({ settlementAgeSeconds }) => settlementAgeSeconds),
+      of(part, ({ outboxAgeSeconds }) => outboxAgeSeconds),
+      of(part, ({ p99Ms }) => p99Ms),
+      of(part, ({ load }) => load),
+    ]),
+  };
+  const data = {
+    per_second: perSecond,
+    skipped,
+    failed,
+    memory_growth: growth,
+    outbox_age_max_seconds: outboxAge,
+    samples,
+  };
+  report(printer, 'soak', [table], data);
+  const percent = (ratio: number): string => `${((ratio - 1) * 100).toFixed(1)} %`;
+  printer.print(
+    `Memory grew by ${percent(growth.api)} (API) and ${percent(growth.worker)} (worker); the limit is 5 %. ` +
+      `The outbox was at most ${outboxAge.toFixed(2)} s old; the limit is ${OUTBOX_AGE_MAX_SECONDS} s. ` +
+      `${skipped} requests were left out, ${failed} failed.`,
+  );
+  return isSound;
+}
