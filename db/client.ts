@@ -25,6 +25,28 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 export const readSnapshot = <Result>(db: Database, read: (tx: Tx) => Promise<Result>): Promise<Result> =>
   db.transaction(read, { isolationLevel: 'repeatable read', accessMode: 'read only' });
 
+/**
+ * Runs changes in a transaction that is always rolled back: what they answer is exactly what they would answer, and
+ * nothing is written.
+ *
+ * @throws whatever `run` or the database throws
+ */
+export async function rehearse<Result>(db: Database, run: (db: Database) => Promise<Result>): Promise<Result> {
+  const done = new Error('rolled back');
+  let result: { readonly value: Result } | undefined;
+  try {
+    await db.transaction(async (tx) => {
+      // A transaction has all that commands use of a database; their own transactions become savepoints of it.
+      result = { value: await run(tx as unknown as Database) };
+      throw done;
+    });
+  } catch (error) {
+    if (error !== done) throw error;
+  }
+  if (!result) throw new Error('the rehearsal ended without a result');
+  return result.value;
+}
+
 export type Connection = { readonly db: Database; readonly pool: pg.Pool; close(): Promise<void> };
 
 /**

@@ -8,6 +8,7 @@ import { OUTBOX_KINDS, type OutboxKind, type OutboxMessage } from './outbox.ts';
 /** Every transaction that changes something, as `<noun>.<what is done>`. */
 export const TRANSACTIONS = [
   'api_key.create',
+  'api_key.reissue',
   'api_key.rotate',
   'api_key.revoke',
   'delivery.begin_attempt',

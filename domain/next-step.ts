@@ -127,7 +127,7 @@ export function deliveryStep(standing: {
     case 'exhausted':
       return alert('The subscriber failed eight times. Tell the partner. When the endpoint answers again:', retry);
     case 'skipped':
-      return alert(`Its subscription was disabled. To see why: ${ops(`show ${webhookId}`)}. To send it anyway:`, retry);
+      return alert(`Its subscription ${webhookId} was disabled: show it to see why. To send it anyway:`, retry);
     case 'canceled':
       return alert('None: its subscription was deleted.');
   }
@@ -149,6 +149,11 @@ export function subscriptionStep(standing: {
     ? alert('None: the partner disabled it.')
     : alert('Tell the partner, who enables it again when the endpoint works: PATCH /v1/webhooks/<id>.');
 }
+
+export const organizationStep = (orgId: string, hasFullKey: boolean): NextStep =>
+  hasFullKey
+    ? step('None. If it has lost its key, two operators give it a new one:', act(`org reissue-key ${orgId}`))
+    : step('It has no active key of scope full. Two operators give it one:', act(`org reissue-key ${orgId}`));
 
 export const noStep = (say: string, command = ''): NextStep => step(say, command);
 

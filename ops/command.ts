@@ -2,17 +2,20 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { Config } from '../config.ts';
+import { rehearse } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
-import type { CommandTree, Printer } from '../process/command-line.ts';
-import { type Reader, required, text } from '../process/command-parameter.ts';
+import { type CommandSpec, type CommandTree, command, type ExitCode, type Printer } from '../process/command-line.ts';
+import { type Parameters, type Reader, required, text } from '../process/command-parameter.ts';
 import type { RunDescription } from '../process/runs.ts';
 import type { KeyRing } from './keys.ts';
 
 export type OpsDeps = Printer &
   Pick<CommandDeps, 'db' | 'runtime' | 'now' | 'dispatcher' | 'crash'> & {
     readonly keys: KeyRing;
+    /** The command only shows what it would do: what it writes to the database is rolled back. */
+    readonly isPreview?: boolean;
     /** The deployment of the service's workers; undefined when they have no version. */
     readonly workerDeployment?: Config['workerDeployment'];
     /** Connects to Temporal when it is called. Commands that do not need Temporal must work without it. */
@@ -25,6 +28,24 @@ export type OpsDeps = Printer &
   };
 
 export type OpsCommand = CommandTree<OpsDeps>;
+
+/**
+ * A command that changes something. Its preview is the command itself in a transaction that is rolled back, so that it
+ * refuses what the command would refuse.
+ */
+export const deed = <Takes extends Parameters>(spec: CommandSpec<OpsDeps, Takes>): OpsCommand =>
+  command({ preview: (deps, values) => previewOf(deps, (rehearsing) => spec.run(rehearsing, values)), ...spec });
+
+const previewOf = (deps: OpsDeps, run: (deps: OpsDeps) => Promise<ExitCode>): Promise<ExitCode> =>
+  rehearse(deps.db, (db) =>
+    run({
+      ...deps,
+      db,
+      isPreview: true,
+      print: (line) => deps.print(`Preview: ${line}`),
+      printData: (data) => deps.printData({ preview: data }),
+    }),
+  );
 
 /** Each name has one spelling, so that one person is never counted as two operators. */
 export const operatorReader: Reader<string> = {

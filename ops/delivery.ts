@@ -1,11 +1,18 @@
 /** Webhook deliveries, under the same lock and rules as the partner's own redelivery. */
 import { redeliverAsOperator } from '../db/commands/webhook-delivery.ts';
-import { command, EXIT } from '../process/command-line.ts';
-import { required, text } from '../process/command-parameter.ts';
-import { ACT, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import type { OperatorAct } from '../db/queries/audit.ts';
+import { listDeliveriesBy } from '../db/queries/operator-list.ts';
+import { DomainError } from '../domain/error.ts';
+import { EXIT } from '../process/command-line.ts';
+import { oneOf, optional, required, text, wholeNumber, withDefault } from '../process/command-parameter.ts';
+import { ACT, deed, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import { olderThan, organization } from './list.ts';
+
+/** What is over without a success, and can be sent again. */
+const RETRIED = ['exhausted', 'skipped'] as const;
 
 export const deliveryCommands: readonly OpsCommand[] = [
-  command({
+  deed({
     name: 'retry-delivery',
     description: 'Attempts a pending delivery now, and sends a finished one again: the same bytes under the same id.',
     takes: { deliveryId: required('<delivery-id>', 'the delivery', text), ...ACT },
@@ -16,4 +23,66 @@ export const deliveryCommands: readonly OpsCommand[] = [
       return EXIT.done;
     },
   }),
+  deed({
+    name: 'retry-deliveries',
+    description: 'Sends again what one subscription or organization did not get, oldest first.',
+    takes: {
+      status: withDefault('--status <status>', 'of these deliveries', oneOf(RETRIED), 'exhausted'),
+      webhookId: optional('--webhook <id>', 'to this subscription', text),
+      orgId: organization,
+      olderThan,
+      limit: withDefault('--limit <count>', 'at most so many', wholeNumber(1, 1_000), '200'),
+      ...ACT,
+    },
+    check: ({ webhookId, orgId }) =>
+      webhookId === undefined && orgId === undefined ? ['Give --webhook or --org.'] : [],
+    preview: async (deps: OpsDeps, selection) => {
+      const found = await listSelected(deps, selection);
+      deps.print(`Preview: ${found.length} deliveries will be attempted again.`);
+      for (const webhookId of new Set(found.map((delivery) => delivery.webhookId))) {
+        const deliveries = found.filter((delivery) => delivery.webhookId === webhookId);
+        const [oldest, newest] = [deliveries[0]?.createdAt, deliveries.at(-1)?.createdAt];
+        deps.print(
+          `  ${deliveries.length} to webhook ${webhookId}, of ${oldest?.toISOString()} to ${newest?.toISOString()}`,
+        );
+      }
+      deps.printData({ preview: { deliveries: found.map(({ deliveryId }) => deliveryId) } });
+      return EXIT.done;
+    },
+    run: async (deps: OpsDeps, { operator, note, ...selection }) => {
+      const requestId = newRequestId();
+      const retried: string[] = [];
+      for (const { deliveryId, webhookId } of await listSelected(deps, selection)) {
+        if (await retry(deps, deliveryId, { operator, note, requestId })) retried.push(deliveryId);
+        else deps.warn(`${deliveryId} is left out: its subscription ${webhookId} was deleted.`);
+      }
+      deps.print(`${retried.length} deliveries will be attempted again.`);
+      deps.printData({ deliveries: retried });
+      return EXIT.done;
+    },
+  }),
 ];
+
+type Selection = {
+  readonly status: (typeof RETRIED)[number];
+  readonly webhookId: string | undefined;
+  readonly orgId: string | undefined;
+  readonly olderThan: number | undefined;
+  readonly limit: number;
+};
+
+async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, ...selection }: Selection) {
+  const before = ageMs === undefined ? undefined : new Date(deps.now().getTime() - ageMs);
+  return await listDeliveriesBy(deps.db, { ...selection, before, statuses: [status], oldestFirst: true });
+}
+
+/** False when the subscription of the delivery was deleted. */
+async function retry(deps: OpsDeps, deliveryId: string, act: OperatorAct): Promise<boolean> {
+  try {
+    await redeliverAsOperator(deps, deliveryId, act);
+    return true;
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'not_found') return false;
+    throw error;
+  }
+}

@@ -10,7 +10,7 @@ import { DomainError } from '../domain/error.ts';
 import { CommandError, command, EXIT, type ExitCode, group } from '../process/command-line.ts';
 import { required, text, wholeNumber } from '../process/command-parameter.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
-import { ACT, type OpsCommand, type OpsDeps } from './command.ts';
+import { ACT, deed, type OpsCommand, type OpsDeps } from './command.ts';
 
 /** A worker polls at least this often. A killed worker counts as alive for this long. */
 const POLLED_WITHIN_MS = 90_000;
@@ -45,13 +45,13 @@ export const deploymentCommands: OpsCommand = group('deployment', 'Worker versio
     takes: {},
     run: show,
   }),
-  command({
+  deed({
     name: 'promote',
     description: 'Makes a version serve from now on. Running settlements move to it with their next step.',
     takes: { buildId, ...ACT },
     run: promote,
   }),
-  command({
+  deed({
     name: 'ramp',
     description: 'Moves a part of all runs to a version. The others stay with the current version.',
     takes: {
@@ -61,7 +61,7 @@ export const deploymentCommands: OpsCommand = group('deployment', 'Worker versio
     },
     run: ramp,
   }),
-  command({
+  deed({
     name: 'unset',
     description: 'Goes back to workers without a version.',
     takes: ACT,
@@ -171,7 +171,7 @@ async function audited(
     await commit(deps, 'deployment.change', async (tx) => {
       const objectId = `${deployment.deploymentName}:${id === UNVERSIONED ? 'unversioned' : id}`;
       await insertAuditEntry(tx, null, { ...entry, objectId, at: deps.now() });
-      await change();
+      if (deps.isPreview !== true) await change();
     });
   });
 }

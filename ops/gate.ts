@@ -15,7 +15,7 @@ import { environmentName } from '../domain/runtime.ts';
 
 import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
 import { oneOf, optional, type Reader, required, text } from '../process/command-parameter.ts';
-import { ACT, type OpsCommand, type OpsDeps, operator } from './command.ts';
+import { ACT, deed, type OpsCommand, type OpsDeps, operator } from './command.ts';
 
 type Document = { readonly reference: string; readonly sha256: Buffer };
 type Recording = {
@@ -39,7 +39,7 @@ export const gateCommands = (now: () => Date): OpsCommand =>
       takes: { corridor: optional('--corridor <corridor>', 'this corridor only', corridor) },
       run: (deps: OpsDeps, given) => list(deps, given.corridor),
     }),
-    command({
+    deed({
       name: 'record',
       description: `Records evidence for a gate. The gate stays closed until ${APPROVALS_REQUIRED} operators approve.`,
       takes: {
@@ -51,13 +51,13 @@ export const gateCommands = (now: () => Date): OpsCommand =>
       },
       run: record,
     }),
-    command({
+    deed({
       name: 'approve',
       description: 'Approves evidence. The note says what was examined.',
       takes: { evidenceId, ...ACT },
       run: approve,
     }),
-    command({
+    deed({
       name: 'revoke',
       description: 'Revokes evidence, which closes its gate.',
       takes: { evidenceId, ...ACT },

@@ -11,7 +11,7 @@ import { countCertificatesByHeader } from '../db/queries/certificate.ts';
 import { allowLongStatements } from '../db/queries/operator.ts';
 import { countSealed, SEALED_COLUMNS } from '../db/queries/sealed.ts';
 import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
-import { ACT, type OpsCommand, type OpsDeps } from './command.ts';
+import { ACT, deed, type OpsCommand, type OpsDeps } from './command.ts';
 import { reseal } from './reseal.ts';
 
 export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys' | 'payloadKeys'>;
@@ -28,16 +28,18 @@ export const keysCommands: OpsCommand = group('keys', 'Keys: what is configured,
     takes: {},
     run: list,
   }),
-  command({
+  deed({
     name: 'record',
     description: 'Writes an audit entry for each list of keys that has changed.',
     takes: ACT,
     run: record,
   }),
-  command({
+  deed({
     name: 'reseal',
     description: 'Seals again, with the active key, every text that an older key has sealed.',
     takes: ACT,
+    // It takes many transactions, so what it would do is told by what still needs the older keys.
+    preview: list,
     run: (deps: OpsDeps, act) => reseal(deps, act, async (tx) => (await recordChanges(deps, tx, act)).map(sentenceOf)),
   }),
 ]);

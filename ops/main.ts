@@ -27,6 +27,7 @@ import { withCommandErrors } from './failure.ts';
 import { gateCommands } from './gate.ts';
 import { keysCommands } from './keys.ts';
 import { listCommands } from './list.ts';
+import { organizationCommands } from './organization.ts';
 import { settlementCommands } from './settlement.ts';
 import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
@@ -38,6 +39,7 @@ const program = (now: () => Date) =>
     listCommands,
     ...settlementCommands,
     ...deliveryCommands,
+    organizationCommands,
     deploymentCommands,
     keysCommands,
     gateCommands(now),

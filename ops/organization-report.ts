@@ -8,7 +8,7 @@ import {
 } from '../db/queries/operator-object.ts';
 import { apiKeyStatus } from '../domain/api-key.ts';
 import { maskEmail, maskName, maskUrl } from '../domain/mask.ts';
-import { noStep } from '../domain/next-step.ts';
+import { noStep, organizationStep } from '../domain/next-step.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
 import { auditRow, settlementRow } from './report-row.ts';
@@ -51,9 +51,7 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       audit: (await listAuditEntries(db, orgId)).map(auditRow),
     },
     next: [
-      hasFullKey || !isPartner
-        ? noStep('None.')
-        : noStep('It has no active key with the scope full, so it can make no key itself.'),
+      isPartner ? organizationStep(orgId, hasFullKey) : noStep('None: a consumer signs in with a code and has no key.'),
     ],
   };
 }

@@ -3,6 +3,8 @@
  * somebody has decided before, it reports that decision.
  */
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import type { Queryable } from '../db/client.ts';
+import { findSettlementObject } from '../db/queries/operator-object.ts';
 import type { Resolution } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
@@ -32,6 +34,22 @@ export async function runResolve(
     return EXIT.refused;
   }
   print(`${settlementId} is ${status}.`);
+  return EXIT.done;
+}
+
+/** The workflow decides; the row shows whether it would accept the decision. */
+export async function previewResolve(
+  { db, print, printData, warn }: Printer & { readonly db: Queryable },
+  settlementId: string,
+  outcome: Resolution['outcome'],
+): Promise<ExitCode> {
+  const settlement = await findSettlementObject(db, settlementId);
+  if (settlement?.status !== 'needs_review') {
+    warn(`Not resolved: ${settlementId} is ${settlement === undefined ? 'unknown' : settlement.status}.`);
+    return EXIT.refused;
+  }
+  printData({ settlement_id: settlementId, status: STATUS_OF[outcome] });
+  print(`${settlementId} is ${STATUS_OF[outcome]}.`);
   return EXIT.done;
 }
 

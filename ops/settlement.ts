@@ -2,10 +2,10 @@
 import { type OpenKind, redispatchOpen } from '../db/commands/redispatch.ts';
 import { cancelSettlementAsOperator, redispatchSettlement } from '../db/commands/settlement.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
-import { command, EXIT, type ExitCode } from '../process/command-line.ts';
+import { EXIT, type ExitCode } from '../process/command-line.ts';
 import { flag, oneOf, optional, required, text } from '../process/command-parameter.ts';
-import { ACT, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
-import { runResolve } from './resolve.ts';
+import { ACT, deed, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import { previewResolve, runResolve } from './resolve.ts';
 
 const KINDS: readonly OpenKind[] = ['settlements', 'verifications', 'deliveries'];
 
@@ -13,7 +13,7 @@ const settlementId = required('<settlement-id>', 'the settlement', text);
 const outcome = required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES));
 
 export const settlementCommands: readonly OpsCommand[] = [
-  command({
+  deed({
     name: 'redispatch',
     description: 'Starts the workflow of an open settlement, or signals it if it runs. It is safe to repeat.',
     takes: {
@@ -31,7 +31,7 @@ export const settlementCommands: readonly OpsCommand[] = [
       return EXIT.done;
     },
   }),
-  command({
+  deed({
     name: 'cancel',
     description: 'Cancels a settlement under the same rules as the partner.',
     takes: { settlementId, ...ACT },
@@ -42,12 +42,14 @@ export const settlementCommands: readonly OpsCommand[] = [
       return EXIT.done;
     },
   }),
-  command({
+  deed({
     name: 'resolve',
     description: 'Decides a payout with an unknown outcome. The workflow then moves the settlement.',
     takes: { settlementId, outcome, ...ACT },
     run: async (deps: OpsDeps, { settlementId: id, ...resolution }) =>
-      await runResolve({ ...deps, client: deps.client() }, id, resolution),
+      deps.isPreview === true
+        ? await previewResolve(deps, id, resolution.outcome)
+        : await runResolve({ ...deps, client: deps.client() }, id, resolution),
   }),
 ];
 

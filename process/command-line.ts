@@ -21,6 +21,7 @@ export const EXIT = {
   done: 0,
   refused: 1,
   usage: 2,
+  preview: 3,
   unavailable: 69,
   unexpected: 70,
   configuration: 78,
@@ -60,7 +61,7 @@ type Act<Deps> = (deps: Deps) => Promise<ExitCode>;
 /** Makes what a command needs, runs the command and releases it. Called only when the command line is valid. */
 export type Provide<Deps> = (act: Act<Deps>, printer: Printer) => Promise<ExitCode>;
 
-type CommandSpec<Deps, Takes extends Parameters> = {
+export type CommandSpec<Deps, Takes extends Parameters> = {
   readonly name: string;
   readonly description: string;
   readonly takes: Takes;
@@ -68,6 +69,11 @@ type CommandSpec<Deps, Takes extends Parameters> = {
   readonly check?: (values: Partial<ValuesOf<Takes>>) => readonly string[];
   /** False for a command without a result. */
   readonly json?: boolean;
+  /**
+   * Only for a command that changes something. It shows what `run` would do, and changes nothing. Without `--yes` it
+   * runs in place of `run`.
+   */
+  readonly preview?: (deps: Deps, values: ValuesOf<Takes>) => Promise<ExitCode>;
   readonly run: (deps: Deps, values: ValuesOf<Takes>) => Promise<ExitCode>;
 };
 
@@ -90,8 +96,14 @@ export type CommandTree<Deps> = {
 export const command = <Deps, Takes extends Parameters>(spec: CommandSpec<Deps, Takes>): CommandTree<Deps> => ({
   name: spec.name,
   declare: (declared, session) =>
-    declareCommand(declared, session, spec, (values, printer) =>
-      session.provide((deps) => spec.run(deps, values), printer),
+    declareCommand(declared, session, spec, (values, printer, isConfirmed) =>
+      session.provide(async (deps) => {
+        if (spec.preview === undefined || isConfirmed) return await spec.run(deps, values);
+        const exitCode = await spec.preview(deps, values);
+        if (exitCode !== EXIT.done) return exitCode;
+        printer.warn('Nothing was changed. Repeat the command with --yes to do it.');
+        return EXIT.preview;
+      }, printer),
     ),
 });
 
@@ -150,16 +162,19 @@ export function standardOutput(): Output {
 function declareCommand<Deps, Takes extends Parameters>(
   declared: Command,
   session: Session<Deps>,
-  { description, takes, check, json = true }: Omit<CommandSpec<Deps, Takes>, 'name' | 'run'>,
-  run: (values: ValuesOf<Takes>, printer: Printer) => Promise<ExitCode>,
+  { description, takes, check, json = true, preview }: Omit<CommandSpec<Deps, Takes>, 'name' | 'run'>,
+  run: (values: ValuesOf<Takes>, printer: Printer, isConfirmed: boolean) => Promise<ExitCode>,
 ): void {
   const readers = Object.entries(takes).map(
     ([name, taken]) => [name, declareParameter(declared, taken), nameOf(taken)] as const,
   );
+  if (preview) declared.option('--yes', 'do it; without it, the command only shows what it would do');
   if (json) declared.option('--json', 'print the result as JSON');
   declared
     .description(description)
-    .usage([...Object.values(takes).map(usageOf), ...(json ? ['[--json]'] : [])].join(' '));
+    .usage(
+      [...Object.values(takes).map(usageOf), ...(preview ? ['[--yes]'] : []), ...(json ? ['[--json]'] : [])].join(' '),
+    );
   declared.action(async () => {
     session.reached = declared;
     const readings = readers.map(([name, read, label]) => ({ name, label, reading: read() }));
@@ -169,8 +184,8 @@ function declareCommand<Deps, Takes extends Parameters>(
     const faults = readings.flatMap(({ label, reading }) => ('fault' in reading ? [`${label} ${reading.fault}`] : []));
     const all = [...faults, ...(check?.(values) ?? [])];
     if (all.length > 0) throw new UsageError(all);
-    const isJson = declared.opts<{ json?: true }>().json === true;
-    session.exitCode = await run(values, printerOf(session.output, isJson));
+    const { json: isJson = false, yes = false } = declared.opts<{ json?: true; yes?: true }>();
+    session.exitCode = await run(values, printerOf(session.output, isJson), yes);
   });
 }
 

@@ -6,8 +6,8 @@ import { ACTIVE_KEYS_MAX } from '../../domain/api-key.ts';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
+import { issueApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
-import { issueApiKey } from '../http/api-key.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { type Principal, principalOf } from '../route-config.ts';
 import {

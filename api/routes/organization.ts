@@ -7,8 +7,8 @@ import type { Organization } from '../../domain/organization.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { organizationResource } from '../../domain/resource/organization.ts';
 import { environmentName } from '../../domain/runtime.ts';
+import { issueApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
-import { issueApiKey } from '../http/api-key.ts';
 import { principalOf } from '../route-config.ts';
 import {
   CreateOrganizationRequest,

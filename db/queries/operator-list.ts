@@ -2,7 +2,7 @@
  * Lists across organizations, for operators. An index gives each list its order, so that a list ends as soon as it is
  * full: settlements by their last change, everything else by id, and ids are in the order of creation.
  */
-import { and, desc, eq, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { EvidenceKind } from '../../domain/evidence.ts';
 import type { Scope } from '../../domain/scope.ts';
@@ -57,7 +57,7 @@ export const listSettlementsBy = (
     .orderBy(desc(settlements.updatedAt), desc(settlements.settlementId))
     .limit(filter.limit);
 
-export type DeliveryFilter = Omit<Cut, 'limit'> & {
+type DeliveryFilter = Omit<Cut, 'limit'> & {
   readonly statuses: readonly DeliveryStatus[];
   readonly webhookId?: string | undefined;
 };
@@ -70,7 +70,10 @@ const deliveriesBy = (filter: DeliveryFilter): SQL | undefined =>
     when(filter.before, (before) => lte(webhookDeliveries.createdAt, before)),
   );
 
-export const listDeliveriesBy = (db: Queryable, filter: DeliveryFilter & Pick<Cut, 'limit'>) =>
+export const listDeliveriesBy = (
+  db: Queryable,
+  filter: DeliveryFilter & Pick<Cut, 'limit'> & { readonly oldestFirst?: boolean },
+) =>
   db
     .select({
       deliveryId: webhookDeliveries.deliveryId,
@@ -83,7 +86,7 @@ export const listDeliveriesBy = (db: Queryable, filter: DeliveryFilter & Pick<Cu
     })
     .from(webhookDeliveries)
     .where(deliveriesBy(filter))
-    .orderBy(desc(webhookDeliveries.deliveryId))
+    .orderBy((filter.oldestFirst ? asc : desc)(webhookDeliveries.deliveryId))
     .limit(filter.limit);
 
 export const SUBSCRIPTION_STATES = ['enabled', 'disabled', 'failing', 'deleted'] as const;

@@ -1,4 +1,5 @@
-import { index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { check, index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
 import { bytes, moment } from './column.ts';
@@ -32,5 +33,29 @@ export const apiKeys = pgTable(
   (table) => [
     uniqueIndex('api_keys_key_hash').on(table.keyHash),
     index('api_keys_org').on(table.orgId, table.createdAt),
+  ],
+);
+
+/** Requests for a new key of an organization that has lost its own. Another operator than the first one confirms it. */
+export const keyReissues = pgTable(
+  'key_reissues',
+  {
+    reissueId: text('reissue_id').primaryKey(),
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    requestedBy: text('requested_by').notNull(),
+    requestedAt: moment('requested_at').notNull(),
+    /** Until then it can be confirmed. */
+    expiresAt: moment('expires_at').notNull(),
+    confirmedBy: text('confirmed_by'),
+    keyId: text('key_id').references(() => apiKeys.keyId),
+  },
+  (table) => [
+    index('key_reissues_org').on(table.orgId, table.requestedAt),
+    check(
+      'key_reissues_two_operators',
+      sql`(${table.confirmedBy} IS NULL) = (${table.keyId} IS NULL) AND ${table.confirmedBy} IS DISTINCT FROM ${table.requestedBy}`,
+    ),
   ],
 );

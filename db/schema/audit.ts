@@ -17,6 +17,8 @@ export const AUDIT_ACTIONS = [
   'delivery_retry',
   'deployment_promote',
   'deployment_ramp',
+  'key_reissue_request',
+  'key_reissue',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -4,9 +4,9 @@
  */
 import { Agent } from 'node:http';
 import { describe, expect } from 'vitest';
-import { generateApiKey } from '../../api/http/api-key.ts';
 import { newId } from '../../db/id.ts';
 import { SCOPES, type Scope, scopeCovers } from '../../domain/scope.ts';
+import { generateApiKey } from '../../process/api-key.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import type { TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';

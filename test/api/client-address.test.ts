@@ -4,9 +4,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { describe, expect } from 'vitest';
-import { generateApiKey } from '../../api/http/api-key.ts';
 import { generateSessionToken } from '../../api/http/session-token.ts';
 import { parseBlock } from '../../domain/network-address.ts';
+import { generateApiKey } from '../../process/api-key.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 

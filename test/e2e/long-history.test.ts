@@ -9,7 +9,7 @@ import { FILE, withStack } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 
-const ACT = ['--operator', 'ana', '--note', 'the bank confirmed it'];
+const ACT = ['--operator', 'ana', '--note', 'the bank confirmed it', '--yes'];
 const WAIT = { timeout: 15_000, interval: 20 };
 
 const test = withStack().extend('long', FILE, ({ stack, partner }) => {

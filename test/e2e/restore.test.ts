@@ -220,7 +220,9 @@ test('after a restore beside an empty Temporal, every settlement continues from 
   const { ops, printed } = operatorOf(stack);
   expect(await ops('waiting')).toBe(0);
   for (const { settlementId } of open) expect(printed.filter((line) => line.includes(settlementId))).toHaveLength(1);
-  expect(await ops('redispatch', '--all', '--operator', 'ana', '--note', 'restored from the backup of eight')).toBe(0);
+  expect(
+    await ops('redispatch', '--all', '--operator', 'ana', '--note', 'restored from the backup of eight', '--yes'),
+  ).toBe(0);
   expect(printed).toContain(`settlements: ${open.length} will be started or signalled.`);
   expect(printed).toContain('verifications: 1 will be started or signalled.');
 
@@ -240,6 +242,6 @@ test('after a restore beside an empty Temporal, every settlement continues from 
   await expectWorkflows(stack, [settlementWorkflowId(held.settlementId), verificationWorkflowId(verificationId)]);
 
   printed.length = 0;
-  expect(await ops('redispatch', '--all', '--operator', 'ana', '--note', 'once more')).toBe(0);
+  expect(await ops('redispatch', '--all', '--operator', 'ana', '--note', 'once more', '--yes')).toBe(0);
   expect(printed[0]).toBe('settlements: 0 will be started or signalled.');
 });

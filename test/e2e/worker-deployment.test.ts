@@ -17,7 +17,7 @@ import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from
 import { startStack } from '../support/stack.ts';
 import { testDevServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
-const ACT = ['--operator', 'ana', '--note', 'release of the day'];
+const ACT = ['--operator', 'ana', '--note', 'release of the day', '--yes'];
 const DEPLOYMENT = 'settlement-worker';
 const REGISTERED_TIMEOUT_MS = 60_000;
 

@@ -1,12 +1,13 @@
 /** `retry-delivery`, and late deliveries in `stuck`. */
-import { eq } from 'drizzle-orm';
+import { eq, inArray } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/index.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { ping, subscribe } from '../support/webhook.ts';
 
-const ACT = ['--operator', 'ana', '--note', 'their endpoint is back'];
+const ACT = ['--operator', 'ana', '--note', 'their endpoint is back', '--yes'];
 
 const test = withApi()
   .extend('ops', FILE, ({ api, clock }) => createOps(api.connection.db, { now: clock.now }))
@@ -80,4 +81,63 @@ test('stuck lists a late delivery, and none that waits because its endpoint is b
   const { exitCode, printed } = await ops('stuck');
   expect(exitCode).toBe(0);
   expect([late, waiting].map((id) => printed.filter((line) => line.includes(id)).length)).toEqual([1, 0]);
+});
+
+test('retry-deliveries previews the exhausted deliveries of a subscription, and sends them again with --yes', async ({
+  api,
+  partner,
+  ops,
+  createDelivery,
+}) => {
+  const deliveryIds = [await createDelivery(), await createDelivery(), await createDelivery()];
+  const statusOf = async (id: string) =>
+    (await api.connection.pool.query('SELECT status, webhook_id FROM webhook_deliveries WHERE delivery_id = $1', [id]))
+      .rows[0];
+  await api.connection.db
+    .update(webhookDeliveries)
+    .set({ status: 'exhausted', nextAttemptAt: null })
+    .where(inArray(webhookDeliveries.deliveryId, deliveryIds.slice(0, 2)));
+  const { webhook_id: webhookId } = await statusOf(deliveryIds[0] ?? '');
+  const args = ['retry-deliveries', '--webhook', webhookId, ...ACT.filter((word) => word !== '--yes')];
+  const before = await digestTables(api.connection.pool);
+  const preview = await ops(...args);
+  expect(preview).toMatchObject({
+    exitCode: 3,
+    printed: ['Preview: 2 deliveries will be attempted again.', expect.stringMatching(/^ {2}2 to webhook /)],
+  });
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+  expect(await ops(...args, '--yes')).toMatchObject({
+    exitCode: 0,
+    printed: ['2 deliveries will be attempted again.'],
+  });
+  for (const deliveryId of deliveryIds.slice(0, 2)) {
+    expect((await statusOf(deliveryId)).status).toBe('pending');
+    expect(await listAudit(api.connection.db, deliveryId)).toMatchObject([
+      { action: 'delivery_retry', orgId: partner.orgId },
+    ]);
+  }
+  expect(await listAudit(api.connection.db, deliveryIds[2] ?? '')).toEqual([]);
+  expect((await ops(...args, '--yes')).printed).toEqual(['0 deliveries will be attempted again.']);
+});
+
+test('retry-deliveries leaves out the deliveries of a deleted subscription', async ({ api, partner, ops }) => {
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
+  await api.connection.db
+    .update(webhookDeliveries)
+    .set({ status: 'exhausted', nextAttemptAt: null })
+    .where(eq(webhookDeliveries.deliveryId, deliveryId));
+  await api.call(partner, 'DELETE', `/v1/webhooks/${webhookId}`);
+  expect(await ops('retry-deliveries', '--webhook', webhookId, ...ACT)).toEqual({
+    exitCode: 0,
+    printed: ['0 deliveries will be attempted again.'],
+    warned: [`${deliveryId} is left out: its subscription ${webhookId} was deleted.`],
+  });
+});
+
+test('retry-deliveries of everything is refused', async ({ ops }) => {
+  expect(await ops('retry-deliveries', ...ACT)).toMatchObject({
+    exitCode: 2,
+    warned: ['Give --webhook or --org.', expect.anything()],
+  });
 });

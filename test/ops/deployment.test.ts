@@ -6,7 +6,7 @@ import { createOps } from '../support/ops.ts';
 const test = withDatabase();
 
 const CONFIGURED = { deploymentName: 'settlement', buildId: 'a' };
-const ACT = ['--operator', 'ana', '--note', 'why'];
+const ACT = ['--operator', 'ana', '--note', 'why', '--yes'];
 const PERCENT = '<percent> must be a whole number from 0 to 100.';
 
 test.for<[string, string[], string]>([

@@ -13,7 +13,7 @@ test('exits with 69 when PostgreSQL does not answer', async () => {
   const url = 'postgresql://nobody@127.0.0.1:1/none';
   const connection = connect(url, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
   const ops = createOps(connection.db);
-  const results = [await ops('waiting'), await ops('cancel', 'stl_1', '--operator', 'ana', '--note', 'why')];
+  const results = [await ops('waiting'), await ops('cancel', 'stl_1', '--operator', 'ana', '--note', 'why', '--yes')];
   await connection.close();
   for (const result of results) {
     expect(result).toEqual({

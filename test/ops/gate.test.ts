@@ -51,6 +51,7 @@ const recordArgs = (directory: string, changes: Record<string, string> = {}): st
     'record',
     gate,
     ...Object.entries(given).flatMap(([name, value]) => (value === '' ? [] : [`--${name}`, value])),
+    '--yes',
   ];
 };
 
@@ -78,7 +79,11 @@ test.for<[string, number, ArgsOf]>([
   ['an environment', 2, (directory) => [...recordArgs(directory), '--environment', 'production']],
   ['two gates', 2, (directory) => [...recordArgs(directory), 'rail_admission']],
   ['approve without evidence', 2, () => ['gate', 'approve', '--operator', 'bo', '--note', 'read']],
-  ['approve with unknown evidence', 1, () => ['gate', 'approve', 'no-such-id', '--operator', 'bo', '--note', 'read']],
+  [
+    'approve with unknown evidence',
+    1,
+    () => ['gate', 'approve', 'no-such-id', '--operator', 'bo', '--note', 'read', '--yes'],
+  ],
   ['approve without a note', 2, () => ['gate', 'approve', 'no-such-id', '--operator', 'bo']],
   ['revoke with an empty note', 2, () => ['gate', 'revoke', 'no-such-id', '--operator', 'bo', '--note', ' ']],
   ['list with an unknown corridor', 2, () => ['gate', 'list', '--corridor', 'XX-YY']],
@@ -105,9 +110,18 @@ test('all faults of a command line are reported at once, with a pointer to the h
 
 test('a second approval by the same operator in another spelling is refused', async ({ connection, ops, record }) => {
   const evidenceId = await record();
-  expect((await ops('gate', 'approve', evidenceId, '--operator', 'bo', '--note', 'read')).exitCode).toBe(0);
+  expect((await ops('gate', 'approve', evidenceId, '--operator', 'bo', '--note', 'read', '--yes')).exitCode).toBe(0);
   const before = await digestTables(connection.pool);
-  const { exitCode, warned } = await ops('gate', 'approve', evidenceId, '--operator', ' BO ', '--note', 'read again');
+  const { exitCode, warned } = await ops(
+    'gate',
+    'approve',
+    evidenceId,
+    '--operator',
+    ' BO ',
+    '--note',
+    'read again',
+    '--yes',
+  );
   expect([exitCode, warned.join('')]).toEqual([1, expect.stringContaining('state_conflict')]);
   expect(await digestTables(connection.pool)).toEqual(before);
 });
@@ -126,7 +140,16 @@ test('evidence is recorded, approved twice, listed as open and revoked, each wit
   const evidenceId = await record({ gate: 'dispute_accounting', corridor: 'CA-TT' });
   const reasons = [await reasonOf()];
   for (const operator of ['ana', 'bo']) {
-    const approved = await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', `read by ${operator}`);
+    const approved = await ops(
+      'gate',
+      'approve',
+      evidenceId,
+      '--operator',
+      operator,
+      '--note',
+      `read by ${operator}`,
+      '--yes',
+    );
     expect(approved.exitCode).toBe(0);
     reasons.push(await reasonOf());
   }
@@ -159,7 +182,7 @@ test('evidence is recorded, approved twice, listed as open and revoked, each wit
     },
   ]);
   const note = 'the review was of another year';
-  expect((await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', note)).exitCode).toBe(0);
+  expect((await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', note, '--yes')).exitCode).toBe(0);
   reasons.push(await reasonOf());
   expect(reasons).toEqual(['not_approved', 'not_approved', null, 'revoked']);
   const audit = await connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, evidenceId));
@@ -175,7 +198,7 @@ test('the list of every corridor shows a gate as closed that is open in one corr
   expect(CORRIDOR_IDS.length).toBeGreaterThan(1);
   const evidenceId = await record({ gate: 'ledger_reconciliation', corridor: 'US-KY' });
   for (const operator of ['ana', 'bo'])
-    await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', 'read');
+    await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', 'read', '--yes');
   const { printed } = await ops('gate', 'list');
   expect(printed).toContain('  ledger_reconciliation: closed, no_evidence');
   expect(printed.some((line) => line.startsWith(evidenceId))).toBe(true);

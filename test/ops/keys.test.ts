@@ -20,7 +20,7 @@ import { createRecipient, settleBody } from '../support/partner.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const RESTRICT_VIOLATION = '23001';
-const ACT = ['--operator', 'Ana', '--note', 'yearly rotation'];
+const ACT = ['--operator', 'Ana', '--note', 'yearly rotation', '--yes'];
 const OLD = TEST_SECRETS.encryption;
 const newKey = (id: string): NamedKey => ({ id, key: randomBytes(32) });
 const NEW = newKey('new-1');

@@ -114,8 +114,8 @@ test('list evidence, by kind and by whether a workflow has decided by it', async
 test('list audit, by operator, action and object', async ({ api, list, steps }) => {
   const settlement = await steps.accept(BY_MANUAL_CARD);
   const ops = createOps(api.connection.db);
-  await ops('redispatch', settlement, '--operator', 'ana', '--note', 'why');
-  await ops('cancel', settlement, '--operator', 'ben', '--note', 'asked');
+  await ops('redispatch', settlement, '--operator', 'ana', '--note', 'why', '--yes');
+  await ops('cancel', settlement, '--operator', 'ben', '--note', 'asked', '--yes');
   expect(await list('audit', '--object', settlement)).toMatchObject([
     { action: 'settlement_cancel', operator: 'ben', note: 'asked' },
     { action: 'settlement_redispatch', operator: 'ana', note: 'why' },

@@ -13,6 +13,9 @@ function listCommands(help: readonly string[]): string[] {
   return commands.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
 }
 
+const READS = ['show', 'waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'completion'];
+const isRead = (path: readonly string[]): boolean => READS.includes(path.join(' ')) || path[0] === 'list';
+
 async function listPaths(path: readonly string[] = []): Promise<string[][]> {
   const { printed } = await ops(...path, '--help');
   if (!printed.join('\n').includes('\nCommands:\n')) return [[...path]];
@@ -36,6 +39,8 @@ test('every command explains itself, and prints JSON on request', async () => {
     'cancel',
     'resolve',
     'retry-delivery',
+    'retry-deliveries',
+    'org reissue-key',
     'deployment show',
     'deployment promote',
     'deployment ramp',
@@ -57,10 +62,16 @@ test('every command explains itself, and prints JSON on request', async () => {
   }
 });
 
-test('every change needs an operator, and a note or an evidence file', async () => {
-  const reads = ['show', 'waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'completion'];
+test('every change shows what it would do unless --yes confirms it, and no other command takes --yes', async () => {
   for (const path of await listPaths()) {
-    if (reads.includes(path.join(' ')) || path[0] === 'list') continue;
+    const help = (await ops(...path, '--help')).printed.join('\n');
+    expect([path, help.includes('--yes')]).toEqual([path, help.includes('--operator <name>') && !isRead(path)]);
+  }
+});
+
+test('every change needs an operator, and a note or an evidence file', async () => {
+  for (const path of await listPaths()) {
+    if (isRead(path)) continue;
     const { exitCode, warned } = await ops(...path);
     expect(exitCode).toBe(2);
     expect(warned).toContain('--operator is required.');

@@ -8,7 +8,7 @@ import { FILE, withStack } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 
-const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone'];
+const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
 
 const test = withStack()
   .extend('ops', FILE, ({ stack }) =>

@@ -9,7 +9,7 @@ import { readSettlement } from '../support/partner.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { devServer } from '../support/temporal.ts';
 
-const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone'];
+const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
 
 const test = withApi()
   .extend('ops', FILE, ({ api }) => createOps(api.connection.db))

@@ -4,7 +4,6 @@ import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
-import { issueApiKey } from '../../api/http/api-key.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect } from '../../db/client.ts';
@@ -14,6 +13,7 @@ import { createSealer } from '../../db/seal.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { KeyRing } from '../../ops/keys.ts';
+import { issueApiKey } from '../../process/api-key.ts';
 import { createIdverify } from '../../process/idverify.ts';
 import { createConformance } from './conformance.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';

@@ -4,7 +4,7 @@
  * request id. The times are printed; the reader judges them.
  */
 import { z } from 'zod';
-import { generateApiKey } from '../../api/http/api-key.ts';
+import { generateApiKey } from '../../process/api-key.ts';
 import { command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
 import { type ValuesOf, wholeNumber, withDefault } from '../../process/command-parameter.ts';
 import { API_URL } from '../../scripts/sandbox/command.ts';

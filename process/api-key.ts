@@ -4,11 +4,10 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Pepper } from '../../config.ts';
-import { newId } from '../../db/id.ts';
-import type { ApiKeyCredential } from '../../db/queries/api-key.ts';
-import { API_KEY_ENVIRONMENT, environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { Config, Pepper } from '../config.ts';
+import { newId } from '../db/id.ts';
+import type { ApiKeyCredential } from '../db/queries/api-key.ts';
+import { API_KEY_ENVIRONMENT, environmentName, type RuntimeEnvironment } from '../domain/runtime.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const SECRET_BYTES = 32;
@@ -19,7 +18,13 @@ const PREFIX_LENGTH = 12;
 const KEY = new RegExp(`^sk_(local|test|live)_[0-9A-Za-z]{${SECRET_DIGITS + CHECK_DIGITS}}$`);
 
 /** Makes a key of this runtime's environment: the raw key for its owner, and the credential to store. */
-export function issueApiKey({ runtime, config }: Pick<ApiDeps, 'runtime' | 'config'>): {
+export function issueApiKey({
+  runtime,
+  config,
+}: {
+  readonly runtime: RuntimeEnvironment;
+  readonly config: Pick<Config, 'apiKeyPeppers'>;
+}): {
   readonly apiKey: string;
   readonly credential: ApiKeyCredential;
 } {

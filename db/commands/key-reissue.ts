@@ -1,0 +1,65 @@
+/**
+ * A new key for an organization that has lost its own. One operator requests it and another one confirms it, so that
+ * nobody can take an organization over alone.
+ */
+import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
+import { DomainError } from '../../domain/error.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import type { Tx } from '../client.ts';
+import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
+import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import { confirmKeyReissue, findOpenKeyReissue, insertKeyReissue } from '../queries/key-reissue.ts';
+import { getOrganization, lockOrganization } from '../queries/organization.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
+
+/** How long a request can be confirmed. */
+const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
+
+/**
+ * The first call requests a key; the same call by another operator creates it. The organization's other keys stay as
+ * they are: only the partner knows which of them is lost.
+ *
+ * @param credential of a new key, which is stored only when it is confirmed
+ * @returns `keyId` null: it is requested, and can be confirmed until `expiresAt`
+ * @throws DomainError `not_found`; `state_conflict` for a consumer, and for the operator who requested it
+ */
+export async function reissueApiKey(
+  deps: Deps,
+  orgId: string,
+  credential: ApiKeyCredential,
+  { operator, note }: Omit<OperatorAct, 'requestId'>,
+): Promise<{ readonly keyId: string | null; readonly expiresAt: Date }> {
+  const at = deps.now();
+  return await commit(deps, 'api_key.reissue', async (tx) => {
+    await lockOrganization(tx, orgId);
+    await requirePartner(tx, deps, orgId);
+    const audit = (action: AuditAction) => insertAuditEntry(tx, orgId, { objectId: orgId, action, operator, note, at });
+    const open = await findOpenKeyReissue(tx, orgId, at);
+    if (!open) {
+      const expiresAt = new Date(at.getTime() + CONFIRM_WITHIN_MS);
+      await insertKeyReissue(tx, { orgId, requestedBy: operator, requestedAt: at, expiresAt });
+      await audit('key_reissue_request');
+      return { keyId: null, expiresAt };
+    }
+    if (open.requestedBy === operator)
+      throw new DomainError(
+        'state_conflict',
+        { current_state: 'requested' },
+        `This operator has requested it. Another one confirms it before ${open.expiresAt.toISOString()}.`,
+      );
+    const key = { ...credential, name: FIRST_KEY_NAME, scope: 'full', expiresAt: null, createdAt: at } as const;
+    const { keyId } = await insertApiKey(tx, orgId, key);
+    await confirmKeyReissue(tx, open.reissueId, { confirmedBy: operator, keyId });
+    await audit('key_reissue');
+    return { keyId, expiresAt: open.expiresAt };
+  });
+}
+
+async function requirePartner(tx: Tx, { runtime }: Pick<Deps, 'runtime'>, orgId: string): Promise<void> {
+  const { kind, environment } = await getOrganization(tx, orgId);
+  if (environment !== environmentName(runtime)) throw new DomainError('not_found');
+  if (kind !== 'partner')
+    throw new DomainError('state_conflict', {}, 'A consumer has no API key. It signs in with a one-time code.');
+}

@@ -1,0 +1,77 @@
+/** `org reissue-key`: two operators give an organization a new key. */
+import { expect } from 'vitest';
+import { digestTables } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
+import { createOps, listAudit } from '../support/ops.ts';
+
+const DAY_MS = 86_400_000;
+
+const test = withApi().extend('reissue', ({ api, clock }) => {
+  const ops = createOps(api.connection.db, { now: clock.now });
+  return (orgId: string, operator: string, ...rest: string[]) =>
+    ops('org', 'reissue-key', orgId, '--operator', operator, '--note', 'seen on a call', ...rest);
+});
+
+test('the first operator requests a key, another one gets it, and it works with the scope full', async ({
+  api,
+  partner,
+  reissue,
+}) => {
+  const requested = await reissue(partner.orgId, 'ana', '--yes', '--json');
+  expect(requested.exitCode).toBe(0);
+  expect(JSON.parse(requested.printed.join(''))).toMatchObject({ organization: partner.orgId, key_id: null });
+  const { exitCode, printed } = await reissue(partner.orgId, 'bo', '--yes', '--json');
+  expect(exitCode).toBe(0);
+  const { api_key: apiKey, key_id: keyId } = JSON.parse(printed.join(''));
+  const keys = (await api.call({ ...partner, keyId, apiKey }, 'GET', `/v1/orgs/${partner.orgId}/keys`)).json();
+  expect(keys.find(({ key_id }: { key_id: string }) => key_id === keyId)).toMatchObject({ scope: 'full' });
+  expect(await listAudit(api.connection.db, partner.orgId)).toMatchObject([
+    { action: 'key_reissue_request', operator: 'ana', orgId: partner.orgId },
+    { action: 'key_reissue', operator: 'bo', orgId: partner.orgId },
+  ]);
+});
+
+test('one operator alone gets no key, however the name is spelled', async ({ api, reissue }) => {
+  const { orgId } = await api.createCaller();
+  await reissue(orgId, 'ana', '--yes');
+  const before = await digestTables(api.connection.pool);
+  const { exitCode, printed, warned } = await reissue(orgId, ' ANA ', '--yes');
+  expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});
+
+test('a request that is a day old counts no more: the next operator only requests', async ({ api, reissue, clock }) => {
+  const { orgId } = await api.createCaller();
+  await reissue(orgId, 'ana', '--yes');
+  clock.advance(DAY_MS);
+  expect((await reissue(orgId, 'bo', '--yes')).printed[0]).toMatch(/^Requested\./);
+});
+
+test('a preview shows no key that would not work, and writes nothing', async ({ api, reissue }) => {
+  const { orgId } = await api.createCaller();
+  await reissue(orgId, 'ana', '--yes');
+  const before = await digestTables(api.connection.pool);
+  const results = [await reissue(orgId, 'bo'), await reissue(orgId, 'bo', '--json')];
+  expect(results.map(({ exitCode }) => exitCode)).toEqual([3, 3]);
+  expect(JSON.stringify(results)).not.toContain('sk_local_');
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});
+
+test.for([
+  ['an unknown organization', 'no-such-organization'],
+  ['a consumer', 'consumer'],
+  ['an organization of another environment', 'other'],
+])('%s gets no key', async ([, orgId = ''], { api, reissue }) => {
+  for (const [id, kind, environment] of [
+    ['consumer', 'consumer', 'local sandbox'],
+    ['other', 'partner', 'production'],
+  ])
+    await api.connection.pool.query(
+      `INSERT INTO organizations (org_id, kind, name, country, contact_email, environment, created_at)
+       VALUES ($1, $2, 'Other', 'JM', 'other@mail.example', $3, now()) ON CONFLICT DO NOTHING`,
+      [id, kind, environment],
+    );
+  const before = await digestTables(api.connection.pool);
+  expect(await reissue(orgId, 'ana', '--yes')).toMatchObject({ exitCode: 1, printed: [] });
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});

@@ -1,0 +1,93 @@
+/** Without `--yes` a change is only shown: the same checks, the same sentence, and nothing is written. */
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { digestTables } from '../support/database.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { insertGateEvidence } from '../support/gate.ts';
+import { createOps } from '../support/ops.ts';
+import { openSettlement } from '../support/settlement.ts';
+import { ping, subscribe } from '../support/webhook.ts';
+
+const ACT = ['--operator', 'ana', '--note', 'why'];
+
+const test = withApi()
+  .extend('ops', FILE, ({ api }) => createOps(api.connection.db))
+  .extend('ids', FILE, async ({ api, partner }) => {
+    const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+    const settlement = await openSettlement(api, partner);
+    const reviewed = await openSettlement(api, partner, ['awaiting_funds', 'funded', 'paying_out', 'needs_review']);
+    // Recorded evidence without two approvals closes the gates, so it comes last.
+    const [evidenceId = ''] = await insertGateEvidence(api.connection.db, 'local sandbox', { operators: ['bo'] });
+    return {
+      settlement,
+      reviewed,
+      delivery: (await ping(api, partner, webhookId)).delivery_id as string,
+      evidence: evidenceId,
+    };
+  });
+
+type Ids = {
+  readonly settlement: string;
+  readonly reviewed: string;
+  readonly delivery: string;
+  readonly evidence: string;
+};
+
+test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
+  ['cancel', ({ settlement }) => ['cancel', settlement], ({ settlement }) => `${settlement} is canceled.`],
+  [
+    'redispatch',
+    ({ settlement }) => ['redispatch', settlement],
+    ({ settlement }) => `${settlement} will be started or signalled.`,
+  ],
+  ['redispatch --all', () => ['redispatch', '--all'], () => 'settlements: 2 will be started or signalled.'],
+  ['resolve', ({ reviewed }) => ['resolve', reviewed, 'paid'], ({ reviewed }) => `${reviewed} is settled.`],
+  [
+    'retry-delivery',
+    ({ delivery }) => ['retry-delivery', delivery],
+    ({ delivery }) => `${delivery} will be attempted again.`,
+  ],
+  ['gate approve', ({ evidence }) => ['gate', 'approve', evidence], ({ evidence }) => `${evidence} approved by ana.`],
+  [
+    'gate revoke',
+    ({ evidence }) => ['gate', 'revoke', evidence],
+    ({ evidence }) => `${evidence} revoked by ana; its gate is closed.`,
+  ],
+  ['keys record', () => ['keys', 'record'], () => 'Recorded: ENCRYPTION_KEYS from nothing recorded to test-1.'],
+])('%s', async ([, argsOf, sentenceOf], { api, ops, ids }) => {
+  const before = await digestTables(api.connection.pool);
+  const asText = await ops(...argsOf(ids), ...ACT);
+  const asJson = await ops(...argsOf(ids), ...ACT, '--json');
+  expect(asText.printed[0]).toBe(`Preview: ${sentenceOf(ids)}`);
+  expect(JSON.parse(asJson.printed.join(''))).toEqual({ preview: expect.anything() });
+  const hint = ['Nothing was changed. Repeat the command with --yes to do it.'];
+  expect([asText.exitCode, asJson.exitCode, asText.warned, asJson.warned]).toEqual([3, 3, hint, hint]);
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});
+
+test('gate record', async ({ api, ops }) => {
+  const file = fileURLToPath(import.meta.url);
+  const before = await digestTables(api.connection.pool);
+  const args = ['gate', 'record', 'dispute_accounting', '--corridor', 'US-JM', '--evidence', file];
+  const { exitCode, printed } = await ops(...args, '--expires', '2099-01-01', '--operator', 'ana');
+  expect(exitCode).toBe(3);
+  expect(printed[0]).toMatch(/^Preview: .* recorded for dispute_accounting on US-JM/);
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});
+
+test('keys reseal shows what still needs an older key', async ({ api, ops }) => {
+  const before = await digestTables(api.connection.pool);
+  const { exitCode, printed } = await ops('keys', 'reseal', ...ACT);
+  expect([exitCode, printed[0]?.startsWith('ENCRYPTION_KEYS: ')]).toEqual([3, true]);
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});
+
+test.for<[string, (ids: Ids) => string[]]>([
+  ['cancel of a settlement in review', ({ reviewed }) => ['cancel', reviewed]],
+  ['resolve of a settlement that is not in review', ({ settlement }) => ['resolve', settlement, 'paid']],
+  ['approval of unknown evidence', () => ['gate', 'approve', 'no-such-id']],
+])('the preview refuses what the command would refuse: %s', async ([, argsOf], { api, ops, ids }) => {
+  const before = await digestTables(api.connection.pool);
+  expect(await ops(...argsOf(ids), ...ACT)).toMatchObject({ exitCode: 1, printed: [], warned: [expect.anything()] });
+  expect(await digestTables(api.connection.pool)).toEqual(before);
+});

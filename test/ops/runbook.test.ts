@@ -1,0 +1,62 @@
+/** Every operators' command that docs/operations.md or a next step names is one that the command line accepts. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { connect } from '../../db/client.ts';
+import {
+  deliveryStep,
+  lostRunStep,
+  type NextStep,
+  organizationStep,
+  queuedStep,
+  settlementStep,
+} from '../../domain/next-step.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+import { DELIVERY_STATUSES } from '../../domain/webhook.ts';
+import { repositoryRoot } from '../../process/place.ts';
+import { createOps } from '../support/ops.ts';
+
+const page = readFileSync(path.join(repositoryRoot, 'docs', 'operations.md'), 'utf8');
+const { db } = connect('postgresql://127.0.0.1:1/none', { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+const ops = createOps(db);
+
+const commandsIn = (text: string): string[] =>
+  [...text.matchAll(/npm run (?:--silent )?ops -- ([^`\n)]+)/g)]
+    .map(([, command = '']) => command.trim())
+    .filter((command) => command !== '…');
+
+/** As somebody would type it: a value for each placeholder, one of several words. */
+const argsOf = (command: string): string[] =>
+  command
+    .replaceAll(/<[^>]+>/g, (name) => (name === '<percent>' ? '10' : 'value'))
+    .split(/\s+/)
+    .map((word) => word.split('|')[0] ?? '');
+
+const settlement = { settlementId: 'stl_1', recipientId: 'recipient', paymentMethod: 'card', until: null } as const;
+const steps: NextStep[] = [
+  ...SETTLEMENT_STATUSES.flatMap((status) => [
+    settlementStep({ ...settlement, status, isOverdue: false }),
+    settlementStep({ ...settlement, status, isOverdue: true }),
+  ]),
+  ...DELIVERY_STATUSES.map((status) =>
+    deliveryStep({ deliveryId: 'delivery', webhookId: 'webhook', status, isLate: true }),
+  ),
+  lostRunStep('stl_1', true),
+  lostRunStep('verification', false),
+  queuedStep('ServiceError'),
+  organizationStep('organization', true),
+];
+
+const commands = new Set([
+  ...commandsIn(page),
+  ...steps.flatMap(({ say, command }) => commandsIn(`${say}\n${command}`)),
+]);
+
+test('there are commands to check', () => {
+  expect(commands.size).toBeGreaterThan(15);
+});
+
+test.each([...commands])('%s', async (command) => {
+  const { exitCode, warned } = await ops(...argsOf(command));
+  expect([exitCode === 2, warned]).toEqual([false, warned]);
+});
