@@ -57,6 +57,8 @@ export type Config = Readonly<{
   logLevel: string;
   /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
   otlpEndpoint: string | undefined;
+  /** Proves who runs an operator's command; the service itself does not read it. */
+  operatorToken: string | undefined;
   /** Where this process ends itself, at the `nth` pass. Only the torture suite sets it. */
   crashAt: { readonly point: CrashPoint; readonly nth: number } | undefined;
 }>;
@@ -178,6 +180,7 @@ const Environment = z.object({
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
   OUTBOX_MAX_ROWS: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(10_000_000).default(200_000),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
+  OPERATOR_TOKEN: z.string().min(SECRET_LENGTH_MIN, { error: 'must be a token of ops operator add' }).optional(),
   CRASH_AT: crashAt.optional(),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' })
@@ -245,6 +248,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     outboxMaxRows: value.OUTBOX_MAX_ROWS,
     logLevel: value.LOG_LEVEL,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
+    operatorToken: value.OPERATOR_TOKEN,
     crashAt: value.CRASH_AT,
   });
 }

@@ -41,6 +41,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   keyReissues: { ...PERMANENT, update: ['confirmedBy', 'keyId'] },
   launchGateApprovals: PERMANENT,
   launchGateEvidence: { ...PERMANENT, update: ['revokedAt', 'revokedBy'] },
+  operators: { ...PERMANENT, update: ['tokenHash', 'pepperId', 'revokedBy', 'revokedAt'] },
   // Nothing updates an organization. But a lock on a row needs the privilege to update one column.
   organizations: { ...PERMANENT, update: ['contactEmail'] },
   otpChallenges: PASSING,

@@ -23,6 +23,8 @@ export const TRANSACTIONS = [
   'keys.reseal',
   'lost_runs.restart',
   'open_objects.redispatch',
+  'operator.add',
+  'operator.revoke',
   'organization.create',
   'otp.request',
   'provider_event.receive',

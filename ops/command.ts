@@ -7,13 +7,23 @@ import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
 import { type CommandSpec, type CommandTree, command, type ExitCode, type Printer } from '../process/command-line.ts';
-import { type Parameters, type Reader, required, text } from '../process/command-parameter.ts';
+import {
+  type Parameter,
+  type Parameters,
+  type Reader,
+  required,
+  text,
+  type ValuesOf,
+} from '../process/command-parameter.ts';
 import type { RunDescription } from '../process/runs.ts';
 import type { KeyRing } from './keys.ts';
+import { requireOperator } from './operator-token.ts';
 
 export type OpsDeps = Printer &
   Pick<CommandDeps, 'db' | 'runtime' | 'now' | 'dispatcher' | 'crash'> & {
     readonly keys: KeyRing;
+    /** The token of the operator who runs the command; undefined when none is set. */
+    readonly operatorToken?: string | undefined;
     /** The command only shows what it would do: what it writes to the database is rolled back. */
     readonly isPreview?: boolean;
     /** The deployment of the service's workers; undefined when they have no version. */
@@ -29,12 +39,30 @@ export type OpsDeps = Printer &
 
 export type OpsCommand = CommandTree<OpsDeps>;
 
+type DeedParameters = Parameters & { readonly operator: Parameter<string> };
+
 /**
- * A command that changes something. Its preview is the command itself in a transaction that is rolled back, so that it
- * refuses what the command would refuse.
+ * A command that changes something. It first makes sure of the operator. Its preview is the command itself in a
+ * transaction that is rolled back, so that it refuses what the command would refuse.
+ *
+ * @param spec `isAllowed` lets an operator act who is not known
  */
-export const deed = <Takes extends Parameters>(spec: CommandSpec<OpsDeps, Takes>): OpsCommand =>
-  command({ preview: (deps, values) => previewOf(deps, (rehearsing) => spec.run(rehearsing, values)), ...spec });
+export const deed = <Takes extends DeedParameters>({
+  isAllowed,
+  preview,
+  run,
+  ...spec
+}: CommandSpec<OpsDeps, Takes> & { readonly isAllowed?: (deps: OpsDeps) => Promise<boolean> }): OpsCommand => {
+  type Values = ValuesOf<Takes>;
+  const byOperator =
+    (act: (deps: OpsDeps, values: Values) => Promise<ExitCode>) =>
+    async (deps: OpsDeps, values: Values): Promise<ExitCode> => {
+      if (!(await isAllowed?.(deps))) await requireOperator(deps, (values as ValuesOf<DeedParameters>).operator);
+      return await act(deps, values);
+    };
+  const rehearsed = (deps: OpsDeps, values: Values) => previewOf(deps, (rehearsing) => run(rehearsing, values));
+  return command({ ...spec, preview: byOperator(preview ?? rehearsed), run: byOperator(run) });
+};
 
 const previewOf = (deps: OpsDeps, run: (deps: OpsDeps) => Promise<ExitCode>): Promise<ExitCode> =>
   rehearse(deps.db, (db) =>

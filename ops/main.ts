@@ -27,6 +27,7 @@ import { withCommandErrors } from './failure.ts';
 import { gateCommands } from './gate.ts';
 import { keysCommands } from './keys.ts';
 import { listCommands } from './list.ts';
+import { operatorCommands } from './operator.ts';
 import { organizationCommands } from './organization.ts';
 import { settlementCommands } from './settlement.ts';
 import { showCommand } from './show.ts';
@@ -40,6 +41,7 @@ const program = (now: () => Date) =>
     ...settlementCommands,
     ...deliveryCommands,
     organizationCommands,
+    operatorCommands,
     deploymentCommands,
     keysCommands,
     gateCommands(now),
@@ -86,6 +88,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         dispatcher: NO_DISPATCHER,
         crash: createCrash(config.crashAt),
         keys: config,
+        operatorToken: config.operatorToken,
         workerDeployment,
         client,
         ...runReadsOf(client),

@@ -19,6 +19,8 @@ export const AUDIT_ACTIONS = [
   'deployment_ramp',
   'key_reissue_request',
   'key_reissue',
+  'operator_add',
+  'operator_revoke',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

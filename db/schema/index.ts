@@ -7,6 +7,7 @@ export * from './event.ts';
 export * from './evidence.ts';
 export * from './gate.ts';
 export * from './idempotency-key.ts';
+export * from './operator.ts';
 export * from './organization.ts';
 export * from './otp.ts';
 export * from './outbox.ts';

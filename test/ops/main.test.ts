@@ -13,7 +13,7 @@ function listCommands(help: readonly string[]): string[] {
   return commands.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
 }
 
-const READS = ['show', 'waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'completion'];
+const READS = ['show', 'waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'operator list', 'completion'];
 const isRead = (path: readonly string[]): boolean => READS.includes(path.join(' ')) || path[0] === 'list';
 
 async function listPaths(path: readonly string[] = []): Promise<string[][]> {
@@ -41,6 +41,9 @@ test('every command explains itself, and prints JSON on request', async () => {
     'retry-delivery',
     'retry-deliveries',
     'org reissue-key',
+    'operator list',
+    'operator add',
+    'operator revoke',
     'deployment show',
     'deployment promote',
     'deployment ramp',

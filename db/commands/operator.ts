@@ -1,0 +1,50 @@
+/** Adding and revoking operators. The first one of a database is added by whoever holds its credentials. */
+import { DomainError } from '../../domain/error.ts';
+import { newId } from '../id.ts';
+import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import {
+  countOperators,
+  findOperator,
+  insertOperator,
+  lockOperators,
+  setOperatorRevoked,
+  type TokenHash,
+} from '../queries/operator-token.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
+type Act = Omit<OperatorAct, 'requestId'>;
+
+const objectIdOf = (name: string): string => `operator:${name}`;
+
+/**
+ * @param hash of the new operator's token
+ * @throws DomainError `state_conflict` when there is an active operator of this name
+ */
+export async function addOperator(deps: Deps, name: string, hash: TokenHash, act: Act): Promise<void> {
+  const at = deps.now();
+  await commit(deps, 'operator.add', async (tx) => {
+    await lockOperators(tx);
+    if (await findOperator(tx, name))
+      throw new DomainError('state_conflict', { current_state: 'active' }, `${name} is an operator already.`);
+    await insertOperator(tx, { operatorId: newId(), name, ...hash, addedBy: act.operator, addedAt: at });
+    await insertAuditEntry(tx, null, { objectId: objectIdOf(name), action: 'operator_add', ...act, at });
+  });
+}
+
+/**
+ * Ends an operator's token for ever. What the operator has approved stays approved.
+ *
+ * @throws DomainError `not_found`; `state_conflict` for the last operator, without whom nobody could act
+ */
+export async function revokeOperator(deps: Deps, name: string, act: Act): Promise<void> {
+  const at = deps.now();
+  await commit(deps, 'operator.revoke', async (tx) => {
+    await lockOperators(tx);
+    if (!(await findOperator(tx, name))) throw new DomainError('not_found', {}, `There is no operator ${name}.`);
+    if ((await countOperators(tx)).active === 1)
+      throw new DomainError('state_conflict', {}, `${name} is the last operator. Add another one first.`);
+    await setOperatorRevoked(tx, name, act.operator, at);
+    await insertAuditEntry(tx, null, { objectId: objectIdOf(name), action: 'operator_revoke', ...act, at });
+  });
+}

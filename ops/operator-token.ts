@@ -1,0 +1,39 @@
+/**
+ * Operators as the service knows them: each has a personal token, which proves the name that a command gives. The local
+ * sandbox takes names without a token.
+ */
+import { createHmac } from 'node:crypto';
+import type { Pepper } from '../config.ts';
+import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator-token.ts';
+import { isRemote } from '../domain/runtime.ts';
+import { CommandError, EXIT } from '../process/command-line.ts';
+import type { OpsDeps } from './command.ts';
+
+export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => ({
+  tokenHash: createHmac('sha256', secret).update(`operator\0${token}`).digest(),
+  pepperId: id,
+});
+
+/**
+ * Requires that the operator is who the command says. In the local sandbox a name is enough where no token is set.
+ *
+ * @throws CommandError
+ */
+export async function requireOperator(
+  { db, runtime, keys, operatorToken }: Pick<OpsDeps, 'db' | 'runtime' | 'keys' | 'operatorToken'>,
+  operator: string,
+): Promise<void> {
+  if (operatorToken === undefined) {
+    if (!isRemote(runtime)) return;
+    throw new CommandError(
+      EXIT.refused,
+      'OPERATOR_TOKEN is not set: outside the local sandbox a change needs a token.',
+    );
+  }
+  const [active] = keys.apiKeyPeppers;
+  const hashes = keys.apiKeyPeppers.map((pepper) => hashToken(pepper, operatorToken));
+  const known = await findOperatorByToken(db, hashes);
+  if (known?.name !== operator)
+    throw new CommandError(EXIT.refused, `OPERATOR_TOKEN is not a valid token of ${operator}.`);
+  if (known.pepperId !== active.id) await setTokenHash(db, known.operatorId, hashToken(active, operatorToken));
+}

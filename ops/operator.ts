@@ -1,0 +1,63 @@
+/** `operator`: who may change things. */
+import { randomBytes } from 'node:crypto';
+import { addOperator, revokeOperator } from '../db/commands/operator.ts';
+import { countOperators, listOperators } from '../db/queries/operator-token.ts';
+import { command, EXIT, group } from '../process/command-line.ts';
+import { required } from '../process/command-parameter.ts';
+import { ACT, deed, type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
+import { hashToken } from './operator-token.ts';
+import { lineOf } from './report.ts';
+
+const TOKEN_BYTES = 32;
+
+const name = required('<name>', 'the operator', operatorReader);
+
+export const operatorCommands: OpsCommand = group('operator', 'Who may change things, and by which token.', [
+  command({
+    name: 'list',
+    description: 'Lists the operators. A token is stored nowhere.',
+    takes: {},
+    run: async ({ db, print, printData }: OpsDeps) => {
+      const found = await listOperators(db);
+      const items = found.map(({ name: operator, addedBy, addedAt, revokedBy, revokedAt }) => ({
+        operator,
+        status: revokedAt === null ? 'active' : 'revoked',
+        added_by: addedBy,
+        added_at: addedAt,
+        revoked_by: revokedBy,
+        revoked_at: revokedAt,
+      }));
+      for (const item of items) print(lineOf(item));
+      if (items.length === 0) print('none');
+      printData({ items });
+      return EXIT.done;
+    },
+  }),
+  deed({
+    name: 'add',
+    description: 'Adds an operator and shows the new token, once.',
+    takes: { name, ...ACT },
+    isAllowed: async ({ db }) => (await countOperators(db)).ever === 0,
+    run: async (deps: OpsDeps, { name: added, ...act }) => {
+      const token = `op_${randomBytes(TOKEN_BYTES).toString('base64url')}`;
+      const [pepper] = deps.keys.apiKeyPeppers;
+      await addOperator(deps, added, hashToken(pepper, token), act);
+      // The token of a preview is rolled back, and would not work.
+      const shown = deps.isPreview === true ? 'shown here, once' : token;
+      deps.print(`${added} is an operator. OPERATOR_TOKEN=${shown}`);
+      deps.printData({ operator: added, token: shown });
+      return EXIT.done;
+    },
+  }),
+  deed({
+    name: 'revoke',
+    description: "Ends an operator's token for ever.",
+    takes: { name, ...ACT },
+    run: async (deps: OpsDeps, { name: revoked, ...act }) => {
+      await revokeOperator(deps, revoked, act);
+      deps.print(`${revoked} is no operator any more.`);
+      deps.printData({ operator: revoked });
+      return EXIT.done;
+    },
+  }),
+]);

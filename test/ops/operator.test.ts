@@ -1,0 +1,136 @@
+/** Operators and their tokens: outside the local sandbox a change needs the token of the operator whom it names. */
+import { expect } from 'vitest';
+import type { RuntimeEnvironment } from '../../domain/runtime.ts';
+import { TEST_KEYS } from '../support/api.ts';
+import { digestTables, dumpTables } from '../support/database.ts';
+import { withApi } from '../support/fixture.ts';
+import { insertGateEvidence } from '../support/gate.ts';
+import { createOps, listAudit } from '../support/ops.ts';
+
+/** A database for each test, so that each has its first operator. */
+const test = withApi()
+  .extend('own', ({ newApi }) => newApi({ runtime: 'production' }))
+  .extend(
+    'as',
+    ({ own }) =>
+      (operatorToken?: string, runtime: RuntimeEnvironment = 'production') =>
+        createOps(own.connection.db, { runtime, operatorToken }),
+  )
+  .extend('add', ({ as }) => async (name: string, by: string, token?: string): Promise<string> => {
+    const args = ['operator', 'add', name, '--operator', by, '--note', 'joined', '--yes', '--json'];
+    const { exitCode, printed, warned } = await as(token)(...args);
+    expect([exitCode, warned]).toEqual([0, []]);
+    return JSON.parse(printed.join('')).token;
+  })
+  .extend('ana', ({ add }) => add('ana', 'ana'));
+
+const DEED = ['gate', 'approve'];
+const act = (operator: string): string[] => ['--operator', operator, '--note', 'read', '--yes'];
+
+test('two approvals are by two tokens: one person cannot approve under two names', async ({ own, as, add, ana }) => {
+  const bo = await add('bo', 'ana', ana);
+  const [evidenceId = ''] = await insertGateEvidence(own.connection.db, 'production', { operators: [] });
+  expect((await as(ana)(...DEED, evidenceId, ...act('ana'))).exitCode).toBe(0);
+  expect(await as(ana)(...DEED, evidenceId, ...act('bo'))).toMatchObject({
+    exitCode: 1,
+    warned: ['OPERATOR_TOKEN is not a valid token of bo.'],
+  });
+  expect((await as(ana)(...DEED, evidenceId, ...act(' ANA '))).exitCode).toBe(1);
+  expect((await as(bo)(...DEED, evidenceId, ...act('bo'))).exitCode).toBe(0);
+  const approved = (await listAudit(own.connection.db, evidenceId)).map(({ operator }) => operator);
+  expect(approved).toEqual(['ana', 'bo']);
+});
+
+test.for<[string, string | undefined]>([
+  ['without a token', undefined],
+  ['with an unknown token', `op_${'A'.repeat(43)}`],
+  ['with the raw text of an API key', `sk_live_${'A'.repeat(49)}`],
+])('a remote runtime refuses every change %s, also its preview', async ([, token], { own, as, ana }) => {
+  expect(ana).toMatch(/^op_[\w-]{43}$/);
+  const before = await digestTables(own.connection.pool);
+  const deeds = [
+    ['cancel', 'stl_1'],
+    ['redispatch', '--all'],
+    ['retry-delivery', 'delivery'],
+    ['retry-deliveries', '--org', 'org'],
+    ['resolve', 'stl_1', 'paid'],
+    ['gate', 'approve', 'evidence'],
+    ['gate', 'revoke', 'evidence'],
+    ['keys', 'record'],
+    ['keys', 'reseal'],
+    ['org', 'reissue-key', 'org'],
+    ['operator', 'add', 'bo'],
+    ['operator', 'revoke', 'ana'],
+  ];
+  for (const deed of deeds)
+    for (const args of [act('ana'), act('ana').slice(0, -1)]) {
+      const { exitCode, printed, warned } = await as(token)(...deed, ...args);
+      expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
+      expect(warned[0]).toContain('OPERATOR_TOKEN');
+    }
+  expect(await digestTables(own.connection.pool)).toEqual(before);
+});
+
+test('lists need no token', async ({ as }) => {
+  for (const args of [['waiting'], ['gate', 'list'], ['operator', 'list'], ['list', 'audit']])
+    expect((await as()(...args)).exitCode).toBe(0);
+});
+
+test('the first operator needs no token, and only the first one', async ({ as, ana }) => {
+  expect(ana).toBeTruthy();
+  const { exitCode, printed } = await as()('operator', 'add', 'mallory', ...act('mallory'));
+  expect([exitCode, printed]).toEqual([1, []]);
+});
+
+test('a revoked token is refused, its name may be given again, and the last operator stays', async ({
+  as,
+  add,
+  ana,
+}) => {
+  const bo = await add('bo', 'ana', ana);
+  expect((await as(ana)('operator', 'revoke', 'ana', ...act('ana'))).exitCode).toBe(0);
+  expect((await as(ana)('keys', 'record', ...act('ana'))).exitCode).toBe(1);
+  expect((await as(bo)('operator', 'revoke', 'bo', ...act('bo'))).exitCode).toBe(1);
+  const again = await add('ana', 'bo', bo);
+  expect(again).not.toBe(ana);
+  expect((await as(again)('keys', 'record', ...act('ana'))).exitCode).toBe(0);
+  const items = JSON.parse((await as()('operator', 'list', '--json')).printed.join('')).items;
+  expect(items.map(({ operator, status }: Record<string, string>) => [operator, status])).toEqual([
+    ['ana', 'revoked'],
+    ['bo', 'active'],
+    ['ana', 'active'],
+  ]);
+});
+
+test('a name has one active token', async ({ own, as, ana }) => {
+  const before = await digestTables(own.connection.pool);
+  expect((await as(ana)('operator', 'add', 'Ana', ...act('ana'))).exitCode).toBe(1);
+  expect(await digestTables(own.connection.pool)).toEqual(before);
+});
+
+test('only an HMAC of the token is stored, and a preview shows no token', async ({ own, as, ana }) => {
+  expect(await dumpTables(own.connection.pool)).not.toContain(ana.slice(3));
+  const preview = await as(ana)('operator', 'add', 'bo', ...act('ana').slice(0, -1));
+  expect([preview.exitCode, JSON.stringify(preview).includes('op_')]).toEqual([3, false]);
+});
+
+test('a token moves to the active pepper when it is used', async ({ own, ana }) => {
+  const [old] = TEST_KEYS.apiKeyPeppers;
+  const young = { id: 'test-2', secret: 'another-pepper-another-pepper-another' };
+  const withPeppers = (...apiKeyPeppers: [typeof old, ...(typeof old)[]]) =>
+    createOps(own.connection.db, {
+      runtime: 'production',
+      operatorToken: ana,
+      keys: { ...TEST_KEYS, apiKeyPeppers },
+    })('operator', 'add', 'bo', '--operator', 'ana', '--note', 'joined');
+  expect((await withPeppers(young)).exitCode).toBe(1);
+  expect((await withPeppers(young, old)).exitCode).toBe(3);
+  expect((await withPeppers(young)).exitCode).toBe(3);
+});
+
+test('the local sandbox takes names; a token that is set must be right', async ({ as, ana }) => {
+  const record = ['keys', 'record'];
+  expect((await as(undefined, 'local-sandbox')(...record, ...act('anybody'))).exitCode).toBe(0);
+  expect((await as(ana, 'local-sandbox')(...record, ...act('anybody'))).exitCode).toBe(1);
+  expect((await as(ana, 'local-sandbox')(...record, ...act('ana'))).exitCode).toBe(0);
+});
