@@ -47,6 +47,8 @@ export type Config = Readonly<{
   bankledgerWebhookSecrets: readonly string[];
   idverifyWebhookSecrets: readonly string[];
   idverify: { baseUrl: string; appToken: string; secretKey: string } | undefined;
+  /** The provider's sets of checks that callers may choose, beside the default ones. */
+  idverifyLevelNames: readonly string[];
   smtpUrl: string | undefined;
   webhookAllowLocalTargets: boolean;
   /** The proxies whose `X-Forwarded-For` is believed. */
@@ -140,6 +142,10 @@ const addressBlocks = z.string().transform((value, context) =>
     return block ? [block] : [];
   }),
 );
+const levelNames = z
+  .string()
+  .transform((value) => value.split(',').map((part) => part.trim()))
+  .pipe(z.array(z.string().regex(/^[\w .-]{1,100}$/, { error: 'must be a comma-separated list of level names' })));
 /** The values that Temporal's own configuration knows. It would read any other text as false. */
 const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
@@ -174,6 +180,7 @@ const Environment = z.object({
   IDVERIFY_BASE_URL: url(/^https?$/).optional(),
   IDVERIFY_APP_TOKEN: secret.optional(),
   IDVERIFY_SECRET_KEY: secret.optional(),
+  IDVERIFY_LEVEL_NAMES: levelNames.default([]),
   SMTP_URL: url(/^smtps?$/).optional(),
   WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
   TRUSTED_PROXIES: addressBlocks.optional(),
@@ -213,7 +220,12 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
       : given;
   const parsed = Environment.safeParse(complete);
   const temporal = temporalConfig(given);
-  const others = [...deploymentFaults(given), ...crashFaults(given), ...sharingFaults(complete)];
+  const others = [
+    ...togetherFaults(given),
+    ...idverifyFaults(given),
+    ...crashFaults(given),
+    ...sharingFaults(complete),
+  ];
   if (!parsed.success || 'fault' in temporal || others.length > 0)
     throw new ConfigError([...faultsOf(parsed, temporal), ...others]);
   const value = parsed.data;
@@ -241,6 +253,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
       value.IDVERIFY_BASE_URL && value.IDVERIFY_APP_TOKEN && value.IDVERIFY_SECRET_KEY
         ? { baseUrl: value.IDVERIFY_BASE_URL, appToken: value.IDVERIFY_APP_TOKEN, secretKey: value.IDVERIFY_SECRET_KEY }
         : undefined,
+    idverifyLevelNames: value.IDVERIFY_LEVEL_NAMES,
     smtpUrl: value.SMTP_URL,
     webhookAllowLocalTargets: sandbox && value.WEBHOOK_ALLOW_LOCAL_TARGETS,
     trustedProxies: value.TRUSTED_PROXIES ?? [],
@@ -302,13 +315,18 @@ const givenOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
     Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
   );
 
-/** A deployment's name and the version of the worker must be set together. */
-function deploymentFaults(given: Readonly<Record<string, string>>): string[] {
-  const names = ['WORKER_DEPLOYMENT_NAME', 'WORKER_BUILD_ID'];
-  const missing = names.filter((name) => given[name] === undefined);
-  return missing.length === 1
-    ? [`${missing[0]} is required beside ${names.find((name) => !missing.includes(name))}`]
-    : [];
+/** Variables that must be set together: half of them would be ignored without a word. */
+const TOGETHER = [
+  ['WORKER_DEPLOYMENT_NAME', 'WORKER_BUILD_ID'],
+  ['IDVERIFY_BASE_URL', 'IDVERIFY_APP_TOKEN', 'IDVERIFY_SECRET_KEY'],
+];
+
+function togetherFaults(given: Readonly<Record<string, string>>): string[] {
+  return TOGETHER.flatMap((names) => {
+    const present = names.find((name) => given[name] !== undefined);
+    if (present === undefined) return [];
+    return names.filter((name) => given[name] === undefined).map((name) => `${name} is required beside ${present}`);
+  });
 }
 
 /** Every secret, with the values of its list. A named key's value is its key, without its id. */
@@ -359,6 +377,11 @@ function passwordsOf(address: string): string[] {
   const { password = '' } = URL.canParse(address) ? new URL(address) : {};
   return password === '' ? [] : [decodeURIComponent(password).replace(/=+$/, '')];
 }
+/** The provider gets personal data, and its answers are believed: in a remote runtime nobody may listen or answer. */
+const idverifyFaults = (given: Readonly<Record<string, string>>): string[] =>
+  /^http:/i.test(String(given['IDVERIFY_BASE_URL'])) && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
+    ? ['IDVERIFY_BASE_URL must be an https URL']
+    : [];
 
 /** A process that ends itself is for tests, wherever the variable came from. */
 const crashFaults = (given: Readonly<Record<string, string>>): string[] =>

@@ -16,6 +16,7 @@ export type ApiDeps = CommandDeps & {
     | 'bankledgerWebhookSecrets'
     | 'idverifyWebhookSecrets'
     | 'idverify'
+    | 'idverifyLevelNames'
     | 'smtpUrl'
     | 'webhookAllowLocalTargets'
     | 'trustedProxies'

@@ -159,6 +159,22 @@ describe('is refused', () => {
     },
   );
 
+  test('half of a configuration of the identity provider, which would be ignored', ({ faultsOf }) => {
+    expect(faultsOf(remoteEnvironment('production', { IDVERIFY_APP_TOKEN: text() }))).toEqual([
+      'IDVERIFY_BASE_URL is required beside IDVERIFY_APP_TOKEN',
+      'IDVERIFY_SECRET_KEY is required beside IDVERIFY_APP_TOKEN',
+    ]);
+  });
+
+  test.for(['remote-sandbox', 'production'])('%s with an identity provider without TLS', (runtime, { faultsOf }) => {
+    const given = {
+      IDVERIFY_BASE_URL: 'http://idverify.example',
+      IDVERIFY_APP_TOKEN: text(),
+      IDVERIFY_SECRET_KEY: text(),
+    };
+    expect(faultsOf(remoteEnvironment(runtime, given))).toEqual(['IDVERIFY_BASE_URL must be an https URL']);
+  });
+
   test.for(['localhost', '10.0.0.0/33', '10.0.0.1,', '0.0.0.0/0', '::/0', '10.0.0.0/8;192.168.0.0/16'])(
     'TRUSTED_PROXIES=%s, which would believe everyone or is no list of addresses',
     (given, { faultsOf }) => {
@@ -288,7 +304,7 @@ describe('a remote runtime', () => {
     expect(workerDeployment).toEqual({ deploymentName: 'settlement', buildId: '2026.11.21' });
   });
 
-  test('has an identity provider only with all three settings', ({ load }) => {
+  test('has an identity provider with all three settings, and does not start with fewer', ({ load, faultsOf }) => {
     const idverify = {
       IDVERIFY_BASE_URL: 'https://idverify.example',
       IDVERIFY_APP_TOKEN: text(),
@@ -297,8 +313,11 @@ describe('a remote runtime', () => {
     expect(load(remoteEnvironment('production', idverify)).idverify).toMatchObject({
       baseUrl: 'https://idverify.example',
     });
+    expect(load(remoteEnvironment('production')).idverify).toBeUndefined();
     for (const name of Object.keys(idverify))
-      expect(load(remoteEnvironment('production', { ...idverify, [name]: undefined })).idverify).toBeUndefined();
+      expect(faultsOf(remoteEnvironment('production', { ...idverify, [name]: undefined }))).toEqual([
+        expect.stringMatching(new RegExp(`^${name} is required beside IDVERIFY_`)),
+      ]);
   });
 });
 

@@ -63,17 +63,20 @@ function claimOf(event: IdverifyEvent, runtime: RuntimeEnvironment): EventClaim 
 function knownClaim(event: KnownIdverifyEvent): EventClaim {
   const verificationId = event.externalUserId;
   if (verificationId === undefined) return NO_CLAIM;
+  const named = { about: 'verification', verificationId, applicantId: event.applicantId } as const;
   switch (event.type) {
     case 'applicantPending':
-      return { about: 'verification', verificationId, move: { to: 'in_review' } };
+      return { ...named, move: { to: 'in_review' } };
     case 'applicantReviewed':
-      return { about: 'verification', verificationId, move: decisionOf(event) };
+      return { ...named, move: decisionOf(event) };
   }
 }
 
 /** @throws InvalidRequestError when the answer of a review is missing or unknown */
-function decisionOf({ reviewResult }: KnownIdverifyEvent): VerificationDecision {
+function decisionOf({ reviewResult }: KnownIdverifyEvent): { readonly to: 'in_review' } | VerificationDecision {
   const answer = reviewResult?.reviewAnswer;
+  // The provider asks the applicant for better documents, and will review again.
+  if (answer === 'RED' && reviewResult?.reviewRejectType === 'RETRY') return { to: 'in_review' };
   if (answer === 'GREEN') return { to: 'verified', verifiedName: null };
   if (answer === 'RED') return { to: 'rejected', rejectionReason: rejectionReasonOf(reviewResult?.rejectLabels ?? []) };
   const loc = ['body', 'reviewResult', 'reviewAnswer'];

@@ -11,7 +11,8 @@ import {
   storeApplicant,
 } from '../../db/commands/verification.ts';
 import { readVerifications } from '../../db/queries/verification.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, ValidationError } from '../../domain/error.ts';
+import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { verificationDetail } from '../../domain/resource/verification.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -34,6 +35,9 @@ const TAGS = ['Verification'];
 export const verificationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
+    // A partner that could name any level could have a recipient checked less than the operator wants.
+    const levelNames = new Set([...Object.values(DEFAULT_LEVEL), ...deps.config.idverifyLevelNames]);
+
     app.post(
       '/v1/kyc/verify',
       {
@@ -155,13 +159,16 @@ export const verificationRoutes =
       },
       async (request, reply) => {
         const { body } = request;
+        const { level_name: given } = body;
+        if (given !== undefined && !levelNames.has(given))
+          throw new ValidationError([{ field: 'level_name', rule: 'must be a level that is configured here' }]);
         const provider = deps.idverify;
         if (!provider) throw new DomainError('provider_not_configured');
         const { recipient, verification, levelName } = await openProviderVerification(deps, {
           orgId: principalOf(request).orgId,
           recipientId: body.recipient_id,
           requestId: request.id,
-          levelName: body.level_name,
+          levelName: given,
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
         });
         const { verificationId, verificationType } = verification;

@@ -20,7 +20,8 @@ export const IdverifyEvent = z
     description:
       'Only `type` and `correlationId` are required. Of the types ' +
       `${IDVERIFY_TYPES.map((type) => `\`${type}\``).join(' and ')}, these are validated: \`externalUserId\` (the ` +
-      '`verification_id`), `sandboxMode`, `reviewResult.reviewAnswer`, `reviewResult.rejectLabels`.',
+      '`verification_id`), `applicantId`, `sandboxMode`, `reviewResult.reviewAnswer`, `reviewResult.reviewRejectType`, ' +
+      '`reviewResult.rejectLabels`. An event for another applicant than that of the verification is stored and not applied.',
     example: {
       type: 'applicantReviewed',
       applicantId: '65c1f0a7d2b94e1f3c8a7b60',
@@ -37,9 +38,14 @@ export const KnownIdverifyEvent = z.looseObject({
   type: z.enum(IDVERIFY_TYPES),
   /** Any text: an event may name a verification that does not exist. */
   externalUserId: nullAsAbsent(z.string()),
+  applicantId: nullAsAbsent(z.string()),
   sandboxMode: nullAsAbsent(z.boolean()),
   reviewResult: nullAsAbsent(
-    z.looseObject({ reviewAnswer: nullAsAbsent(z.string()), rejectLabels: nullAsAbsent(z.array(z.string())) }),
+    z.looseObject({
+      reviewAnswer: nullAsAbsent(z.string()),
+      reviewRejectType: nullAsAbsent(z.string()),
+      rejectLabels: nullAsAbsent(z.array(z.string())),
+    }),
   ),
 });
 export type KnownIdverifyEvent = z.infer<typeof KnownIdverifyEvent>;

@@ -57,7 +57,7 @@ export const CreateIdverifyApplicantRequest = z
   .strictObject({
     ...subject,
     level_name: nullAsAbsent(text(1, LEVEL_LENGTH_MAX)).meta({
-      description: "The provider's name for the set of checks.",
+      description: "The provider's name for the set of checks: a default one, or one that the operator allows.",
       example: 'basic-kyc-level',
     }),
     email: nullAsAbsent(email()).meta({ description: COMPATIBILITY }),

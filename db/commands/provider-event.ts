@@ -42,6 +42,8 @@ export type EventClaim =
   | {
       readonly about: 'verification';
       readonly verificationId: string;
+      /** The provider's applicant, where the event names one. */
+      readonly applicantId: string | undefined;
       readonly move: { readonly to: 'in_review' } | VerificationDecision;
     }
   /** Nothing that is applied: an unknown type, the wrong mode, no object named. The event is stored all the same. */
@@ -88,12 +90,16 @@ async function lockTarget(tx: Tx, claim: EventClaim): Promise<Target | undefined
     }
     case 'verification': {
       const locked = await lockVerificationTarget(tx, claim.verificationId);
-      return locked && { ...claim, locked };
+      return locked && isAbout(locked.verification.applicantId, claim.applicantId) ? { ...claim, locked } : undefined;
     }
     case 'nothing':
       return undefined;
   }
 }
+
+/** Whether an event that names `given` is about the applicant that is `known`. An event may come before it is known. */
+const isAbout = (known: string | null, given: string | undefined): boolean =>
+  known === null || given === undefined || known === given;
 
 type Receiving = { readonly eventId: string; readonly sha256: Buffer; readonly stamp: Stamp };
 

@@ -10,6 +10,7 @@ const CONFIG: ApiDeps['config'] = {
   bankledgerWebhookSecrets: [],
   idverifyWebhookSecrets: [],
   idverify: undefined,
+  idverifyLevelNames: [],
   smtpUrl: undefined,
   webhookAllowLocalTargets: false,
   trustedProxies: [],

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { events, outbox, providerEvents } from '../../db/schema/index.ts';
+import { events, outbox, providerEvents, verifications } from '../../db/schema/index.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { digestTables, raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -76,6 +76,30 @@ describe('the signature', () => {
 });
 
 describe('an event', () => {
+  test('of another applicant is stored and decides nothing', async ({ api, opened }) => {
+    const { id, read } = await opened();
+    await api.connection.db
+      .update(verifications)
+      .set({ provider: 'idverify', applicantId: 'applicant-1' })
+      .where(eq(verifications.verificationId, id));
+    const forged = idverifyBody(id, { applicantId: 'applicant-2' });
+    expect(jsonOf(await sendIdverify(api, forged))).toMatchObject({ received: true, matched: false });
+    expect((await read()).status).toBe('pending');
+    expect(jsonOf(await sendIdverify(api, idverifyBody(id, { applicantId: 'applicant-1' })))).toMatchObject({
+      matched: true,
+    });
+    expect((await read()).status).toBe('verified');
+  });
+
+  test('that is RED and asks for a retry is not final: a later GREEN verifies', async ({ api, opened }) => {
+    const { id, read } = await opened();
+    const retry = { reviewResult: { ...RED.reviewResult, reviewRejectType: 'RETRY' } };
+    expect(jsonOf(await sendIdverify(api, idverifyBody(id, retry)))).toMatchObject({ matched: true });
+    expect((await read()).status).toBe('in_review');
+    await sendIdverify(api, idverifyBody(id));
+    expect((await read()).status).toBe('verified');
+  });
+
   test('200, stored and unmatched: other types and unknown verifications', async ({ api, opened }) => {
     const { id, read } = await opened();
     for (const event of [

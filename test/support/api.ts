@@ -85,6 +85,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
       bankledgerWebhookSecrets: [TEST_SECRETS.bankledger],
       idverifyWebhookSecrets: [TEST_SECRETS.idverify],
       idverify: undefined,
+      idverifyLevelNames: ['enhanced', 'another'],
       smtpUrl: undefined,
       webhookAllowLocalTargets: true,
       trustedProxies: [],
