@@ -75,7 +75,8 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
     WEBHOOK_ALLOW_LOCAL_TARGETS: 'true',
   };
   const temporal = await createNamespace(env, cleanup);
-  const database = new pg.Pool({ connectionString: urls.databaseUrl, max: 2 });
+  // The owner's: it also reads the tables of the bare programs.
+  const database = new pg.Pool({ connectionString: urls.migrationUrl, max: 2 });
   database.on('error', () => undefined);
   cleanup.push(() => database.end());
   await workflowBundle();
