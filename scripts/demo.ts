@@ -4,7 +4,7 @@
  */
 import { styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
-import { SCENARIOS } from '../domain/sandbox/scenario.ts';
+import { SCENARIOS, type Scenario } from '../domain/sandbox/scenario.ts';
 import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
 import { oneOf, optional, type ValuesOf } from '../process/command-parameter.ts';
 import { findRunningStack } from '../process/running-stack.ts';
@@ -14,10 +14,41 @@ import { playScenario, type ScenarioDeps } from './demo/scenario.ts';
 import { API_URL, NO_STACK } from './sandbox/command.ts';
 import { resolvePayout } from './sandbox/resolve.ts';
 
+/** Plays on after a difference, and prints at the end what was promised and what came. */
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
   const wanted = SCENARIOS.filter((scenario) => name === 'all' || scenario.name === name);
   const deps = { narrator, partner: await introduce(narrator), resolveReview, bankledgerSecret: bankledgerSecret() };
-  for (const scenario of wanted) await playScenario(deps, scenario);
+  const results: { readonly scenario: Scenario; readonly difference: string | undefined }[] = [];
+  for (const scenario of wanted) {
+    const difference = await playScenario(deps, scenario).then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    if (difference !== undefined) narrator.show(difference);
+    results.push({ scenario, difference });
+  }
+  for (const line of tableOf(results)) narrator.show(line);
+  const different = results.filter(({ difference }) => difference !== undefined).length;
+  if (different > 0) throw new Error(`${different} of ${results.length} scenarios differ from the list.`);
+}
+
+function tableOf(results: readonly { readonly scenario: Scenario; readonly difference: string | undefined }[]) {
+  const rows = results.map(({ scenario: { name, path, failure_code }, difference }) => [
+    name,
+    failure_code === null ? `${path.at(-1)}` : `${path.at(-1)}, ${failure_code}`,
+    difference === undefined ? 'as promised' : 'DIFFERENT, see above',
+  ]);
+  const all = [['scenario', 'promised', 'came'], ...rows];
+  const widthOf = (column: number) => Math.max(...all.map((row) => row[column]?.length ?? 0));
+  return [
+    '',
+    ...all.map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widthOf(column)))
+        .join('  ')
+        .trimEnd(),
+    ),
+  ];
 }
 
 /** The local sandbox's own secret, or the one that the environment names. */
@@ -48,15 +79,22 @@ const program = command({
   takes: TAKES,
   json: false,
   run: async ({ print, warn }: Printer, { scenario, url }: ValuesOf<typeof TAKES>) => {
-    const baseUrl = url ?? findRunningStack()?.apiUrl;
+    const stack = url === undefined ? findRunningStack() : undefined;
+    const baseUrl = url ?? stack?.apiUrl;
     if (baseUrl === undefined) throw new CommandError(EXIT.unavailable, `${NO_STACK}, or name one with --url.`);
     const narrator = createNarrator(baseUrl);
     try {
-      await (scenario === undefined ? playFirstSettlement(narrator) : playScenarios(narrator, scenario));
+      await (scenario === undefined
+        ? playFirstSettlement(narrator, stack?.temporalUiUrl)
+        : playScenarios(narrator, scenario));
       print(styleText(['bold', 'green'], '\nEvery answer is as documented.'));
       return EXIT.done;
     } catch (error) {
-      warn(styleText(['bold', 'red'], `\n${error instanceof Error ? error.message : String(error)}`));
+      warn(
+        styleText(['bold', 'red'], `\n${error instanceof Error ? error.message : String(error)}`, {
+          stream: process.stderr,
+        }),
+      );
       return EXIT.refused;
     } finally {
       await narrator.close();

@@ -1,18 +1,24 @@
 /** The main story: a partner signs up, settles, and verifies the certificate of the settlement. */
 import { randomUUID } from 'node:crypto';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { cardSettlementBody, type Partner, recipientBody, signUp } from '../partner/partner.ts';
 import type { Narrator } from './narrator.ts';
 
 const WAIT_SECONDS = 20;
 const READS_MAX = 10;
 
-export async function playFirstSettlement(narrator: Narrator): Promise<void> {
+/** @param temporalUi where Temporal UI is; undefined: the story does not link to it */
+export async function playFirstSettlement(narrator: Narrator, temporalUi?: string): Promise<void> {
   const partner = await introduce(narrator);
   const recipientId = await registerRecipient(narrator, partner);
   await estimate(narrator, partner);
   const settlementId = await settle(narrator, partner, recipientId);
   const certId = await waitUntilSettled(narrator, partner, settlementId);
   await readCertificate(narrator, partner, settlementId, certId);
+  if (temporalUi === undefined) return;
+  const run = `${temporalUi}/namespaces/default/workflows/${encodeURIComponent(settlementWorkflowId(settlementId))}`;
+  narrator.say('Look at its run in Temporal UI: the timeline has the wait for the money and each activity.');
+  narrator.show(run);
 }
 
 /** A new organization with its first key. */

@@ -6,6 +6,7 @@ import { type ApiRequest, type Client, createClient, type Reply, requireStatus }
 
 export type Narrator = {
   say(sentence: string): void;
+  show(line: string): void;
   /** Prints the request and its answer, whatever its status. Throws when the status is not the expected one. */
   call: Client['call'];
   /** @throws Error when the value is not the expected one */
@@ -24,6 +25,7 @@ export function createNarrator(baseUrl: string): Narrator {
       chapter += 1;
       console.log(`\n${styleText(['bold', 'cyan'], `${chapter}. ${sentence}`)}`);
     },
+    show: (line) => console.log(`  ${line}`),
     call: async (asked) => {
       printRequest(asked);
       const answer = await client.send(asked);

@@ -1,10 +1,9 @@
 /** `event`: makes a settlement's simulated provider send an event, through the test helper (contract §6). */
 import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
-import { CommandError, command, EXIT } from '../../process/command-line.ts';
+import { command, EXIT } from '../../process/command-line.ts';
 import { oneOf, optional, required, text } from '../../process/command-parameter.ts';
-import { nameRunningStack } from '../../process/running-stack.ts';
-import { callApi } from './api.ts';
-import { API_URL, NO_STACK, type SandboxCommand, type SandboxDeps } from './command.ts';
+import { apiOf, callApi } from './api.ts';
+import { API_URL, type SandboxCommand, type SandboxDeps } from './command.ts';
 
 export const event: SandboxCommand = command({
   name: 'event',
@@ -16,12 +15,9 @@ export const event: SandboxCommand = command({
     url: API_URL,
   },
   run: async ({ env, print, printData }: SandboxDeps, { settlementId, event: name, amount, url: given }) => {
-    const url = given ?? nameRunningStack()?.apiUrl;
-    if (url === undefined) throw new CommandError(EXIT.unavailable, `${NO_STACK}, or give --url.`);
-    const apiKey = env['API_KEY'];
-    if (!apiKey) throw new CommandError(EXIT.configuration, 'Set API_KEY to a key with scope settle.');
+    const api = apiOf(env, given, 'settle');
     const path = `/v2/test-helpers/settlements/${encodeURIComponent(settlementId)}/events`;
-    const accepted = await callApi({ url, apiKey }, 'POST', path, { event: name, amount });
+    const accepted = await callApi(api, 'POST', path, { event: name, amount });
     print(JSON.stringify(accepted, null, 2));
     printData(accepted);
     return EXIT.done;

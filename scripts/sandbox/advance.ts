@@ -1,0 +1,26 @@
+/** `advance`: moves one settlement's own clock forward, through the test helper (contract §6). */
+import { z } from 'zod';
+import { command, EXIT } from '../../process/command-line.ts';
+import { optional, required, text } from '../../process/command-parameter.ts';
+import { apiOf, callApi } from './api.ts';
+import { API_URL, type SandboxCommand, type SandboxDeps } from './command.ts';
+
+const Advanced = z.looseObject({ status: z.string(), now: z.string() });
+
+export const advance: SandboxCommand = command({
+  name: 'advance',
+  description: "Moves a settlement's own clock forward. Set API_KEY to a key with scope settle.",
+  takes: {
+    settlementId: required('<settlement-id>', 'the settlement', text),
+    by: optional('--by <duration>', 'such as P5D or PT30M; by default to the end of the current wait', text),
+    url: API_URL,
+  },
+  run: async ({ env, print, printData }: SandboxDeps, { settlementId, by, url }) => {
+    const path = `/v2/test-helpers/settlements/${encodeURIComponent(settlementId)}/advance`;
+    const body = by === undefined ? undefined : { by };
+    const advanced = Advanced.parse(await callApi(apiOf(env, url, 'settle'), 'POST', path, body));
+    print(`The settlement was ${advanced.status}. Its clock is now at ${advanced.now}.`);
+    printData(advanced);
+    return EXIT.done;
+  },
+});

@@ -1,0 +1,115 @@
+import { execa } from 'execa';
+import { describe, expect } from 'vitest';
+import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+import { repositoryRoot } from '../../process/place.ts';
+import { createClient } from '../../scripts/partner/client.ts';
+import { cardSettlementBody, signUp } from '../../scripts/partner/partner.ts';
+import { changesSince, type Watched } from '../../scripts/sandbox/watch.ts';
+import { withStack } from '../support/fixture.ts';
+
+const test = withStack();
+
+const watched = (changes: Partial<Watched>): Watched => ({
+  status: 'accepted',
+  source_currency: 'USD',
+  destination_amount: '37829.63',
+  destination_currency: 'JMD',
+  timeline: [{ status: 'accepted', at: '2026-11-21T08:00:00.000Z' }],
+  amount_received: '0.00',
+  exceptions: [],
+  failure: null,
+  certificate_id: null,
+  ...changes,
+});
+
+describe('the changes of a settlement', () => {
+  const waiting = watched({
+    status: 'awaiting_funds',
+    timeline: [
+      { status: 'accepted', at: '2026-11-21T08:00:00.000Z' },
+      { status: 'awaiting_funds', at: '2026-11-21T08:00:01.000Z' },
+    ],
+  });
+
+  test('each state is printed once, with the time of the settlement', () => {
+    expect(changesSince(undefined, watched({}))).toEqual(['2026-11-21T08:00:00.000Z  accepted']);
+    expect(changesSince(watched({}), waiting)).toEqual(['2026-11-21T08:00:01.000Z  awaiting_funds']);
+    expect(changesSince(waiting, waiting)).toEqual([]);
+  });
+
+  test('a part of the amount is printed while the settlement waits for the rest', () => {
+    expect(changesSince(waiting, { ...waiting, amount_received: '100.00' })).toEqual([
+      '2026-11-21T08:00:01.000Z  received         100.00 USD so far',
+    ]);
+  });
+
+  test('an exception and a failure have lines of their own', () => {
+    const failed = watched({
+      status: 'failed',
+      timeline: [...waiting.timeline, { status: 'failed', at: '2026-11-21T08:00:02.000Z', reason: 'debit_returned' }],
+      amount_received: '250.00',
+      exceptions: [{ type: 'returned', at: '2026-11-21T08:00:02.000Z', reason: 'R01' }],
+      failure: { code: 'debit_returned', message: 'The debit was returned.' },
+    });
+    expect(changesSince(waiting, failed)).toEqual([
+      '2026-11-21T08:00:02.000Z  failed           debit_returned',
+      '2026-11-21T08:00:02.000Z  exception        returned, R01',
+      'Ended as failed: The debit was returned. (debit_returned)',
+    ]);
+  });
+});
+
+describe('the commands on a running stack', () => {
+  const sandbox = (url: string, apiKey: string, ...args: string[]) =>
+    execa('node', ['--import', 'tsx', 'scripts/sandbox.ts', ...args, '--url', url], {
+      cwd: repositoryRoot,
+      env: { API_KEY: apiKey },
+      reject: false,
+    });
+
+  test('watch prints every state of a settlement and its certificate, and then ends', async ({ stack }) => {
+    const client = createClient({ baseUrl: () => stack.baseUrl, onRetry: () => undefined });
+    try {
+      const partner = await signUp(client.call);
+      const { settlement_id } = await partner.settle(cardSettlementBody(await partner.createRecipient()));
+      const { exitCode, stdout, stderr } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlement_id);
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+      const states = stdout.split('\n').map((line) => line.split(/ +/)[1] ?? '');
+      expect(states.filter((state) => SETTLEMENT_STATUSES.some((status) => status === state))).toEqual([
+        'accepted',
+        'awaiting_funds',
+        'funded',
+        'paying_out',
+        'settled',
+      ]);
+      expect(stdout).toMatch(/Ended as settled: 37829\.63 JMD, simulated\. Certificate CERT-[0-9A-F]{32}\.$/);
+    } finally {
+      await client.close();
+    }
+  }, 60_000);
+
+  test('advance moves the clock of a settlement that waits, and watch then shows its end', async ({ stack }) => {
+    const client = createClient({ baseUrl: () => stack.baseUrl, onRetry: () => undefined });
+    try {
+      const partner = await signUp(client.call);
+      const body = cardSettlementBody(await partner.createRecipient(), { card_token: 'tok_manual' });
+      const { settlement_id } = await partner.settle(body);
+      await partner.waitForSettlement(settlement_id, 'awaiting_funds', ({ status }) => status === 'awaiting_funds');
+      const moved = await sandbox(stack.baseUrl, partner.apiKey, 'advance', settlement_id);
+      expect(moved.stdout).toMatch(/^The settlement was awaiting_funds\. Its clock is now at 20\d\d-.+Z\.$/);
+      const { stdout } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlement_id);
+      expect(stdout).toMatch(/\nEnded as expired: .+ \(funding_timeout\)$/);
+    } finally {
+      await client.close();
+    }
+  }, 60_000);
+
+  test('scenarios lists every entry with its states, as text and as JSON', async () => {
+    const list = (...args: string[]) =>
+      execa('node', ['--import', 'tsx', 'scripts/sandbox.ts', 'scenarios', ...args], { cwd: repositoryRoot });
+    const { stdout } = await list();
+    for (const { name } of SCENARIOS) expect(stdout).toContain(`\n${name} `.trimStart());
+    expect(JSON.parse((await list('--json')).stdout)).toHaveLength(SCENARIOS.length);
+  }, 40_000);
+});
