@@ -1,6 +1,6 @@
 /**
- * The service runs as a role that owns nothing (db/privilege.ts). Each new connection of a remote runtime is asked whether
- * that is so, before its first statement.
+ * The service runs as a role that owns nothing (db/privilege.ts). Each new connection of a remote runtime is asked
+ * whether that is so, before its first statement.
  */
 import type pg from 'pg';
 

@@ -84,7 +84,7 @@ export async function stopCluster(directory: string): Promise<void> {
   if (found) await stopProcess(found.process, STOP_TIMEOUT_MS, 'SIGINT');
 }
 
-/** Creates the database if it is missing, and the role of the service. Returns the addresses of the owner and the service. */
+/** Creates the database and the role of the service if they are missing. Returns the owner's and the service's address. */
 export async function ensureDatabase(cluster: Cluster, name: string): Promise<DatabaseUrls> {
   const client = new pg.Client({ connectionString: `${cluster.serverUrl}/postgres` });
   await client.connect();

@@ -153,7 +153,7 @@ describe.runIf(hasGo)('the project that Compose loads (needs Go)', () => {
   });
 });
 
-/** What the script does, as a superuser named `postgres`. The cluster's own superuser has a name that the script uses. */
+/** What the script does, as the superuser `postgres`. The cluster's own superuser has a name that the script uses. */
 async function createRoles(serverUrl: string, script: string, environment: Environment): Promise<void> {
   const statements = /<<SQL\n([\s\S]*)\nSQL\n/.exec(script)?.[1]?.split(/;\n?/) ?? [];
   const password = randomBytes(16).toString('hex');

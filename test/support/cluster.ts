@@ -21,7 +21,7 @@ const NOT_DURABLE = {
   dynamic_shared_memory_type: 'mmap',
 };
 
-/** Starts PostgreSQL in the run's folder. Returns its addresses for the owner and for the service, and the template's name. */
+/** Starts PostgreSQL in the run's folder. Returns its addresses for owner and service, and the template's name. */
 export async function startTestCluster(run: { folder: string; started: (record: ProcessRecord) => Promise<void> }) {
   const program = await postgresProgram(async () => run.folder);
   const cluster = await startCluster({ program, directory: path.join(run.folder, 'postgres'), settings: NOT_DURABLE });
