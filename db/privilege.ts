@@ -1,6 +1,6 @@
 /**
  * What the service's role may do in the database, table by table. The role owns nothing, reads every table and
- * truncates none. So a fault in the service cannot change what is permanent, and cannot drop or disable the triggers behind it.
+ * truncates none. So a fault in the service cannot change what is permanent, nor drop or disable the triggers of it.
  * `migrate` grants exactly this list, as the owner of the tables.
  *
  * A new table needs an entry here: `tsc` fails without one, and so does test/db/privilege.test.ts.

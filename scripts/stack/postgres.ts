@@ -84,7 +84,7 @@ export async function stopCluster(directory: string): Promise<void> {
   if (found) await stopProcess(found.process, STOP_TIMEOUT_MS, 'SIGINT');
 }
 
-/** Creates the database and the role of the service if they are missing. Returns the owner's and the service's address. */
+/** Creates the database and the role of the service if they are missing. Returns the address for each role. */
 export async function ensureDatabase(cluster: Cluster, name: string): Promise<DatabaseUrls> {
   const client = new pg.Client({ connectionString: `${cluster.serverUrl}/postgres` });
   await client.connect();

@@ -2,13 +2,15 @@
  * What the service's role may do, on a database that was migrated as it is deployed: its owner is an ordinary role, and
  * the service's role is another one.
  */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { execa } from 'execa';
 import pg from 'pg';
 import { test as base, describe, expect } from 'vitest';
 import { connect } from '../../db/client.ts';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { listServicePrivileges } from '../../db/privilege.ts';
 import { DatabaseRoleError, refuseOwner } from '../../db/role.ts';
+import { repositoryRoot } from '../../process/place.ts';
 import { FILE } from '../support/fixture.ts';
 import { testServer } from '../support/postgres.ts';
 
@@ -199,6 +201,35 @@ describe('a process of a remote runtime', () => {
     },
   );
 
+  test.for(['api/main.ts', 'worker/main.ts', 'ops/main.ts'])(
+    'exits, as %s does, in one sentence and without the password',
+    { timeout: 60_000 },
+    async (program, { database }) => {
+      const secret = () => randomBytes(32).toString('hex');
+      const key = () => `test-1:${randomBytes(32).toString('base64')}`;
+      const { exitCode, all } = await execa('node', ['--import', 'tsx', program, 'waiting'], {
+        cwd: repositoryRoot,
+        env: {
+          RUNTIME_ENVIRONMENT: 'production',
+          DATABASE_URL: database.migrationUrl,
+          PORT: '0',
+          API_KEY_PEPPER: secret(),
+          ENCRYPTION_KEYS: key(),
+          CERTIFICATE_SIGNING_KEY: key(),
+          CARDPROC_WEBHOOK_SECRET: secret(),
+          BANKLEDGER_WEBHOOK_SECRET: secret(),
+          IDVERIFY_WEBHOOK_SECRET: secret(),
+        },
+        reject: false,
+        all: true,
+      });
+      expect(exitCode).toBe(program.startsWith('ops') ? 78 : 1);
+      const { username, password } = new URL(database.migrationUrl);
+      expect(all).toContain(`The role "${username}" of DATABASE_URL owns the database or its tables`);
+      expect(all).not.toContain(`:${password}@`);
+    },
+  );
+
   test('starts as the service, and while the database does not answer', async ({ database }) => {
     const unreachable = new URL(database.migrationUrl);
     unreachable.port = '1';
@@ -213,4 +244,11 @@ describe('a process of a remote runtime', () => {
 test('a migration for a role that does not exist fails in one sentence', async ({ database }) => {
   const databaseUrl = Object.assign(new URL(database.databaseUrl), { username: 'nobody_here' }).href;
   await expect(migrate({ ...database, databaseUrl })).rejects.toThrow('The database has no role "nobody_here"');
+});
+
+test('a migration as a role that is not the owner fails in one sentence', async ({ database }) => {
+  const { databaseUrl } = database;
+  await expect(migrate({ databaseUrl, migrationUrl: databaseUrl })).rejects.toThrow(
+    /^The role "\w+_service" does not own the tables: set MIGRATION_DATABASE_URL/,
+  );
 });
