@@ -64,8 +64,15 @@ export const APPROVALS_REQUIRED = 2;
 /** The corridors with a live payout adapter. There is none (contract §14). */
 const LIVE_ADAPTER_CORRIDORS: readonly CorridorId[] = [];
 
-/** Reasons that do not stop a simulation: it moves no value, and it needs no live adapter. */
-const NOT_NEEDED_TO_SIMULATE: readonly GateReason[] = ['no_evidence', 'no_live_adapter'];
+/**
+ * Reasons that do not stop a simulation (contract §14): it moves no value, and it needs no live adapter. Revoked evidence
+ * counts as absent.
+ */
+const NOT_NEEDED_TO_SIMULATE: readonly GateReason[] = ['no_evidence', 'revoked', 'no_live_adapter'];
+
+/** Whether a closed gate lets a step pass in this runtime: only in the local sandbox, and only for some reasons. */
+export const isForgiven = (reason: GateReason, runtime: RuntimeEnvironment): boolean =>
+  !isRemote(runtime) && NOT_NEEDED_TO_SIMULATE.includes(reason);
 
 /** An operator's name, normalized, so that each operator counts once. */
 export const operatorName = (text: string): string => text.trim().toLowerCase();
@@ -89,12 +96,11 @@ export const allClosed = (reason: GateReason): readonly GateVerdict[] =>
 
 /**
  * The gates that forbid a value step in this runtime. The local sandbox differs only here: its steps are simulations,
- * so a gate without evidence does not stop them. Recorded evidence counts there too: when it is revoked, the simulation
- * stops.
+ * so a gate without evidence does not stop them. Recorded evidence is judged there too, until it is revoked.
  */
 export function forbiddingGates(verdicts: readonly GateVerdict[], runtime: RuntimeEnvironment): readonly ClosedGate[] {
   return verdicts.flatMap(({ gate, reason }) =>
-    reason === null || (!isRemote(runtime) && NOT_NEEDED_TO_SIMULATE.includes(reason)) ? [] : [{ gate, reason }],
+    reason === null || isForgiven(reason, runtime) ? [] : [{ gate, reason }],
   );
 }
 

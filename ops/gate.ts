@@ -7,9 +7,19 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
 import { approveGateEvidence, recordGateEvidence, revokeGateEvidence } from '../db/commands/gate.ts';
-import { listGateEvidence } from '../db/queries/gate.ts';
+import { judgeGates, listGateEvidence } from '../db/queries/gate.ts';
 import { CORRIDOR_IDS, type CorridorId } from '../domain/corridor.ts';
-import { APPROVALS_REQUIRED, evaluateGates, GATES, type Gate, type GateEvidence } from '../domain/gate.ts';
+import {
+  APPROVALS_REQUIRED,
+  evaluateGates,
+  forbiddingGates,
+  GATES,
+  type Gate,
+  type GateEvidence,
+  type GateReason,
+  type GateVerdict,
+  isForgiven,
+} from '../domain/gate.ts';
 
 import { environmentName } from '../domain/runtime.ts';
 
@@ -27,6 +37,8 @@ type Recording = {
 };
 type Act = { readonly evidenceId: string; readonly operator: string; readonly note: string };
 
+const FORGIVEN = 'its gate has no evidence any more, which the local sandbox forgives.';
+
 const corridor = oneOf(CORRIDOR_IDS);
 const evidenceId = required('<evidence-id>', 'the evidence', text);
 
@@ -38,6 +50,12 @@ export const gateCommands = (now: () => Date): OpsCommand =>
       description: 'Lists the gates, open or closed, and their evidence.',
       takes: { corridor: optional('--corridor <corridor>', 'this corridor only', corridor) },
       run: (deps: OpsDeps, given) => list(deps, given.corridor),
+    }),
+    command({
+      name: 'explain',
+      description: 'Says what a settlement of now would meet on a corridor, and why.',
+      takes: { corridor: required('<corridor>', 'the corridor', corridor) },
+      run: (deps: OpsDeps, given) => explain(deps, given.corridor),
     }),
     deed({
       name: 'record',
@@ -59,7 +77,7 @@ export const gateCommands = (now: () => Date): OpsCommand =>
     }),
     deed({
       name: 'revoke',
-      description: 'Revokes evidence, which closes its gate.',
+      description: 'Revokes evidence, which closes its gate. The local sandbox forgives a gate without evidence.',
       takes: { evidenceId, ...ACT },
       run: revoke,
     }),
@@ -71,15 +89,77 @@ async function list(deps: OpsDeps, given: CorridorId | undefined): Promise<ExitC
   const corridors = given === undefined ? CORRIDOR_IDS : [given];
   const verdicts = evaluateGates(evidence, { environment, corridors }, deps.now());
   deps.print(`${environment}, ${given ?? 'every corridor'}:`);
-  for (const { gate, reason } of verdicts) deps.print(`  ${gate}: ${reason === null ? 'open' : `closed, ${reason}`}`);
+  for (const { gate, reason } of verdicts) deps.print(`  ${gate}: ${stateOf(deps, reason)}`);
   for (const item of evidence) deps.print(lineOf(item));
   deps.printData({
     environment,
     corridor: given ?? null,
-    gates: verdicts.map(({ gate, reason }) => ({ gate, is_open: reason === null, reason })),
+    gates: verdicts.map(({ gate, reason }) => ({
+      gate,
+      is_open: reason === null,
+      reason,
+      is_forgiven: reason !== null && isForgiven(reason, deps.runtime),
+    })),
     evidence: evidence.map(evidenceData),
   });
   return EXIT.done;
+}
+
+function stateOf({ runtime }: OpsDeps, reason: GateReason | null): string {
+  if (reason === null) return 'open';
+  return `closed, ${reason}${isForgiven(reason, runtime) ? ' (forgiven in the local sandbox)' : ''}`;
+}
+
+/** What a settlement of now would meet on a corridor, gate by gate. */
+async function explain(deps: OpsDeps, given: CorridorId): Promise<ExitCode> {
+  const { db, runtime } = deps;
+  const verdicts = await judgeGates(db, { runtime, corridor: given, now: deps.now() });
+  const forbidding = forbiddingGates(verdicts, runtime);
+  const answer =
+    forbidding.length === 0
+      ? `A settlement on ${given} would be accepted in ${environmentName(runtime)}.`
+      : `A settlement on ${given} would be refused in ${environmentName(runtime)}: 503 launch_gates_closed.`;
+  deps.print(answer);
+  for (const verdict of verdicts)
+    deps.print(`  ${verdict.gate}: ${stateOf(deps, verdict.reason)}: ${becauseOf(verdict)}`);
+  deps.printData({
+    corridor: given,
+    environment: environmentName(runtime),
+    would_be_accepted: forbidding.length === 0,
+    gates: verdicts.map((verdict) => ({
+      gate: verdict.gate,
+      is_open: verdict.reason === null,
+      reason: verdict.reason,
+      is_forgiven: verdict.reason !== null && isForgiven(verdict.reason, runtime),
+      evidence_id: verdict.evidence?.evidenceId ?? null,
+      because: becauseOf(verdict),
+    })),
+  });
+  return EXIT.done;
+}
+
+function becauseOf({ reason, evidence }: GateVerdict): string {
+  const named = `evidence ${evidence?.evidenceId} (${evidence?.reference})`;
+  const approvals = evidence?.approvals.length ?? 0;
+  switch (reason) {
+    case null:
+      return `${named} is approved and expires ${evidence?.expiresAt.toISOString()}`;
+    case 'no_evidence':
+      return 'no evidence is recorded';
+    case 'revoked':
+      return `${named} was revoked ${evidence?.revokedAt?.toISOString()}`;
+    case 'clock_behind':
+      return `${named} or an approval of it is dated later than now`;
+    case 'expired':
+      return `${named} expired ${evidence?.expiresAt.toISOString()}`;
+    case 'not_approved':
+      return `${named} has ${approvals} of ${APPROVALS_REQUIRED} approvals`;
+    case 'no_live_adapter':
+      return 'no live payout adapter exists';
+    case 'other_environment':
+    case 'unreadable':
+      return 'the gates cannot be read for this environment';
+  }
 }
 
 const lineOf = ({
@@ -114,12 +194,26 @@ const evidenceData = ({ evidenceId: id, approvals, ...evidence }: GateEvidence) 
 });
 
 async function record(deps: OpsDeps, { document: { reference, sha256 }, ...recording }: Recording): Promise<ExitCode> {
+  if (await isPassable(deps, recording))
+    deps.warn(
+      `This closes ${recording.gate}, which lets settlements on ${recording.corridor} through now: they are refused ` +
+        `until ${APPROVALS_REQUIRED} operators have approved the new evidence.`,
+    );
   const id = await recordGateEvidence(deps, { ...recording, reference, sha256 });
   const environment = environmentName(deps.runtime);
   deps.print(`${id} recorded for ${recording.gate} on ${recording.corridor} in ${environment}.`);
   deps.print(`The gate is closed until ${APPROVALS_REQUIRED} operators approve.`);
   deps.printData({ evidence_id: id });
   return EXIT.done;
+}
+
+/** Whether the gate, open or forgiven, lets settlements through now. */
+async function isPassable(
+  { db, runtime, now }: OpsDeps,
+  { gate, corridor: of }: Pick<Recording, 'gate' | 'corridor'>,
+): Promise<boolean> {
+  const verdicts = await judgeGates(db, { runtime, corridor: of, now: now() });
+  return !forbiddingGates(verdicts, runtime).some((closed) => closed.gate === gate);
 }
 
 async function approve(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<ExitCode> {
@@ -131,7 +225,9 @@ async function approve(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<
 
 async function revoke(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<ExitCode> {
   await revokeGateEvidence(deps, id, act);
-  deps.print(`${id} revoked by ${act.operator}; its gate is closed.`);
+  deps.print(
+    `${id} revoked by ${act.operator}; ${isForgiven('revoked', deps.runtime) ? FORGIVEN : 'its gate is closed.'}`,
+  );
   deps.printData({ evidence_id: id });
   return EXIT.done;
 }

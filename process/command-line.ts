@@ -121,7 +121,7 @@ export const group = <Deps>(
 });
 
 /**
- * Runs one command line. Every error ends here: expected ones as lines on stderr, others with their stack.
+ * Runs one command line. Every error ends here, as lines on stderr.
  *
  * @param program its name is that of the npm script
  * @param args without the program's name
@@ -271,8 +271,16 @@ function reportFailure<Deps>(error: unknown, { output, reached }: Session<Deps>)
     output.warn(`See ${pathOf(reached)} --help`);
     return EXIT.usage;
   }
-  output.warn(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  output.warn(`Unexpected error, a fault of this program: ${unexpectedText(error)}`);
   return EXIT.unexpected;
+}
+
+/** Kind, message and place in one line. A stack trace would push what the command printed out of sight. */
+function unexpectedText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const frame = error.stack?.split('\n').find((line) => line.includes('at ') && !line.includes('node_modules'));
+  const place = frame === undefined ? '' : ` (${frame.trim()})`;
+  return `${error.name}: ${error.message.split('\n')[0] ?? ''}${place}`;
 }
 
 /** Commander writes "error: unknown option '--al'" and a suggestion on a line of its own. */

@@ -117,12 +117,12 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
     },
     revoke: (evidenceId: string) => revokeGateEvidence(api.deps, evidenceId, ACT),
     /** Records newer evidence without an approval, which closes the gate. */
-    replace: (_evidenceId: string) =>
+    replace: (_evidenceId: string, corridor: CorridorId = 'US-JM') =>
       recordGateEvidence(
         { ...api.deps, now: () => new Date(Date.now() - 1_000) },
         {
           gate: 'operator_approval',
-          corridor: 'US-JM',
+          corridor,
           reference: 'newer.pdf',
           sha256: Buffer.alloc(32),
           operator: ACT.operator,
@@ -170,7 +170,6 @@ describe.each(REMOTE)('a worker of %s', (runtime) => {
 
 describe('a gate that is closed before the payout', () => {
   test.for([
-    ['revoked', 'US-TT', { changes: { revokedAt: new Date(), revokedBy: 'ana' } }],
     [
       'expired',
       'US-BB',
@@ -228,46 +227,58 @@ describe('a gate that is closed before the payout', () => {
     expect(await world.balancesOf(settlementId)).toMatchObject({ payout_in_transit: 0n, refund_due: -25_000n });
   });
 
+  test('by evidence that was revoked is forgiven in the local sandbox, as one without evidence', async ({
+    world,
+    steps,
+  }) => {
+    const settlementId = await world.accept('US-TT', 'TT');
+    await world.fund(settlementId);
+    const revoked = { revokedAt: new Date(), revokedBy: 'ana' };
+    await world.insertEvidence({ gates: ['rail_admission'], corridors: ['US-TT'], changes: revoked });
+    expect(await world.activities().sendPayout(steps.step(settlementId))).toMatchObject({ status: 'settled' });
+  });
+
   test('in another corridor or environment does not concern it', async ({ world, api, steps }) => {
     const settlementId = await world.accept('US-LC', 'LC');
     await world.fund(settlementId);
-    const revoked = { revokedAt: new Date(), revokedBy: 'ana' };
-    await world.insertEvidence({ corridors: ['US-KY'], changes: revoked });
-    await insertGateEvidence(api.connection.db, 'production', { corridors: ['US-LC'], changes: revoked });
+    await world.insertEvidence({ corridors: ['US-KY'], operators: ['ana'] });
+    await insertGateEvidence(api.connection.db, 'production', { corridors: ['US-LC'], operators: ['ana'] });
     expect(await world.activities().sendPayout(steps.step(settlementId))).toMatchObject({ status: 'settled' });
   });
 });
 
 describe('a gate that is closed while an activity runs', () => {
   test.for([
-    ['a revocation', 'US-LC', 'revoke'],
-    ['newer evidence without an approval', 'US-JM', 'replace'],
-  ] as const)(
-    '%s is waited for by the activity, which then refuses the payout',
-    async ([_what, corridor, close], { world, api, steps }) => {
-      const evidenceId = await world.openGate(corridor);
-      const settlementId = await world.accept(corridor, corridor.slice(3));
-      await world.fund(settlementId);
-      const holder = await api.owner.pool.connect();
-      try {
-        // The gate is closed and not yet committed: its audit entry waits for this lock.
-        await holder.query('BEGIN');
-        await holder.query('LOCK TABLE audit_entries IN SHARE MODE');
-        const closed = world[close](evidenceId);
-        await untilBlocked(api.connection.pool, 1);
-        const sent = world.activities().sendPayout(steps.step(settlementId));
-        await untilBlocked(api.connection.pool, 2);
-        await holder.query('COMMIT');
-        await closed;
-        expect(await sent).toMatchObject({ status: 'failed', failureCode: 'launch_gates_closed' });
-      } finally {
-        // Closed, not reused: after a failure the transaction is still open.
-        holder.release(true);
-      }
-    },
-  );
+    ['a revocation is waited for by the activity, which then forgives', 'US-LC', 'revoke', { status: 'settled' }],
+    [
+      'newer evidence without an approval is waited for by the activity, which then refuses',
+      'US-JM',
+      'replace',
+      { status: 'failed', failureCode: 'launch_gates_closed' },
+    ],
+  ] as const)('%s the payout', async ([_what, corridor, close, ended], { world, api, steps }) => {
+    const evidenceId = await world.openGate(corridor);
+    const settlementId = await world.accept(corridor, corridor.slice(3));
+    await world.fund(settlementId);
+    const holder = await api.owner.pool.connect();
+    try {
+      // The gate is closed and not yet committed: its audit entry waits for this lock.
+      await holder.query('BEGIN');
+      await holder.query('LOCK TABLE audit_entries IN SHARE MODE');
+      const closed = world[close](evidenceId);
+      await untilBlocked(api.connection.pool, 1);
+      const sent = world.activities().sendPayout(steps.step(settlementId));
+      await untilBlocked(api.connection.pool, 2);
+      await holder.query('COMMIT');
+      await closed;
+      expect(await sent).toMatchObject(ended);
+    } finally {
+      // Closed, not reused: after a failure the transaction is still open.
+      holder.release(true);
+    }
+  });
 
-  test('a revocation waits for the activity that has read the gate, and refuses the next one', async ({
+  test('newer evidence waits for the activity that has read the gate, and refuses the next one', async ({
     world,
     api,
     steps,
@@ -287,14 +298,14 @@ describe('a gate that is closed while an activity runs', () => {
         .sendPayout(steps.step(settlementId))
         .then(({ status }) => order.push(status));
       await untilBlocked(api.connection.pool, 1);
-      const revoked = world.revoke(evidenceId).then(() => order.push('revoked'));
+      const replaced = world.replace(evidenceId, 'US-HT').then(() => order.push('replaced'));
       await untilBlocked(api.connection.pool, 2);
       await holder.query('COMMIT');
-      await Promise.all([sent, revoked]);
+      await Promise.all([sent, replaced]);
     } finally {
       holder.release(true);
     }
-    expect(new Set(order)).toEqual(new Set(['settled', 'revoked']));
+    expect(new Set(order)).toEqual(new Set(['settled', 'replaced']));
     expect(await world.activities().sendPayout(steps.step(next))).toMatchObject({
       status: 'failed',
       failureCode: 'launch_gates_closed',

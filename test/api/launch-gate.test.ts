@@ -86,25 +86,24 @@ describe.each(RUNTIME_ENVIRONMENTS)('GET /v2/launch-gates in %s', (runtime) => {
 });
 
 describe('acceptance in the local sandbox', () => {
-  test('503 after a gate of the corridor was revoked, and nothing is written; a replay answers as before', async ({
+  test('503 after evidence of the corridor was recorded and not approved, and nothing is written; a replay answers as before', async ({
     api,
     settle,
   }) => {
     const [before, after] = [crypto.randomUUID(), crypto.randomUUID()];
     const first = await settle(before);
     expect(first.statusCode, first.body).toBe(202);
-    const revoked = { revokedAt: new Date(), revokedBy: 'ana' };
     await insertGateEvidence(api.connection.db, 'local sandbox', {
       gates: ['provider_evidence'],
       corridors: ['US-JM'],
-      changes: revoked,
+      operators: ['ana'],
     });
     const digest = await digestTables(api.connection.pool);
     const refused = await settle(after);
     expect([refused.statusCode, jsonOf(refused).code, jsonOf(refused).gates]).toEqual([
       503,
       'launch_gates_closed',
-      [{ gate: 'provider_evidence', reason: 'revoked' }],
+      [{ gate: 'provider_evidence', reason: 'not_approved' }],
     ]);
     const replayed = await settle(before);
     expect([replayed.statusCode, replayed.body]).toEqual([202, first.body]);

@@ -137,9 +137,9 @@ describe('in a remote runtime', () => {
 });
 
 describe('in the local sandbox', () => {
-  test('a simulation is forbidden by every reason but a lack of evidence and of an adapter', () => {
+  test('a simulation is forbidden by every reason but absent or revoked evidence and the lack of an adapter', () => {
     const ignored = GATE_REASONS.filter((reason) => forbiddingGates(allClosed(reason), 'local-sandbox').length === 0);
-    expect(ignored).toEqual(['no_evidence', 'no_live_adapter']);
+    expect(ignored).toEqual(['no_evidence', 'revoked', 'no_live_adapter']);
   });
 
   test('is the only runtime that ignores a reason', () => {

@@ -4,20 +4,23 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { eq } from 'drizzle-orm';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { listGateEvidence } from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
 import { evaluateGates } from '../../domain/gate.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
-import { createOps } from '../support/ops.ts';
+import { createOps, createRemoteOps } from '../support/ops.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 const DOCUMENT = 'what was reviewed';
 
 const test = withDatabase()
-  .extend('ops', FILE, ({ connection }) => createOps(connection.db, { runtime: 'remote-sandbox', now: () => NOW }))
+  .extend('ops', FILE, ({ connection }) =>
+    createRemoteOps(connection.db, { runtime: 'remote-sandbox', now: () => NOW }, ['ana', 'bo', 'cy']),
+  )
+  .extend('local', FILE, ({ connection }) => createOps(connection.db, { now: () => NOW }))
   // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
   .extend('directory', FILE, ({}, { onCleanup }) => {
     const directory = mkdtempSync(path.join(os.tmpdir(), 'ops-'));
@@ -167,7 +170,12 @@ test('evidence is recorded, approved twice, listed as open and revoked, each wit
     ].join('; '),
   );
   const listed = JSON.parse((await ops('gate', 'list', '--corridor', 'CA-TT', '--json')).printed[0] ?? '');
-  expect(listed.gates).toContainEqual({ gate: 'dispute_accounting', is_open: true, reason: null });
+  expect(listed.gates).toContainEqual({
+    gate: 'dispute_accounting',
+    is_open: true,
+    reason: null,
+    is_forgiven: false,
+  });
   expect(listed.evidence).toEqual([
     {
       evidence_id: evidenceId,
@@ -202,4 +210,48 @@ test('the list of every corridor shows a gate as closed that is open in one corr
   const { printed } = await ops('gate', 'list');
   expect(printed).toContain('  ledger_reconciliation: closed, no_evidence');
   expect(printed.some((line) => line.startsWith(evidenceId))).toBe(true);
+});
+
+describe('in the local sandbox', () => {
+  test('gate list says which closed gates are forgiven', async ({ local }) => {
+    const { printed } = await local('gate', 'list', '--corridor', 'US-HT');
+    expect(printed).toContain('  compliance_program: closed, no_evidence (forgiven in the local sandbox)');
+  });
+
+  test('recording evidence says first that it closes what works, and gate explain says what a settlement meets', async ({
+    local,
+    directory,
+  }) => {
+    const explain = async () => (await local('gate', 'explain', 'US-HT')).printed;
+    const explained = async () => JSON.parse((await local('gate', 'explain', 'US-HT', '--json')).printed.join(''));
+    const recording = recordArgs(directory, { gate: 'rail_admission', corridor: 'US-HT' });
+    const closes =
+      'This closes rail_admission, which lets settlements on US-HT through now: they are refused until 2 operators ' +
+      'have approved the new evidence.';
+    expect((await explain())[0]).toBe('A settlement on US-HT would be accepted in local sandbox.');
+    const preview = await local(...recording.filter((word) => word !== '--yes'));
+    expect([preview.exitCode, preview.warned[0]]).toEqual([3, closes]);
+    expect((await explained()).would_be_accepted).toBe(true);
+
+    const recorded = await local(...recording, '--json');
+    expect([recorded.exitCode, recorded.warned]).toEqual([0, [closes]]);
+    const { evidence_id: evidenceId } = JSON.parse(recorded.printed.join(''));
+    const refused = await explain();
+    expect(refused[0]).toBe('A settlement on US-HT would be refused in local sandbox: 503 launch_gates_closed.');
+    expect(refused).toContain(
+      `  rail_admission: closed, not_approved: evidence ${evidenceId} (review.txt) has 0 of 2 approvals`,
+    );
+
+    const revoke = ['gate', 'revoke', evidenceId, '--operator', 'ana', '--note', 'why', '--yes'];
+    expect((await local(...revoke)).printed[0]).toContain('which the local sandbox forgives.');
+    expect(await explained()).toMatchObject({ would_be_accepted: true, corridor: 'US-HT' });
+  });
+});
+
+test('gate explain in a remote runtime: nothing is forgiven', async ({ ops }) => {
+  const { exitCode, printed } = await ops('gate', 'explain', 'US-HT');
+  expect(exitCode).toBe(0);
+  expect(printed).toHaveLength(7);
+  expect(printed[0]).toBe('A settlement on US-HT would be refused in remote sandbox: 503 launch_gates_closed.');
+  expect(printed).toContain('  compliance_program: closed, no_evidence: no evidence is recorded');
 });

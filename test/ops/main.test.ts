@@ -13,7 +13,17 @@ function listCommands(help: readonly string[]): string[] {
   return commands.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
 }
 
-const READS = ['show', 'waiting', 'stuck', 'deployment show', 'keys list', 'gate list', 'operator list', 'completion'];
+const READS = [
+  'show',
+  'waiting',
+  'stuck',
+  'deployment show',
+  'keys list',
+  'gate list',
+  'gate explain',
+  'operator list',
+  'completion',
+];
 const isRead = (path: readonly string[]): boolean => READS.includes(path.join(' ')) || path[0] === 'list';
 
 async function listPaths(path: readonly string[] = []): Promise<string[][]> {
@@ -52,6 +62,7 @@ test('every command explains itself, and prints JSON on request', async () => {
     'keys record',
     'keys reseal',
     'gate list',
+    'gate explain',
     'gate record',
     'gate approve',
     'gate revoke',

@@ -51,7 +51,8 @@ test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
   [
     'gate revoke',
     ({ evidence }) => ['gate', 'revoke', evidence],
-    ({ evidence }) => `${evidence} revoked by ana; its gate is closed.`,
+    ({ evidence }) =>
+      `${evidence} revoked by ana; its gate has no evidence any more, which the local sandbox forgives.`,
   ],
   ['keys record', () => ['keys', 'record'], () => 'Recorded: ENCRYPTION_KEYS from nothing recorded to test-1.'],
 ])('%s', async ([, argsOf, sentenceOf], { api, ops, ids }) => {

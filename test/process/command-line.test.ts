@@ -139,10 +139,14 @@ test('an expected failure exits with its code and prints its message alone', asy
   });
 });
 
-test('an unexpected error exits with 70 and prints its stack', async () => {
+test('an unexpected error exits with 70 and prints its place in one line', async () => {
   const { exitCode, warned } = await run('send', 'box', '--note', 'crash');
   expect(exitCode).toBe(70);
-  expect(warned.join('\n')).toMatch(/^Error: the parcel burst\n +at /);
+  expect(warned).toEqual([
+    expect.stringMatching(
+      /^Unexpected error, a fault of this program: Error: the parcel burst \(at .*command-line\.test/,
+    ),
+  ]);
 });
 
 test('--help shows the usage, the choices and the defaults; --version the version of the service', async () => {

@@ -1,9 +1,12 @@
 /** The operators' commands, run in the test's process. */
 import { eq } from 'drizzle-orm';
 import type { Database } from '../../db/client.ts';
+import { addOperator } from '../../db/commands/operator.ts';
 import { auditEntries } from '../../db/schema/index.ts';
+import { operatorName } from '../../domain/gate.ts';
 import type { OpsDeps } from '../../ops/command.ts';
 import { runOps } from '../../ops/main.ts';
+import { hashToken } from '../../ops/operator-token.ts';
 import type { ExitCode } from '../../process/command-line.ts';
 import { TEST_KEYS } from './api.ts';
 
@@ -46,4 +49,18 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
 export async function listAudit(db: Database, objectId: string) {
   const rows = await db.select().from(auditEntries).where(eq(auditEntries.objectId, objectId));
   return rows.map(({ orgId, action, operator, note }) => ({ orgId, action, operator, note }));
+}
+
+/** The commands in a remote runtime: each of these operators has a token, and each command gets that of its operator. */
+export async function createRemoteOps(db: Database, deps: Partial<OpsDeps>, names: readonly string[]) {
+  const tokens = new Map(names.map((name) => [name, `op_${name.padEnd(43, '-')}`]));
+  for (const [name, token] of tokens) {
+    const act = { operator: 'test', note: 'test' };
+    const commit = { db, now: () => new Date(), dispatcher: { nudge: () => undefined } };
+    await addOperator(commit, name, hashToken(TEST_KEYS.apiKeyPeppers[0], token), act);
+  }
+  return (...args: string[]): Promise<OpsResult> => {
+    const operatorToken = tokens.get(operatorName(args[args.indexOf('--operator') + 1] ?? ''));
+    return createOps(db, { ...deps, operatorToken })(...args);
+  };
 }
