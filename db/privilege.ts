@@ -38,6 +38,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   events: PERMANENT,
   evidence: { ...PERMANENT, update: ['pending'] },
   idempotencyKeys: PERMANENT,
+  idempotencySecrets: PASSING,
   keyReissues: { ...PERMANENT, update: ['confirmedBy', 'keyId'] },
   launchGateApprovals: PERMANENT,
   launchGateEvidence: { ...PERMANENT, update: ['revokedAt', 'revokedBy'] },

@@ -3,10 +3,11 @@
  * The first answer and every replay are the same bytes.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Answer, fingerprintOf } from '../../db/queries/idempotency-key.ts';
+import { z } from 'zod';
+import { type Answer, fingerprintOf, type KeyedRequest } from '../../db/queries/idempotency-key.ts';
 import type { RouteConfig } from '../route-config.ts';
 
-/** The headers that `sendAccepted` sends, as a route declares them. */
+/** The headers that the acceptance of a settlement sends, as a route declares them. */
 export const ACCEPTED_HEADERS = ['Location', 'Idempotency-Replayed'] as const;
 
 /** What every route that accepts a settlement declares. */
@@ -29,16 +30,30 @@ export const commandFingerprint = (request: FastifyRequest, fields: Readonly<Rec
     fields,
   });
 
+/** What a creation binds its key to; undefined for a request without one. The ids in the path belong to the request. */
+export function keyedRequest(request: FastifyRequest, orgId: string): KeyedRequest | undefined {
+  const idempotencyKey = request.headers['idempotency-key'];
+  if (typeof idempotencyKey !== 'string') return undefined;
+  const params = z.record(z.string(), z.string()).parse(request.params);
+  const fields = z.record(z.string(), z.unknown()).catch({}).parse(request.body);
+  const route = [request.routeOptions.url ?? '', ...Object.values(params)].join('\0');
+  const { method, rawBody: bytes } = request;
+  return { orgId, idempotencyKey, fingerprint: fingerprintOf({ method, route, bytes, fields }) };
+}
+
+/** What every route that creates something with an optional key declares. */
+export const CREATES = {
+  refusals: ['idempotency_key_reused'],
+  headers: ['Idempotency-Replayed'],
+} as const satisfies Partial<RouteConfig>;
+
 /** Sends the stored bytes, so that every answer to one key is the same. */
-export function sendAccepted(
+export function sendAnswer(
   reply: FastifyReply,
   answer: Pick<Answer, 'status' | 'body' | 'replayed'>,
-  location: string,
+  location?: string,
 ): FastifyReply {
   if (answer.replayed) reply.header('Idempotency-Replayed', 'true');
-  return reply
-    .code(answer.status)
-    .header('Location', location)
-    .type('application/json; charset=utf-8')
-    .send(answer.body);
+  if (location !== undefined) reply.header('Location', location);
+  return reply.code(answer.status).type('application/json; charset=utf-8').send(answer.body);
 }

@@ -8,6 +8,7 @@ import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
 import { issueApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
+import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { type Principal, principalOf } from '../route-config.ts';
 import {
@@ -18,6 +19,7 @@ import {
   CreateApiKeyRequest,
 } from '../schemas/api-key.ts';
 import { PageQuery } from '../schemas/common.ts';
+import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { OrganizationPath } from '../schemas/organization.ts';
 
 const TAGS = ['Organizations and keys'];
@@ -28,13 +30,21 @@ export const apiKeyRoutes =
     app.post(
       '/v1/orgs/:org_id/keys',
       {
-        config: { access: { auth: 'api_key', scope: 'full', refusals: ['state_conflict'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'full',
+            refusals: ['idempotency_key_reused', 'state_conflict'],
+            headers: CREATES.headers,
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'createApiKey',
           summary: 'Create an API key',
           description: `An organization has at most ${ACTIVE_KEYS_MAX} active keys. All of them share its rate limit.`,
           params: OrganizationPath,
+          headers: OptionalIdempotencyKey,
           body: CreateApiKeyRequest,
           response: { 201: ApiKeyCreatedResponse },
         },
@@ -46,12 +56,20 @@ export const apiKeyRoutes =
         const expiresAt = expiry === undefined ? null : new Date(expiry);
         // The route requires scope `full`, which covers every scope. The rule must not depend on that.
         requireScope(caller, scope);
-        if (expiresAt !== null && expiresAt <= now)
-          throw new ValidationError([{ field: 'expires_at', rule: 'must be in the future' }]);
+        const isPast = expiresAt !== null && expiresAt <= now;
+        const refusal = isPast
+          ? new ValidationError([{ field: 'expires_at', rule: 'must be in the future' }])
+          : undefined;
         requireOwnOrganization(caller, request.params.org_id);
         const { apiKey, credential } = issueApiKey(deps);
-        const key = await createApiKey(deps, caller, { name, scope, expiresAt, credential });
-        return reply.code(201).send({ ...apiKeyResource(key, now), api_key: apiKey });
+        const wanted = { name, scope, expiresAt, credential };
+        const answer = await createApiKey(deps, caller, wanted, {
+          keyed: keyedRequest(request, caller.orgId),
+          status: 201,
+          refusal,
+          show: (key) => ({ ...apiKeyResource(key, now), api_key: apiKey }),
+        });
+        return sendAnswer(reply, answer);
       },
     );
 

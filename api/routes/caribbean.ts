@@ -5,7 +5,7 @@ import { acceptSettlement } from '../../db/commands/settlement.ts';
 import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
@@ -54,7 +54,7 @@ export const caribbeanRoutes =
           },
           { status: 201, present: settlementResource },
         );
-        return sendAccepted(reply, accepted, `/v1/caribbean/settlements/${accepted.resourceId}`);
+        return sendAnswer(reply, accepted, `/v1/caribbean/settlements/${accepted.resourceId}`);
       },
     );
 

@@ -12,6 +12,7 @@ import { recipientResource } from '../../domain/resource/recipient.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { consumerPage } from '../http/consumer-list.ts';
+import { sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { consumerOf } from '../route-config.ts';
 import { CursorQuery } from '../schemas/common.ts';
@@ -84,8 +85,8 @@ export const consumerRoutes =
       },
       async (request, reply) => {
         const draft = recipientDraft({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
-        const recipient = await createRecipient(deps, consumerOf(request).orgId, draft);
-        return reply.code(201).send(consumerRecipientResource(recipient));
+        const creation = { keyed: undefined, status: 201, show: consumerRecipientResource };
+        return sendAnswer(reply, await createRecipient(deps, consumerOf(request).orgId, draft, creation));
       },
     );
 

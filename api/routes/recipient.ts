@@ -4,8 +4,10 @@ import { changeRecipient, createRecipient, deactivateRecipient } from '../../db/
 import { getRecipient, listRecipients } from '../../db/queries/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { ApiDeps } from '../deps.ts';
+import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
+import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
   CreateRecipientRequest,
   RecipientPath,
@@ -24,18 +26,20 @@ export const recipientRoutes =
     app.post(
       '/v1/recipients',
       {
-        config: { access: { auth: 'api_key', scope: 'recipients' } },
+        config: { access: { auth: 'api_key', scope: 'recipients', ...CREATES } },
         schema: {
           tags: TAGS,
           operationId: 'createRecipient',
           summary: 'Register a recipient',
+          headers: OptionalIdempotencyKey,
           body: CreateRecipientRequest,
           response: { 201: RecipientResponse },
         },
       },
       async (request, reply) => {
-        const recipient = await createRecipient(deps, principalOf(request).orgId, recipientDraft(request.body));
-        return reply.code(201).send(recipientResource(recipient));
+        const { orgId } = principalOf(request);
+        const creation = { keyed: keyedRequest(request, orgId), status: 201, show: recipientResource };
+        return sendAnswer(reply, await createRecipient(deps, orgId, recipientDraft(request.body), creation));
       },
     );
 

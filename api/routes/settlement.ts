@@ -5,7 +5,7 @@ import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts
 import { type SettlementWithHistory, settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import { isTerminal } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { createChangeWaiter, preferredWaitMs } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
@@ -60,7 +60,7 @@ export const settlementRoutes =
           },
           { status: 202, present: settlementResource },
         );
-        return sendAccepted(reply, accepted, `/v2/settle/${accepted.resourceId}`);
+        return sendAnswer(reply, accepted, `/v2/settle/${accepted.resourceId}`);
       },
     );
 

@@ -15,7 +15,7 @@ import { type SettlementWithHistory, settlementDetail } from '../../domain/resou
 import type { Settlement } from '../../domain/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { consumerPage } from '../http/consumer-list.ts';
-import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
@@ -71,7 +71,7 @@ export const transferRoutes =
             },
             { status: 201, present: acceptedTransfer },
           ));
-        return sendAccepted(reply, answer, `/consumer/transfers/${transferIdIn(answer.body)}`);
+        return sendAnswer(reply, answer, `/consumer/transfers/${transferIdIn(answer.body)}`);
       },
     );
 

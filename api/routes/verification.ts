@@ -16,7 +16,7 @@ import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { verificationDetail } from '../../domain/resource/verification.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ACCEPTED_HEADERS, commandFingerprint, sendAccepted } from '../http/idempotent-answer.ts';
+import { ACCEPTED_HEADERS, CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
@@ -65,20 +65,19 @@ export const verificationRoutes =
       async (request, reply) => {
         const { body } = request;
         const { orgId } = principalOf(request);
-        const idempotencyKey = request.headers['idempotency-key'];
-        const answer = await openManualVerification(deps, {
-          orgId,
-          recipientId: body.recipient_id,
-          requestId: request.id,
-          verificationType: body.verification_type,
-          documentType: body.document_type ?? null,
-          documentCountry: body.document_country ?? null,
-          keyed:
-            idempotencyKey === undefined
-              ? undefined
-              : { orgId, idempotencyKey, fingerprint: commandFingerprint(request, body) },
-        });
-        return sendAccepted(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
+        const answer = await openManualVerification(
+          deps,
+          {
+            orgId,
+            recipientId: body.recipient_id,
+            requestId: request.id,
+            verificationType: body.verification_type,
+            documentType: body.document_type ?? null,
+            documentCountry: body.document_country ?? null,
+          },
+          { keyed: keyedRequest(request, orgId), status: 201, show: verificationDetail },
+        );
+        return sendAnswer(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
       },
     );
 
@@ -142,7 +141,8 @@ export const verificationRoutes =
             auth: 'api_key',
             scope: 'compliance',
             remote: 'provider_not_configured',
-            refusals: ['not_found', 'state_conflict'],
+            refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
+            headers: CREATES.headers,
           },
         },
         schema: {
@@ -153,6 +153,7 @@ export const verificationRoutes =
             'Opens a verification, or continues the open one, and answers with a short-lived token for the ' +
             "provider's widget. It is safe to repeat. The provider's confirmed name and document country are neither " +
             'fetched nor reconciled.',
+          headers: OptionalIdempotencyKey,
           body: CreateIdverifyApplicantRequest,
           response: { 201: IdverifyApplicantResponse },
         },
@@ -164,29 +165,36 @@ export const verificationRoutes =
           throw new ValidationError([{ field: 'level_name', rule: 'must be a level that is configured here' }]);
         const provider = deps.idverify;
         if (!provider) throw new DomainError('provider_not_configured');
-        const { recipient, verification, levelName } = await openProviderVerification(deps, {
-          orgId: principalOf(request).orgId,
+        const { orgId } = principalOf(request);
+        const keyed = keyedRequest(request, orgId);
+        const opened = await openProviderVerification(deps, {
+          orgId,
           recipientId: body.recipient_id,
           requestId: request.id,
           levelName: given,
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
+          keyed,
         });
+        if ('answered' in opened) return sendAnswer(reply, opened.answered);
+        const { recipient, verification, levelName } = opened;
         const { verificationId, verificationType } = verification;
         const { email, phone } = recipient;
         const applicant = await provider.createApplicant({ verificationId, verificationType, levelName, email, phone });
-        await storeApplicant(deps, verification, {
-          applicantId: applicant.applicantId,
-          simulated: provider.simulation,
-          requestId: request.id,
+        const { applicantId } = applicant;
+        const stored = { applicantId, simulated: provider.simulation, requestId: request.id };
+        const answer = await storeApplicant(deps, verification, stored, {
+          keyed,
+          status: 201,
+          show: () => ({
+            verification_id: verificationId,
+            applicant_id: applicantId,
+            sdk_access_token: applicant.sdkAccessToken,
+            sdk_access_token_expires_at: applicant.sdkAccessTokenExpiresAt.toISOString(),
+            provider: 'idverify',
+            simulation: provider.simulation,
+          }),
         });
-        return reply.code(201).send({
-          verification_id: verificationId,
-          applicant_id: applicant.applicantId,
-          sdk_access_token: applicant.sdkAccessToken,
-          sdk_access_token_expires_at: applicant.sdkAccessTokenExpiresAt.toISOString(),
-          provider: 'idverify' as const,
-          simulation: provider.simulation,
-        });
+        return sendAnswer(reply, answer);
       },
     );
   };

@@ -1,12 +1,15 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import { createWallet } from '../../db/commands/wallet.ts';
 import { newId } from '../../db/id.ts';
-import { getWallet, insertWallet, listWallets } from '../../db/queries/wallet.ts';
+import { getWallet, listWallets } from '../../db/queries/wallet.ts';
 import { walletResource } from '../../domain/resource/wallet.ts';
 import type { Wallet } from '../../domain/wallet.ts';
 import type { ApiDeps } from '../deps.ts';
+import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
+import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { CreateWalletRequest, WalletPath, WalletResponse } from '../schemas/wallet.ts';
 import { walletAddressOf } from '../schemas/wallet-address.ts';
 
@@ -19,12 +22,22 @@ export const walletRoutes =
     app.post(
       '/v1/wallets',
       {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'local_sandbox_only', headers: ['Location'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'settle',
+            remote: 'local_sandbox_only',
+            refusals: CREATES.refusals,
+            headers: ['Location', ...CREATES.headers],
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'createWallet',
           summary: 'Create a simulated multisig wallet',
-          description: 'Every request creates a new wallet. Wallets with the same definition have the same address.',
+          description:
+            'Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the same address.',
+          headers: OptionalIdempotencyKey,
           body: CreateWalletRequest,
           response: { 201: WalletResponse },
         },
@@ -32,15 +45,17 @@ export const walletRoutes =
       async (request, reply) => {
         const { name, signers, threshold, network = 'ethereum' } = request.body;
         const labelled = signers.map(({ address, label = null }) => ({ address, label }));
-        const definition = { orgId: principalOf(request).orgId, name, network, signers: labelled, threshold };
+        const { orgId } = principalOf(request);
+        const definition = { orgId, name, network, signers: labelled, threshold };
         const wallet: Wallet = {
           ...definition,
           walletId: newId(),
           address: walletAddressOf(definition),
           createdAt: deps.now(),
         };
-        await insertWallet(deps.db, wallet);
-        return reply.code(201).header('Location', `/v1/wallets/${wallet.walletId}`).send(walletResource(wallet));
+        const creation = { keyed: keyedRequest(request, orgId), status: 201, show: walletResource };
+        const answer = await createWallet(deps, wallet, creation);
+        return sendAnswer(reply, answer, `/v1/wallets/${answer.resourceId}`);
       },
     );
 

@@ -14,9 +14,11 @@ import { ValidationError } from '../../domain/error.ts';
 import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
 import { admitsAddress, isLoopbackHost, targetFault, targetHost } from '../../domain/webhook-target.ts';
 import type { ApiDeps } from '../deps.ts';
+import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf, type RouteConfig } from '../route-config.ts';
 import { PageQuery } from '../schemas/common.ts';
+import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
   CreateWebhookRequest,
   UpdateWebhookRequest,
@@ -46,21 +48,29 @@ const subscriptionRoutes =
     app.post(
       '/v1/webhooks',
       {
-        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
+        config: {
+          access: { ...MANAGE, refusals: ['idempotency_key_reused', 'state_conflict'], headers: CREATES.headers },
+        },
         schema: {
           tags: TAGS,
           operationId: 'createWebhook',
           summary: 'Subscribe to events',
+          headers: OptionalIdempotencyKey,
           body: CreateWebhookRequest,
           response: { 201: WebhookCreatedResponse },
         },
       },
       async (request, reply) => {
         const { url, event_types: eventTypes, description } = request.body;
-        await requireTarget(deps, url);
+        const { orgId } = principalOf(request);
         const draft = { url, eventTypes, description: description ?? null };
-        const { webhook, secret } = await createWebhook(deps, principalOf(request).orgId, draft);
-        return reply.code(201).send({ ...webhookResource(webhook), secret: shown(secret) });
+        const answer = await createWebhook(deps, orgId, draft, {
+          keyed: keyedRequest(request, orgId),
+          status: 201,
+          refusal: await refusalOf(deps, url),
+          show: ({ webhook, secret }) => ({ ...webhookResource(webhook), secret: shown(secret) }),
+        });
+        return sendAnswer(reply, answer);
       },
     );
 
@@ -114,7 +124,8 @@ const subscriptionRoutes =
       },
       async (request) => {
         const change = webhookChange(request.body);
-        if (change.url !== undefined) await requireTarget(deps, change.url);
+        const refusal = change.url === undefined ? undefined : await refusalOf(deps, change.url);
+        if (refusal) throw refusal;
         const changed = await changeWebhook(deps, principalOf(request).orgId, request.params.webhook_id, change);
         return webhookResource(changed);
       },
@@ -195,15 +206,13 @@ const subscriptionActionRoutes =
 const shown = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;
 
 /**
- * Refuses a URL that the subscription may not have. The host name is resolved so that the partner learns here that it
- * is private. A name that does not resolve is accepted: the addresses are checked again at each connection.
- *
- * @throws ValidationError on `url`
+ * Why a subscription may not have this URL; undefined if it may. The host name is resolved so that the partner learns
+ * here that it is private. A name that does not resolve is accepted: the addresses are checked again at each connection.
  */
-async function requireTarget(deps: ApiDeps, url: string): Promise<void> {
+async function refusalOf(deps: ApiDeps, url: string): Promise<ValidationError | undefined> {
   const rules = { allowLocal: deps.config.webhookAllowLocalTargets };
   const fault = targetFault(url, rules) ?? (await addressFault(deps, targetHost(new URL(url)), rules.allowLocal));
-  if (fault) throw new ValidationError([{ field: 'url', rule: fault }]);
+  return fault === undefined ? undefined : new ValidationError([{ field: 'url', rule: fault }]);
 }
 
 async function addressFault(deps: ApiDeps, host: string, allowLocal: boolean): Promise<string | undefined> {

@@ -15,8 +15,10 @@ import {
   setApiKeyRevoked,
   setApiKeyRotated,
 } from '../queries/api-key.ts';
+import type { Answer } from '../queries/idempotency-key.ts';
 import { lockOrganization } from '../queries/organization.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 
@@ -30,20 +32,22 @@ const KEY_LIMIT_REACHED = `An organization has at most ${ACTIVE_KEYS_MAX} active
  *
  * @param wanted `credential` is a new one, whose raw key only its owner gets
  * @throws DomainError `credential_invalid` when the caller's key has become invalid; `state_conflict` when the
- *   organization has `ACTIVE_KEYS_MAX` valid keys
+ *   organization has `ACTIVE_KEYS_MAX` valid keys; `idempotency_key_reused`
  */
 export async function createApiKey(
-  deps: Deps,
+  deps: CreationDeps,
   caller: Caller,
   { credential, ...wanted }: Pick<ApiKey, 'name' | 'scope' | 'expiresAt'> & { readonly credential: ApiKeyCredential },
-): Promise<ApiKey> {
+  creation: Creation<ApiKey>,
+): Promise<Answer> {
   const createdAt = deps.now();
-  return await commit(deps, 'api_key.create', async (tx) => {
+  return await commitCreation(deps, { ...creation, name: 'api_key.create', hasSecret: true }, async (tx) => {
     await lockOrganization(tx, caller.orgId);
     await requireValidCaller(tx, caller, createdAt);
     if ((await countActiveKeys(tx, caller.orgId, createdAt)) >= ACTIVE_KEYS_MAX)
       throw new DomainError('state_conflict', { current_state: 'key_limit_reached' }, KEY_LIMIT_REACHED);
-    return await insertApiKey(tx, caller.orgId, { ...credential, ...wanted, createdAt });
+    const created = await insertApiKey(tx, caller.orgId, { ...credential, ...wanted, createdAt });
+    return { id: created.keyId, created };
   });
 }
 

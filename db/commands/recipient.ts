@@ -9,22 +9,28 @@ import {
 } from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import { recordEvent } from '../queries/event.ts';
+import type { Answer } from '../queries/idempotency-key.ts';
 import { insertRecipient, lockRecipient, setRecipientInactive, updateRecipient } from '../queries/recipient.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
 /**
  * Registers a recipient: active and unverified.
  *
- * @throws ValidationError when a recipient of this country cannot have these details
+ * @throws DomainError `idempotency_key_reused`; ValidationError when a recipient of this country cannot have these
+ *   details
  */
 export async function createRecipient(
-  { db, sealer, now }: Pick<CommandDeps, 'db' | 'sealer' | 'now'>,
+  deps: CreationDeps,
   orgId: string,
   draft: RecipientDraft,
-): Promise<Recipient> {
+  creation: Creation<Recipient>,
+): Promise<Answer> {
   requireNoFaults(detailsFaults(draft.country, draft));
-  // One statement and no event: it needs no transaction, and the dispatcher has nothing to do.
-  return await insertRecipient(db, orgId, draft, { sealer, at: now() });
+  return await commitCreation(deps, { ...creation, name: 'recipient.create' }, async (tx) => {
+    const created = await insertRecipient(tx, orgId, draft, { sealer: deps.sealer, at: deps.now() });
+    return { id: created.recipientId, created };
+  });
 }
 
 /**

@@ -8,7 +8,6 @@ import { DomainError } from '../../domain/error.ts';
 import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { sandboxVerificationMessage } from '../../domain/outbox.ts';
 import type { Recipient } from '../../domain/recipient.ts';
-import { verificationDetail } from '../../domain/resource/verification.ts';
 import {
   type DocumentType,
   defaultVerificationType,
@@ -16,7 +15,6 @@ import {
   isOpen,
   isSameDecision,
   type NewVerification,
-  openedVerification,
   type Verification,
   type VerificationDecision,
   type VerificationType,
@@ -24,7 +22,7 @@ import {
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import type { Stamp } from '../queries/event.ts';
-import { type Answer, bindAnswer, findAnswer, type KeyedRequest } from '../queries/idempotency-key.ts';
+import type { Answer, KeyedRequest } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { lockRecipient } from '../queries/recipient.ts';
 import {
@@ -36,6 +34,7 @@ import {
   setApplicant,
 } from '../queries/verification.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { bindFirstAnswer, type Creation, type CreationDeps, commitCreation, findFirstAnswer } from './creation.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 
@@ -46,32 +45,25 @@ export type ManualOpening = Opening & {
   readonly verificationType: VerificationType | undefined;
   readonly documentType: DocumentType | null;
   readonly documentCountry: string | null;
-  /** Where the request has an idempotency key: the key is bound to this request for ever. */
-  readonly keyed: KeyedRequest | undefined;
 };
 
 /**
- * Opens a verification that is decided manually, or answers as the key's first use was answered.
+ * Opens a verification that is decided manually.
  *
  * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`; none binds the key
  */
-export async function openManualVerification(deps: Deps, opening: ManualOpening): Promise<Answer> {
-  const answered = opening.keyed && (await findAnswer(deps.db, opening.keyed));
-  if (answered) return answered;
-  return await commit(deps, 'verification.open_manual', async (tx) => {
+export async function openManualVerification(
+  deps: CreationDeps,
+  opening: ManualOpening,
+  creation: Creation<Verification>,
+): Promise<Answer> {
+  return await commitCreation(deps, { ...creation, name: 'verification.open_manual' }, async (tx) => {
     const recipient = await lockRecipient(tx, opening.orgId, opening.recipientId);
     const record = manualVerification(opening, recipient, notBefore(deps.now(), recipient.updatedAt));
-    const body = Buffer.from(JSON.stringify(verificationDetail(openedVerification(recipient, record))));
-    const answer = { resourceId: record.verificationId, status: 201, body };
-    // The key comes first: another request with it may have opened the verification since it was looked up.
-    const bound = opening.keyed
-      ? await bindAnswer(tx, opening.keyed, answer, record.createdAt)
-      : { ...answer, replayed: false };
-    if (bound.replayed) return bound;
     const current = await findOpenAfterExpiry(tx, recipient, record.verificationType, record.createdAt);
     if (current.open) throw alreadyOpen(current.open);
-    await insertVerification(tx, current.recipient, record);
-    return bound;
+    const created = await insertVerification(tx, current.recipient, record);
+    return { id: created.verificationId, created };
   });
 }
 
@@ -88,6 +80,8 @@ const manualVerification = (opening: ManualOpening, recipient: Recipient, create
 });
 
 export type ProviderOpening = Opening & {
+  /** Undefined for a request without a key. */
+  readonly keyed: KeyedRequest | undefined;
   /** Undefined: the provider's default level for the type. */
   readonly levelName: string | undefined;
   readonly givenContact: GivenContact;
@@ -103,10 +97,17 @@ export type OpenedForProvider = {
  * Opens a verification that the identity provider decides, or returns the one that is open. The record exists before
  * the provider is called, so the caller may call it, fail, and send the request again.
  *
- * @throws DomainError `not_found`, `state_conflict`
+ * @returns the answer, when the request's key is bound
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`
  */
-export async function openProviderVerification(deps: Deps, opening: ProviderOpening): Promise<OpenedForProvider> {
+export async function openProviderVerification(
+  deps: CreationDeps,
+  opening: ProviderOpening,
+): Promise<OpenedForProvider | { readonly answered: Answer }> {
   return await commit(deps, 'verification.open_provider', async (tx) => {
+    const { keyed } = opening;
+    const answered = keyed && (await findFirstAnswer(deps, tx, { keyed, hasSecret: true }));
+    if (answered) return { answered };
     const locked = await lockRecipient(tx, opening.orgId, opening.recipientId);
     const verificationType = defaultVerificationType(locked.entityType);
     const levelName = opening.levelName ?? DEFAULT_LEVEL[verificationType];
@@ -133,18 +134,27 @@ export async function openProviderVerification(deps: Deps, opening: ProviderOpen
 }
 
 /**
- * Stores the applicant that the provider created for a verification. The first one stays.
+ * Stores the applicant that the provider created for a verification. The first one stays. The answer shows a token, so a
+ * key's answer is stored sealed.
  *
  * @param applicant `simulated`: the sandbox's simulated provider reviews it from now on
+ * @throws DomainError `idempotency_key_reused`
  */
 export async function storeApplicant(
-  deps: CommitDeps,
+  deps: CreationDeps,
   verification: Verification,
   applicant: { readonly applicantId: string; readonly simulated: boolean; readonly requestId: string },
-): Promise<void> {
-  await commit(deps, 'verification.store_applicant', async (tx) => {
+  { keyed, status, show }: Creation<Verification>,
+): Promise<Answer> {
+  return await commit(deps, 'verification.store_applicant', async (tx) => {
+    const answered = keyed && (await findFirstAnswer(deps, tx, { keyed, hasSecret: true }));
+    if (answered) return answered;
     const first = await setApplicant(tx, verification, applicant.applicantId);
     if (first && applicant.simulated) await enqueue(tx, sandboxVerificationMessage(verification, applicant.requestId));
+    const body = Buffer.from(JSON.stringify(show(verification)));
+    const answer = { resourceId: verification.verificationId, status, body };
+    if (keyed) await bindFirstAnswer(deps, tx, { keyed, hasSecret: true, answer });
+    return { ...answer, replayed: false };
   });
 }
 

@@ -9,6 +9,7 @@ import { type Delivery, ROTATION_OVERLAP_MS, SUBSCRIPTIONS_MAX, type Webhook } f
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recordEvent } from '../queries/event.ts';
+import type { Answer } from '../queries/idempotency-key.ts';
 import { lockOrganization } from '../queries/organization.ts';
 import {
   countWebhooks,
@@ -23,6 +24,7 @@ import {
 } from '../queries/webhook.ts';
 import { endPendingDeliveries, getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { type Creation, commitCreation } from './creation.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 type SealingDeps = Deps & Pick<CommandDeps, 'sealer'>;
@@ -32,21 +34,23 @@ const SECRET_BYTES = 32;
 /**
  * Creates an enabled subscription. The organization's lock orders two that ask for the last place: one is refused.
  *
- * @throws DomainError `state_conflict` when the organization has as many as it may have
+ * @throws DomainError `state_conflict` when the organization has as many as it may have; `idempotency_key_reused`
  */
 export async function createWebhook(
   deps: SealingDeps,
   orgId: string,
   draft: WebhookDraft,
-): Promise<{ readonly webhook: Webhook; readonly secret: Buffer }> {
+  creation: Creation<{ readonly webhook: Webhook; readonly secret: Buffer }>,
+): Promise<Answer> {
   const secret = randomBytes(SECRET_BYTES);
   const at = deps.now();
-  return await commit(deps, 'webhook.create', async (tx) => {
+  return await commitCreation(deps, { ...creation, name: 'webhook.create', hasSecret: true }, async (tx) => {
     await lockOrganization(tx, orgId);
     if ((await countWebhooks(tx, orgId)) >= SUBSCRIPTIONS_MAX) throw limitReached();
     const webhookId = newId();
     const sealed = deps.sealer.seal(secret, webhookSecretBinding(webhookId));
-    return { webhook: await insertWebhook(tx, orgId, { ...draft, webhookId, at }, sealed), secret };
+    const webhook = await insertWebhook(tx, orgId, { ...draft, webhookId, at }, sealed);
+    return { id: webhookId, created: { webhook, secret } };
   });
 }
 

@@ -5,7 +5,7 @@
  * first one.
  */
 import { createHash } from 'node:crypto';
-import { and, eq } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
@@ -79,6 +79,14 @@ export async function findAnswer(
     .where(and(eq(idempotencyKeys.orgId, orgId), eq(idempotencyKeys.key, idempotencyKey)))
     .limit(1);
   return bound && replay(bound, fingerprint);
+}
+
+/**
+ * Locks a key, bound or not, until the transaction ends. For a creation whose answer is known only after it: a second
+ * request waits here instead of creating something.
+ */
+export async function lockKey(tx: Tx, { orgId, idempotencyKey }: KeyedRequest): Promise<void> {
+  await tx.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended(${`${orgId}:${idempotencyKey}`}, 0))`);
 }
 
 /** What is stored for a key once it is bound. */

@@ -9,11 +9,13 @@ import { otpBinding } from '../../domain/otp.ts';
 import type { Database, Queryable } from '../client.ts';
 import { payeeBinding } from '../payee.ts';
 import { providerEvents } from '../schema/evidence.ts';
+import { idempotencySecrets } from '../schema/idempotency-key.ts';
 import { otpChallenges } from '../schema/otp.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { webhooks } from '../schema/webhook.ts';
 import { providerEventBinding } from './evidence.ts';
+import { secretAnswerBinding } from './idempotency-secret.ts';
 import { accountNumberBinding } from './recipient.ts';
 import { paymentTokenBinding } from './settlement.ts';
 import { webhookSecretBinding } from './webhook.ts';
@@ -43,6 +45,11 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     column: settlements.payeeSealed,
     key: [settlements.settlementId],
     bindingOf: (key) => payeeBinding(first(key)),
+  },
+  {
+    column: idempotencySecrets.bodySealed,
+    key: [idempotencySecrets.orgId, idempotencySecrets.key],
+    bindingOf: ([orgId = '', key = '']) => secretAnswerBinding(orgId, key),
   },
   { column: webhooks.secretSealed, key: [webhooks.webhookId], bindingOf: (key) => webhookSecretBinding(first(key)) },
   {

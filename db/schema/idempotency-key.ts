@@ -1,4 +1,4 @@
-import { integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { index, integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
@@ -20,4 +20,21 @@ export const idempotencyKeys = pgTable(
     createdAt: moment('created_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.orgId, table.key] })],
+);
+
+/** Answers that showed a secret, beside their keys, until they expire. */
+export const idempotencySecrets = pgTable(
+  'idempotency_secrets',
+  {
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    key: text('key').notNull(),
+    bodySealed: text('body_sealed').notNull(),
+    expiresAt: moment('expires_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.key] }),
+    index('idempotency_secrets_expiry').on(table.expiresAt),
+  ],
 );

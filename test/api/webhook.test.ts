@@ -87,7 +87,7 @@ describe('a refused creation', () => {
     const owner = await api.createCaller();
     for (let n = 1; n < 20; n += 1) {
       const draft = { url: `https://h${n}.example/`, eventTypes: ['*' as const], description: null };
-      await createWebhook(api.deps, owner.orgId, draft);
+      await createWebhook(api.deps, owner.orgId, draft, { keyed: undefined, status: 201, show: () => ({}) });
     }
     const post = () => api.call(owner, 'POST', '/v1/webhooks', body());
     const answers = await raceBehind(

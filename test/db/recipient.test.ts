@@ -1,14 +1,15 @@
 import { describe, expect } from 'vitest';
 import { createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
 import { getRecipient, getRecipientForShare, lockRecipient } from '../../db/queries/recipient.ts';
-import type { Recipient } from '../../domain/recipient.ts';
+import type { Recipient, RecipientDraft } from '../../domain/recipient.ts';
+import { recipientResource } from '../../domain/resource/recipient.ts';
 import { untilBlocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 
 /** `recipient`: a new one for each test, of an organization of its own. */
 const test = withApi().extend('recipient', async ({ api }): Promise<Recipient> => {
   const { orgId } = await api.createCaller();
-  return await createRecipient(api.deps, orgId, {
+  const draft: RecipientDraft = {
     kind: 'vendor',
     entityType: 'business',
     name: 'Acme',
@@ -18,7 +19,10 @@ const test = withApi().extend('recipient', async ({ api }): Promise<Recipient> =
     bankDetails: { bank_name: 'National Commercial Bank', account_number: '404123456', currency: 'JMD' },
     mobileDetails: null,
     metadata: {},
-  });
+  };
+  const creation = { keyed: undefined, status: 201, show: recipientResource };
+  const { resourceId } = await createRecipient(api.deps, orgId, draft, creation);
+  return await getRecipient(api.connection.db, orgId, resourceId);
 });
 
 describe('a recipient', () => {

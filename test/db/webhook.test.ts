@@ -4,6 +4,7 @@ import { describe, expect } from 'vitest';
 import { createWebhook } from '../../db/commands/webhook.ts';
 import { newId } from '../../db/id.ts';
 import { recordEvent } from '../../db/queries/event.ts';
+import { getWebhook } from '../../db/queries/webhook.ts';
 import { events, webhookDeliveries } from '../../db/schema/index.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { EventFilter } from '../../domain/webhook.ts';
@@ -21,7 +22,9 @@ async function createSubscriber(api: TestApi) {
   const query = async (text: string, ...values: unknown[]) => (await pool.query(text, values)).rows;
   const subscribe = async (orgId: string, eventTypes: EventFilter[]) => {
     const draft = { url: 'https://hooks.partner.example/', eventTypes, description: null };
-    return (await createWebhook(api.deps, orgId, draft)).webhook;
+    const creation = { keyed: undefined, status: 201, show: () => ({}) };
+    const { resourceId } = await createWebhook(api.deps, orgId, draft, creation);
+    return await getWebhook(db, orgId, resourceId);
   };
   const eventOf = (type: EventType) => ({
     orgId: caller.orgId,
