@@ -3,6 +3,7 @@
  * each commit, and once a second for rows that another process left. Rows are leased, and calls have a deadline. Every
  * call may happen twice: "already started" is success, and signals carry no data.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
@@ -18,6 +19,8 @@ const BATCH_SIZE = 32;
 const CALLS_AT_ONCE = 8;
 const CALL_TIMEOUT_MS = 2_000;
 const POLL_INTERVAL_MS = 1_000;
+/** At least between two claims. A single commit is dispatched at once; many commits in quick succession share a claim. */
+const CLAIM_INTERVAL_MS = 10;
 
 export type Dispatcher = {
   /** To be called after a commit that wrote to the outbox. Never waits and never throws. */
@@ -41,9 +44,14 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   let nudged = false;
   let running: Promise<void> | undefined;
 
+  let claimedAtMs = Number.NEGATIVE_INFINITY;
+
   const drain = async (): Promise<void> => {
     while (nudged && !stopped) {
+      const waitMs = claimedAtMs + CLAIM_INTERVAL_MS - performance.now();
+      if (waitMs > 0) await delay(waitMs);
       nudged = false;
+      claimedAtMs = performance.now();
       const full = await dispatchBatch(deps).catch((error: unknown) => {
         deps.log.warn({ err: error }, 'the outbox could not be read');
         return false;

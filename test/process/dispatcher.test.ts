@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { count } from 'drizzle-orm';
+import pg from 'pg';
 import { expect, vi } from 'vitest';
 import { outbox } from '../../db/schema/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
@@ -42,4 +43,22 @@ test('a slow Temporal gets at most eight calls at once, and each row is dispatch
   expect(mostAtOnce).toBe(8);
   expect(new Set(started).size).toBe(ROWS);
   expect(started).toHaveLength(ROWS);
+});
+
+test('commits in quick succession share their claims', async ({ connection }) => {
+  const claims = vi.spyOn(pg.Client.prototype, 'query');
+  const claimed = () => claims.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
+  const client = new Client({ connection: Connection.lazy() });
+  const dispatcher = startDispatcher({ db: connection.db, client, log: { warn: () => undefined } });
+  await vi.waitUntil(() => claimed() === 1, { timeout: 10_000 });
+  const startedMs = performance.now();
+  for (let commit = 0; commit < 100; commit += 1) {
+    dispatcher.nudge();
+    await delay(1);
+  }
+  await dispatcher.stop();
+  const tookMs = performance.now() - startedMs;
+  expect(claimed()).toBeGreaterThan(1);
+  expect(claimed()).toBeLessThanOrEqual(2 + Math.ceil(tookMs / 10));
+  claims.mockRestore();
 });
