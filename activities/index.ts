@@ -9,12 +9,14 @@ import { settlementActivities } from './settlement.ts';
 import { sweepActivities } from './sweep.ts';
 import { verificationActivities, verificationSandboxActivities } from './verification.ts';
 import { webhookDeliveryActivities } from './webhook-delivery.ts';
+import { webhookSubscriptionActivities } from './webhook-subscription.ts';
 
 export function createActivities(deps: ActivityDeps) {
   const activities = {
     ...settlementActivities(deps),
     ...verificationActivities(deps),
     ...webhookDeliveryActivities(deps),
+    ...webhookSubscriptionActivities(deps),
     ...otpActivities(deps),
     ...sweepActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),

@@ -11,8 +11,7 @@ export const TRANSACTIONS = [
   'api_key.reissue',
   'api_key.rotate',
   'api_key.revoke',
-  'delivery.begin_attempt',
-  'delivery.record_attempt',
+  'delivery.hand_over',
   'delivery.redeliver',
   'delivery.redeliver_as_operator',
   'deployment.change',
@@ -47,6 +46,11 @@ export const TRANSACTIONS = [
   'settlement.review_compliance',
   'settlement.review_funding',
   'settlement.review_payout',
+  'subscription.open_run',
+  'subscription.claim',
+  'subscription.record',
+  'subscription.end_deliveries',
+  'subscription.look',
   'verification.decide',
   'verification.expire',
   'verification.open_manual',
@@ -62,10 +66,11 @@ export const TRANSACTIONS = [
 export type Transaction = (typeof TRANSACTIONS)[number];
 
 /** The kinds of outbox rows that can carry a signal. */
-const SIGNALED_KINDS = ['settlement', 'verification', 'webhook_delivery'] as const satisfies readonly OutboxKind[];
+const SIGNALED_KINDS = ['settlement', 'verification', 'webhook_subscription'] as const satisfies readonly OutboxKind[];
 
 const DISPATCHES = [
-  ...OUTBOX_KINDS.map((kind) => `dispatch.${kind}` as const),
+  // Every row of a subscription carries a signal.
+  ...OUTBOX_KINDS.filter((kind) => kind !== 'webhook_subscription').map((kind) => `dispatch.${kind}` as const),
   ...SIGNALED_KINDS.map((kind) => `signal.${kind}` as const),
 ] as const;
 type Dispatch = (typeof DISPATCHES)[number];
@@ -89,5 +94,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
 export type Crash = (point: CrashPoint) => void;
 
 /** A row with a signal has points of its own: it may reach a workflow that runs. */
-export const dispatchPoint = (message: OutboxMessage, moment: DispatchMoment): CrashPoint =>
-  message.signal === null ? `dispatch.${message.kind}:${moment}` : `signal.${message.kind}:${moment}`;
+export function dispatchPoint(message: OutboxMessage, moment: DispatchMoment): CrashPoint {
+  const { kind, signal } = message;
+  return signal === null && kind !== 'webhook_subscription' ? `dispatch.${kind}:${moment}` : `signal.${kind}:${moment}`;
+}

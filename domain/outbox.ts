@@ -6,13 +6,13 @@ import type { PaymentMethod } from './payment-method.ts';
 import type { SandboxCommand, SandboxEvent } from './sandbox/event.ts';
 import type { Settlement } from './settlement.ts';
 import type { Verification } from './verification.ts';
-import type { Delivery } from './webhook.ts';
+import type { Webhook } from './webhook.ts';
 
 /** Facts, in the past tense. A signal carries no data: the workflow reads what was committed. */
 type OutboxSignals = {
   readonly settlement: 'evidenceRecorded' | 'canceled' | 'clockAdvanced' | 'verificationDecided' | 'redispatched';
   readonly verification: 'verificationDecided' | 'redispatched';
-  readonly webhook_delivery: 'retryRequested' | 'subscriptionChanged' | 'placeFreed';
+  readonly webhook_subscription: 'deliveriesCommitted';
   readonly otp: never;
   readonly sandbox_collection: never;
   readonly sandbox_event: never;
@@ -28,7 +28,7 @@ type VerificationContext = Readonly<Pick<Verification, 'orgId' | 'verificationTy
 type OutboxContexts = {
   readonly settlement: Readonly<Pick<Settlement, 'orgId' | 'corridor' | 'paymentMethod'>>;
   readonly verification: VerificationContext;
-  readonly webhook_delivery: { readonly orgId: string; readonly webhookId: string; readonly generation: string };
+  readonly webhook_subscription: { readonly orgId: string };
   /** A challenge belongs to no organization. */
   readonly otp: { readonly orgId?: never };
   readonly sandbox_collection: { readonly orgId: string; readonly paymentMethod: PaymentMethod };
@@ -47,13 +47,20 @@ export const OUTBOX_KINDS = [
   'sandbox_event',
   'verification',
   'sandbox_verification',
-  'webhook_delivery',
+  'webhook_subscription',
   'otp',
 ] as const satisfies readonly (keyof OutboxContexts)[];
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
-/** The kinds whose open objects must have a run: a sweep starts a lost one again. */
-export const SWEPT_KINDS = ['settlement', 'verification'] as const satisfies readonly OutboxKind[];
+/**
+ * The kinds whose open objects must have a run: a sweep starts a lost one again. A subscription is open while a delivery
+ * of it is due.
+ */
+export const SWEPT_KINDS = [
+  'settlement',
+  'verification',
+  'webhook_subscription',
+] as const satisfies readonly OutboxKind[];
 export type SweptKind = (typeof SWEPT_KINDS)[number];
 
 export type OutboxSignal = OutboxSignals[OutboxKind];
@@ -62,7 +69,7 @@ export type OutboxSignal = OutboxSignals[OutboxKind];
 export type OutboxMessage<Kinds extends OutboxKind = OutboxKind> = {
   [Kind in Kinds]: {
     readonly kind: Kind;
-    /** The object that the kind names: a settlement, a delivery, a challenge, and so on. */
+    /** The object that the kind names: a settlement, a subscription, a challenge, and so on. */
     readonly objectId: string;
     readonly signal: OutboxSignals[Kind] | null;
     readonly context: OutboxContexts[Kind];
@@ -102,16 +109,15 @@ export const verificationMessage = (
   requestId,
 });
 
-/** For the workflow of the delivery's present generation. */
-export const deliveryMessage = (
-  delivery: Pick<Delivery, 'deliveryId' | 'webhookId' | 'orgId' | 'generation'>,
-  signal: OutboxSignals['webhook_delivery'] | null,
+/** Rings the subscription's run: deliveries of it were committed or changed. Without a run, it starts one. */
+export const subscriptionMessage = (
+  { webhookId, orgId }: Pick<Webhook, 'webhookId' | 'orgId'>,
   requestId: string,
-): OutboxMessage<'webhook_delivery'> => ({
-  kind: 'webhook_delivery',
-  objectId: delivery.deliveryId,
-  signal,
-  context: { orgId: delivery.orgId, webhookId: delivery.webhookId, generation: String(delivery.generation) },
+): OutboxMessage<'webhook_subscription'> => ({
+  kind: 'webhook_subscription',
+  objectId: webhookId,
+  signal: 'deliveriesCommitted',
+  context: { orgId },
   requestId,
 });
 

@@ -102,8 +102,6 @@ const RETRY_AFTER_FACTOR_MAX = 2;
 export const ROTATION_OVERLAP_MS = 24 * HOUR_MS;
 /** A subscription that fails for this long, without a success, is disabled. */
 const FAILING_WINDOW_MS = 5 * 24 * HOUR_MS;
-/** How many attempts to one subscription may be under way, in all processes together. */
-export const IN_FLIGHT_MAX = 4;
 
 /**
  * How long to wait after a failed attempt.
@@ -126,16 +124,20 @@ export function retryDelayMs(attempt: number, random: number, retryAfterMs: numb
 export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =>
   failingSince !== null && at.getTime() - failingSince.getTime() >= FAILING_WINDOW_MS;
 
-const PLACE_WAIT_MS = 15 * SECOND_MS;
-const PLACE_WAIT_MAX_MS = 10 * MINUTE_MS;
+/** How many requests to one subscription are in flight: at first, at most, and while it is failing. */
+export const IN_FLIGHT = { first: 4, most: 32, failing: 1 } as const;
+/** An answer that takes longer does not let more requests be in flight. */
+const FAST_MS = 500;
 
-/**
- * How long a delivery waits for a free place before it checks again by itself. Normally the delivery that frees a place
- * signals the next one at once. The check covers a process that died while it held a place, so deliveries further back
- * check less often.
- *
- * @param waiting how many deliveries wait for the same subscription, this one included
- */
-export function placeWaitMs(waiting: number, random: number): number {
-  return Math.round(Math.min(PLACE_WAIT_MAX_MS, PLACE_WAIT_MS * Math.ceil(waiting / IN_FLIGHT_MAX)) * (1 + random));
+/** How many requests may be in flight after one was answered: one more while the endpoint answers well and fast. */
+export function nextInFlight(
+  inFlight: number,
+  { failed, durationMs }: { failed: boolean; durationMs: number },
+): number {
+  if (failed) return IN_FLIGHT.failing;
+  if (durationMs > FAST_MS) return Math.max(Math.min(inFlight, IN_FLIGHT.first), inFlight - 1);
+  return Math.min(IN_FLIGHT.most, inFlight + 1);
 }
+
+/** The pending deliveries of a subscription are counted for operators, up to this many. */
+export const PENDING_COUNT_MAX = 1_000;

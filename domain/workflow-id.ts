@@ -6,9 +6,8 @@ export const settlementWorkflowId = (settlementId: string): string => `settlemen
 
 export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
 
-/** Each generation of a delivery is a workflow of its own, because a closed workflow cannot be started again. */
-export const webhookDeliveryWorkflowId = (deliveryId: string, generation: number): string =>
-  generation === 1 ? `webhook-delivery:${deliveryId}` : `webhook-delivery:${deliveryId}:${generation}`;
+/** One run after another: it runs while a delivery of the subscription is pending. */
+export const webhookSubscriptionWorkflowId = (webhookId: string): string => `webhook-subscription:${webhookId}`;
 
 /** Of the schedule that starts the sweeps; Temporal adds the time to it for each sweep's own workflow. */
 export const SWEEP_ID = 'sweep';

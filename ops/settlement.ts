@@ -7,7 +7,7 @@ import { flag, oneOf, optional, required, text } from '../process/command-parame
 import { ACT, deed, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
 import { previewResolve, runResolve } from './resolve.ts';
 
-const KINDS: readonly OpenKind[] = ['settlements', 'verifications', 'deliveries'];
+const KINDS: readonly OpenKind[] = ['settlements', 'verifications', 'subscriptions'];
 
 const settlementId = required('<settlement-id>', 'the settlement', text);
 const outcome = required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES));

@@ -62,7 +62,7 @@ export async function reportDelivery({ db, now }: OpsDeps, deliveryId: string): 
   if (!delivery) return undefined;
   const { status, webhookId, nextAttemptAt } = delivery;
   const attempts = await listAttemptsOf(db, deliveryId);
-  const outbox = await listOutboxRows(db, deliveryId);
+  const outbox = await listOutboxRows(db, webhookId);
   const stuck = outbox.find(isLate);
   const isOverdue = nextAttemptAt !== null && now().getTime() > nextAttemptAt.getTime() + OVERDUE_GRACE_MS;
   return {

@@ -23,7 +23,7 @@ import {
   makeWorkflowExporter,
   OpenTelemetryActivityInboundInterceptor,
 } from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
-import { inTrace } from '../db/traceparent.ts';
+import { currentTraceparent, inTrace } from '../db/traceparent.ts';
 import { settlementIdOf } from '../domain/outbox.ts';
 import { filterSpans } from './span-filter.ts';
 import type { RequestTracing, TracedAnswer, TracedHttp, Tracing, TracingOptions } from './tracing.ts';
@@ -101,16 +101,19 @@ const traceDispatches =
   };
 
 const traceHttp = <Answer extends TracedAnswer>(tracer: Tracer, http: TracedHttp<Answer>): TracedHttp<Answer> => ({
-  post: (url, body, headers) => {
+  post: (url, body, headers, kept) => {
     const attributes = { 'http.request.method': 'POST', 'event.id': headers['webhook-id'] };
     const post = async (span: Span) => {
-      const answer = await http.post(url, body, headers);
+      const answer = await http.post(url, body, headers, kept);
       if (answer.status !== null) span.setAttribute('http.response.status_code', answer.status);
       return answer;
     };
+    // The trace of the event, not that of the run, which delivers events of many traces.
+    const traceparent = currentTraceparent();
     return tracer.startActiveSpan(
       'POST to subscriber',
       { kind: SpanKind.CLIENT, attributes },
+      traceparent === null ? context.active() : propagation.extract(ROOT_CONTEXT, { traceparent }),
       untilDone(post, ({ error }) => error ?? undefined),
     );
   },

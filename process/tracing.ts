@@ -23,7 +23,7 @@ export type RequestSpan = {
 export type TracedAnswer = { readonly status: number | null; readonly error: string | null };
 
 export type TracedHttp<Answer extends TracedAnswer> = {
-  post(url: string, body: Buffer, headers: Readonly<Record<string, string>>): Promise<Answer>;
+  post(url: string, body: Buffer, headers: Readonly<Record<string, string>>, kept?: unknown): Promise<Answer>;
 };
 
 export type Tracing = {

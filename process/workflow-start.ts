@@ -12,7 +12,7 @@ import {
   sandboxVerificationWorkflowId,
   settlementWorkflowId,
   verificationWorkflowId,
-  webhookDeliveryWorkflowId,
+  webhookSubscriptionWorkflowId,
 } from '../domain/workflow-id.ts';
 import { DELIVERY_TASK_QUEUE, SEARCH_ATTRIBUTES, TASK_QUEUE, type Workflows } from '../workflows/contract.ts';
 
@@ -54,11 +54,13 @@ export function workflowStartOf(message: OutboxMessage): WorkflowStart {
  * Whether a workflow whose run has ended is started again. One whose run was terminated, or ended by a fault, has not
  * done its work: every row starts it again. A completed one is started again only by a row that is written for an open
  * object: PostgreSQL may have been restored to a moment before the run completed. Every run reads the database first,
- * so a run for an object that has ended does nothing. The workflow of a one-time code is never started again, because a
- * second run could mail the code twice.
+ * so a run for an object that has ended does nothing. A subscription's workflow completes whenever nothing is pending,
+ * and starts again with the next event. The workflow of a one-time code is never started again, because a second run
+ * could mail the code twice.
  */
 function reusePolicyOf({ kind, signal }: OutboxMessage): WorkflowIdReusePolicy {
   if (kind === 'otp') return 'REJECT_DUPLICATE';
+  if (kind === 'webhook_subscription') return 'ALLOW_DUPLICATE';
   return signal === 'redispatched' ? 'ALLOW_DUPLICATE' : 'ALLOW_DUPLICATE_FAILED_ONLY';
 }
 
@@ -101,18 +103,14 @@ const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) 
     args: [{ verificationId: objectId, orgId: context.orgId }],
     summary: `Simulated identity provider of verification ${objectId}`,
   }),
-  webhook_delivery: ({ objectId, context }) => ({
-    workflowType: 'webhookDelivery',
-    workflowId: webhookDeliveryWorkflowId(objectId, Number(context.generation)),
-    args: [
-      {
-        deliveryId: objectId,
-        webhookId: context.webhookId,
-        orgId: context.orgId,
-        generation: Number(context.generation),
-      },
-    ],
-    summary: `Delivery to webhook ${context.webhookId}`,
+  webhook_subscription: ({ objectId, context }) => ({
+    workflowType: 'webhookSubscription',
+    workflowId: webhookSubscriptionWorkflowId(objectId),
+    args: [{ webhookId: objectId, orgId: context.orgId }],
+    summary: `Deliveries to webhook ${objectId}`,
+    details:
+      `Subscription \`${objectId}\` of organization \`${context.orgId}\`.\n\n` +
+      'It runs while a delivery is pending. Each attempt is a row in PostgreSQL.',
     taskQueue: DELIVERY_TASK_QUEUE,
   }),
   otp: ({ objectId }) => ({

@@ -34,5 +34,9 @@ export const local = proxyLocal({
 /** For work that calls other systems, or that operators should see as a row of its own under this summary. */
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
 
-/** For one request to a subscriber, which must answer within half this time. Its answer is data, never a failure. */
-export const delivery = (summary: string) => proxyRemote({ startToCloseTimeout: 30_000, retry: RETRY, summary });
+/**
+ * For a round of a subscription: it claims for 8 s, and a request takes at most 15 s. A worker that died is noticed by
+ * its missing heartbeat. The subscriber's answers are data, never a failure.
+ */
+export const round = (summary: string) =>
+  proxyRemote({ startToCloseTimeout: 60_000, heartbeatTimeout: 10_000, retry: RETRY, summary });

@@ -23,9 +23,7 @@ export const evidenceRecorded = defineSignal('evidenceRecorded' satisfies Outbox
 export const canceled = defineSignal('canceled' satisfies OutboxSignal);
 export const clockAdvanced = defineSignal('clockAdvanced' satisfies OutboxSignal);
 export const verificationDecided = defineSignal('verificationDecided' satisfies OutboxSignal);
-export const retryRequested = defineSignal('retryRequested' satisfies OutboxSignal);
-export const subscriptionChanged = defineSignal('subscriptionChanged' satisfies OutboxSignal);
-export const placeFreed = defineSignal('placeFreed' satisfies OutboxSignal);
+export const deliveriesCommitted = defineSignal('deliveriesCommitted' satisfies OutboxSignal);
 /** An operator redispatched the object: its workflow is started if it does not run, and signalled if it does. */
 export const redispatched = defineSignal('redispatched' satisfies OutboxSignal);
 
@@ -54,7 +52,14 @@ export type VerificationInput = { readonly verificationId: string; readonly orgI
 /** The input of the workflow of a one-time code: only an id. */
 export type OtpInput = { readonly challengeId: string };
 
-/** The input of the workflow of a delivery. `attempt` is set only when a long workflow continues as a new run. */
+/** The input of the workflow of a subscription. `inFlight` is set only when a long workflow continues as a new run. */
+export type WebhookSubscriptionInput = {
+  readonly webhookId: string;
+  readonly orgId: string;
+  readonly inFlight?: number;
+};
+
+/** The input of the workflow that each delivery had, before there was one for each subscription. `attempt` is set only when a long workflow continues as a new run. */
 export type WebhookDeliveryInput = {
   readonly deliveryId: string;
   readonly webhookId: string;

@@ -1,14 +1,17 @@
 /**
- * The delivery of one event to one subscription (contract §11): attempts with growing waits between them, until one
- * succeeds, the last one fails, or the subscription is disabled or deleted. PostgreSQL holds the state. Each attempt
- * and each wait is a row in Temporal UI.
+ * The workflow that each delivery had, before there was one for each subscription. None is started any more. An open run
+ * hands its delivery over at its next attempt, and ends. The code stays as it was, so that recorded runs replay.
  */
-import { condition, continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';
+import { condition, continueAsNew, defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { DeliveryState } from '../activities/webhook-delivery.ts';
 import { ATTEMPTS_MAX, type DeliveryStatus } from '../domain/webhook.ts';
-import { delivery, local } from './activities.ts';
-import { placeFreed, retryRequested, subscriptionChanged, type WebhookDeliveryInput } from './contract.ts';
+import { local, remote } from './activities.ts';
+import type { WebhookDeliveryInput } from './contract.ts';
 import { uncancelable } from './uncancelable.ts';
+
+const retryRequested = defineSignal('retryRequested');
+const subscriptionChanged = defineSignal('subscriptionChanged');
+const placeFreed = defineSignal('placeFreed');
 
 export const webhookDelivery = uncancelable(deliver);
 
@@ -18,7 +21,7 @@ async function deliver({ attempt: first = 1, ...input }: WebhookDeliveryInput): 
   for (;;) {
     signals.retryRequested = signals.slotFreed = false;
     const summary = `Attempt ${attempt} of ${ATTEMPTS_MAX}`;
-    const state = await delivery(summary).attemptDelivery({
+    const state = await remote(summary).attemptDelivery({
       ...input,
       attempt,
       nowMs: Date.now(),

@@ -2,7 +2,8 @@
  * Requests to URLs that partners choose (contract §11). This module resolves the name itself, and every address of the
  * name must be public. It connects to one of the checked addresses, and checks the address of the open connection
  * again: the addresses of a name may change at any time. TLS is verified against the name. Redirects are not followed,
- * no proxy is used, no connection is shared, and the size and the time of an answer are limited.
+ * no proxy is used, and the size and the time of an answer are limited. A caller may keep connections for requests to the
+ * same subscriber: each was checked when it was opened.
  */
 import { createHash } from 'node:crypto';
 import net from 'node:net';
@@ -29,9 +30,55 @@ export type GuardedAnswer = {
 };
 
 export type GuardedHttp = {
-  /** Never throws because of the target: every failure is an `error` in the answer. */
-  post(url: string, body: Buffer, headers: Readonly<Record<string, string>>): Promise<GuardedAnswer>;
+  /**
+   * Never throws because of the target: every failure is an `error` in the answer.
+   *
+   * @param kept where connections stay open for the next request; without it, the connection is closed
+   */
+  post(
+    url: string,
+    body: Buffer,
+    headers: Readonly<Record<string, string>>,
+    kept?: KeptConnections,
+  ): Promise<GuardedAnswer>;
 };
+
+type OpenConnection = { readonly socket: net.Socket; readonly client: Client };
+
+/** Open connections by origin. To be closed by the caller. */
+export type KeptConnections = {
+  take(origin: string): OpenConnection | undefined;
+  keep(origin: string, connection: OpenConnection): void;
+  close(): void;
+};
+
+export function keepConnections(): KeptConnections {
+  const idle = new Map<string, OpenConnection[]>();
+  return {
+    take: (origin) => {
+      const connections = idle.get(origin) ?? [];
+      for (let found = connections.pop(); found; found = connections.pop()) {
+        if (!found.socket.destroyed && !found.client.destroyed) return found;
+        destroy(found);
+      }
+      return undefined;
+    },
+    keep: (origin, connection) => {
+      const connections = idle.get(origin) ?? [];
+      connections.push(connection);
+      idle.set(origin, connections);
+    },
+    close: () => {
+      for (const connection of [...idle.values()].flat()) destroy(connection);
+      idle.clear();
+    },
+  };
+}
+
+function destroy({ socket, client }: OpenConnection): void {
+  socket.destroy();
+  client.destroy().catch(() => undefined);
+}
 
 export type GuardOptions = {
   readonly rules: TargetRules;
@@ -63,7 +110,7 @@ class AttemptFailure extends Error {
 
 export function createGuardedHttp(options: GuardOptions): GuardedHttp {
   return {
-    async post(url, body, headers) {
+    async post(url, body, headers, kept) {
       const startedAt = performance.now();
       const signal = AbortSignal.timeout(options.timeoutMs ?? TOTAL_TIMEOUT_MS);
       const done = (answer: Omit<GuardedAnswer, 'durationMs'>): GuardedAnswer => ({
@@ -71,7 +118,7 @@ export function createGuardedHttp(options: GuardOptions): GuardedHttp {
         durationMs: Math.round(performance.now() - startedAt),
       });
       try {
-        return done(await Promise.race([exchange(options, { url, body, headers, signal }), rejection(signal)]));
+        return done(await Promise.race([exchange(options, { url, body, headers, signal, kept }), rejection(signal)]));
       } catch (error) {
         return done({
           status: null,
@@ -90,33 +137,63 @@ type Exchange = {
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  readonly kept: KeptConnections | undefined;
 };
 
-async function exchange(
-  options: GuardOptions,
-  { url: text, body, headers, signal }: Exchange,
-): Promise<Omit<GuardedAnswer, 'durationMs'>> {
+type Answer = Omit<GuardedAnswer, 'durationMs'>;
+
+async function exchange(options: GuardOptions, request: Exchange): Promise<Answer> {
+  const { url: text, signal, kept } = request;
   if (targetFault(text, options.rules) !== undefined) throw new AttemptFailure('blocked_target');
   const url = new URL(text);
-  const socket = await connect(options, url, signal);
-  // Called back later: undici loses a connection whose callback runs within the connector's own call.
-  const connector = (_: unknown, callback: (error: null, connected: net.Socket) => void) =>
-    queueMicrotask(() => callback(null, socket));
-  const client = new Client(url.origin, { connect: connector, pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
-  try {
-    const response = await client.request({
-      method: 'POST',
-      path: `${url.pathname}${url.search}`,
-      headers,
-      body,
-      signal,
+  const idle = kept?.take(url.origin);
+  if (idle) {
+    // The subscriber may have closed an idle connection at this moment. Then the request goes out on a new one.
+    const answer = await requestOn(idle, url, request).catch((error: unknown) => {
+      if (signal.aborted || failureKind(error) !== 'connection_lost') throw error;
+      return undefined;
     });
+    if (answer) return answer;
+  }
+  return await requestOn(await open(options, url, request), url, request);
+}
+
+async function open(options: GuardOptions, url: URL, { signal, kept }: Exchange): Promise<OpenConnection> {
+  const socket = await connect(options, url, signal);
+  let isUsed = false;
+  // Called back later: undici loses a connection whose callback runs within the connector's own call.
+  // It gives only this one socket: undici must not open another connection by itself.
+  const connector = (_: unknown, callback: Connected) =>
+    queueMicrotask(() => {
+      if (isUsed) return callback(new Error('the connection is closed'), null);
+      isUsed = true;
+      callback(null, socket);
+    });
+  const pipelining = kept === undefined ? 0 : 1;
+  const client = new Client(url.origin, { connect: connector, pipelining, headersTimeout: 0, bodyTimeout: 0 });
+  return { socket, client };
+}
+
+type Connected = (...connected: [error: Error, socket: null] | [error: null, socket: net.Socket]) => void;
+
+/** Sends the request, reads the answer, and keeps the connection if the whole answer was read. */
+async function requestOn(
+  connection: OpenConnection,
+  url: URL,
+  { body, headers, signal, kept }: Exchange,
+): Promise<Answer> {
+  const { client, socket } = connection;
+  let isComplete = false;
+  try {
+    const path = `${url.pathname}${url.search}`;
+    const response = await client.request({ method: 'POST', path, headers, body, signal });
     const { statusCode: status } = response;
     const read = await readBounded(response.body);
+    isComplete = read.bytes < RESPONSE_BYTES_MAX;
     return { status, error: statusError(status), ...read, retryAfter: textOf(response.headers['retry-after']) };
   } finally {
-    socket.destroy();
-    await client.destroy();
+    if (kept && isComplete && !signal.aborted && !socket.destroyed) kept.keep(url.origin, connection);
+    else destroy(connection);
   }
 }
 

@@ -126,7 +126,8 @@ const subscriptionRoutes =
         const change = webhookChange(request.body);
         const refusal = change.url === undefined ? undefined : await refusalOf(deps, change.url);
         if (refusal) throw refusal;
-        const changed = await changeWebhook(deps, principalOf(request).orgId, request.params.webhook_id, change);
+        const { orgId } = principalOf(request);
+        const changed = await changeWebhook(deps, orgId, request.params.webhook_id, change, request.id);
         return webhookResource(changed);
       },
     );
@@ -146,7 +147,7 @@ const subscriptionRoutes =
         },
       },
       async (request, reply) => {
-        await deleteWebhook(deps, principalOf(request).orgId, request.params.webhook_id);
+        await deleteWebhook(deps, principalOf(request).orgId, request.params.webhook_id, request.id);
         return reply.code(204).send();
       },
     );

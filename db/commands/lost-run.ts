@@ -1,13 +1,18 @@
 /**
- * Lost runs: a settlement or verification is open, but no workflow runs for it. Somebody terminated its run, a fault
+ * Lost runs: a settlement or verification is open, or a delivery of a subscription is due, but no workflow runs for it. Somebody terminated its run, a fault
  * ended it, or Temporal lost it. A sweep finds such objects every few seconds and starts their workflows again
  * (contract §6).
  */
 import { SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
-import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
+import {
+  settlementWorkflowId,
+  verificationWorkflowId,
+  webhookSubscriptionWorkflowId,
+} from '../../domain/workflow-id.ts';
 import type { Queryable } from '../client.ts';
 import { newId } from '../id.ts';
 import {
+  listDueSubscriptions,
   listOpenSettlements,
   listOpenVerifications,
   type OpenFilter,
@@ -41,6 +46,7 @@ type List = (db: Queryable, page: OpenPage & OpenFilter, requestId: string) => P
 const SWEPT: Readonly<Record<SweptKind, { list: List; workflowIdOf: (objectId: string) => string }>> = {
   settlement: { list: listOpenSettlements, workflowIdOf: settlementWorkflowId },
   verification: { list: listOpenVerifications, workflowIdOf: verificationWorkflowId },
+  webhook_subscription: { list: listDueSubscriptions, workflowIdOf: webhookSubscriptionWorkflowId },
 };
 
 type Search = { readonly after: string; readonly unchangedSince: Date; readonly lostMax: number };
@@ -79,7 +85,7 @@ export async function restartLostRuns(
   now: Date,
 ): Promise<Readonly<Record<SweptKind, number>>> {
   const requestId = `sweep-${newId()}`;
-  const counts = { settlement: 0, verification: 0 };
+  const counts = { settlement: 0, verification: 0, webhook_subscription: 0 };
   for (const kind of SWEPT_KINDS) {
     const after = await getSweepPosition(deps.db, kind);
     const search = { after, unchangedSince: unchangedSince(now), lostMax: RESTARTED_MAX };

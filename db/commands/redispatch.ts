@@ -5,9 +5,9 @@
 import type { Tx } from '../client.ts';
 import { type AuditAction, insertAuditEntries, type OperatorAct } from '../queries/audit.ts';
 import {
-  listOpenDeliveries,
   listOpenSettlements,
   listOpenVerifications,
+  listPendingSubscriptions,
   type OpenObject,
   type OpenPage,
 } from '../queries/operator.ts';
@@ -24,7 +24,7 @@ type Kind = {
 const KIND = {
   settlements: { action: 'settlement_redispatch', list: listOpenSettlements },
   verifications: { action: 'verification_redispatch', list: listOpenVerifications },
-  deliveries: { action: 'delivery_redispatch', list: listOpenDeliveries },
+  subscriptions: { action: 'subscription_redispatch', list: listPendingSubscriptions },
 } as const satisfies Record<string, Kind>;
 export type OpenKind = keyof typeof KIND;
 

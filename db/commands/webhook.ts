@@ -22,7 +22,8 @@ import {
   type WebhookDraft,
   webhookSecretBinding,
 } from '../queries/webhook.ts';
-import { endPendingDeliveries, getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
+import { getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
+import { ringSubscription } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, commitCreation } from './creation.ts';
 
@@ -62,7 +63,8 @@ const limitReached = (): DomainError =>
   );
 
 /**
- * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries.
+ * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries, however
+ * many: they are shown so at once, and a run changes their rows.
  *
  * @throws DomainError `not_found`
  */
@@ -71,12 +73,12 @@ export async function changeWebhook(
   orgId: string,
   webhookId: string,
   change: WebhookChange,
+  requestId: string,
 ): Promise<Webhook> {
   return await commit(deps, 'webhook.change', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const changed = await updateWebhook(tx, webhook, change, deps.now());
-    if (webhook.status === 'enabled' && changed.status === 'disabled')
-      await endPendingDeliveries(tx, webhook, 'skipped');
+    if (webhook.status === 'enabled' && changed.status === 'disabled') await ringSubscription(tx, webhook, requestId);
     return changed;
   });
 }
@@ -86,11 +88,11 @@ export async function changeWebhook(
  *
  * @throws DomainError `not_found`
  */
-export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string): Promise<void> {
+export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string, requestId: string): Promise<void> {
   await commit(deps, 'webhook.delete', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
-    await endPendingDeliveries(tx, webhook, 'canceled');
+    await ringSubscription(tx, webhook, requestId);
   });
 }
 

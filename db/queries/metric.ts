@@ -1,5 +1,5 @@
 /** The service's state in numbers: one statement. It reads, by index, what is open and what is recent. */
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
@@ -19,7 +19,7 @@ export type StateCounts = {
   readonly finishedLastHour: readonly { readonly status: SettlementStatus; readonly count: number }[];
   readonly outbox: readonly { readonly kind: OutboxKind; readonly count: number; readonly oldestSeconds: number }[];
   readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
-  /** Deliveries past their time, without those that wait for a place: there the subscriber is slow. */
+  /** Deliveries past their time, without those of a subscription that has an attempt under way: there it is slow. */
   readonly deliveriesOverdue: number;
   /** How many lost runs were started again, ever, and how long ago the last sweep for lost runs was. */
   readonly sweeps: readonly { readonly kind: SweptKind; readonly restarted: number; readonly ageSeconds: number }[];
@@ -34,6 +34,11 @@ const listOf = (statuses: readonly string[]) =>
     statuses.map((status) => sql`${status}`),
     sql`, `,
   );
+
+/** Whether nobody sends anything to the subscription of a delivery. */
+export const isUnattended = (delivery: SQL): SQL => sql`NOT EXISTS (
+  SELECT 1 FROM webhook_attempts a
+  WHERE a.webhook_id = ${delivery}.webhook_id AND a.outcome = 'pending' AND a.lease_expires_at > now())`;
 
 /** Waits are compared on each settlement's own clock, outbox rows on the database's clock. */
 export async function countStates(db: Queryable, now: Date): Promise<StateCounts> {
@@ -60,8 +65,8 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
         SELECT status, count(*)::int AS count FROM webhook_deliveries
         WHERE status = 'pending' OR created_at > ${ago(24 * HOUR_MS)} GROUP BY status) d) AS "deliveriesLastDay",
       (SELECT count(*)::int FROM webhook_deliveries
-        WHERE status = 'pending' AND waiting_since IS NULL
-          AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}) AS "deliveriesOverdue",
+        WHERE status = 'pending' AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}
+          AND ${isUnattended(sql`webhook_deliveries`)}) AS "deliveriesOverdue",
       (SELECT coalesce(json_agg(w), '[]') FROM (
         SELECT kind, restarted, greatest(0, extract(epoch FROM now() - finished_at))::float8 AS "ageSeconds"
         FROM sweeps) w) AS sweeps`);

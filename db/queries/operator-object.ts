@@ -17,6 +17,7 @@ import { postings, settlementExceptions, settlements, settlementTransitions } fr
 import { verifications } from '../schema/verification.ts';
 import { webhookAttempts, webhookDeliveries, webhooks } from '../schema/webhook.ts';
 import { toSettlement } from './settlement.ts';
+import { shownNextAttemptAt, shownStatus } from './webhook-delivery.ts';
 
 /** Of each list about an object. */
 const ROWS_MAX = 50;
@@ -129,8 +130,8 @@ const deliveryColumns = {
   deliveryId: webhookDeliveries.deliveryId,
   webhookId: webhookDeliveries.webhookId,
   eventType: webhookDeliveries.eventType,
-  status: webhookDeliveries.status,
-  nextAttemptAt: webhookDeliveries.nextAttemptAt,
+  status: shownStatus,
+  nextAttemptAt: shownNextAttemptAt,
   createdAt: webhookDeliveries.createdAt,
 } as const;
 
@@ -187,8 +188,8 @@ export async function findWebhookObject(db: Queryable, webhookId: string) {
 
 export async function countDeliveriesTo(db: Queryable, webhookId: string) {
   const { rows } = await db.execute<{ status: string; count: number }>(sql`
-    SELECT status, count(*)::int AS count FROM webhook_deliveries WHERE webhook_id = ${webhookId}
-    GROUP BY status ORDER BY status`);
+    SELECT ${shownStatus} AS status, count(*)::int AS count FROM webhook_deliveries WHERE webhook_id = ${webhookId}
+    GROUP BY 1 ORDER BY 1`);
   return rows;
 }
 

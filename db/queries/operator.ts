@@ -1,13 +1,13 @@
 /**
  * What operators read across organizations: what waits, what is stuck, and who owns it. Each read is bounded, by index.
  */
-import { and, asc, eq, gt, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm';
 import type { Currency } from '../../domain/money.ts';
 import {
-  deliveryMessage,
   type OutboxKind,
   type OutboxMessage,
   settlementMessage,
+  subscriptionMessage,
   verificationMessage,
 } from '../../domain/outbox.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
@@ -17,7 +17,7 @@ import type { Queryable, Tx } from '../client.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';
 import { webhookDeliveries } from '../schema/webhook.ts';
-import { OVERDUE_GRACE_MS } from './metric.ts';
+import { isUnattended, OVERDUE_GRACE_MS } from './metric.ts';
 
 export type WaitingSettlement = {
   readonly settlementId: string;
@@ -114,7 +114,7 @@ export async function listStuckOutbox(db: Queryable, limit: number): Promise<Stu
   return rows.map((row) => ({ ...row, since: new Date(row.since) }));
 }
 
-/** Deliveries past their time, without those that wait for a place among their subscriber's requests. */
+/** Deliveries past their time, without those of a subscription that has an attempt under way: there it is slow. */
 export async function listLateDeliveries(db: Queryable, now: Date, limit: number): Promise<LateDelivery[]> {
   const latest = new Date(now.getTime() - OVERDUE_GRACE_MS);
   const { deliveryId, webhookId, orgId, nextAttemptAt } = webhookDeliveries;
@@ -125,8 +125,8 @@ export async function listLateDeliveries(db: Queryable, now: Date, limit: number
     .where(
       and(
         sql`${webhookDeliveries.status} = 'pending'`,
-        isNull(webhookDeliveries.waitingSince),
         lt(nextAttemptAt, latest),
+        isUnattended(sql`webhook_deliveries`),
       ),
     )
     .orderBy(asc(nextAttemptAt), asc(deliveryId))
@@ -212,18 +212,45 @@ export async function listOpenVerifications(
   return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'redispatched', requestId) }));
 }
 
-/** Pending deliveries, in the order of their ids. The message does not make their next attempt earlier. */
-export async function listOpenDeliveries(
+/**
+ * Subscriptions with pending deliveries, in the order of their ids: each is looked up by the index of what is pending,
+ * behind the one before it.
+ */
+const pendingSubscriptions = (after: string) => sql`
+  WITH RECURSIVE pending AS (
+    (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND webhook_id > ${after}
+      ORDER BY webhook_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.webhook_id FROM webhook_deliveries d WHERE d.status = 'pending' AND d.webhook_id > p.webhook_id
+      ORDER BY d.webhook_id LIMIT 1)
+    FROM pending p WHERE p.webhook_id IS NOT NULL
+  )
+  SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p JOIN webhooks w ON w.webhook_id = p.webhook_id`;
+
+type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
+
+/** Subscriptions with pending deliveries, due or not, in the order of their ids. */
+export async function listPendingSubscriptions(
   db: Queryable,
   { after, limit }: OpenPage,
   requestId: string,
 ): Promise<OpenObject[]> {
-  const { deliveryId, webhookId, orgId, generation, status } = webhookDeliveries;
-  const rows = await db
-    .select({ deliveryId, webhookId, orgId, generation })
-    .from(webhookDeliveries)
-    .where(and(eq(status, 'pending'), gt(deliveryId, after)))
-    .orderBy(asc(deliveryId))
-    .limit(limit);
-  return rows.map((row) => ({ orgId: row.orgId, message: deliveryMessage(row, null, requestId) }));
+  const { rows } = await db.execute<SubscriptionKey>(sql`
+    ${pendingSubscriptions(after)} ORDER BY p.webhook_id LIMIT ${limit}`);
+  return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
+}
+
+/** Subscriptions with deliveries that are due, or to be ended. `unchangedSince` is compared with when they were due. */
+export async function listDueSubscriptions(
+  db: Queryable,
+  { after, limit, unchangedSince, among }: OpenPage & OpenFilter,
+  requestId: string,
+): Promise<OpenObject[]> {
+  const latest = unchangedSince === undefined ? sql`now()` : sql`${unchangedSince.toISOString()}::timestamptz`;
+  const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions(after)}
+    WHERE EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.status = 'pending'
+      AND d.endings <= w.endings AND d.next_attempt_at <= ${latest})
+    ${among === undefined ? sql`` : sql`AND w.webhook_id = ANY (${sql.param([...among])}::text[])`}
+    ORDER BY p.webhook_id LIMIT ${limit}`);
+  return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
 }

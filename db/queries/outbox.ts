@@ -4,7 +4,7 @@
  * a dispatcher that died are claimed again.
  */
 import { and, eq, inArray, sql } from 'drizzle-orm';
-import type { OutboxKind, OutboxMessage } from '../../domain/outbox.ts';
+import { type OutboxKind, type OutboxMessage, subscriptionMessage } from '../../domain/outbox.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
 import { statement } from '../statement.ts';
@@ -20,12 +20,20 @@ export type OutboxRow = OutboxMessage & {
 /** How long no other dispatcher claims the row. */
 const LEASE_SECONDS = 10;
 const RETRY_SECONDS_MAX = 5;
+/** So many of the rows that are claimed at once are of subscriptions, if there are any. */
+const DELIVERIES_MIN = 4;
+/** The kind of a row for one delivery, before there was one for each subscription. */
+const LEGACY_DELIVERY = 'webhook_delivery';
 
 /** Writes messages in the transaction of the change that they follow from. */
 export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<void> {
   if (messages.length === 0) return;
   const traceparent = currentTraceparent();
-  await tx.insert(outbox).values(messages.map((message) => ({ ...message, traceparent })));
+  // Only a subscription's row can conflict: with one that says the same.
+  await tx
+    .insert(outbox)
+    .values(messages.map((message) => ({ ...message, traceparent })))
+    .onConflictDoNothing();
 }
 
 /**
@@ -45,25 +53,52 @@ type ClaimedRow = {
   readonly traceparent: string | null;
 };
 
-const claim = statement<[limit: number, leaseSeconds: number], ClaimedRow>(
+/**
+ * A claimed row of a subscription leaves the unique index before its signal is sent: what is committed from now on may
+ * be too late for this signal, so it gets a row of its own.
+ */
+const claim = statement<[limit: number, deliveriesMin: number, leaseSeconds: number], ClaimedRow>(
   'claim_outbox',
   `WITH ${NOT_WAITING_FOR_DISK},
-  due AS MATERIALIZED (
-    SELECT outbox_id FROM outbox WHERE due_at <= now() ORDER BY outbox_id LIMIT $1 FOR UPDATE SKIP LOCKED
+  first AS MATERIALIZED (
+    SELECT outbox_id FROM outbox WHERE kind <> 'webhook_subscription' AND due_at <= now()
+    ORDER BY outbox_id LIMIT $1 - CASE WHEN EXISTS (
+      SELECT 1 FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
+    ) THEN $2 ELSE 0 END FOR UPDATE SKIP LOCKED
+  ), deliveries AS MATERIALIZED (
+    SELECT outbox_id FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
+    ORDER BY outbox_id LIMIT $1 - (SELECT count(*) FROM first) FOR UPDATE SKIP LOCKED
+  ), due AS MATERIALIZED (
+    SELECT outbox_id FROM first UNION ALL SELECT outbox_id FROM deliveries
   )
-  UPDATE outbox SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2)
+  UPDATE outbox SET attempts = attempts + 1, claimed = true, due_at = now() + make_interval(secs => $3)
   FROM due, not_durable
   WHERE outbox.outbox_id = due.outbox_id
   RETURNING outbox.outbox_id, kind, object_id, signal, context, request_id, attempts, traceparent`,
 );
 
-/** Claims up to `limit` due rows, the oldest ones. */
+/**
+ * Claims up to `limit` due rows, the oldest ones, and those of subscriptions last: no settlement waits behind them. A
+ * few rows of subscriptions are always claimed, so that they do not wait without end either.
+ *
+ * @returns the rows of subscriptions last
+ */
 export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
-  const rows = await claim(db, limit, LEASE_SECONDS);
-  return rows.map(({ outbox_id: outboxId, object_id: objectId, request_id: requestId, ...row }) => {
-    // Only whole messages are written, so each row's signal and context are those of its kind.
-    return { ...row, outboxId: Number(outboxId), objectId, requestId } as OutboxRow;
-  });
+  const rows = (await claim(db, limit, DELIVERIES_MIN, LEASE_SECONDS)).map(toOutboxRow);
+  const isLast = ({ kind }: OutboxRow): number => (kind === 'webhook_subscription' ? 1 : 0);
+  return rows.sort((a, b) => isLast(a) - isLast(b) || a.outboxId - b.outboxId);
+}
+
+function toOutboxRow({ outbox_id, object_id, request_id, ...row }: ClaimedRow): OutboxRow {
+  const common = { ...row, outboxId: Number(outbox_id), requestId: request_id };
+  // A process of the previous version wrote it for one delivery: it rings the subscription instead.
+  if (row.kind === LEGACY_DELIVERY) {
+    const { orgId, webhookId } = row.context as { orgId: string; webhookId: string };
+    const { kind, objectId, signal, context } = subscriptionMessage({ orgId, webhookId }, request_id);
+    return { ...common, kind, objectId, signal, context };
+  }
+  // Only whole messages are written, so each row's signal and context are those of its kind.
+  return { ...common, objectId: object_id } as OutboxRow;
 }
 
 /** Which of these objects have a row that is not dispatched yet. */
@@ -92,16 +127,25 @@ export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]):
   if (outboxIds.length > 0) await remove(db, outboxIds);
 }
 
+const postpone = statement<[outboxIds: readonly number[], reason: string], never>(
+  'postpone_outbox',
+  `WITH removed AS (
+    DELETE FROM outbox WHERE outbox_id = ANY ($1::bigint[]) RETURNING *
+  )
+  INSERT INTO outbox (outbox_id, kind, object_id, signal, context, request_id, traceparent, attempts, created_at,
+    last_error, due_at)
+  SELECT outbox_id, kind, object_id, signal, context, request_id, traceparent, attempts, created_at, $2,
+    now() + make_interval(secs => least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(attempts, 10))))
+  FROM removed
+  ON CONFLICT DO NOTHING`,
+);
+
 /**
- * Returns rows after a failed dispatch. The time until the next attempt grows.
+ * Returns rows after a failed dispatch. The time until the next attempt grows. A subscription's row is dropped when
+ * another one was written meanwhile: that one says the same.
  *
  * @param reason the kind of the error, never its text
  */
 export async function postponeOutbox(db: Queryable, outboxIds: readonly number[], reason: string): Promise<void> {
-  if (outboxIds.length === 0) return;
-  const waitSeconds = sql`least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(${outbox.attempts}, 10)))`;
-  await db
-    .update(outbox)
-    .set({ lastError: reason, dueAt: sql`now() + make_interval(secs => ${waitSeconds})` })
-    .where(inArray(outbox.outboxId, [...outboxIds]));
+  if (outboxIds.length > 0) await postpone(db, outboxIds, reason);
 }

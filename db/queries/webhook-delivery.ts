@@ -1,35 +1,49 @@
 /**
  * Deliveries (contract §11): one row for each event and subscription, also when it is delivered again. A delivery
- * changes only under its subscription's lock, together with the outbox row that signals its workflow.
+ * begins again only under its subscription's lock. Its attempts are claimed and recorded by db/queries/webhook-run.ts.
  */
-import { and, asc, eq, inArray, max, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, inArray, max, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import type { OutboxKind, OutboxSignal } from '../../domain/outbox.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import type { Attempt, Delivery, DeliveryStatus, Webhook } from '../../domain/webhook.ts';
+import type { Attempt, Delivery, DeliveryStatus } from '../../domain/webhook.ts';
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
-import { outbox } from '../schema/outbox.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
-import { currentTraceparent } from '../traceparent.ts';
-import type { Stamp } from './event.ts';
 import { type List, readPage } from './page.ts';
 
-export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
-
-const DELIVERY_KIND = 'webhook_delivery' satisfies OutboxKind;
+type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
 /**
- * The end of a statement: writes the outbox rows that start the workflows of these deliveries, or signal them.
- *
- * @param source rows with delivery_id, org_id, webhook_id, generation and request_id
- * @param signal null only starts the workflow
+ * The status that everyone is shown. A delivery that was pending when its subscription was disabled or deleted has ended
+ * with that; a run changes its row later. The columns are written with their table, because drizzle leaves it out.
  */
-export const enqueueDeliveriesSql = (source: SQL, signal: string | null): SQL => sql`
-    INSERT INTO ${outbox} (kind, object_id, signal, context, request_id, traceparent)
-    SELECT ${DELIVERY_KIND}, delivery_id, ${signal}::text,
-      jsonb_build_object('orgId', org_id, 'webhookId', webhook_id, 'generation', generation::text),
-      request_id, ${currentTraceparent()}::text
-    FROM ${source}`;
+export const shownStatus = sql<DeliveryStatus>`CASE WHEN webhook_deliveries.status <> 'pending'
+  THEN webhook_deliveries.status ELSE (
+    SELECT CASE WHEN w.endings <= webhook_deliveries.endings THEN 'pending'
+      WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END
+    FROM webhooks w WHERE w.webhook_id = webhook_deliveries.webhook_id
+  ) END`;
+
+/** As `shownStatus`: what has ended has no next attempt. */
+export const shownNextAttemptAt = sql<Date | null>`CASE WHEN webhook_deliveries.status = 'pending' AND EXISTS (
+    SELECT 1 FROM webhooks w
+    WHERE w.webhook_id = webhook_deliveries.webhook_id AND w.endings <= webhook_deliveries.endings
+  ) THEN webhook_deliveries.next_attempt_at END`.mapWith(webhookDeliveries.nextAttemptAt);
+
+const shownColumns = {
+  ...getTableColumns(webhookDeliveries),
+  status: shownStatus,
+  nextAttemptAt: shownNextAttemptAt,
+};
+
+/** The deliveries of a subscription that are shown with this status. */
+function isShownAs(status: DeliveryStatus, webhookId: string): SQL {
+  const endings = sql`SELECT w.endings FROM webhooks w WHERE w.webhook_id = ${webhookId}`;
+  const { status: stored, endings: own } = webhookDeliveries;
+  if (status === 'pending') return sql`(${stored} = 'pending' AND ${own} >= (${endings}))`;
+  if (status !== 'skipped' && status !== 'canceled') return sql`${stored} = ${status}`;
+  const ofThisKind = sql`${endings} AND (w.deleted_at IS NULL) = ${status === 'skipped'}`;
+  return sql`(${stored} = ${status} OR (${stored} = 'pending' AND ${own} < (${ofThisKind})))`;
+}
 
 /** A page of deliveries, newest first, each with its attempts; three queries on one snapshot. */
 export async function listDeliveries(
@@ -41,7 +55,7 @@ export async function listDeliveries(
   const wanted = and(
     eq(webhookDeliveries.orgId, orgId),
     eq(webhookDeliveries.webhookId, webhookId),
-    status === undefined ? undefined : eq(webhookDeliveries.status, status),
+    status === undefined ? undefined : isShownAs(status, webhookId),
   );
   const list: List<DeliveryRow> = {
     table: webhookDeliveries,
@@ -53,7 +67,7 @@ export async function listDeliveries(
   return await readSnapshot(db, async (tx) => {
     const paged = await readPage(tx, list, page, ({ where, orderBy, limit, offset }) =>
       tx
-        .select()
+        .select(shownColumns)
         .from(webhookDeliveries)
         .where(where)
         .orderBy(...orderBy)
@@ -90,7 +104,7 @@ export async function getDelivery(
   key: { readonly webhookId: string; readonly deliveryId: string },
 ): Promise<Delivery> {
   const [row] = await db
-    .select()
+    .select(shownColumns)
     .from(webhookDeliveries)
     .where(
       and(
@@ -116,7 +130,7 @@ export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: str
 }
 
 /** Makes a finished delivery pending again, as a new generation whose attempts follow those made so far. */
-export async function beginGeneration(tx: Tx, delivery: Delivery, { at, requestId }: Stamp): Promise<Delivery> {
+export async function beginGeneration(tx: Tx, delivery: Delivery, requestId: string): Promise<Delivery> {
   const [last] = await tx
     .select({ number: max(webhookAttempts.number) })
     .from(webhookAttempts)
@@ -128,8 +142,10 @@ export async function beginGeneration(tx: Tx, delivery: Delivery, { at, requestI
       generation: delivery.generation + 1,
       requested: true,
       priorAttempts: last?.number ?? 0,
-      nextAttemptAt: at,
-      waitingSince: null,
+      nextAttemptAt: sql`now()`,
+      endings: sql`(SELECT endings FROM webhooks WHERE webhook_id = ${delivery.webhookId})`,
+      claimedBy: 0,
+      redeliveryRequested: false,
       requestId,
     })
     .where(eq(webhookDeliveries.deliveryId, delivery.deliveryId))
@@ -138,32 +154,26 @@ export async function beginGeneration(tx: Tx, delivery: Delivery, { at, requestI
   return begun;
 }
 
-/** Ends the pending deliveries of a locked subscription and signals their workflows; one statement. */
-export async function endPendingDeliveries(tx: Tx, webhook: Webhook, to: 'skipped' | 'canceled'): Promise<void> {
-  const signal: OutboxSignal = 'subscriptionChanged';
-  await tx.execute(sql`
-    WITH ended AS (
-      UPDATE ${webhookDeliveries} SET status = ${to}, next_attempt_at = NULL, waiting_since = NULL
-      WHERE webhook_id = ${webhook.webhookId} AND status = 'pending'
-      RETURNING delivery_id, org_id, webhook_id, generation, request_id
-    )
-    ${enqueueDeliveriesSql(sql`ended`, signal)}`);
+/**
+ * Makes the next attempt of a pending delivery due now. While an attempt is under way, this is remembered: if it fails,
+ * the next one follows at once, and if it was the last one, a new generation begins.
+ */
+export async function requestNextAttempt(tx: Tx, { deliveryId }: Delivery): Promise<Delivery> {
+  const [row] = await tx
+    .update(webhookDeliveries)
+    .set({ nextAttemptAt: sql`least(${webhookDeliveries.nextAttemptAt}, now())`, redeliveryRequested: true })
+    .where(eq(webhookDeliveries.deliveryId, deliveryId))
+    .returning();
+  if (!row) throw new Error(`delivery ${deliveryId} does not exist any more`);
+  return row;
 }
 
-/**
- * The status of a generation of a delivery: `skipped` once a later generation has begun.
- *
- * @throws DomainError `not_found`
- */
-export async function getDeliveryStatus(
-  db: Queryable,
-  orgId: string,
-  generationOf: { readonly deliveryId: string; readonly generation: number },
-): Promise<DeliveryStatus> {
+/** @throws DomainError `not_found` */
+export async function getDeliveryStatus(db: Queryable, orgId: string, deliveryId: string): Promise<DeliveryStatus> {
   const [row] = await db
-    .select({ status: webhookDeliveries.status, generation: webhookDeliveries.generation })
+    .select({ status: shownStatus })
     .from(webhookDeliveries)
-    .where(and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.deliveryId, generationOf.deliveryId)));
+    .where(and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.deliveryId, deliveryId)));
   if (!row) throw new DomainError('not_found');
-  return row.generation === generationOf.generation ? row.status : 'skipped';
+  return row.status;
 }

@@ -2,7 +2,7 @@
  * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and
  * only the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
-import { and, count, eq, isNull } from 'drizzle-orm';
+import { and, count, eq, isNull, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -10,19 +10,11 @@ import type { DisabledReason, Webhook } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { webhooks } from '../schema/webhook.ts';
 import { type List, readPage } from './page.ts';
-import { endPendingDeliveries } from './webhook-delivery.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
 export type WebhookDraft = Pick<Webhook, 'url' | 'eventTypes' | 'description'>;
 /** What a partner may change; `status` disables and enables. */
 export type WebhookChange = Partial<WebhookDraft & Pick<Webhook, 'status'>>;
-/** A subscription, also a deleted one, as the sender needs it: with its sealed secrets, the current one first. */
-export type Subscription = {
-  readonly webhook: Webhook;
-  readonly deleted: boolean;
-  readonly secretsSealed: readonly string[];
-};
-
 /** What a sealed secret is bound to; it opens for no other subscription. */
 export const webhookSecretBinding = (webhookId: string): string => `webhook.secret:${webhookId}`;
 
@@ -78,21 +70,11 @@ export async function lockWebhook(tx: Tx, orgId: string, webhookId: string): Pro
   return toWebhook(row);
 }
 
-/**
- * As `lockWebhook`, for sending.
- *
- * @param at decides whether the previous secret still signs
- */
-export async function lockSubscription(tx: Tx, orgId: string, webhookId: string, at: Date): Promise<Subscription> {
-  const [row] = await tx.select().from(webhooks).where(owned(orgId, webhookId)).for('no key update');
+/** As `lockWebhook`, for a run, which also ends the deliveries of a deleted one. */
+export async function lockSubscription(tx: Tx, webhookId: string): Promise<Webhook> {
+  const [row] = await tx.select().from(webhooks).where(eq(webhooks.webhookId, webhookId)).for('no key update');
   if (!row) throw new DomainError('not_found');
-  const previousSigns = row.previousSecretExpiresAt !== null && row.previousSecretExpiresAt > at;
-  const sealed = [row.secretSealed, previousSigns ? row.previousSecretSealed : null];
-  return {
-    webhook: toWebhook(row),
-    deleted: row.deletedAt !== null,
-    secretsSealed: sealed.filter((secret) => secret !== null),
-  };
+  return toWebhook(row);
 }
 
 /** Newest first. */
@@ -116,12 +98,19 @@ export async function listWebhooks(db: Database, orgId: string, page: Page): Pro
   return { ...paged, items: paged.items.map(toWebhook) };
 }
 
-/** Changes a locked subscription. Enabling clears why it was disabled and since when it failed. */
+/** Ends all deliveries that are pending now, however many: their rows are changed later, by a run. */
+const ONE_MORE_ENDING = sql`${webhooks.endings} + 1`;
+
+/**
+ * Changes a locked subscription. Enabling clears why it was disabled and since when it failed. Disabling ends its
+ * pending deliveries.
+ */
 export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookChange, at: Date): Promise<Webhook> {
   if (Object.keys(change).length === 0) return webhook;
   const { status = webhook.status, eventTypes, ...rest } = change;
   const disabledReason = status === 'disabled' ? ('requested' as const) : null;
-  const turned = status === webhook.status ? {} : { status, disabledReason, failingSince: null };
+  const ends = status === 'disabled' ? { endings: ONE_MORE_ENDING } : {};
+  const turned = status === webhook.status ? {} : { status, disabledReason, failingSince: null, ...ends };
   const [row] = await tx
     .update(webhooks)
     .set({
@@ -145,9 +134,13 @@ export async function disableWebhook(
 ): Promise<void> {
   await tx
     .update(webhooks)
-    .set({ status: 'disabled', disabledReason: reason, updatedAt: notBefore(at, webhook.updatedAt) })
+    .set({
+      status: 'disabled',
+      disabledReason: reason,
+      endings: ONE_MORE_ENDING,
+      updatedAt: notBefore(at, webhook.updatedAt),
+    })
     .where(owned(webhook.orgId, webhook.webhookId));
-  await endPendingDeliveries(tx, webhook, 'skipped');
 }
 
 /** Stores since when a locked subscription fails; null when it works. */
@@ -171,12 +164,12 @@ export async function replaceWebhookSecret(
   return { ...webhook, updatedAt };
 }
 
-/** Marks a locked subscription as deleted and erases its secrets. */
+/** Marks a locked subscription as deleted, which ends its pending deliveries, and erases its secrets. */
 export async function setWebhookDeleted(tx: Tx, webhook: Webhook, at: Date): Promise<void> {
   const noSecrets = { secretSealed: null, previousSecretSealed: null, previousSecretExpiresAt: null };
   const deletedAt = notBefore(at, webhook.updatedAt);
   await tx
     .update(webhooks)
-    .set({ deletedAt, updatedAt: deletedAt, ...noSecrets })
+    .set({ deletedAt, updatedAt: deletedAt, endings: ONE_MORE_ENDING, ...noSecrets })
     .where(owned(webhook.orgId, webhook.webhookId));
 }

@@ -11,6 +11,7 @@ export const AUDIT_ACTIONS = [
   'settlement_redispatch',
   'verification_redispatch',
   'delivery_redispatch',
+  'subscription_redispatch',
   'settlement_cancel',
   'keys_record',
   'keys_reseal',

@@ -102,6 +102,8 @@ export const webhookDeliveries = pgTable(
     /** Not used any more; to be dropped one release later. */
     waitingSince: timestamp('waiting_since', { withTimezone: true }),
     requestId: text('request_id').notNull(),
+    /** The trace of the change that the event tells of; null where tracing is off. */
+    traceparent: text('traceparent'),
     createdAt: moment('created_at').notNull(),
   },
   (table) => [

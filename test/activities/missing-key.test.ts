@@ -82,12 +82,11 @@ const STEPS: Record<string, readonly [prepare: Prepare, result: unknown]> = {
   'the delivery of an event': [
     async ({ api, partner }) => {
       const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook');
-      const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
-      const { orgId } = partner;
-      const input = { deliveryId, webhookId, orgId, generation: 1, attempt: 1, nowMs: Date.now(), random: 0.5 };
-      return ({ attemptDelivery }) => attemptDelivery(input);
+      await ping(api, partner, webhookId);
+      const input = { webhookId, orgId: partner.orgId, nowMs: Date.now() };
+      return ({ deliverDue }) => deliverDue(input);
     },
-    expect.objectContaining({ status: 'succeeded' }),
+    expect.objectContaining({ waitMs: null }),
   ],
   'the mail with a code': [
     async ({ api }) => {

@@ -64,12 +64,12 @@ describe('a sweep', () => {
   test('twice writes one outbox row; the second is not needed while the first is not dispatched', async ({ sweep }) => {
     const id = await sweep.open();
     const before = await sweep.restarted();
-    expect(await sweep.run()).toEqual({ settlement: 1, verification: 0 });
-    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0 });
+    expect(await sweep.run()).toEqual({ settlement: 1, verification: 0, webhook_subscription: 0 });
+    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0, webhook_subscription: 0 });
     expect(await sweep.takeQueued()).toEqual([id]);
     expect(await sweep.restarted()).toBe(before + 1);
     sweep.running.add(settlementWorkflowId(id));
-    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0 });
+    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0, webhook_subscription: 0 });
   });
 
   test.for(['outbox', 'sweeps'])(

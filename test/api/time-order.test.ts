@@ -3,7 +3,7 @@
  * of its first try: no date is before the one that it follows, and no event is dated before its predecessor.
  */
 import { describe, expect } from 'vitest';
-import { type AttemptInput, webhookDeliveryActivities } from '../../activities/webhook-delivery.ts';
+import { webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
@@ -97,7 +97,7 @@ describe("a subscription's dates, when the clock of the second process is behind
   test('of the attempts of a delivery', async ({ api, partner }) => {
     const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook', ['webhook.ping']);
     const delivery = await ping(api, partner, webhookId);
-    const activities = webhookDeliveryActivities({
+    const activities = webhookSubscriptionActivities({
       ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
       guardedHttp: {
         post: async () => ({
@@ -110,18 +110,12 @@ describe("a subscription's dates, when the clock of the second process is behind
         }),
       },
     });
-    const attempt = (number: number, nowMs: number): AttemptInput => ({
-      deliveryId: delivery.delivery_id,
-      webhookId,
-      orgId: partner.orgId,
-      generation: 1,
-      attempt: number,
-      nowMs,
-      random: 0.5,
-    });
-    await activities.attemptDelivery(attempt(1, Date.now() - SKEW_MS));
-    await activities.attemptDelivery(attempt(2, Date.now() + SKEW_MS));
-    await activities.attemptDelivery(attempt(3, Date.now()));
+    const redeliver = () =>
+      api.call(partner, 'POST', `/v1/webhooks/${webhookId}/deliveries/${delivery.delivery_id}/redeliver`);
+    for (const nowMs of [Date.now() - SKEW_MS, Date.now() + SKEW_MS, Date.now()]) {
+      await redeliver();
+      await activities.deliverDue({ webhookId, orgId: partner.orgId, nowMs });
+    }
     const { created_at: created, attempts } = await readDelivery(api, partner, delivery);
     expectInOrder([created, ...attempts.map(({ at }: { at: string }) => at)], 4);
   });

@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { request } from 'undici';
 import { signWebhook } from '../../activities/webhook-signature.ts';
-import { IN_FLIGHT_MAX, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
+import { IN_FLIGHT, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
 import { CommandError, command, EXIT, type Printer } from '../../process/command-line.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
 import { API_URL, NO_STACK } from '../../scripts/sandbox/command.ts';
@@ -104,7 +104,7 @@ async function bareLoop(receiver: Receiver, deliveries: number): Promise<number>
   const secret = randomBytes(32);
   const body = Buffer.from(JSON.stringify({ id: 'evt', data: 'x'.repeat(600) }));
   const startedMs = performance.now();
-  await inParallel(deliveries, IN_FLIGHT_MAX * SUBSCRIPTIONS_MAX, async (index) => {
+  await inParallel(deliveries, IN_FLIGHT.first * SUBSCRIPTIONS_MAX, async (index) => {
     const timestamp = Math.floor(Date.now() / 1_000);
     const id = `evt_${index}`;
     const headers = {

@@ -53,6 +53,7 @@ test('workflow types keep their names, which running executions refer to', () =>
       'sweep',
       'verification',
       'webhookDelivery',
+      'webhookSubscription',
     ]),
   );
 });

@@ -45,7 +45,7 @@ const FINDS: Record<string, () => string> = {
   'Payouts with an unknown outcome': () => settlementWorkflowId(ids.unknown),
   'All running workflows of one organization': () => settlementWorkflowId(ids.held),
   'Failed settlements of one corridor': () => settlementWorkflowId(ids.declined),
-  'Webhook deliveries in progress': () => 'webhook-delivery:',
+  'Subscriptions with pending deliveries': () => 'webhook-subscription:',
   'Workflows that failed because of a fault in the service (there should be none)': () =>
     settlementWorkflowId('stl_none'),
 };

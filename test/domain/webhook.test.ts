@@ -1,6 +1,6 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { ATTEMPTS_MAX, hasFailedTooLong, placeWaitMs, RETRY_DELAYS_MS, retryDelayMs } from '../../domain/webhook.ts';
+import { ATTEMPTS_MAX, hasFailedTooLong, nextInFlight, RETRY_DELAYS_MS, retryDelayMs } from '../../domain/webhook.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -37,15 +37,27 @@ describe('the schedule', () => {
     expect(hasFailedTooLong(since, new Date(since.getTime() + 5 * 24 * HOUR_MS - 1))).toBe(false);
     expect(hasFailedTooLong(since, new Date(since.getTime() + 5 * 24 * HOUR_MS))).toBe(true);
   });
+});
 
-  test('a delivery further back in the queue checks less often by itself', () => {
-    expect(placeWaitMs(1, 0)).toBe(15_000);
-    expect(placeWaitMs(40, 0)).toBe(150_000);
-    expect(placeWaitMs(1_000_000, 0)).toBe(600_000);
-    const checksPerSecond = Array.from({ length: 1_000 }, (_, position) => 1_000 / placeWaitMs(position + 1, 0)).reduce(
-      (sum, rate) => sum + rate,
-      0,
-    );
-    expect(checksPerSecond).toBeLessThan(4);
+describe('requests in flight', () => {
+  test.prop([fc.array(fc.record({ failed: fc.boolean(), durationMs: fc.integer({ min: 0, max: 15_000 }) }))])(
+    'are at least one and at most 32, and a failure leaves one',
+    (answers) => {
+      let inFlight = 4;
+      for (const answer of answers) {
+        inFlight = nextInFlight(inFlight, answer);
+        expect(inFlight).toBeGreaterThanOrEqual(1);
+        expect(inFlight).toBeLessThanOrEqual(32);
+        if (answer.failed) expect(inFlight).toBe(1);
+      }
+    },
+  );
+
+  test('grow by one with a fast answer, and shrink to four with slow ones', () => {
+    expect(nextInFlight(4, { failed: false, durationMs: 80 })).toBe(5);
+    expect(nextInFlight(32, { failed: false, durationMs: 80 })).toBe(32);
+    expect(nextInFlight(6, { failed: false, durationMs: 3_000 })).toBe(5);
+    expect(nextInFlight(4, { failed: false, durationMs: 3_000 })).toBe(4);
+    expect(nextInFlight(1, { failed: false, durationMs: 3_000 })).toBe(1);
   });
 });

@@ -84,9 +84,9 @@ describe('a sweep', () => {
     // The signal of this evidence is lost, so only the new run can apply it.
     await losingOutboxRows(api.owner.pool, () => sendBankledger(api, bankledgerBody(id)));
     await lost.age();
-    expect(await lost.sweep()).toEqual({ settlement: 1, verification: 0 });
+    expect(await lost.sweep()).toEqual({ settlement: 1, verification: 0, webhook_subscription: 0 });
     await untilStatus(api, partner, id, 'settled');
-    expect(await lost.sweep()).toEqual({ settlement: 0, verification: 0 });
+    expect(await lost.sweep()).toEqual({ settlement: 0, verification: 0, webhook_subscription: 0 });
   });
 
   test('starts the run of an open verification again, and leaves the runs of others alone', async ({
@@ -102,7 +102,7 @@ describe('a sweep', () => {
     await vi.waitFor(() => verification.terminate(), WAIT);
     await lost.age();
     const { runId, historyLength } = await lost.run(id).describe();
-    expect(await lost.sweep()).toEqual({ settlement: 0, verification: 1 });
+    expect(await lost.sweep()).toEqual({ settlement: 0, verification: 1, webhook_subscription: 0 });
     await vi.waitUntil(async () => (await verification.describe()).status.name === 'RUNNING', WAIT);
     await complete(api, partner, verificationId, { status: 'verified' });
     expect(await verification.result()).toEqual({ status: 'verified' });
@@ -112,7 +112,7 @@ describe('a sweep', () => {
 
   test('leaves alone what changed within 15 seconds, and what the outbox has a row for', async ({ api, lost }) => {
     const { pool } = api.connection;
-    const nothing = { settlement: 0, verification: 0 };
+    const nothing = { settlement: 0, verification: 0, webhook_subscription: 0 };
     const id = await lost.terminated();
     expect(await lost.sweep()).toEqual(nothing);
     await lost.age();

@@ -7,7 +7,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { test as base, expect } from 'vitest';
 import { migrate } from '../../db/migrate.ts';
-import { settlementWorkflowId, verificationWorkflowId, webhookDeliveryWorkflowId } from '../../domain/workflow-id.ts';
+import {
+  settlementWorkflowId,
+  verificationWorkflowId,
+  webhookSubscriptionWorkflowId,
+} from '../../domain/workflow-id.ts';
 import { runOps } from '../../ops/main.ts';
 import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { type PostgresProgram, postgresProgram } from '../../scripts/stack/postgres-program.ts';
@@ -182,15 +186,15 @@ async function expectSameAnswers(stack: TestStack, partner: Caller, accepted: re
   }
 }
 
-/** The workflows that waited have completed, and those of pending deliveries run. */
+/** The workflows that waited have completed, and those of subscriptions with pending deliveries run. */
 async function expectWorkflows({ api, temporal }: TestStack, completed: readonly string[]): Promise<void> {
   const statusOf = async (workflowId: string): Promise<string> =>
     (await temporal.workflow.getHandle(workflowId).describe()).status.name;
   for (const workflowId of completed) expect(await statusOf(workflowId)).toBe('COMPLETED');
-  const { rows } = await api.connection.pool.query<{ delivery_id: string }>(
-    `SELECT delivery_id FROM webhook_deliveries WHERE status = 'pending'`,
+  const { rows } = await api.connection.pool.query<{ webhook_id: string }>(
+    `SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE status = 'pending'`,
   );
-  for (const { delivery_id } of rows) expect(await statusOf(webhookDeliveryWorkflowId(delivery_id, 1))).toBe('RUNNING');
+  for (const { webhook_id } of rows) expect(await statusOf(webhookSubscriptionWorkflowId(webhook_id))).toBe('RUNNING');
 }
 
 test('after a restore beside an empty Temporal, every settlement continues from its row and settles once', {

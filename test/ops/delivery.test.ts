@@ -17,12 +17,13 @@ const test = withApi()
     return async (): Promise<string> =>
       (await api.call(partner, 'POST', `/v1/webhooks/${webhookId}/test`)).json().delivery_id;
   })
-  .extend('signalsOf', FILE, ({ api }) => async (deliveryId: string) => {
+  .extend('rowOf', FILE, ({ api }) => async (deliveryId: string) => {
     const { rows } = await api.connection.pool.query(
-      `SELECT signal, context->>'generation' AS generation FROM outbox WHERE object_id = $1 ORDER BY outbox_id`,
+      `SELECT generation, next_attempt_at <= now() AS due, o.signal FROM webhook_deliveries
+       JOIN outbox o ON o.object_id = webhook_id WHERE delivery_id = $1`,
       [deliveryId],
     );
-    return rows.map(({ signal, generation }) => [signal, generation]);
+    return rows;
   });
 
 test.for<[string, string[], number]>([
@@ -35,52 +36,57 @@ test.for<[string, string[], number]>([
   expect(await digestTables(api.connection.pool)).toEqual(before);
 });
 
-test('a pending delivery is signalled to make its next attempt, with an audit entry', async ({
+test('the next attempt of a pending delivery is due now and its subscription is rung, with an audit entry', async ({
   api,
   partner,
   ops,
   createDelivery,
-  signalsOf,
+  rowOf,
 }) => {
   const deliveryId = await createDelivery();
+  const later = new Date(Date.now() + 3_600_000);
+  await api.connection.db
+    .update(webhookDeliveries)
+    .set({ nextAttemptAt: later })
+    .where(eq(webhookDeliveries.deliveryId, deliveryId));
   expect((await ops('retry-delivery', deliveryId, ...ACT)).exitCode).toBe(0);
-  expect(await signalsOf(deliveryId)).toEqual([
-    [null, '1'],
-    ['retryRequested', '1'],
-  ]);
+  expect(await rowOf(deliveryId)).toEqual([{ generation: 1, due: true, signal: 'deliveriesCommitted' }]);
   expect(await listAudit(api.connection.db, deliveryId)).toEqual([
     { orgId: partner.orgId, action: 'delivery_retry', operator: 'ana', note: ACT[3] },
   ]);
 });
 
-test('an exhausted delivery begins a new generation', async ({ api, ops, createDelivery, signalsOf }) => {
+test('an exhausted delivery begins a new generation', async ({ api, ops, createDelivery, rowOf }) => {
   const deliveryId = await createDelivery();
   await api.connection.db
     .update(webhookDeliveries)
     .set({ status: 'exhausted', nextAttemptAt: null })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
   expect((await ops('retry-delivery', deliveryId, ...ACT)).exitCode).toBe(0);
-  expect(await signalsOf(deliveryId)).toEqual([
-    [null, '1'],
-    [null, '2'],
-  ]);
+  expect(await rowOf(deliveryId)).toEqual([{ generation: 2, due: true, signal: 'deliveriesCommitted' }]);
 });
 
-test('stuck lists a late delivery, and none that waits because its endpoint is busy', async ({
+test('stuck lists a late delivery, and none of a subscription that has an attempt under way', async ({
   api,
   ops,
   clock,
   createDelivery,
 }) => {
-  const [late, waiting] = [await createDelivery(), await createDelivery()];
-  await api.connection.db
-    .update(webhookDeliveries)
-    .set({ waitingSince: new Date() })
-    .where(eq(webhookDeliveries.deliveryId, waiting));
+  const deliveryId = await createDelivery();
   clock.advance(600_000);
-  const { exitCode, printed } = await ops('stuck');
-  expect(exitCode).toBe(0);
-  expect([late, waiting].map((id) => printed.filter((line) => line.includes(id)).length)).toEqual([1, 0]);
+  const lines = async (): Promise<number> => {
+    const { exitCode, printed } = await ops('stuck');
+    expect(exitCode).toBe(0);
+    return printed.filter((line) => line.includes(deliveryId)).length;
+  };
+  expect(await lines()).toBe(1);
+  await api.connection.pool.query(
+    `INSERT INTO webhook_attempts (delivery_id, number, webhook_id, at, outcome, lease_expires_at)
+     SELECT delivery_id, 1, webhook_id, now(), 'pending', now() + interval '1 minute'
+     FROM webhook_deliveries WHERE delivery_id = $1`,
+    [deliveryId],
+  );
+  expect(await lines()).toBe(0);
 });
 
 test('retry-deliveries previews the exhausted deliveries of a subscription, and sends them again with --yes', async ({

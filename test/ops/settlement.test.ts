@@ -96,7 +96,7 @@ test('redispatch --all writes one outbox row and one audit entry for each of 250
   const { exitCode, printed } = await ops('redispatch', '--all', ...ACT, '--json');
   expect(exitCode).toBe(0);
   expect(printed.map((line) => JSON.parse(line))).toEqual([
-    { settlements: open.length, verifications: 0, deliveries: 0 },
+    { settlements: open.length, verifications: 0, subscriptions: 0 },
   ]);
   const { rows: queued } = await pool.query(
     `SELECT object_id AS settlement_id FROM outbox WHERE kind = 'settlement' ORDER BY object_id`,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import {
-  deliveryMessage,
   otpMessage,
   sandboxCollectionMessage,
   settlementMessage,
+  subscriptionMessage,
   verificationMessage,
 } from '../../domain/outbox.ts';
 import { workflowStartOf } from '../../process/workflow-start.ts';
@@ -16,7 +16,7 @@ const settlement = {
   requestId: 'req',
 } as const;
 const verification = { verificationId: 'v', orgId: 'org', verificationType: 'kyc', provider: 'idverify' } as const;
-const delivery = { deliveryId: 'd', webhookId: 'w', orgId: 'org', generation: 1 } as const;
+const subscription = { webhookId: 'w', orgId: 'org' } as const;
 
 test.each([
   ['a new settlement', settlementMessage(settlement, null, 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
@@ -24,7 +24,7 @@ test.each([
   ['a redispatched settlement', settlementMessage(settlement, 'redispatched', 'req'), 'ALLOW_DUPLICATE'],
   ['a verification', verificationMessage(verification, 'verificationDecided', 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
   ['a redispatched verification', verificationMessage(verification, 'redispatched', 'req'), 'ALLOW_DUPLICATE'],
-  ['a delivery', deliveryMessage(delivery, null, 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
+  ['a subscription', subscriptionMessage(subscription, 'req'), 'ALLOW_DUPLICATE'],
   ['the simulated provider', sandboxCollectionMessage(settlement), 'ALLOW_DUPLICATE_FAILED_ONLY'],
   ['a one-time code', otpMessage('otp', 'req'), 'REJECT_DUPLICATE'],
 ] as const)(

@@ -81,9 +81,8 @@ export async function readDelivery(
   caller: Caller,
   delivery: { readonly webhook_id: string; readonly delivery_id: string },
 ): Promise<Json> {
-  const list: Json[] = jsonOf(
-    await api.call(caller, 'GET', `/v1/webhooks/${delivery.webhook_id}/deliveries?limit=100`),
-  );
+  const list: Json = jsonOf(await api.call(caller, 'GET', `/v1/webhooks/${delivery.webhook_id}/deliveries?limit=100`));
+  if (!Array.isArray(list)) throw new Error(JSON.stringify(list));
   return list.find(({ delivery_id }) => delivery_id === delivery.delivery_id);
 }
 

@@ -1,0 +1,207 @@
+/** The whole life of a subscription on a clock that jumps: 27 hours and 35 minutes in a few seconds. */
+import { describe, expect, vi } from 'vitest';
+import { createActivities } from '../../activities/index.ts';
+import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
+import { RETRY_DELAYS_MS, RETRY_JITTER } from '../../domain/webhook.ts';
+import { webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
+import { DELIVERY_TASK_QUEUE, deliveriesCommitted, type WebhookDeliveryInput } from '../../workflows/contract.ts';
+import { activityDeps } from '../support/activity.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import type { Json } from '../support/partner.ts';
+import { startTimeSkipping } from '../support/temporal.ts';
+import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
+import { WAIT } from './fixture.ts';
+
+/** A timer does not fire before it is due, and on a busy machine a little later. */
+const SLACK_MS = 5_000;
+
+/** What the subscriber answers; each test sets it. */
+let answer: GuardedAnswer;
+
+const answered = (status: number): GuardedAnswer => ({
+  status,
+  error: status === 200 ? null : 'http_status',
+  bytes: 0,
+  sha256: Buffer.alloc(32),
+  retryAfter: undefined,
+  durationMs: 1,
+});
+
+const test = withApi()
+  .extend('time', FILE, async ({ api }, { onCleanup }) => {
+    const activities = createActivities({
+      ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+      guardedHttp: { post: async () => answer },
+    });
+    const time = await startTimeSkipping(activities, DELIVERY_TASK_QUEUE);
+    onCleanup(time.teardown);
+    return time;
+  })
+  .extend('start', FILE, ({ api, partner, time }) => async () => {
+    const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook');
+    const delivery = await ping(api, partner, webhookId);
+    const handle = await time.client.workflow.start('webhookSubscription', {
+      workflowId: webhookSubscriptionWorkflowId(webhookId),
+      taskQueue: DELIVERY_TASK_QUEUE,
+      args: [{ webhookId, orgId: partner.orgId }],
+    });
+    return {
+      handle,
+      webhookId,
+      delivery,
+      redeliver: () =>
+        api.call(partner, 'POST', `/v1/webhooks/${webhookId}/deliveries/${delivery.delivery_id}/redeliver`),
+      untilDelivery: (isExpected: (read: Json) => boolean): Promise<Json> =>
+        untilDelivery(api, partner, delivery, isExpected),
+      /** The delivery once its attempt of this number has ended. */
+      untilAttempts: (count: number): Promise<Json> =>
+        untilDelivery(
+          api,
+          partner,
+          delivery,
+          ({ attempts }) => attempts.length === count && attempts.at(-1).outcome !== 'pending',
+        ),
+      /** The summaries in the history: operators see each round and each wait as a row. */
+      rows: async (): Promise<string[]> => {
+        const { events } = await handle.fetchHistory();
+        const summaries = (events ?? []).map(({ userMetadata }) => userMetadata?.summary?.data);
+        return summaries.filter((data) => data != null).map((data) => String(JSON.parse(Buffer.from(data).toString())));
+      },
+    };
+  });
+// Starts the servers in a hook: its timeout is longer than a test's.
+test.beforeAll(({ start: _ }) => undefined);
+test.afterEach(({ time }) => time.restore());
+
+const ROUND = 'Deliver what is due';
+const WAITING = 'Waiting until the next attempt is due';
+
+describe('a delivery that always fails', () => {
+  test('makes each of its eight attempts when it is due and not before, and is exhausted after 27 h 35 min', {
+    timeout: 60_000,
+  }, async ({ start, time }) => {
+    answer = answered(500);
+    const { handle, untilAttempts, rows } = await start();
+    let delivery = await untilAttempts(1);
+    for (const [index, stepMs] of RETRY_DELAYS_MS.entries()) {
+      const { at, duration_ms } = delivery.attempts[index];
+      const dueMs = Date.parse(delivery.next_attempt_at);
+      const waitMs = dueMs - Date.parse(at) - duration_ms;
+      expect(Math.abs(waitMs - stepMs)).toBeLessThanOrEqual(stepMs * RETRY_JITTER);
+      const waits = index + 1;
+      await vi.waitUntil(async () => (await rows()).filter((row) => row === WAITING).length === waits, WAIT);
+      await time.advance(Math.max(0, dueMs - (await time.now())) + SLACK_MS / 10);
+      delivery = await untilAttempts(index + 2);
+      const lateMs = Date.parse(delivery.attempts[index + 1].at) - dueMs;
+      expect(lateMs).toBeGreaterThanOrEqual(0);
+      expect(lateMs).toBeLessThanOrEqual(SLACK_MS);
+    }
+    expect(delivery).toMatchObject({ status: 'exhausted', next_attempt_at: null });
+    await handle.result();
+    const [first, last] = [delivery.attempts[0], delivery.attempts[7]];
+    const totalMs = RETRY_DELAYS_MS.reduce((sum: number, step) => sum + step, 0);
+    expect(Math.abs(Date.parse(last.at) - Date.parse(first.at) - totalMs)).toBeLessThan(totalMs * RETRY_JITTER);
+    const expected = Array.from({ length: 8 }, () => [ROUND, WAITING]).flat();
+    expect(await rows()).toEqual(expected.slice(0, -1));
+  });
+});
+
+describe('a subscription that waits', () => {
+  test('is delivered to at once when it is rung after a redelivery was asked for', async ({ start }) => {
+    answer = answered(500);
+    const { handle, untilAttempts, redeliver } = await start();
+    await untilAttempts(1);
+    answer = answered(200);
+    await redeliver();
+    await handle.signal(deliveriesCommitted);
+    expect(await untilAttempts(2)).toMatchObject({ status: 'succeeded' });
+    await handle.result();
+  });
+
+  test('makes no attempt before it is due when it is rung without cause', async ({ start, time }) => {
+    answer = answered(500);
+    const { handle, untilAttempts, untilDelivery: untilState, rows } = await start();
+    await untilAttempts(1);
+    await vi.waitUntil(async () => (await rows()).includes(WAITING), WAIT);
+    await handle.signal(deliveriesCommitted);
+    await vi.waitUntil(async () => (await rows()).filter((row) => row === WAITING).length === 2, WAIT);
+    expect((await untilAttempts(1)).attempts).toHaveLength(1);
+    answer = answered(200);
+    await time.advance(6_000);
+    expect(await untilState(({ status }) => status === 'succeeded')).toMatchObject({
+      attempts: [{ number: 1 }, { number: 2 }],
+    });
+  });
+
+  test('goes on when it is rung while a round ends, so that no wake-up is lost', async ({ start, time }) => {
+    answer = answered(200);
+    let rounds = 0;
+    const { handle } = await start().then(async (started) => {
+      await started.handle.result();
+      return started;
+    });
+    time.override.deliverDue = async () => {
+      rounds += 1;
+      if (rounds === 1) await time.client.workflow.getHandle(handle.workflowId).signal(deliveriesCommitted);
+      return { waitMs: null, inFlight: 4, standing: null };
+    };
+    const again = await time.client.workflow.start('webhookSubscription', {
+      workflowId: handle.workflowId,
+      taskQueue: DELIVERY_TASK_QUEUE,
+      args: [{ webhookId: 'any', orgId: 'any' }],
+    });
+    await again.result();
+    expect(rounds).toBe(2);
+  });
+
+  test('continues as a new run after 500 rounds, with the requests that its endpoint takes', {
+    timeout: 60_000,
+  }, async ({ time }) => {
+    const given: (number | undefined)[] = [];
+    time.override.deliverDue = async ({ inFlight }) => {
+      given.push(inFlight);
+      return { waitMs: given.length > 500 ? null : 0, inFlight: 7, standing: null };
+    };
+    const handle = await time.client.workflow.start('webhookSubscription', {
+      workflowId: webhookSubscriptionWorkflowId('long'),
+      taskQueue: DELIVERY_TASK_QUEUE,
+      args: [{ webhookId: 'long', orgId: 'any' }],
+    });
+    await handle.result();
+    expect([given.length, given[0], given[500]]).toEqual([501, undefined, 7]);
+  });
+});
+
+describe('a run of the time when each delivery had a workflow of its own', () => {
+  test('hands its delivery over at its next attempt and ends; nothing is sent twice', async ({
+    start,
+    time,
+    api,
+    partner,
+  }) => {
+    answer = answered(500);
+    const { delivery, untilAttempts, untilDelivery: untilState, webhookId } = await start();
+    await untilAttempts(1);
+    const input: WebhookDeliveryInput = {
+      deliveryId: delivery.delivery_id,
+      webhookId,
+      orgId: partner.orgId,
+      generation: 1,
+    };
+    const old = await time.client.workflow.start('webhookDelivery', {
+      workflowId: `webhook-delivery:${delivery.delivery_id}`,
+      taskQueue: DELIVERY_TASK_QUEUE,
+      args: [input],
+    });
+    expect(await old.result()).toEqual({ status: 'pending' });
+    const { rows } = await api.connection.pool.query(
+      `SELECT kind, signal FROM outbox WHERE object_id = $1 AND kind = 'webhook_subscription'`,
+      [webhookId],
+    );
+    expect(rows).toEqual([{ kind: 'webhook_subscription', signal: 'deliveriesCommitted' }]);
+    answer = answered(200);
+    await time.advance(6_000);
+    const { attempts } = await untilState(({ status }) => status === 'succeeded');
+    expect(attempts).toHaveLength(2);
+  });
+});
