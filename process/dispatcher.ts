@@ -19,7 +19,7 @@ const BATCH_SIZE = 32;
 const CALLS_AT_ONCE = 8;
 const CALL_TIMEOUT_MS = 2_000;
 const POLL_INTERVAL_MS = 1_000;
-/** At least between two claims. A single commit is dispatched at once; many commits in quick succession share a claim. */
+/** At least between two claims. A single commit is dispatched at once; commits in quick succession share a claim. */
 const CLAIM_INTERVAL_MS = 10;
 
 export type Dispatcher = {

@@ -1,6 +1,6 @@
 /**
- * `accept`: acceptances (202) per second of `POST /v2/settle`, beside a bare route, which looks up a key and inserts one
- * row, and bare starts of an empty workflow on the same Temporal.
+ * `accept`: acceptances (202) per second of `POST /v2/settle`. They are compared with a bare route, which looks up a
+ * key and inserts one row, and with bare starts of an empty workflow on the same Temporal.
  *
  * Screening rejects these settlements right after their acceptance. Acceptance costs the same, and little work is left
  * after each turn. The next turn begins when that work is done. With `--burst` no row of the outbox is due, so nothing
