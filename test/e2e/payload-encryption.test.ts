@@ -123,7 +123,8 @@ function keysOf(history: History): Set<string> {
       typeof value !== 'object' ||
       value === null ||
       name === 'searchAttributes' ||
-      name === 'data'
+      name === 'data' ||
+      name === 'patch-data'
     )
       return;
     if (isPayload(value)) keys.add(Buffer.from(value.metadata['encryption-key-id'] ?? 'none').toString());
