@@ -9,8 +9,10 @@ import { type Evidence, type EvidenceKind, type EvidenceProvider, receive } from
 import { settlementMessage } from '../../domain/outbox.ts';
 import type { Failure, Settlement } from '../../domain/settlement.ts';
 import type { Tx } from '../client.ts';
+import { columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
 import { newId } from '../id.ts';
 import { evidence, providerEvents } from '../schema/evidence.ts';
+import { type Parameter, statement } from '../statement.ts';
 import type { Stamp } from './event.ts';
 import { changeOf, type StoredEvidence, withEvidence, withMessage, writeChange } from './settlement-change.ts';
 
@@ -31,17 +33,21 @@ export const providerEventBinding = (provider: string, eventId: string): string 
 /** `matched`: the event was applied to an object. For a duplicate it says what was true at the first receipt. */
 export type Receipt = { readonly duplicate: boolean; readonly matched: boolean };
 
+const PROVIDER_EVENT = columnsOf(providerEvents);
+
+const insertEvent = statement<readonly Parameter[], { readonly event_id: string }>(
+  'insert_provider_event',
+  `INSERT INTO provider_events (${columnNames(PROVIDER_EVENT)}) VALUES (${columnParameters(PROVIDER_EVENT, 0)})
+  ON CONFLICT DO NOTHING RETURNING event_id`,
+);
+
 /**
  * Stores a verified event, unless it was stored before.
  *
  * @throws DomainError `provider_event_conflict` when its id was seen with other bytes
  */
 export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise<Receipt> {
-  const inserted = await tx
-    .insert(providerEvents)
-    .values(event)
-    .onConflictDoNothing()
-    .returning({ eventId: providerEvents.eventId });
+  const inserted = await insertEvent(tx, ...columnValues(PROVIDER_EVENT, event));
   if (inserted.length === 1) return { duplicate: false, matched: event.matched };
   const { provider, eventId, bodySha256, matched } = providerEvents;
   const [stored] = await tx
