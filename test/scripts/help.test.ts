@@ -14,6 +14,7 @@ const PROGRAMS = [
     'ops',
     'codec',
     'migrate',
+    'newcomer',
     'generate',
     'record-history',
     'verify-certificate',
