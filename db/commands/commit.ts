@@ -54,7 +54,8 @@ export async function commit<Result>(
 
 /**
  * As `commit`, for a change that is one statement: PostgreSQL runs it as a transaction of its own, which saves the two
- * round trips of BEGIN and COMMIT.
+ * round trips of BEGIN and COMMIT. The first crash point comes before the statement: a process that dies there has
+ * written nothing.
  *
  * @param run runs exactly one statement that writes
  */

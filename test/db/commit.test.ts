@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, vi } from 'vitest';
-import { commit } from '../../db/commands/commit.ts';
+import { commit, commitStatement } from '../../db/commands/commit.ts';
 import { newId } from '../../db/id.ts';
 import { enqueue } from '../../db/queries/outbox.ts';
 import { outbox } from '../../db/schema/index.ts';
@@ -11,6 +11,8 @@ import { repositoryRoot } from '../../process/place.ts';
 import { withDatabase } from '../support/fixture.ts';
 
 const test = withDatabase();
+
+const OTP_ROW = { kind: 'otp', objectId: 'challenge', context: {}, requestId: 'test' } as const;
 
 describe('commit', () => {
   test('nudges the dispatcher once, after the outbox row is committed', async ({ connection: { db } }) => {
@@ -88,5 +90,33 @@ describe('the code of the service', () => {
 
   test('nudges the dispatcher in commit alone', async () => {
     expect(await filesWith('.nudge(')).toEqual(['db/commands/commit.ts']);
+  });
+});
+
+describe('commitStatement', () => {
+  test('passes its crash points around the statement, and nudges once it is committed', async ({
+    connection: { db },
+  }) => {
+    const before = await db.$count(outbox);
+    const steps: string[] = [];
+    const counts: Promise<number>[] = [];
+    const note = (step: string) => {
+      steps.push(step);
+      counts.push(db.$count(outbox));
+    };
+    const deps = { db, dispatcher: { nudge: () => note('nudge') }, crash: note };
+    await commitStatement(deps, 'otp.request', (queryable) => queryable.insert(outbox).values(OTP_ROW));
+    expect(steps).toEqual(['otp.request:before_commit', 'otp.request:after_commit', 'nudge']);
+    expect((await Promise.all(counts)).slice(1)).toEqual([before + 1, before + 1]);
+  });
+
+  test('nudges nobody and passes no second crash point when the statement fails', async ({ connection: { db } }) => {
+    const [crash, nudge] = [vi.fn(), vi.fn()];
+    const failing = commitStatement({ db, dispatcher: { nudge }, crash }, 'otp.request', () =>
+      Promise.reject(new Error('refused')),
+    );
+    await expect(failing).rejects.toThrow('refused');
+    expect(crash.mock.calls).toEqual([['otp.request:before_commit']]);
+    expect(nudge).not.toHaveBeenCalled();
   });
 });
