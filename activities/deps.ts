@@ -20,5 +20,5 @@ export type ActivityDeps = CommandDeps & {
   /** Undefined when no mail server is configured. */
   readonly mailer: Mailer | undefined;
   readonly runs: Runs;
-  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;
 };

@@ -30,18 +30,25 @@ export function failureOf(error: unknown): ApplicationFailure {
 
 type AnyActivity = (input: never) => Promise<unknown>;
 
-/** Wraps each activity of a group so that it fails by this rule. `report` gets the original error. */
-export function withFailures<T extends Record<string, AnyActivity>>(
-  group: T,
-  report: (error: unknown, activity: string) => void,
-): T {
+/** What is told of each run of an activity. */
+type Reports = {
+  readonly done: (activity: string, input: unknown, result: unknown, durationMs: number) => void;
+  /** Gets the original error. */
+  readonly failed: (activity: string, input: unknown, error: unknown) => void;
+};
+
+/** Wraps each activity of a group so that it fails by this rule, and is reported. */
+export function withReports<T extends Record<string, AnyActivity>>(group: T, { done, failed }: Reports): T {
   const wrapped = Object.entries(group).map(([name, run]) => [
     name,
     async (input: never) => {
+      const begun = performance.now();
       try {
-        return await run(input);
+        const result = await run(input);
+        done(name, input, result, Math.round(performance.now() - begun));
+        return result;
       } catch (error) {
-        report(error, name);
+        failed(name, input, error);
         throw failureOf(error);
       }
     },

@@ -1,7 +1,7 @@
 /** All activities. The worker registers them; workflows import their types. */
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
-import { withFailures } from './failure.ts';
+import { withReports } from './failure.ts';
 import { inLocalSandboxOnly } from './local-sandbox.ts';
 import { otpActivities } from './otp.ts';
 import { sandboxActivities } from './sandbox.ts';
@@ -21,9 +21,38 @@ export function createActivities(deps: ActivityDeps) {
     ...sweepActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
   };
-  return withFailures(activities, (error, activity) =>
-    deps.log.warn({ err: error, activity, ...runFields() }, 'an activity failed'),
-  );
+  return withReports(activities, {
+    done: (activity, input, result, durationMs) =>
+      deps.log.info(
+        { activity, ...subjectOf(input), ...outcomeOf(result), duration_ms: durationMs, ...runFields() },
+        'step',
+      ),
+    failed: (activity, input, error) =>
+      deps.log.warn({ err: error, activity, ...subjectOf(input), ...runFields() }, 'an activity failed'),
+  });
+}
+
+/** The names in the log of the ids that activities take. The rest of an input is not logged. */
+const LOGGED_IDS = {
+  settlementId: 'settlement_id',
+  verificationId: 'verification_id',
+  webhookId: 'webhook_id',
+  deliveryId: 'delivery_id',
+  orgId: 'org_id',
+} as const;
+
+const fieldsOf = (value: unknown): [string, unknown][] =>
+  typeof value === 'object' && value !== null ? Object.entries(value) : [];
+
+function subjectOf(input: unknown): Record<string, unknown> {
+  const given = new Map(fieldsOf(input));
+  return Object.fromEntries(Object.entries(LOGGED_IDS).map(([name, logged]) => [logged, given.get(name)]));
+}
+
+/** The status that the step left its object in, where its answer has one. */
+function outcomeOf(result: unknown): Record<string, unknown> {
+  const status = new Map(fieldsOf(result)).get('status');
+  return typeof status === 'string' ? { status } : {};
 }
 
 /** The run that an activity belongs to; empty when a test calls the activity outside of Temporal. */

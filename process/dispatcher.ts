@@ -8,6 +8,7 @@ import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/c
 import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
 import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
+import { settlementIdOf } from '../domain/outbox.ts';
 import type { Tracing } from './tracing.ts';
 import { workflowStartOf } from './workflow-start.ts';
 
@@ -32,7 +33,7 @@ export type Dispatcher = {
 export type DispatcherDeps = {
   readonly db: Database;
   readonly client: Client;
-  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;
   /** Makes a dispatch part of the trace that its row names. */
   readonly traceDispatch?: Tracing['traceDispatch'] | undefined;
   /** Only under the torture suite. */
@@ -93,6 +94,7 @@ async function dispatchBatch(deps: DispatcherDeps): Promise<boolean> {
     dispatched.map(({ outboxId }) => outboxId),
   );
   for (const row of dispatched) crash?.(dispatchPoint(row, 'after_delete'));
+  for (const row of dispatched) log.info(fieldsOf(row), 'dispatched');
   if (failed.length > 0) {
     const reason = failed[0]?.error ?? 'unknown';
     await postponeOutbox(
@@ -100,10 +102,24 @@ async function dispatchBatch(deps: DispatcherDeps): Promise<boolean> {
       failed.map(({ row }) => row.outboxId),
       reason,
     );
-    log.warn({ rows: failed.length, reason }, 'Temporal did not accept the dispatched rows; they are retried');
+    log.warn(
+      { rows: failed.length, reason, ...(failed.length === 1 && failed[0] ? fieldsOf(failed[0].row) : {}) },
+      'Temporal did not accept the dispatched rows; they are retried',
+    );
   }
   return rows.length === BATCH_SIZE;
 }
+
+/** The ids by which one settlement is followed through the logs. */
+const fieldsOf = (row: OutboxRow): Record<string, unknown> => ({
+  kind: row.kind,
+  signal: row.signal ?? undefined,
+  attempt: row.attempts,
+  request_id: row.requestId,
+  org_id: row.context.orgId,
+  settlement_id: settlementIdOf(row),
+  workflow_id: workflowStartOf(row).options.workflowId,
+});
 
 type DispatchResult = { readonly row: OutboxRow; readonly error: string | undefined };
 

@@ -4,6 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { isSettlementId } from '../../db/id.ts';
 import { type Answer, fingerprintOf, type KeyedRequest } from '../../db/queries/idempotency-key.ts';
 import type { RouteConfig } from '../route-config.ts';
 
@@ -48,11 +49,8 @@ export const CREATES = {
 } as const satisfies Partial<RouteConfig>;
 
 /** Sends the stored bytes, so that every answer to one key is the same. */
-export function sendAnswer(
-  reply: FastifyReply,
-  answer: Pick<Answer, 'status' | 'body' | 'replayed'>,
-  location?: string,
-): FastifyReply {
+export function sendAnswer(reply: FastifyReply, answer: Answer, location?: string): FastifyReply {
+  if (isSettlementId(answer.resourceId)) reply.request.subjectId = answer.resourceId;
   if (answer.replayed) reply.header('Idempotency-Replayed', 'true');
   if (location !== undefined) reply.header('Location', location);
   return reply.code(answer.status).type('application/json; charset=utf-8').send(answer.body);

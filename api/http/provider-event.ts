@@ -29,11 +29,14 @@ export function readKnownEvent<Schema extends z.ZodType>(schema: Schema, event: 
  */
 export async function receiveEvent(
   deps: ApiDeps,
-  { rawBody: bytes, id: requestId }: Pick<FastifyRequest, 'rawBody' | 'id'>,
+  request: Pick<FastifyRequest, 'rawBody' | 'id' | 'subjectId'>,
   event: Pick<VerifiedEvent, 'provider' | 'eventId' | 'type'>,
   claim: EventClaim,
 ) {
+  const { rawBody: bytes, id: requestId } = request;
   const receipt = await receiveProviderEvent(deps, { ...event, bytes, requestId }, claim);
+  if (receipt.matched && claim.about === 'settlement') request.subjectId = claim.evidence.settlementId;
+  if (receipt.matched && claim.about === 'verification') request.subjectId = claim.verificationId;
   return { received: true as const, event_id: event.eventId, ...receipt };
 }
 

@@ -15,6 +15,7 @@ import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
 import { handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
+import { subjectFields } from '../http/log-subject.ts';
 import { splitAddress } from '../http/query-string.ts';
 import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { methodsAt } from './method-fallback.ts';
@@ -85,6 +86,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
         org_id: request.principal?.orgId ?? request.consumer?.orgId,
         key_id: request.principal?.keyId,
         client: request.clientAddress.logged,
+        ...subjectFields(request),
       },
       'request',
     );

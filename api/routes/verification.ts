@@ -77,6 +77,7 @@ export const verificationRoutes =
           },
           { keyed: keyedRequest(request, orgId), status: 201, show: verificationDetail },
         );
+        request.subjectId = answer.resourceId;
         return sendAnswer(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
       },
     );
@@ -178,6 +179,7 @@ export const verificationRoutes =
         if ('answered' in opened) return sendAnswer(reply, opened.answered);
         const { recipient, verification, levelName } = opened;
         const { verificationId, verificationType } = verification;
+        request.subjectId = verificationId;
         const { email, phone } = recipient;
         const applicant = await provider.createApplicant({ verificationId, verificationType, levelName, email, phone });
         const { applicantId } = applicant;

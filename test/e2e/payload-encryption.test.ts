@@ -53,7 +53,11 @@ const test = withApi({ deps: { dispatcher: { nudge: () => service?.dispatcher.nu
       const config = configOf(payloadKeys);
       const temporal = connectTemporal(config);
       const { client } = temporal;
-      const dispatcher = startDispatcher({ db: api.connection.db, client, log: { warn: () => undefined } });
+      const dispatcher = startDispatcher({
+        db: api.connection.db,
+        client,
+        log: { info: () => undefined, warn: () => undefined },
+      });
       const activities = createActivities(activityDeps(api, 'http://127.0.0.1:1', dispatcher));
       const worker = await createWorker({ config, activities, bundle: await testWorkflowBundle() });
       const ended = worker.run();

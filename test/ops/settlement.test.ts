@@ -120,7 +120,7 @@ test('redispatch starts the workflow of a settlement whose start was lost', asyn
   const dispatcher = startDispatcher({
     db: api.connection.db,
     client: temporal.client,
-    log: { warn: () => undefined },
+    log: { info: () => undefined, warn: () => undefined },
   });
   const statusOf = () =>
     handle.describe().then(

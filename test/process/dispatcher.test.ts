@@ -36,7 +36,7 @@ test('a slow Temporal gets at most eight calls at once, and each row is dispatch
     return 'run';
   };
   const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start }] } });
-  const dispatcher = startDispatcher({ db, client, log: { warn: () => undefined } });
+  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
   const rowsLeft = async () => (await db.select({ count: count() }).from(outbox))[0]?.count;
   await vi.waitUntil(async () => (await rowsLeft()) === 0, { timeout: 10_000 });
   await dispatcher.stop();
@@ -49,7 +49,11 @@ test('commits in quick succession share their claims', async ({ connection }) =>
   const claims = vi.spyOn(pg.Client.prototype, 'query');
   const claimed = () => claims.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
   const client = new Client({ connection: Connection.lazy() });
-  const dispatcher = startDispatcher({ db: connection.db, client, log: { warn: () => undefined } });
+  const dispatcher = startDispatcher({
+    db: connection.db,
+    client,
+    log: { info: () => undefined, warn: () => undefined },
+  });
   await vi.waitUntil(() => claimed() === 1, { timeout: 10_000 });
   const startedMs = performance.now();
   for (let commit = 0; commit < 100; commit += 1) {

@@ -25,5 +25,5 @@ export const activityDeps = (
   // Without Temporal, every workflow counts as running.
   runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
   now: () => new Date(),
-  log: { warn: () => undefined },
+  log: { info: () => undefined, warn: () => undefined },
 });

@@ -3,11 +3,12 @@
  * Temporal, real HTTP on a free port.
  */
 import { Client } from '@temporalio/client';
-import { pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import { buildApp } from '../../api/app.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
+import { createLogger } from '../../process/logger.ts';
 import { createRuns } from '../../process/runs.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
@@ -17,7 +18,7 @@ import { activityDeps } from './activity.ts';
 import { createTestApi, type TestApi, type TestApiOptions } from './api.ts';
 import { devServer, testWorkflowBundle, workerConfig } from './temporal.ts';
 
-const quiet = { warn: () => undefined };
+const silent = pino({ level: 'silent' });
 
 export type TestStack = {
   readonly api: TestApi;
@@ -37,13 +38,16 @@ export type StackOptions = {
   readonly activities?: Partial<ActivityDeps>;
   /** The runtime environment, the configuration and the database. */
   readonly api?: Pick<TestApiOptions, 'runtime' | 'config' | 'database'>;
+  /** Where the API, the dispatcher and the worker log; by default they are silent. */
+  readonly logTo?: DestinationStream;
   /** Traces the API, the dispatcher and the worker. */
   readonly tracing?: Tracing;
 };
 
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const temporal = await devServer();
-  const { tracing } = options;
+  const { tracing, logTo } = options;
+  const logOf = (name: string) => (logTo ? createLogger({ level: 'info', name }, logTo) : silent);
   let dispatcher: Dispatcher | undefined;
   const api = await createTestApi({
     ...options.api,
@@ -54,8 +58,13 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     namespace: temporal.namespace,
     interceptors: { workflow: tracing?.client ?? [] },
   });
-  dispatcher = startDispatcher({ db: api.connection.db, client, log: quiet, traceDispatch: tracing?.traceDispatch });
-  const app = await buildApp(api.deps, pino({ level: 'silent' }));
+  dispatcher = startDispatcher({
+    db: api.connection.db,
+    client,
+    log: logOf('dispatcher'),
+    traceDispatch: tracing?.traceDispatch,
+  });
+  const app = await buildApp(api.deps, logOf('api'));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
   const queues = options.deliveries ? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const) : ([TASK_QUEUE] as const);
   let worker: { instance: RunningWorker; running: Promise<void> } | undefined;
@@ -63,6 +72,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const startWorker = async (): Promise<void> => {
     const deps = {
       ...activityDeps(api, baseUrl, dispatcher),
+      log: logOf('worker'),
       runs: createRuns(temporal.client),
       ...options.activities,
     };

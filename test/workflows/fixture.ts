@@ -27,7 +27,7 @@ export function withJumpingClock() {
       const dispatcher = startDispatcher({
         db: api.connection.db,
         client: time.client,
-        log: { warn: () => undefined },
+        log: { info: () => undefined, warn: () => undefined },
       });
       nudge = dispatcher.nudge;
       onCleanup(async () => {
