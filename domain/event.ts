@@ -21,6 +21,9 @@ export const EVENT_TYPES = [
   'verification.rejected',
   'verification.expired',
   'recipient.deactivated',
+  'api_key.created',
+  'api_key.rotated',
+  'api_key.revoked',
   'webhook.ping',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -43,7 +46,7 @@ export const EVENT_OF_STATUS: Record<SettlementStatus, EventType> = {
 };
 
 /** What an event is about. */
-export type ObjectType = 'settlement' | 'certificate' | 'verification' | 'recipient' | 'webhook';
+export type ObjectType = 'settlement' | 'certificate' | 'verification' | 'recipient' | 'api_key' | 'webhook';
 
 /** The body that subscribers receive. It is serialised once, when the event is committed. */
 export type EventEnvelope = {

@@ -60,10 +60,11 @@ export const apiKeyRoutes =
         const refusal = isPast
           ? new ValidationError([{ field: 'expires_at', rule: 'must be in the future' }])
           : undefined;
+        if (refusal && request.params.org_id !== caller.orgId) throw refusal;
         requireOwnOrganization(caller, request.params.org_id);
         const { apiKey, credential } = issueApiKey(deps);
         const wanted = { name, scope, expiresAt, credential };
-        const answer = await createApiKey(deps, caller, wanted, {
+        const answer = await createApiKey(deps, { ...caller, requestId: request.id }, wanted, {
           keyed: keyedRequest(request, caller.orgId),
           status: 201,
           refusal,
@@ -107,7 +108,7 @@ export const apiKeyRoutes =
           summary: 'Replace an API key',
           description:
             'Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same ' +
-            'name, scope and expiry.',
+            'name, scope and expiry. The event `api_key.rotated` tells the organization.',
           params: ApiKeyPath,
           response: { 200: ApiKeyRotatedResponse },
         },
@@ -119,7 +120,12 @@ export const apiKeyRoutes =
       async (request) => {
         const { key_id: keyId } = request.params;
         const { apiKey, credential } = issueApiKey(deps);
-        const successor = await rotateApiKey(deps, principalOf(request), keyId, credential);
+        const successor = await rotateApiKey(
+          deps,
+          { ...principalOf(request), requestId: request.id },
+          keyId,
+          credential,
+        );
         return { ...apiKeyResource(successor, deps.now()), api_key: apiKey, rotated_from: keyId };
       },
     );
@@ -138,7 +144,7 @@ export const apiKeyRoutes =
         },
       },
       async (request) => {
-        const key = await revokeApiKey(deps, principalOf(request), request.params.key_id);
+        const key = await revokeApiKey(deps, { ...principalOf(request), requestId: request.id }, request.params.key_id);
         return apiKeyResource(key, deps.now());
       },
     );

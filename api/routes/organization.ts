@@ -47,7 +47,7 @@ export const organizationRoutes =
           createdAt: deps.now(),
         };
         const { apiKey, credential } = issueApiKey(deps);
-        await createOrganization(deps, organization, credential);
+        await createOrganization(deps, organization, credential, request.id);
         return reply
           .code(201)
           .send({ ...organizationResource(organization), key_id: credential.keyId, api_key: apiKey });

@@ -5,6 +5,7 @@
 import { ACTIVE_KEYS_MAX, type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
+import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import type { Tx } from '../client.ts';
 import {
   type ApiKeyCredential,
@@ -15,6 +16,7 @@ import {
   setApiKeyRevoked,
   setApiKeyRotated,
 } from '../queries/api-key.ts';
+import { recordEvent, type Stamp } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { lockOrganization } from '../queries/organization.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
@@ -23,7 +25,7 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 
 /** The key that the request was sent with. */
-type Caller = Pick<ApiKey, 'orgId' | 'keyId'>;
+type Caller = Pick<ApiKey, 'orgId' | 'keyId'> & Pick<Stamp, 'requestId'>;
 
 const KEY_LIMIT_REACHED = `An organization has at most ${ACTIVE_KEYS_MAX} active keys. Revoke one that is not used.`;
 
@@ -47,6 +49,7 @@ export async function createApiKey(
     if ((await countActiveKeys(tx, caller.orgId, createdAt)) >= ACTIVE_KEYS_MAX)
       throw new DomainError('state_conflict', { current_state: 'key_limit_reached' }, KEY_LIMIT_REACHED);
     const created = await insertApiKey(tx, caller.orgId, { ...credential, ...wanted, createdAt });
+    await recordKeyEvent(tx, created, 'api_key.created', { at: createdAt, requestId: caller.requestId });
     return { id: created.keyId, created };
   });
 }
@@ -74,7 +77,8 @@ export async function rotateApiKey(
     const { name, scope, expiresAt } = key;
     const createdAt = notBefore(now, key.createdAt);
     const successor = await insertApiKey(tx, key.orgId, { ...credential, name, scope, expiresAt, createdAt });
-    await setApiKeyRotated(tx, key, successor.keyId);
+    const rotated = await setApiKeyRotated(tx, key, successor.keyId);
+    await recordKeyEvent(tx, rotated, 'api_key.rotated', { at: createdAt, requestId: caller.requestId });
     return successor;
   });
 }
@@ -99,9 +103,30 @@ export async function revokeApiKey(deps: Deps, caller: Caller, keyId: string): P
     }
     const isWorkingFullKey = key.scope === 'full' && apiKeyStatus(key, at) === 'active';
     if (isWorkingFullKey && !(await hasOtherFullKey(tx, key.orgId, keyId, at))) throw new DomainError('last_full_key');
-    return await setApiKeyRevoked(tx, key, at);
+    const revoked = await setApiKeyRevoked(tx, key, at);
+    await recordKeyEvent(tx, revoked, 'api_key.revoked', { at, requestId: caller.requestId });
+    return revoked;
   });
 }
+
+/**
+ * Tells the owner of every change of its keys, by whichever key it was made: a leaked key that rotates itself is noticed.
+ * The event has no secret.
+ */
+export const recordKeyEvent = (
+  tx: Tx,
+  key: ApiKey,
+  type: 'api_key.created' | 'api_key.rotated' | 'api_key.revoked',
+  stamp: Stamp,
+): Promise<string> =>
+  recordEvent(tx, {
+    orgId: key.orgId,
+    objectType: 'api_key',
+    objectId: key.keyId,
+    type,
+    data: apiKeyResource(key, stamp.at),
+    ...stamp,
+  });
 
 /** Reads a key under its organization's lock. A key may always act on itself; on another one only while it is valid. */
 async function lockKey(tx: Tx, caller: Caller, keyId: string, now: Date): Promise<ApiKey> {
@@ -111,7 +136,7 @@ async function lockKey(tx: Tx, caller: Caller, keyId: string, now: Date): Promis
 }
 
 /** The key was valid when the request arrived. Under the organization's lock it must still be. */
-async function requireValidCaller(tx: Tx, { orgId, keyId }: Caller, now: Date): Promise<void> {
+async function requireValidCaller(tx: Tx, { orgId, keyId }: Pick<Caller, 'orgId' | 'keyId'>, now: Date): Promise<void> {
   const key = await getApiKey(tx, orgId, keyId);
   if (apiKeyStatus(key, now) !== 'active') throw new DomainError('credential_invalid');
 }

@@ -24,7 +24,13 @@ export type ApiKeyCredential = Pick<ApiKey, 'keyId' | 'environment' | 'prefix'> 
 };
 export type NewApiKey = ApiKeyCredential & Pick<ApiKey, 'name' | 'scope' | 'createdAt' | 'expiresAt'>;
 
-const toApiKey = ({ keyHash: _hash, pepperId: _pepper, ...row }: ApiKeyRow): ApiKey => row;
+const toApiKey = ({
+  keyHash: _hash,
+  pepperId: _pepper,
+  eventSequence: _sequence,
+  eventAt: _at,
+  ...row
+}: ApiKeyRow): ApiKey => row;
 const isWorking = (at: Date) =>
   and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
@@ -176,8 +182,10 @@ export async function hasOtherFullKey(tx: Tx, orgId: string, keyId: string, at: 
 }
 
 /** Marks a key as replaced by another one. The caller holds the organization's lock and has read the key under it. */
-export async function setApiKeyRotated(tx: Tx, key: ApiKey, rotatedTo: string): Promise<void> {
-  await tx.update(apiKeys).set({ status: 'rotated', rotatedTo }).where(owned(key.orgId, key.keyId));
+export async function setApiKeyRotated(tx: Tx, key: ApiKey, rotatedTo: string): Promise<ApiKey> {
+  const rotated = { status: 'rotated', rotatedTo } as const;
+  await tx.update(apiKeys).set(rotated).where(owned(key.orgId, key.keyId));
+  return { ...key, ...rotated };
 }
 
 /** As `setApiKeyRotated`, for a key that gets no successor. */

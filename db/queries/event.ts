@@ -25,10 +25,11 @@ export type NewEvent = Stamp & {
 
 /** The objects whose rows count their events here. A settlement's are counted by its own statements. */
 const COUNTERS = {
-  recipient: 'recipients',
-  verification: 'verifications',
-  webhook: 'webhooks',
-} as const satisfies Partial<Record<ObjectType, string>>;
+  api_key: { table: 'api_keys', id: 'key_id' },
+  recipient: { table: 'recipients', id: 'recipient_id' },
+  verification: { table: 'verifications', id: 'verification_id' },
+  webhook: { table: 'webhooks', id: 'webhook_id' },
+} as const satisfies Partial<Record<ObjectType, { readonly table: string; readonly id: string }>>;
 
 type Counted = keyof typeof COUNTERS;
 type Count = Statement<[orgId: string, objectId: string, at: string], { readonly sequence: number; at: string }>;
@@ -36,11 +37,12 @@ type Count = Statement<[orgId: string, objectId: string, at: string], { readonly
 const counter = (type: Counted): Count =>
   statement(
     `count_${type}_event`,
-    `UPDATE ${COUNTERS[type]} SET event_sequence = event_sequence + 1, event_at = greatest(event_at, $3::timestamptz)
-    WHERE org_id = $1 AND ${type}_id = $2 RETURNING event_sequence AS sequence, event_at AS at`,
+    `UPDATE ${COUNTERS[type].table} SET event_sequence = event_sequence + 1, event_at = greatest(event_at, $3::timestamptz)
+    WHERE org_id = $1 AND ${COUNTERS[type].id} = $2 RETURNING event_sequence AS sequence, event_at AS at`,
   );
 
 const COUNT: { readonly [Type in Counted]: Count } = {
+  api_key: counter('api_key'),
   recipient: counter('recipient'),
   verification: counter('verification'),
   webhook: counter('webhook'),

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { check, index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
-import { bytes, moment } from './column.ts';
+import { bytes, eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
 /**
@@ -29,6 +29,7 @@ export const apiKeys = pgTable(
     expiresAt: moment('expires_at'),
     revokedAt: moment('revoked_at'),
     rotatedTo: text('rotated_to'),
+    ...eventCounter(),
   },
   (table) => [
     uniqueIndex('api_keys_key_hash').on(table.keyHash),

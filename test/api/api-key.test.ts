@@ -7,6 +7,7 @@ import type { Caller, TestApi } from '../support/api.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
+import { subscribe } from '../support/webhook.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -408,5 +409,40 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     const answers = await raceBehind(api.connection.pool, holdingKeysOf(one), tasks);
     expect(statusesOf(answers)).toEqual([200, 409]);
     expect([await works(api, one), await works(api, two)].sort()).toEqual([false, true]);
+  });
+});
+
+describe('the organization is told', () => {
+  test('by an event, when a leaked key rotates itself', async ({ api }) => {
+    const owner = await api.createCaller();
+    const leaked = withKey(owner.orgId, jsonOf(await create(api, owner, { name: 'reports', scope: 'read' })));
+    const taken = jsonOf(await rotate(api, leaked, leaked.keyId));
+    const told = jsonOf(await api.call(owner, 'GET', `/v1/events?type=api_key.rotated`));
+    expect(told).toEqual([
+      expect.objectContaining({
+        type: 'api_key.rotated',
+        sequence: 2,
+        data: expect.objectContaining({ key_id: leaked.keyId, status: 'rotated', rotated_to: taken.key_id }),
+      }),
+    ]);
+    expect((await revoke(api, owner, taken.key_id)).statusCode).toBe(200);
+    const events: Json[] = jsonOf(await api.call(owner, 'GET', '/v1/events'));
+    expect(events.map(({ type, sequence }) => [type, sequence])).toEqual([
+      ['api_key.revoked', 1],
+      ['api_key.rotated', 2],
+      ['api_key.created', 1],
+    ]);
+    expect(JSON.stringify(events)).not.toContain(taken.api_key);
+    // Again changes nothing, and tells nothing.
+    await revoke(api, owner, taken.key_id);
+    expect(jsonOf(await api.call(owner, 'GET', '/v1/events'))).toHaveLength(3);
+  });
+
+  test('and a subscriber gets it as a delivery', async ({ api }) => {
+    const owner = await api.createCaller();
+    const { webhook_id: id } = await subscribe(api, owner, 'https://hooks.partner.example/keys', ['api_key.created']);
+    await create(api, owner, { name: 'reports', scope: 'read' });
+    const deliveries = jsonOf(await api.call(owner, 'GET', `/v1/webhooks/${id}/deliveries`));
+    expect(deliveries).toEqual([expect.objectContaining({ event_type: 'api_key.created', status: 'pending' })]);
   });
 });
