@@ -19,6 +19,7 @@ import { rateLimit } from './plugins/rate-limit.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
 import { tracing } from './plugins/tracing.ts';
+import { unreadAnswer } from './plugins/unread-answer.ts';
 import { apiKeyRoutes } from './routes/api-key.ts';
 import { bankledgerEventRoutes } from './routes/bankledger-event.ts';
 import { banklinkRoutes } from './routes/banklink.ts';
@@ -62,6 +63,13 @@ export const LIMITS = {
    */
   connectionsCheckingIntervalMs: 200,
   keepAliveTimeoutMs: 10_000,
+  /** Longer than the longest wait of a read. Nothing at all was sent or received for so long. */
+  idleTimeoutMs: 45_000,
+  /** How long a caller may take to read an answer. */
+  answerTimeoutMs: 30_000,
+  /** Bytes of answers that wait to be read, in all. */
+  waitingBytesMax: 64 * 1024 * 1024,
+  connectionsMax: 4_000,
 } as const;
 
 /**
@@ -73,6 +81,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   const app = createServer(logger);
   await app.register(operationList);
   await app.register(http, { deps });
+  await app.register(unreadAnswer, LIMITS);
   await app.register(metrics, { deps });
   await app.register(tracing, { deps });
   await app.register(openapi);
@@ -130,6 +139,7 @@ function createServer(logger: FastifyBaseLogger): FastifyInstance {
     bodyLimit: LIMITS.bodyBytes,
     requestTimeout: LIMITS.requestTimeoutMs,
     keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
+    connectionTimeout: LIMITS.idleTimeoutMs,
     clientErrorHandler: handleClientError,
     frameworkErrors: handleAddressError,
     routerOptions: { maxParamLength: LIMITS.pathParameterLength, querystringParser: parseQuery },
@@ -141,6 +151,7 @@ function createServer(logger: FastifyBaseLogger): FastifyInstance {
       requireHostHeader: false,
     },
   });
+  app.server.maxConnections = LIMITS.connectionsMax;
   app.server.on('checkExpectation', handleExpectation);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(createSerializerCompiler({ stringify: (value) => JSON.stringify(value) }));

@@ -15,6 +15,7 @@ const STATUS_OF_FAULT: Record<string, number> = {
   ERR_HTTP_REQUEST_TIMEOUT: STATUS_OF.request_timeout,
   HPE_HEADER_OVERFLOW: 431,
 };
+const UNREAD_MS = 2_000;
 const BAD_REQUEST = 400;
 const EXPECTATION_FAILED = 417;
 
@@ -30,6 +31,8 @@ export function handleClientError(error: Error & { code?: string }, socket: Sock
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // A caller that does not read the answer keeps no connection.
+  setTimeout(() => socket.destroy(), UNREAD_MS).unref();
 }
 
 /** 417 for every `Expect` header but `100-continue`, which Node answers itself. */

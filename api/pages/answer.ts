@@ -25,6 +25,7 @@ export const sendPage = (reply: FastifyReply, html: string, policy: string = PAG
   reply.header('Content-Security-Policy', policy).type('text/html; charset=utf-8').send(html);
 
 export async function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset): Promise<FastifyReply> {
+  reply.hasSharedBody = true;
   reply.header('Cache-Control', ASSET_CACHE_CONTROL).header('Vary', 'Accept-Encoding').type(asset.type);
   if (!/\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(request.headers['accept-encoding'] ?? ''))
     return reply.send(asset.bytes);

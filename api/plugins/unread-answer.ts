@@ -1,0 +1,46 @@
+/**
+ * Ends connections whose callers do not take their answers. Such an answer stays in memory, and its connection open, for
+ * as long as the caller likes. Two limits: the time of one answer, and the bytes of all that wait. Beyond the second,
+ * the oldest end first, because an answer that is being read is gone in a moment.
+ */
+import type { FastifyInstance } from 'fastify';
+import fp from 'fastify-plugin';
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** The body is one buffer that all answers share, so that it costs no memory of its own. */
+    hasSharedBody: boolean;
+  }
+}
+
+type Waiting = { readonly bytes: number; readonly end: () => void };
+
+export type AnswerLimits = { readonly answerTimeoutMs: number; readonly waitingBytesMax: number };
+
+export const unreadAnswer = fp(async (app: FastifyInstance, { answerTimeoutMs, waitingBytesMax }: AnswerLimits) => {
+  const waiting = new Set<Waiting>();
+  let waitingBytes = 0;
+  app.decorateReply('hasSharedBody', false);
+  app.addHook('onSend', async (request, reply, payload) => {
+    const { raw } = reply;
+    const size = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
+    const answer: Waiting = { bytes: reply.hasSharedBody ? 0 : size, end: () => request.raw.socket.destroy() };
+    const timer = setTimeout(answer.end, answerTimeoutMs);
+    timer.unref();
+    waiting.add(answer);
+    waitingBytes += answer.bytes;
+    const forget = (): void => {
+      clearTimeout(timer);
+      if (waiting.delete(answer)) waitingBytes -= answer.bytes;
+    };
+    // Finished: everything was handed to the system. Closed: the caller went away before.
+    raw.once('finish', forget).once('close', forget);
+    for (const oldest of waiting) {
+      if (waitingBytes <= waitingBytesMax || oldest === answer) break;
+      waiting.delete(oldest);
+      waitingBytes -= oldest.bytes;
+      oldest.end();
+    }
+    return payload;
+  });
+});

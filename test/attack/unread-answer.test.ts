@@ -1,0 +1,64 @@
+/** Callers that ask for a lot and read nothing: their connections end, and they cost little memory meanwhile. */
+import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, vi } from 'vitest';
+import { LIMITS } from '../../api/app.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+
+const CLIENTS = 1_000;
+/** Of the asset, 3.5 MB each, more than the system keeps for one connection; of the document, less. */
+const PIPELINED = 2;
+/** They come within a few seconds: each request is counted in the database. */
+const BATCH = 50;
+const BATCH_INTERVAL_MS = 200;
+const MEMORY_MAX_BYTES = 256 * 1024 * 1024;
+
+const test = withApi().extend('address', FILE, async ({ api }) => {
+  const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+  const page = await (await fetch(`http://127.0.0.1:${port}/docs`)).text();
+  return { port: Number(port), asset: /\/assets\/reference-[0-9a-f]+\.js/.exec(page)?.[0] ?? '' };
+});
+
+/** Sends requests and never reads. */
+const ask = (port: number, path: string, times: number): Socket => {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(times));
+  socket.pause();
+  return socket;
+};
+
+test('a thousand unread answers end in time, cost little memory, and others are answered', {
+  timeout: 180_000,
+}, async ({ api, address: { port, asset }, onTestFinished }) => {
+  const connections = () =>
+    new Promise<number>((resolve, reject) =>
+      api.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+    );
+  const before = process.memoryUsage().rss;
+  const sockets: Socket[] = [];
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  while (sockets.length < CLIENTS) {
+    for (let n = 0; n < BATCH; n += 1) sockets.push(ask(port, n % 10 === 0 ? asset : '/openapi.json', PIPELINED));
+    await delay(BATCH_INTERVAL_MS);
+  }
+  // On a busy machine the first may have been ended before the last is accepted.
+  await vi.waitUntil(async () => (await connections()) > CLIENTS / 2, {
+    timeout: LIMITS.answerTimeoutMs,
+    interval: 100,
+  });
+  await delay(5_000);
+  expect(process.memoryUsage().rss - before).toBeLessThan(MEMORY_MAX_BYTES);
+  expect((await fetch(`http://127.0.0.1:${port}/health/live`)).status).toBe(200);
+  await vi.waitUntil(async () => (await connections()) < 10, {
+    timeout: LIMITS.answerTimeoutMs + LIMITS.keepAliveTimeoutMs + 60_000,
+    interval: 500,
+  });
+});
+
+test('connections have a limit', async ({ api }) => {
+  expect(api.app.server.maxConnections).toBe(LIMITS.connectionsMax);
+  expect(api.app.server.timeout).toBe(LIMITS.idleTimeoutMs);
+});
