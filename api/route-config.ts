@@ -33,7 +33,7 @@ export type RouteConfig = RouteAccess & {
   /** Headers of the success, beside the headers of every answer. */
   readonly headers?: readonly AnswerHeader[];
   /** How many requests this one counts as for the rate limit; by default 1. */
-  readonly cost?: number;
+  readonly cost?: number | ((request: FastifyRequest) => number);
   /** The budget of a request without a credential; by default `default`. */
   readonly budget?: BudgetName;
   /** The operation writes nothing, although its method is not GET. */
@@ -64,6 +64,8 @@ declare module 'fastify' {
     principal: Principal | null;
     /** As `principal`, for routes that declare a session. Read it by `consumerOf`. */
     consumer: ConsumerPrincipal | null;
+    /** By the process's own clock, for the duration in the log. */
+    arrivedAtMs: number;
     /** Who sent the request, behind trusted proxies. */
     clientAddress: ClientAddress;
     /** The exact bytes of the body, for signatures and idempotency. */
@@ -86,3 +88,7 @@ export function consumerOf(request: FastifyRequest): ConsumerPrincipal {
     throw new Error(`route ${request.routeOptions.url} read a consumer without declaring a session`);
   return request.consumer;
 }
+
+/** How many requests this one counts as. */
+export const costOf = ({ cost = 1 }: Pick<RouteConfig, 'cost'>, request: FastifyRequest): number =>
+  typeof cost === 'number' ? cost : cost(request);

@@ -55,6 +55,9 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
     const code = FASTIFY_CODES[error.code];
     if (code) return sendProblem(reply, request, new DomainError(code));
   }
+  // The error of a connection that the caller closed looks like one of the database's. Nobody reads this answer.
+  if (request.raw.errored === error || request.raw.aborted)
+    return sendProblem(reply, request, new DomainError('request_timeout'));
   if (isUnavailable(error)) {
     request.log.warn({ err: error }, 'the database was unreachable during a request');
     return sendProblem(reply, request, new DomainError('temporarily_unavailable'));

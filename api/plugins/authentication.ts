@@ -20,7 +20,7 @@ import { headerLines } from '../http/header-lines.ts';
 import { requireBudget } from '../http/rate-limit.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { bearerToken, hashSessionToken } from '../http/session-token.ts';
-import type { ConsumerPrincipal, Principal, RouteConfig } from '../route-config.ts';
+import { type ConsumerPrincipal, costOf, type Principal, type RouteConfig } from '../route-config.ts';
 import { AUTHORIZATION_LENGTH_MAX } from '../schemas/session.ts';
 
 /** How far `last_used_at` of a key may lag behind. */
@@ -46,7 +46,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     const failed = failures.of(request.clientAddress.limitKey);
     if (failed && failed.used >= budgets.failure.quota)
       requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, TOO_MANY_FAILURES);
-    const count = { windowSeconds: budgets.default.windowSeconds, cost: access.cost ?? 1 };
+    const count = { windowSeconds: budgets.default.windowSeconds, cost: costOf(access, request) };
     if (access.auth === 'session') {
       const { counted, ...consumer } = await authenticateSession(deps, request, count);
       request.consumer = consumer;

@@ -5,8 +5,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import helmet from '@fastify/helmet';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
+import { z } from 'zod';
 import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -17,7 +18,8 @@ import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { subjectFields } from '../http/log-subject.ts';
 import { splitAddress } from '../http/query-string.ts';
-import { InvalidRequestError, missingField } from '../http/request-fault.ts';
+import { FAULTS_MAX, InvalidRequestError, missingField, type RequestFault } from '../http/request-fault.ts';
+import { faultsOfIssues, requestFaults } from '../http/validation.ts';
 import { methodsAt } from './method-fallback.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
@@ -37,6 +39,34 @@ function requireGiven(body: unknown): unknown {
   return body;
 }
 
+/** The status of a request whose caller went away, as nginx logs it. It is never sent. */
+const ABORTED = 499;
+
+/** One line for each request. A leaked key is found by its id, and its user by the network of the address. */
+function logAccess(request: FastifyRequest, status: number): void {
+  request.log.info(
+    {
+      method: request.method,
+      route: request.routeOptions.url ?? 'none',
+      status,
+      duration_ms: Math.round(performance.now() - request.arrivedAtMs),
+      org_id: request.principal?.orgId ?? request.consumer?.orgId,
+      key_id: request.principal?.keyId,
+      client: request.clientAddress.logged,
+      ...subjectFields(request),
+    },
+    'request',
+  );
+}
+
+/** An operation that takes no body accepts an empty object, which some clients always send. */
+const NoBody = z.strictObject({});
+
+function noBodyFaults(body: unknown): RequestFault[] {
+  const result = NoBody.safeParse(body, { reportInput: true });
+  return result.success ? [] : faultsOfIssues(result.error.issues, 'body');
+}
+
 export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
@@ -45,6 +75,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   });
   app.decorateRequest('rawBody');
   app.decorateRequest('parsedBody');
+  app.decorateRequest('arrivedAtMs', 0);
   app.decorateRequest('clientAddress');
   const clientAddressOf = createClientAddress(deps.config.trustedProxies);
   let isProxyNamed = false;
@@ -62,6 +93,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   });
   app.addHook('onRequest', async (request, reply) => {
     request.rawBody = NO_BYTES;
+    request.arrivedAtMs = performance.now();
     request.parsedBody = undefined;
     request.clientAddress = clientAddressOf(request.raw);
     if (request.clientAddress.isUnbelieved && !isProxyNamed) {
@@ -76,21 +108,14 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     if (headerLines(request.raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
     return undefined;
   });
-  app.addHook('onResponse', async (request, reply) => {
-    request.log.info(
-      {
-        method: request.method,
-        route: request.routeOptions.url ?? 'none',
-        status: reply.statusCode,
-        duration_ms: Math.round(reply.elapsedTime),
-        org_id: request.principal?.orgId ?? request.consumer?.orgId,
-        key_id: request.principal?.keyId,
-        client: request.clientAddress.logged,
-        ...subjectFields(request),
-      },
-      'request',
-    );
+  app.addHook('preValidation', async (request) => {
+    if (request.routeOptions.schema?.body !== undefined || request.parsedBody === undefined) return;
+    const faults = noBodyFaults(request.parsedBody);
+    if (faults.length > 0) throw new InvalidRequestError([...requestFaults(request), ...faults].slice(0, FAULTS_MAX));
   });
+  app.addHook('onResponse', async (request, reply) => logAccess(request, reply.statusCode));
+  // An answer that nobody waits for any more is not sent, and `onResponse` is not called.
+  app.addHook('onRequestAbort', async (request) => logAccess(request, ABORTED));
   app.setErrorHandler(handleError);
   app.setNotFoundHandler((request, reply) => {
     const allow = app.supportedMethods.includes(request.method)

@@ -9,6 +9,7 @@ import { countRequests, deleteRateLimits, LONG_COUNT_PREFIX } from '../../db/que
 import { type BudgetName, budgetsOf } from '../../domain/rate-limit.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireBudget } from '../http/rate-limit.ts';
+import { costOf } from '../route-config.ts';
 
 const CLEANUP_INTERVAL_MS = 10 * 60_000;
 
@@ -21,7 +22,7 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
     const budget = budgets[access.budget ?? 'default'];
     const { windowSeconds } = budget;
     const caller = callerOf(budget.name, request.clientAddress.limitKey);
-    const [counted] = await countRequests(deps.db, [{ caller, windowSeconds, cost: access.cost ?? 1 }]);
+    const [counted] = await countRequests(deps.db, [{ caller, windowSeconds, cost: costOf(access, request) }]);
     if (counted) requireBudget(reply, budget, counted);
   });
   const cleanup = setInterval(() => {

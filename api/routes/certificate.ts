@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { type CertificateRow, getCertificate, listPostings } from '../../db/queries/certificate.ts';
 import { certificateId, isLedgerConfirmed, type StepPosting, UNANCHORED } from '../../domain/certificate.ts';
+import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { CertificateKeys } from '../http/certificate-key.ts';
 import { ETAG_HEADER, namesTag } from '../http/conditional.ts';
 import { readStyle } from '../pages/asset.ts';
-import { CERTIFICATE_TYPES, certificateForms } from '../pages/certificate-form.ts';
+import { CERTIFICATE_TYPES, type CertificateType, certificateForms } from '../pages/certificate-form.ts';
 import { preferredType } from '../pages/negotiation.ts';
 import { principalOf } from '../route-config.ts';
 import {
@@ -40,11 +42,12 @@ export const certificateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     const forms = certificateForms((await readStyle()).toString());
+    const tags = createTagMemory();
 
     app.get(
       '/v1/caribbean/certificate/:cert_id',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', cost: costOfForm } },
         schema: {
           tags: ['Caribbean off-ramp'],
           operationId: 'getCertificate',
@@ -76,12 +79,15 @@ export const certificateRoutes =
       },
       async (request, reply) => {
         const certificate = await getCertificate(deps.db, principalOf(request).orgId, request.params.cert_id);
-        const { bytes, etag, headers } =
-          await forms[preferredType(request.headers.accept, CERTIFICATE_TYPES)](certificate);
-        reply.headers({ ETag: etag, 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
-        return namesTag(request.headers['if-none-match'], etag)
-          ? reply.code(304).send()
-          : reply.headers(headers).send(bytes);
+        const type = preferredType(request.headers.accept, CERTIFICATE_TYPES);
+        const known = tags.of(type, certificate.certId);
+        const condition = request.headers['if-none-match'];
+        reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
+        if (known !== undefined && namesTag(condition, known)) return reply.header('ETag', known).code(304).send();
+        const { bytes, etag, headers } = await forms[type](certificate);
+        tags.remember(type, certificate.certId, etag);
+        reply.header('ETag', etag);
+        return namesTag(condition, etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
       },
     );
 
@@ -117,6 +123,25 @@ export const certificateRoutes =
       },
     );
   };
+
+/** Making the PDF takes as long as several reads. */
+const costOfForm = ({ headers: { accept } }: FastifyRequest): number =>
+  preferredType(accept, CERTIFICATE_TYPES) === 'application/pdf' ? REQUEST_WEIGHTS.certificatePdf : 1;
+
+const TAGS_MAX = 10_000;
+
+/** The tags of the forms that this process has made, so that a conditional read need not make one again. */
+function createTagMemory() {
+  const tags = new Map<string, string>();
+  return {
+    of: (type: CertificateType, certId: string): string | undefined => tags.get(`${type} ${certId}`),
+    remember(type: CertificateType, certId: string, etag: string): void {
+      const [oldest] = tags.keys();
+      if (oldest !== undefined && tags.size >= TAGS_MAX) tags.delete(oldest);
+      tags.set(`${type} ${certId}`, etag);
+    },
+  };
+}
 
 /**
  * Checks a stored certificate against its own bytes and against the ledger. It trusts no column whose value the bytes

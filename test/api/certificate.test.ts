@@ -1,10 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createLocalJWKSet, flattenedVerify } from 'jose';
-import { describe, expect } from 'vitest';
+import PDFDocument from 'pdfkit';
+import { describe, expect, vi } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { checkCertificate } from '../../api/routes/certificate.ts';
 import { findCertificate, listPostings } from '../../db/queries/certificate.ts';
+import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { otherTexts } from '../support/certificate.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -197,6 +199,28 @@ describe('download', () => {
       expect(response.rawPayload).toHaveLength(0);
       expect(response.headers).toMatchObject({ etag, 'cache-control': 'private, max-age=31536000, immutable' });
     }
+  });
+
+  test('a PDF costs as much as it takes, and is not made again for a caller that has it', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const { certId } = await certified(api, partner);
+    const left = async (headers: Record<string, string>): Promise<number> =>
+      Number(/r=(\d+)/.exec(String((await download(certId, headers)).headers['ratelimit']))?.[1]);
+    const json = await left({});
+    const pdf = await left({ accept: 'application/pdf' });
+    // A minute may end between the two.
+    if (pdf < json) expect(json - pdf).toBe(REQUEST_WEIGHTS.certificatePdf);
+    const { headers } = await download(certId, { accept: 'application/pdf' });
+    const made = vi.spyOn(PDFDocument.prototype, 'end');
+    const again = await download(certId, { accept: 'application/pdf', 'if-none-match': String(headers.etag) });
+    expect([again.statusCode, again.headers.etag]).toEqual([304, headers.etag]);
+    expect(made).not.toHaveBeenCalled();
+    expect((await download(certId, { accept: 'application/pdf', 'if-none-match': '"other"' })).statusCode).toBe(200);
+    expect(made).toHaveBeenCalledTimes(1);
+    made.mockRestore();
   });
 
   test('200 if If-None-Match has another tag; 404 for an unknown certificate even with *', async ({

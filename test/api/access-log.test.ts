@@ -1,0 +1,75 @@
+/** One line for each request (contract §1): who asked, from which network, and what became of it. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { createLogger } from '../../process/logger.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { createRecipient, settleBody } from '../support/partner.ts';
+
+const lines: Record<string, unknown>[] = [];
+const logger = createLogger(
+  { level: 'trace', name: 'api' },
+  { write: (line: string) => void lines.push(JSON.parse(line)) },
+);
+
+const test = withApi({ logger }).extend('port', FILE, async ({ api }) => {
+  const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+  return Number(port);
+});
+
+const ofRoute = (route: string) => lines.filter((line) => line['msg'] === 'request' && line['route'] === route);
+
+test('a leaked key can be traced: the line has its id and the network, and never the address', async ({
+  api,
+  partner,
+}) => {
+  for (const remoteAddress of ['203.0.113.77', '2001:db8:1:2:3:4:5:6'])
+    await api.app.inject({
+      method: 'GET',
+      url: '/v2/payment-methods',
+      remoteAddress,
+      headers: { 'x-api-key': partner.apiKey },
+    });
+  await expect.poll(() => ofRoute('/v2/payment-methods')).toHaveLength(2);
+  expect(ofRoute('/v2/payment-methods')).toEqual([
+    expect.objectContaining({ key_id: partner.keyId, org_id: partner.orgId, client: '203.0.113.0', status: 200 }),
+    expect.objectContaining({ key_id: partner.keyId, client: '2001:db8:1::', status: 200 }),
+  ]);
+  expect(JSON.stringify(lines)).not.toMatch(/203\.0\.113\.77|2001:db8:1:2/);
+});
+
+test('a caller that goes away has a line, and is not taken for a fault of the database', async ({
+  api,
+  partner,
+  port,
+}) => {
+  const before = lines.length;
+  const half = connect(port, '127.0.0.1');
+  await once(half, 'connect');
+  half.write(
+    `POST /v1/wallets HTTP/1.1\r\nHost: x\r\nX-API-Key: ${partner.apiKey}\r\nContent-Type: application/json\r\n` +
+      'Content-Length: 1000\r\n\r\n{"name":',
+  );
+  await delay(500);
+  half.destroy();
+  await expect
+    .poll(() => ofRoute('/v1/wallets'), { timeout: 5_000 })
+    .toEqual([expect.objectContaining({ status: 499, key_id: partner.keyId })]);
+
+  const recipientId = await createRecipient(api, partner);
+  const key = { 'idempotency-key': crypto.randomUUID() };
+  const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), key);
+  const { settlement_id: id } = settled.json();
+  const waiting = connect(port, '127.0.0.1');
+  await once(waiting, 'connect');
+  waiting.write(`GET /v2/settle/${id} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${partner.apiKey}\r\nPrefer: wait=20\r\n\r\n`);
+  await delay(500);
+  waiting.destroy();
+  await expect
+    .poll(() => ofRoute('/v2/settle/:settlement_id'), { timeout: 5_000 })
+    .toEqual([expect.objectContaining({ status: 499 })]);
+  await delay(200);
+  const others = lines.slice(before).filter((line) => Number(line['level']) > 30);
+  expect(others).toEqual([]);
+});
