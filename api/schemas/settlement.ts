@@ -16,6 +16,7 @@ import {
   id,
   metadata,
   money,
+  nullAsAbsent,
   objectId,
   PageQuery,
   rail,
@@ -38,9 +39,9 @@ const command = {
   amount: money(),
   recipient_id: id(),
   payout_rail: rail(),
-  purpose: z.enum(PURPOSES).optional(),
-  reference: reference().optional().meta({ example: 'Invoice INV-1042' }),
-  metadata: metadata().optional(),
+  purpose: nullAsAbsent(z.enum(PURPOSES)),
+  reference: nullAsAbsent(reference()).meta({ example: 'Invoice INV-1042' }),
+  metadata: nullAsAbsent(metadata()),
 };
 
 /** The parts of a command that are not its price. */
@@ -88,12 +89,13 @@ const SettleForm = z
   .strictObject({
     ...command,
     payment_method: z.enum(INPUT_METHODS).meta({ example: 'card' }),
-    card_token: paymentToken()
-      .optional()
-      .meta({ example: 'tok_visa', description: 'Required with payment_method card, refused otherwise.' }),
-    banklink_account_token: paymentToken()
-      .optional()
-      .meta({ description: 'Required with payment_method ach, refused otherwise. From /v2/banklink/exchange.' }),
+    card_token: nullAsAbsent(paymentToken()).meta({
+      example: 'tok_visa',
+      description: 'Required with payment_method card, refused otherwise.',
+    }),
+    banklink_account_token: nullAsAbsent(paymentToken()).meta({
+      description: 'Required with payment_method ach, refused otherwise. From /v2/banklink/exchange.',
+    }),
   })
   .superRefine((body, context) => {
     checkPaymentTokens(body, context);

@@ -102,7 +102,7 @@ describe('GET /v1/events', () => {
   });
 
   test.for([
-    ['type=settlement.unknown', 'type', 'value_error'],
+    ['type=settlement.unknown', 'type.0', 'enum'],
     ['created_from=yesterday', 'created_from', 'value_error'],
     ['created_to=2026-11-21', 'created_to', 'value_error'],
     ['created_to=0000-01-01T00:00:00Z', 'created_to', 'value_error'],

@@ -1,0 +1,47 @@
+/** Bodies (contract §1): null is the same as absent where a field is optional, and bodies are closed everywhere. */
+import { describe, expect } from 'vitest';
+import { describeApi } from '../../scripts/generate/openapi.ts';
+import { describedOperations } from '../attack/document.ts';
+import { withAttack } from '../attack/fixture.ts';
+import { headersOf, urlOf } from '../attack/sample.ts';
+import { idsOf } from '../attack/world.ts';
+import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+
+const test = withAttack();
+const BODILESS = describedOperations(await describeApi()).filter(
+  ({ method, body, access }) => method !== 'GET' && body === undefined && access.auth !== 'signature',
+);
+
+describe('null for every optional field is accepted', () => {
+  test.for([
+    ['/v2/settle', { purpose: null, reference: null, metadata: null, banklink_account_token: null }, 202],
+    [
+      '/v1/caribbean/settle',
+      { payment_method: undefined, card_token: undefined, purpose: null, reference: null, metadata: null },
+      201,
+    ],
+  ] as const)('by POST %s', async ([url, nulls, status], { api, tenant }) => {
+    const { partner } = tenant;
+    const body = { ...settleBody(await createRecipient(api, partner)), ...nulls };
+    const answer = await api.call(partner, 'POST', url, body, { 'idempotency-key': crypto.randomUUID() });
+    expect(answer.statusCode, answer.body).toBe(status);
+    expect(jsonOf(answer)).toMatchObject({ purpose: null, reference: null, metadata: {} });
+  });
+});
+
+describe('an operation that takes no body refuses its fields, and accepts none and {}', () => {
+  test.for(BODILESS)('$name', async (operation, { attack, send }) => {
+    const refused = await send(operation, { surprise: 1 });
+    expect([refused.statusCode, JSON.parse(refused.body)]).toEqual([
+      422,
+      { detail: [{ loc: ['body', 'surprise'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' }] },
+    ]);
+    expect((await send(operation, [])).statusCode).toBe(422);
+    const others = await attack.createTenant();
+    const url = urlOf(operation, idsOf(others, operation));
+    const accepted = await attack.send(operation, others, { url, body: {}, headers: headersOf(operation) });
+    expect(accepted.statusCode, accepted.body).not.toBe(422);
+  });
+});
+
+test('there are such operations', () => expect(BODILESS.length).toBeGreaterThan(5));
