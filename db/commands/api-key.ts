@@ -110,8 +110,8 @@ export async function revokeApiKey(deps: Deps, caller: Caller, keyId: string): P
 }
 
 /**
- * Tells the owner of every change of its keys, by whichever key it was made: a leaked key that rotates itself is noticed.
- * The event has no secret.
+ * Tells the owner of every change of its keys, by whichever key it was made: a leaked key that rotates itself is
+ * noticed. The event has no secret.
  */
 export const recordKeyEvent = (
   tx: Tx,

@@ -1,6 +1,6 @@
 /**
- * What guessing one-time codes costs (docs/decisions.md, "Consumers and wallets"): budgets by address, by contact and of
- * everyone together. The tests attack with few addresses, with one contact, and with many addresses.
+ * What guessing one-time codes costs (docs/decisions.md, "Consumers and wallets"): budgets by address, by contact and
+ * of everyone together. The tests attack with few addresses, with one contact, and with many addresses.
  */
 import { describe, expect } from 'vitest';
 import { OTP_LIMITS } from '../../domain/otp.ts';

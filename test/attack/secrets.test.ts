@@ -146,8 +146,7 @@ test('500 when the database fails, with the error in the log but no secret and n
      WHERE table_schema = 'public' AND table_name <> ALL ($1)`,
     [['api_keys', 'rate_limits', 'consumers', 'consumer_sessions', 'organizations']],
   );
-  for (const { name } of rows)
-    await api.connection.pool.query(`ALTER TABLE ${name} RENAME TO ${name.slice(0, 40)}_away`);
+  for (const { name } of rows) await api.owner.pool.query(`ALTER TABLE ${name} RENAME TO ${name.slice(0, 40)}_away`);
   const seen = await callEverything();
   expect(seen.get(500)).toBeGreaterThan(20);
   expect(logged('a request failed unexpectedly')).toBeGreaterThan(20);
