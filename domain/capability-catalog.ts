@@ -76,7 +76,7 @@ const PARTIES: readonly Capability[] = [
     evidenceLevel: 'locally tested',
     evidence: [
       'test/api/recipient.test.ts › %s: 404 as for an unknown id, and nothing is written',
-      'test/api/recipient.test.ts › 200 with pages, newest first, that have each own recipient once',
+      'test/api/recipient.test.ts › 200 with pages, newest first, that have each own recipient once, from %s',
       'test/api/recipient.test.ts › the account number is sealed in the database, for this recipient only',
     ],
     nextGate: 'compliance_program',
