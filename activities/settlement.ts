@@ -326,8 +326,8 @@ function withSurplus(funded: SettlementChange, { evidenceId, amountMinor }: Evid
 
 /**
  * awaiting_funds → funded → paying_out, as far as the evidence goes. The gates and the recipient are read before every
- * call to the rail: a payout that is retried fails when a gate was closed, or the recipient deactivated, since the first
- * try. One whose outcome is known is not retried: the outcome decides.
+ * call to the rail: a payout that is retried fails when a gate was closed, or the recipient deactivated, since the
+ * first try. One whose outcome is known is not retried: the outcome decides.
  */
 async function beginPayout(locked: Locked, unreviewed: Settlement): Promise<Settlement> {
   const settlement = await reviewPayout(locked, await reviewFunding(locked, unreviewed));

@@ -53,7 +53,9 @@ export type RunOptions = {
   readonly signal: AbortSignal | undefined;
 };
 
-/** What a run leaves. `inFlight`: how many requests the endpoint takes at once. `look` is undefined if it saw nothing. */
+/**
+ * What a run leaves. `inFlight`: how many requests the endpoint takes at once. `look` is undefined if it saw nothing.
+ */
 export type RunEnd = {
   readonly look: Look | undefined;
   readonly now: Date;

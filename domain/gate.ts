@@ -65,8 +65,8 @@ export const APPROVALS_REQUIRED = 2;
 const LIVE_ADAPTER_CORRIDORS: readonly CorridorId[] = [];
 
 /**
- * Reasons that do not stop a simulation (contract §14): it moves no value, and it needs no live adapter. Revoked evidence
- * counts as absent.
+ * Reasons that do not stop a simulation (contract §14): it moves no value, and it needs no live adapter. Revoked
+ * evidence counts as absent.
  */
 const NOT_NEEDED_TO_SIMULATE: readonly GateReason[] = ['no_evidence', 'revoked', 'no_live_adapter'];
 

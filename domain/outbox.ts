@@ -53,8 +53,8 @@ export const OUTBOX_KINDS = [
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
 /**
- * The kinds whose open objects must have a run: a sweep starts a lost one again. A subscription is open while a delivery
- * of it is due.
+ * The kinds whose open objects must have a run: a sweep starts a lost one again. A subscription is open while a
+ * delivery of it is due.
  */
 export const SWEPT_KINDS = [
   'settlement',

@@ -1,6 +1,6 @@
 /**
- * Pages of a list (contract §1). Every list is ordered by creation, newest first. A caller pages by offset, or by cursor:
- * the place of the last object of a page, which new objects do not move.
+ * Pages of a list (contract §1). Every list is ordered by creation, newest first. A caller pages by offset, or by
+ * cursor: the place of the last object of a page, which new objects do not move.
  */
 
 /** Bounds of every paged list (specification, Limits). */

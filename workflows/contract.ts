@@ -59,7 +59,10 @@ export type WebhookSubscriptionInput = {
   readonly inFlight?: number;
 };
 
-/** The input of the workflow that each delivery had, before there was one for each subscription. `attempt` is set only when a long workflow continues as a new run. */
+/**
+ * The input of the workflow that each delivery had, before there was one for each subscription. `attempt` is set only
+ * when a long workflow continues as a new run.
+ */
 export type WebhookDeliveryInput = {
   readonly deliveryId: string;
   readonly webhookId: string;

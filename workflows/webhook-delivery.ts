@@ -1,6 +1,6 @@
 /**
- * The workflow that each delivery had, before there was one for each subscription. None is started any more. An open run
- * hands its delivery over at its next attempt, and ends. The code stays as it was, so that recorded runs replay.
+ * The workflow that each delivery had, before there was one for each subscription. None is started any more. An open
+ * run hands its delivery over at its next attempt, and ends. The code stays as it was, so that recorded runs replay.
  */
 import { condition, continueAsNew, defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { DeliveryState } from '../activities/webhook-delivery.ts';

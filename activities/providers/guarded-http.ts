@@ -2,8 +2,8 @@
  * Requests to URLs that partners choose (contract §11). This module resolves the name itself, and every address of the
  * name must be public. It connects to one of the checked addresses, and checks the address of the open connection
  * again: the addresses of a name may change at any time. TLS is verified against the name. Redirects are not followed,
- * no proxy is used, and the size and the time of an answer are limited. A caller may keep connections for requests to the
- * same subscriber: each was checked when it was opened.
+ * no proxy is used, and the size and the time of an answer are limited. A caller may keep connections for requests to
+ * the same subscriber: each was checked when it was opened.
  */
 import { createHash } from 'node:crypto';
 import net from 'node:net';

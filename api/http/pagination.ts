@@ -47,8 +47,8 @@ export function answerPage<Row, Item>(
 }
 
 /**
- * The value of `Link` for one page of the list at `url`. A caller that pages by `offset` gets offsets, every other one a
- * cursor. Other query parameters are kept. Empty if there is no other page.
+ * The value of `Link` for one page of the list at `url`. A caller that pages by `offset` gets offsets, every other one
+ * a cursor. Other query parameters are kept. Empty if there is no other page.
  */
 export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<unknown>, 'total' | 'next'>): string {
   const { limit, offset } = page;

@@ -208,7 +208,8 @@ const shown = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;
 
 /**
  * Why a subscription may not have this URL; undefined if it may. The host name is resolved so that the partner learns
- * here that it is private. A name that does not resolve is accepted: the addresses are checked again at each connection.
+ * here that it is private. A name that does not resolve is accepted: the addresses are checked again at each
+ * connection.
  */
 async function refusalOf(deps: ApiDeps, url: string): Promise<ValidationError | undefined> {
   const rules = { allowLocal: deps.config.webhookAllowLocalTargets };

@@ -1,7 +1,7 @@
 /**
- * Lost runs: a settlement or verification is open, or a delivery of a subscription is due, but no workflow runs for it. Somebody terminated its run, a fault
- * ended it, or Temporal lost it. A sweep finds such objects every few seconds and starts their workflows again
- * (contract §6).
+ * Lost runs: a settlement or verification is open, or a delivery of a subscription is due, but no workflow runs for it.
+ * Somebody terminated its run, a fault ended it, or Temporal lost it. A sweep finds such objects every few seconds and
+ * starts their workflows again (contract §6).
  */
 import { SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
 import {

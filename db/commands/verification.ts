@@ -134,8 +134,8 @@ export async function openProviderVerification(
 }
 
 /**
- * Stores the applicant that the provider created for a verification. The first one stays. The answer shows a token, so a
- * key's answer is stored sealed.
+ * Stores the applicant that the provider created for a verification. The first one stays. The answer shows a token, so
+ * a key's answer is stored sealed.
  *
  * @param applicant `simulated`: the sandbox's simulated provider reviews it from now on
  * @throws DomainError `idempotency_key_reused`

@@ -37,8 +37,8 @@ export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<voi
 }
 
 /**
- * The dispatcher's transactions do not wait until the disk has them. Where a crash of PostgreSQL loses one, the rows are
- * dispatched once more, which changes nothing. The transaction that wrote a row is durable.
+ * The dispatcher's transactions do not wait until the disk has them. Where a crash of PostgreSQL loses one, the rows
+ * are dispatched once more, which changes nothing. The transaction that wrote a row is durable.
  */
 const NOT_WAITING_FOR_DISK = `not_durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
 

@@ -1,6 +1,6 @@
 /**
- * Which settlements a list shows (contract §1), and the index that reads them newest first: by metadata, by recipient, by
- * reference, or by status, corridor and payment method together.
+ * Which settlements a list shows (contract §1), and the index that reads them newest first: by metadata, by recipient,
+ * by reference, or by status, corridor and payment method together.
  */
 import { and, eq, exists, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';

@@ -13,8 +13,9 @@ import { type List, readPage } from './page.ts';
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
 /**
- * The status that everyone is shown. A delivery that was pending when its subscription was disabled or deleted has ended
- * with that; a run changes its row later. The columns are written with their table, because drizzle leaves it out.
+ * The status that everyone is shown. A delivery that was pending when its subscription was disabled or deleted has
+ * ended with that; a run changes its row later. The columns are written with their table, because drizzle leaves it
+ * out.
  */
 export const shownStatus = sql<DeliveryStatus>`CASE WHEN webhook_deliveries.status <> 'pending'
   THEN webhook_deliveries.status ELSE (

@@ -43,7 +43,10 @@ export const watch: SandboxCommand = command({
   },
 });
 
-/** One line for each new state, exception and part of the amount, and one for the end. Times are those of the settlement's clock. */
+/**
+ * One line for each new state, exception and part of the amount, and one for the end. Times are those of the
+ * settlement's clock.
+ */
 export function changesSince(before: Watched | undefined, now: Watched): string[] {
   const line = (at: string, what: string, more = '') => `${at}  ${what.padEnd(15)}${more && `  ${more}`}`.trimEnd();
   const lines = now.timeline

@@ -1,4 +1,6 @@
-/** The rounds of a subscription: run twice, crashed in between, or at a wrong moment; and what follows from the results. */
+/**
+ * The rounds of a subscription: run twice, crashed in between, or at a wrong moment; and what follows from the results.
+ */
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, vi } from 'vitest';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';

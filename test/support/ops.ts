@@ -51,7 +51,9 @@ export async function listAudit(db: Database, objectId: string) {
   return rows.map(({ orgId, action, operator, note }) => ({ orgId, action, operator, note }));
 }
 
-/** The commands in a remote runtime: each of these operators has a token, and each command gets that of its operator. */
+/**
+ * The commands in a remote runtime: each of these operators has a token, and each command gets that of its operator.
+ */
 export async function createRemoteOps(db: Database, deps: Partial<OpsDeps>, names: readonly string[]) {
   const tokens = new Map(names.map((name) => [name, `op_${name.padEnd(43, '-')}`]));
   for (const [name, token] of tokens) {
