@@ -10,17 +10,24 @@ import {
   listOutboxRows,
 } from '../db/queries/operator-object.ts';
 import { maskUrl } from '../domain/mask.ts';
-import { deliveryStep, queuedStep, subscriptionStep } from '../domain/next-step.ts';
+import { deliveryStep, lostRunStep, type NextStep, queuedStep, subscriptionStep } from '../domain/next-step.ts';
+import { webhookSubscriptionWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
 import { auditRow, deliveryRow, isLate, outboxRow } from './report-row.ts';
+import { reportRun } from './run-report.ts';
 
-export async function reportSubscription({ db }: OpsDeps, webhookId: string): Promise<Report | undefined> {
+export async function reportSubscription(deps: OpsDeps, webhookId: string): Promise<Report | undefined> {
+  const { db } = deps;
   const webhook = await findWebhookObject(db, webhookId);
   if (!webhook) return undefined;
   const { status, disabledReason, failingSince, deletedAt } = webhook;
   const outbox = await listOutboxRows(db, webhookId);
   const late = outbox.find(isLate);
+  const counts = await countDeliveriesTo(db, webhookId);
+  const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
+  const hasPending = counts.some((counted) => counted.status === 'pending');
+  const isLost = run.known && !run.isRunning && outbox.length === 0 && hasPending;
   return {
     kind: 'subscription',
     id: webhookId,
@@ -34,9 +41,11 @@ export async function reportSubscription({ db }: OpsDeps, webhookId: string): Pr
       event_types: webhook.eventTypes.join(' '),
       created_at: webhook.createdAt,
       changed_at: webhook.updatedAt,
+      ...run.facts,
     },
     lists: {
-      counts: (await countDeliveriesTo(db, webhookId)).map(({ status: of, count }) => ({
+      pending_steps: run.steps,
+      counts: counts.map(({ status: of, count }) => ({
         status: of,
         deliveries: count,
       })),
@@ -45,24 +54,35 @@ export async function reportSubscription({ db }: OpsDeps, webhookId: string): Pr
       audit: (await listAuditEntries(db, webhookId)).map(auditRow),
     },
     next: [
-      late
-        ? queuedStep(late.lastError)
-        : subscriptionStep({
-            status,
-            disabledReason,
-            isDeleted: deletedAt !== null,
-            isFailing: failingSince !== null,
-          }),
+      subscriptionNext(
+        { late, isLost, webhookId },
+        { status, disabledReason, isDeleted: deletedAt !== null, isFailing: failingSince !== null },
+      ),
     ],
   };
 }
 
-export async function reportDelivery({ db, now }: OpsDeps, deliveryId: string): Promise<Report | undefined> {
+function subscriptionNext(
+  found: {
+    readonly late: { readonly lastError: string | null } | undefined;
+    readonly isLost: boolean;
+    readonly webhookId: string;
+  },
+  standing: Parameters<typeof subscriptionStep>[0],
+): NextStep {
+  if (found.late) return queuedStep(found.late.lastError);
+  // A subscription runs only while one of its deliveries is pending.
+  return found.isLost ? lostRunStep(found.webhookId, false) : subscriptionStep(standing);
+}
+
+export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise<Report | undefined> {
+  const { db, now } = deps;
   const delivery = await findDeliveryObject(db, deliveryId);
   if (!delivery) return undefined;
   const { status, webhookId, nextAttemptAt } = delivery;
   const attempts = await listAttemptsOf(db, deliveryId);
   const outbox = await listOutboxRows(db, webhookId);
+  const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
   const stuck = outbox.find(isLate);
   const isOverdue = nextAttemptAt !== null && now().getTime() > nextAttemptAt.getTime() + OVERDUE_GRACE_MS;
   return {
@@ -81,6 +101,8 @@ export async function reportDelivery({ db, now }: OpsDeps, deliveryId: string): 
       event_at: delivery.eventAt,
       created_at: delivery.createdAt,
       request_id: delivery.requestId,
+      // Of its subscription: one run delivers to it whatever is pending.
+      ...run.facts,
     },
     lists: {
       attempts: attempts.map(({ number, at, outcome, responseStatus, durationMs, error }) => ({
@@ -91,6 +113,7 @@ export async function reportDelivery({ db, now }: OpsDeps, deliveryId: string): 
         error,
         milliseconds: durationMs,
       })),
+      pending_steps: run.steps,
       outbox: outbox.map(outboxRow),
       audit: (await listAuditEntries(db, deliveryId)).map(auditRow),
     },

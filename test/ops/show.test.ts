@@ -120,8 +120,8 @@ test.for(KINDS)(
 test('show takes the id of a workflow for the id of its object', async ({ ops, objects }) => {
   const [first] = (await ops('show', `settlement:${objects.settlement}`)).printed;
   expect(first).toBe(`settlement ${objects.settlement}`);
-  const [second] = (await ops('show', `webhook-delivery:${objects.delivery}:2`)).printed;
-  expect(second).toBe(`delivery ${objects.delivery}`);
+  const [second] = (await ops('show', `webhook-subscription:${objects.subscription}`)).printed;
+  expect(second).toBe(`subscription ${objects.subscription}`);
 });
 
 test.for([[], ['stl_none'], ["' OR 1=1 --"]])('show of %j is refused in one line', async (args, { ops }) => {
@@ -139,9 +139,10 @@ test('show says that Temporal does not answer, and still shows what the database
   await connection.close();
 });
 
-test.for<['settlement' | 'verification', string]>([
+test.for<['settlement' | 'verification' | 'subscription', string]>([
   ['settlement', 'It has no run. A sweep starts it again within a minute. To start it now:'],
   ['verification', 'It has no run. A sweep starts it again within a minute. To start all that is open now:'],
+  ['subscription', 'It has no run. A sweep starts it again within a minute. To start all that is open now:'],
 ])('show says what to do about a %s without a run', async ([kind, sentence], { api, objects }) => {
   const ops = createOps(api.connection.db, { describeRun: async () => undefined });
   await api.connection.pool.query('DELETE FROM outbox WHERE object_id = $1', [objects[kind]]);
