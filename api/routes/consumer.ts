@@ -9,15 +9,25 @@ import type { Recipient } from '../../domain/recipient.ts';
 import { consumerResource } from '../../domain/resource/consumer.ts';
 import { quoteResource } from '../../domain/resource/quote.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
+import { verificationDetail } from '../../domain/resource/verification.ts';
 import { environmentName } from '../../domain/runtime.ts';
+import type { Verification } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
+import { openApplicant } from '../http/applicant.ts';
 import { consumerPage } from '../http/consumer-list.ts';
 import { sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { consumerOf } from '../route-config.ts';
 import { CursorQuery } from '../schemas/common.ts';
-import { ConsumerRecipientResponse, MeResponse, QuoteBody, QuoteResponse, RecipientBody } from '../schemas/consumer.ts';
-import { recipientDraft } from '../schemas/recipient.ts';
+import {
+  ConsumerRecipientResponse,
+  ConsumerVerificationResponse,
+  MeResponse,
+  QuoteBody,
+  QuoteResponse,
+  RecipientBody,
+} from '../schemas/consumer.ts';
+import { RecipientPath, recipientDraft } from '../schemas/recipient.ts';
 import { SessionHeader } from '../schemas/session.ts';
 
 const TAGS = ['Consumer'];
@@ -91,6 +101,40 @@ export const consumerRoutes =
     );
 
     app.post(
+      '/consumer/recipients/:recipient_id/verify',
+      {
+        config: {
+          access: { auth: 'session', remote: 'local_sandbox_only', refusals: ['not_found', 'state_conflict'] },
+        },
+        schema: {
+          tags: TAGS,
+          operationId: 'verifyConsumerRecipient',
+          summary: 'Have a recipient verified',
+          description:
+            "Opens a verification, or continues the open one. In the local sandbox the recipient's name decides it. " +
+            'A transfer of 1 000.00 or more waits for it.',
+          headers: SessionHeader,
+          params: RecipientPath,
+          response: { 201: ConsumerVerificationResponse },
+        },
+      },
+      async (request, reply) => {
+        const opening = {
+          orgId: consumerOf(request).orgId,
+          recipientId: request.params.recipient_id,
+          requestId: request.id,
+          levelName: undefined,
+          givenContact: { email: null, phone: null, country: null },
+          keyed: undefined,
+        };
+        return sendAnswer(
+          reply,
+          await openApplicant(deps, opening, ({ verification }) => consumerVerification(verification)),
+        );
+      },
+    );
+
+    app.post(
       '/consumer/quote',
       {
         config: { access: { auth: 'session', remote: 'local_sandbox_only' } },
@@ -114,4 +158,9 @@ export const consumerRoutes =
 function consumerRecipientResource(recipient: Recipient) {
   const { org_id: _orgId, kind: _kind, metadata: _metadata, ...resource } = recipientResource(recipient);
   return resource;
+}
+
+function consumerVerification(verification: Verification) {
+  const { org_id: _org, ...shown } = verificationDetail(verification);
+  return shown;
 }

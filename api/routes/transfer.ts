@@ -1,7 +1,7 @@
 /** A consumer's transfers (contract §12): settlements of the consumer's own organization, with ids of their own. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
-import { acceptSettlement } from '../../db/commands/settlement.ts';
+import { acceptSettlement, cancelSettlement } from '../../db/commands/settlement.ts';
 import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
@@ -111,6 +111,29 @@ export const transferRoutes =
       async (request, reply) => {
         const transfer = await getTransfer(deps, consumerOf(request).orgId, request.params.transfer_id);
         return sendRead(reply, transfer, transferDetail(transfer));
+      },
+    );
+
+    app.post(
+      '/consumer/transfers/:transfer_id/cancel',
+      {
+        config: { access: { auth: 'session', refusals: ['not_found', 'state_conflict'], headers: READ_HEADERS } },
+        schema: {
+          tags: TAGS,
+          operationId: 'cancelTransfer',
+          summary: 'Cancel a transfer that is not yet funded',
+          headers: SessionHeader,
+          params: TransferPath,
+          response: { 200: TransferResponse },
+        },
+      },
+      async (request, reply) => {
+        const { orgId } = consumerOf(request);
+        const { transfer_id: transferId } = request.params;
+        const { settlementId } = await getTransfer(deps, orgId, transferId);
+        await cancelSettlement(deps, orgId, settlementId, request.id);
+        const canceled = await getTransfer(deps, orgId, transferId);
+        return sendRead(reply, canceled, transferDetail(canceled));
       },
     );
   };

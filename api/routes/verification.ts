@@ -4,18 +4,14 @@
  */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
-import {
-  decideVerification,
-  openManualVerification,
-  openProviderVerification,
-  storeApplicant,
-} from '../../db/commands/verification.ts';
-import { readVerifications } from '../../db/queries/verification.ts';
+import { decideVerification, openManualVerification } from '../../db/commands/verification.ts';
+import { findVerification, readVerifications } from '../../db/queries/verification.ts';
 import { DomainError, ValidationError } from '../../domain/error.ts';
 import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { verificationDetail } from '../../domain/resource/verification.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
+import { openApplicant } from '../http/applicant.ts';
 import { ACCEPTED_HEADERS, CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
@@ -107,6 +103,26 @@ export const verificationRoutes =
     );
 
     app.get(
+      '/v1/kyc/:verification_id',
+      {
+        config: { access: { auth: 'api_key', scope: 'read' } },
+        schema: {
+          tags: TAGS,
+          operationId: 'getVerification',
+          summary: 'Read a verification',
+          params: VerificationPath,
+          response: { 200: VerificationResponse },
+        },
+      },
+      async (request) => {
+        const { orgId } = principalOf(request);
+        const verification = await findVerification(deps.db, orgId, request.params.verification_id);
+        if (!verification) throw new DomainError('not_found');
+        return verificationDetail(verification);
+      },
+    );
+
+    app.get(
       '/v1/kyc/status/:recipient_id',
       {
         config: { access: { auth: 'api_key', scope: 'read' } },
@@ -164,38 +180,24 @@ export const verificationRoutes =
         const { level_name: given } = body;
         if (given !== undefined && !levelNames.has(given))
           throw new ValidationError([{ field: 'level_name', rule: 'must be a level that is configured here' }]);
-        const provider = deps.idverify;
-        if (!provider) throw new DomainError('provider_not_configured');
         const { orgId } = principalOf(request);
-        const keyed = keyedRequest(request, orgId);
-        const opened = await openProviderVerification(deps, {
+        const opening = {
           orgId,
           recipientId: body.recipient_id,
           requestId: request.id,
           levelName: given,
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
-          keyed,
-        });
-        if ('answered' in opened) return sendAnswer(reply, opened.answered);
-        const { recipient, verification, levelName } = opened;
-        const { verificationId, verificationType } = verification;
-        request.subjectId = verificationId;
-        const { email, phone } = recipient;
-        const applicant = await provider.createApplicant({ verificationId, verificationType, levelName, email, phone });
-        const { applicantId } = applicant;
-        const stored = { applicantId, simulated: provider.simulation, requestId: request.id };
-        const answer = await storeApplicant(deps, verification, stored, {
-          keyed,
-          status: 201,
-          show: () => ({
-            verification_id: verificationId,
-            applicant_id: applicantId,
-            sdk_access_token: applicant.sdkAccessToken,
-            sdk_access_token_expires_at: applicant.sdkAccessTokenExpiresAt.toISOString(),
-            provider: 'idverify',
-            simulation: provider.simulation,
-          }),
-        });
+          keyed: keyedRequest(request, orgId),
+        };
+        const answer = await openApplicant(deps, opening, ({ verification, applicant, simulation }) => ({
+          verification_id: verification.verificationId,
+          applicant_id: applicant.applicantId,
+          sdk_access_token: applicant.sdkAccessToken,
+          sdk_access_token_expires_at: applicant.sdkAccessTokenExpiresAt.toISOString(),
+          provider: 'idverify',
+          simulation,
+        }));
+        request.subjectId = answer.resourceId;
         return sendAnswer(reply, answer);
       },
     );

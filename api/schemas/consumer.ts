@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { EXAMPLE_ID, objectId, timestamp } from './common.ts';
 import { EstimateResponseV2, pricedForm } from './estimate.ts';
 import { CreateRecipientRequest, EXAMPLE_PERSON, RecipientResponse } from './recipient.ts';
+import { VerificationResponse } from './verification.ts';
 
 export const MeResponse = z
   .object({
@@ -24,6 +25,10 @@ export const RecipientBody = CreateRecipientRequest.omit(NOT_A_CONSUMERS).meta({
 
 export const ConsumerRecipientResponse = RecipientResponse.omit(NOT_A_CONSUMERS).meta({
   id: 'ConsumerRecipientResponse',
+});
+
+export const ConsumerVerificationResponse = VerificationResponse.omit({ org_id: true }).meta({
+  id: 'ConsumerVerificationResponse',
 });
 
 export const QuoteBody = pricedForm('QuoteBody');

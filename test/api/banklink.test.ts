@@ -201,12 +201,15 @@ describe('an access token', () => {
     }
   });
 
-  test('422 for the form, then 422 for the token, then 404 for the recipient', async ({ api, partner }) => {
+  test('422 for the amount and the token together, then 404 for the recipient', async ({ api, partner }) => {
     const form = await settle(api, partner, 'access-sandbox-none', partner, {
       recipient_id: crypto.randomUUID(),
       amount: '0.01',
     });
-    expect([form.statusCode, faultsOf(form)]).toEqual([422, ['body.amount value_error']]);
+    expect([form.statusCode, faultsOf(form)]).toEqual([
+      422,
+      ['body.amount value_error', 'body.banklink_account_token value_error'],
+    ]);
     const token = await settle(api, partner, 'access-sandbox-none', partner, { recipient_id: crypto.randomUUID() });
     expect([token.statusCode, faultsOf(token)]).toEqual([422, ['body.banklink_account_token value_error']]);
     const alone = await settle(api, partner, await linkAccount(api, partner), partner, {

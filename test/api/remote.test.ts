@@ -84,6 +84,7 @@ const REQUESTS: Readonly<Record<string, (world: World) => Request>> = {
   },
   'POST /v2/banklink/link-token': () => ({ body: {} }),
   'POST /v2/banklink/exchange': () => ({ body: { public_token: 'public-sandbox-checking' } }),
+  'POST /consumer/banklink/exchange': () => ({ body: { public_token: 'public-sandbox-checking' } }),
   'POST /consumer/auth/request-otp': () => ({ body: { email: 'ana@example.com' } }),
   'POST /consumer/auth/verify-otp': () => ({ body: { challenge_id: NOBODY, code: '000000' } }),
   'POST /consumer/auth/logout': ({ sessions }) => ({ headers: { authorization: `Bearer ${sessions[1]}` } }),

@@ -1,0 +1,87 @@
+/** What a consumer needs on the way of a transfer: a linked bank account, a verification, a cancellation (contract §12). */
+import { describe, expect } from 'vitest';
+import { newId } from '../../db/id.ts';
+import type { TestApi } from '../support/api.ts';
+import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
+import { withApi } from '../support/fixture.ts';
+import { createRecipient, jsonOf } from '../support/partner.ts';
+
+const test = withApi().extend('consumer', ({ api }) => signIn(api));
+
+const createTransfer = (api: TestApi, consumer: ConsumerCaller, body: Record<string, unknown>) =>
+  callAs(api, consumer, 'POST', '/consumer/transfers', body, { 'idempotency-key': newId() });
+
+describe('linking a bank account', () => {
+  const link = async (api: TestApi, consumer: ConsumerCaller): Promise<string> => {
+    const linked = await callAs(api, consumer, 'POST', '/consumer/banklink/link-token');
+    expect(linked.statusCode, linked.body).toBe(200);
+    const { sandbox_public_token: publicToken } = jsonOf(linked);
+    const exchange = () => callAs(api, consumer, 'POST', '/consumer/banklink/exchange', { public_token: publicToken });
+    const exchanged = await exchange();
+    expect(exchanged.statusCode, exchanged.body).toBe(200);
+    expect((await exchange()).statusCode).toBe(422);
+    return jsonOf(exchanged).access_token;
+  };
+
+  test('201 for a transfer that is paid from the linked account', async ({ api, consumer }) => {
+    const token = await link(api, consumer);
+    const recipientId = await createConsumerRecipient(api, consumer);
+    const { card_token: _card, ...body } = transferBody(recipientId);
+    const byAch = { ...body, payment_method: 'ach', banklink_account_token: token };
+    expect((await createTransfer(api, consumer, byAch)).statusCode).toBe(201);
+  });
+
+  test("422 for another consumer's or a partner's account", async ({ api, consumer, partner }) => {
+    const recipientId = await createConsumerRecipient(api, consumer);
+    const { card_token: _card, ...body } = transferBody(recipientId);
+    const ofPartner = await api.call(partner, 'POST', '/v2/banklink/exchange', {
+      public_token: 'public-sandbox-checking',
+    });
+    for (const token of [await link(api, await signIn(api)), jsonOf(ofPartner).access_token]) {
+      const refused = await createTransfer(api, consumer, {
+        ...body,
+        payment_method: 'ach',
+        banklink_account_token: token,
+      });
+      expect(refused.statusCode).toBe(422);
+    }
+  });
+});
+
+describe('verifying a recipient', () => {
+  test('201 with the open verification, again the same one, without the organization', async ({ api, consumer }) => {
+    const recipientId = await createConsumerRecipient(api, consumer);
+    const verify = () => callAs(api, consumer, 'POST', `/consumer/recipients/${recipientId}/verify`);
+    const [first, again] = [await verify(), await verify()];
+    expect([first.statusCode, again.statusCode], first.body).toEqual([201, 201]);
+    expect(jsonOf(first)).toMatchObject({ recipient_id: recipientId, status: 'pending', provider: 'idverify' });
+    expect(jsonOf(first)).not.toHaveProperty('org_id');
+    expect(jsonOf(again).verification_id).toBe(jsonOf(first).verification_id);
+  });
+
+  test("404 for another consumer's or a partner's recipient", async ({ api, consumer, partner }) => {
+    const foreign = [await createConsumerRecipient(api, await signIn(api)), await createRecipient(api, partner)];
+    for (const id of foreign)
+      expect((await callAs(api, consumer, 'POST', `/consumer/recipients/${id}/verify`)).statusCode).toBe(404);
+  });
+});
+
+describe('canceling a transfer', () => {
+  test('200 with the canceled transfer, and 200 again', async ({ api, consumer }) => {
+    const created = await createTransfer(api, consumer, transferBody(await createConsumerRecipient(api, consumer)));
+    const { transfer_id: transferId } = jsonOf(created);
+    const cancel = () => callAs(api, consumer, 'POST', `/consumer/transfers/${transferId}/cancel`);
+    const [first, again] = [await cancel(), await cancel()];
+    expect([first.statusCode, again.statusCode], first.body).toEqual([200, 200]);
+    expect(jsonOf(first)).toMatchObject({ transfer_id: transferId, status: 'canceled' });
+    expect(again.body).toBe(first.body);
+  });
+
+  test("404 for another consumer's transfer, which stays as it is", async ({ api, consumer }) => {
+    const owner = await signIn(api);
+    const created = await createTransfer(api, owner, transferBody(await createConsumerRecipient(api, owner)));
+    const { transfer_id: transferId } = jsonOf(created);
+    expect((await callAs(api, consumer, 'POST', `/consumer/transfers/${transferId}/cancel`)).statusCode).toBe(404);
+    expect(jsonOf(await callAs(api, owner, 'GET', `/consumer/transfers/${transferId}`)).status).toBe('accepted');
+  });
+});
