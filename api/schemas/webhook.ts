@@ -26,7 +26,7 @@ const url = () =>
 
 const eventTypes = () =>
   list(1, FILTERS.length, z.enum(FILTERS))
-    .transform((types) => [...new Set(types)])
+    .overwrite((types) => [...new Set(types)])
     .meta({
       description: '`*` means every type, including future ones.',
       example: ['settlement.settled', 'settlement.failed'],
