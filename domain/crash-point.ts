@@ -61,6 +61,7 @@ export const TRANSACTIONS = [
   'webhook.change',
   'webhook.delete',
   'webhook.ping',
+  'webhook.replay',
   'webhook.rotate_secret',
 ] as const;
 export type Transaction = (typeof TRANSACTIONS)[number];

@@ -4,6 +4,9 @@
  */
 import type { EventType } from './event.ts';
 
+/** How many deliveries one replay sends again. */
+export const REPLAY_MAX = 10_000;
+
 export const SUBSCRIPTIONS_MAX = 20;
 export const DESCRIPTION_LENGTH_MAX = 500;
 /** Subscribes to every event type, future ones included. */

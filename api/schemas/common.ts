@@ -141,7 +141,7 @@ const EARLIEST_MS = Date.UTC(1970, 0, 1);
 const LATEST_MS = Date.UTC(9999, 11, 31);
 
 /** An RFC 3339 date and time, with any offset. */
-const moment = () =>
+export const moment = () =>
   z.iso
     .datetime({ offset: true, abort })
     .transform((value) => new Date(value))

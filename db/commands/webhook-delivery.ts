@@ -2,7 +2,9 @@
 import { DomainError } from '../../domain/error.ts';
 import type { Attempt, Delivery, DeliveryStatus } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
+import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import type { Answer } from '../queries/idempotency-key.ts';
 import { findDeliveryOwner } from '../queries/operator.ts';
 import { lockWebhook } from '../queries/webhook.ts';
 import {
@@ -10,10 +12,13 @@ import {
   getDelivery,
   getDeliveryStatus,
   listAttempts,
+  type ReplaySelection,
+  replayDeliveries,
   requestNextAttempt,
 } from '../queries/webhook-delivery.ts';
 import { ringSubscription } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
 type DeliveryKey = { readonly webhookId: string; readonly deliveryId: string };
 
@@ -22,21 +27,43 @@ type DeliveryKey = { readonly webhookId: string; readonly deliveryId: string };
  * its next attempt now; a finished one begins a new generation. If an attempt of a pending one is under way and fails,
  * the next one follows at once, also after the last one.
  *
- * @returns the delivery, with all its attempts
- * @throws DomainError `not_found`, for another organization's and for a deleted subscription's delivery as well
+ * @throws DomainError `idempotency_key_reused`; `not_found`, for another organization's and for a deleted subscription's
+ *   delivery as well
  */
 export async function redeliver(
-  deps: CommitDeps,
+  deps: CreationDeps,
   orgId: string,
-  key: DeliveryKey,
-  requestId: string,
-): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] }> {
-  return await commit(deps, 'delivery.redeliver', async (tx) => {
+  { requestId, ...key }: DeliveryKey & { readonly requestId: string },
+  creation: Creation<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] }>,
+): Promise<Answer> {
+  return await commitCreation(deps, { ...creation, name: 'delivery.redeliver' }, async (tx) => {
     const delivery = await redeliverLocked(tx, orgId, key, requestId);
     const attempts = await listAttempts(tx, [delivery.deliveryId]);
-    return { delivery, attempts: attempts.get(delivery.deliveryId) ?? [] };
+    return { id: delivery.deliveryId, created: { delivery, attempts: attempts.get(delivery.deliveryId) ?? [] } };
   });
 }
+
+/**
+ * Sends again what a subscription missed: the oldest deliveries that match, even to a disabled subscription.
+ *
+ * @throws DomainError `idempotency_key_reused`; `not_found`, for a deleted subscription as well
+ */
+export async function replayWebhook(
+  deps: CreationDeps,
+  orgId: string,
+  { webhookId, selection, requestId }: Replay,
+  creation: Creation<{ readonly replayId: string; readonly deliveries: number }>,
+): Promise<Answer> {
+  return await commitCreation(deps, { ...creation, name: 'webhook.replay' }, async (tx) => {
+    const webhook = await lockWebhook(tx, orgId, webhookId);
+    const deliveries = await replayDeliveries(tx, webhook, selection, requestId);
+    if (deliveries > 0) await ringSubscription(tx, webhook, requestId);
+    const replayId = newId();
+    return { id: replayId, created: { replayId, deliveries } };
+  });
+}
+
+type Replay = { readonly webhookId: string; readonly selection: ReplaySelection; readonly requestId: string };
 
 /** As `redeliver`, for an operator, who knows only the delivery's id; with an audit entry. */
 export async function redeliverAsOperator(

@@ -2,10 +2,11 @@
  * Deliveries (contract §11): one row for each event and subscription, also when it is delivered again. A delivery
  * begins again only under its subscription's lock. Its attempts are claimed and recorded by db/queries/webhook-run.ts.
  */
-import { and, asc, eq, getTableColumns, inArray, max, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gte, inArray, lt, max, or, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import type { Attempt, Delivery, DeliveryStatus } from '../../domain/webhook.ts';
+import { type Attempt, type Delivery, type DeliveryStatus, REPLAY_MAX, type Webhook } from '../../domain/webhook.ts';
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { type List, readPage } from './page.ts';
@@ -153,6 +154,49 @@ export async function beginGeneration(tx: Tx, delivery: Delivery, requestId: str
     .returning();
   if (!begun) throw new Error(`delivery ${delivery.deliveryId} does not exist any more`);
   return begun;
+}
+
+/** Which deliveries of a subscription are sent again. */
+export type ReplaySelection = {
+  readonly since: Date;
+  /** Exclusive. */
+  readonly until: Date | undefined;
+  /** Ended ones: what is pending is sent anyway. */
+  readonly statuses: readonly Exclude<DeliveryStatus, 'pending'>[];
+  readonly eventTypes: readonly EventType[] | undefined;
+};
+
+/**
+ * Makes the oldest of the selected deliveries pending again, each as a new generation, in the order of their creation.
+ * One statement; the caller has locked the subscription.
+ *
+ * @returns how many they are, at most REPLAY_MAX
+ */
+export async function replayDeliveries(
+  tx: Tx,
+  { webhookId }: Webhook,
+  { since, until, statuses, eventTypes }: ReplaySelection,
+  requestId: string,
+): Promise<number> {
+  const { createdAt, eventType } = webhookDeliveries;
+  const selected = and(
+    eq(webhookDeliveries.webhookId, webhookId),
+    or(...statuses.map((status) => isShownAs(status, webhookId))),
+    gte(createdAt, since),
+    until && lt(createdAt, until),
+    eventTypes && inArray(eventType, [...eventTypes]),
+  );
+  const { rowCount } = await tx.execute(sql`
+    WITH chosen AS (
+      SELECT delivery_id FROM ${webhookDeliveries} WHERE ${selected}
+      ORDER BY created_at, delivery_id LIMIT ${REPLAY_MAX} FOR NO KEY UPDATE
+    )
+    UPDATE ${webhookDeliveries} d SET status = 'pending', generation = generation + 1, requested = true,
+      prior_attempts = coalesce((SELECT max(number) FROM ${webhookAttempts} a WHERE a.delivery_id = d.delivery_id), 0),
+      next_attempt_at = now(), endings = (SELECT endings FROM webhooks WHERE webhook_id = ${webhookId}),
+      claimed_by = 0, redelivery_requested = false, request_id = ${requestId}
+    FROM chosen WHERE d.delivery_id = chosen.delivery_id`);
+  return rowCount ?? 0;
 }
 
 /**
