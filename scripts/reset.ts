@@ -1,7 +1,7 @@
 /** `npm run reset`: removes all data of the stack that `npm start` runs in this clone. */
 import path from 'node:path';
 import { command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
-import { localDirectory } from '../process/place.ts';
+import { localDirectory, repositoryRoot } from '../process/place.ts';
 import { outsideDirectories } from './stack/outside.ts';
 import { removeData } from './stack/reset.ts';
 
@@ -11,7 +11,8 @@ const program = command({
   takes: {},
   run: async ({ print, printData }: Printer) => {
     const removed = await removeData({ directory: localDirectory, outside: outsideDirectories() });
-    for (const item of removed) print(`Removed ${path.relative(process.cwd(), item)}`);
+    for (const item of removed)
+      print(`Removed ${item.startsWith(repositoryRoot) ? path.relative(repositoryRoot, item) : item}`);
     print(removed.length === 0 ? 'There was no data.' : 'The next npm start begins with empty data.');
     printData({ removed });
     return EXIT.done;
