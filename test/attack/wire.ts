@@ -11,11 +11,12 @@ export type Wire = {
   exchange(parts: readonly (string | Buffer)[], options?: { readonly halfClose?: boolean }): Promise<SeenAnswer[]>;
 };
 
-export const createWire = (port: number): Wire => ({
+/** @param localAddress the address of this machine to send from */
+export const createWire = (port: number, localAddress = '127.0.0.1'): Wire => ({
   exchange: (parts, { halfClose = false } = {}) =>
     new Promise((resolve, reject) => {
       const received: Buffer[] = [];
-      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true }, () => {
         for (const part of parts) socket.write(part);
         if (halfClose) socket.end();
       });
