@@ -1,6 +1,6 @@
 /**
- * Bank linking (contract §10, §12), simulated. An access token pays ACH settlements of the organization, or transfers of
- * the consumer, that linked it.
+ * Bank linking (contract §10, §12), simulated. An access token pays ACH settlements of the organization, or transfers
+ * of the consumer, that linked it.
  */
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';

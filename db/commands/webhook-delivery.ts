@@ -27,7 +27,8 @@ type DeliveryKey = { readonly webhookId: string; readonly deliveryId: string };
  * its next attempt now; a finished one begins a new generation. If an attempt of a pending one is under way and fails,
  * the next one follows at once, also after the last one.
  *
- * @throws DomainError `idempotency_key_reused`; `not_found`, for another organization's and for a deleted subscription's
+ * @throws DomainError `idempotency_key_reused`; `not_found`, for another organization's and for a deleted
+ *   subscription's
  *   delivery as well
  */
 export async function redeliver(

@@ -1,4 +1,6 @@
-/** What a consumer needs on the way of a transfer: a linked bank account, a verification, a cancellation (contract §12). */
+/**
+ * What a consumer needs on the way of a transfer: a linked bank account, a verification, a cancellation (contract §12).
+ */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import type { TestApi } from '../support/api.ts';
