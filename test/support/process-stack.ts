@@ -1,118 +1,262 @@
 /**
- * The service as separate processes, as it is deployed: a durable PostgreSQL, a Temporal server on a file, an API and
- * a worker, each of which a test can kill and start again on the same addresses.
+ * The service as separate processes, as it is deployed: a durable PostgreSQL, a Temporal server on a file, an API and a
+ * worker. A test can kill, stop and restart each of them on the same address, and disturb their connections.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { vi } from 'vitest';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
+import { isRunning } from '../../process/process-record.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
+import { answersReady } from '../../scripts/stack/product.ts';
 import { startTemporal, type TemporalServer } from '../../scripts/stack/temporal.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
+import { type CompiledProgram, compilePrograms } from './compiled.ts';
+import { type Network, startNetwork } from './network.ts';
 
-export const PARTS = ['api', 'worker', 'temporal', 'postgres'] as const;
+export const PROGRAMS = ['api', 'worker'] as const;
+export type Program = (typeof PROGRAMS)[number];
+export const PARTS = [...PROGRAMS, 'temporal', 'postgres'] as const;
 export type Part = (typeof PARTS)[number];
+
+type Env = Readonly<Record<string, string>>;
+
+export type ProcessStackOptions = {
+  /** More environment for the API and the worker. */
+  readonly env?: Env;
+  /** The path of toxiproxy: the API and the worker connect through it. */
+  readonly toxiproxy?: string | undefined;
+};
 
 export type ProcessStack = {
   readonly baseUrl: string;
+  /** As the role of the service. Not through a proxy: what checks the service is never disturbed. */
   readonly databaseUrl: string;
-  /** Sends SIGKILL: the process cannot clean up. */
+  /** As the role that owns the tables. */
+  readonly migrationUrl: string;
+  /** As `databaseUrl`. */
+  readonly temporalAddress: string;
+  /** For one more program beside the API and the worker. */
+  readonly env: Env;
+  /** The file that `node` starts. */
+  programFile(program: CompiledProgram): string;
+  /** Undefined without toxiproxy. */
+  readonly network: Network | undefined;
+  /** The logs and the data. */
+  readonly folder: string;
+  /** Sends SIGKILL to every process of the part: nothing is flushed. Resolves when its address is free. */
   kill(part: Part): Promise<void>;
-  start(part: Part): Promise<void>;
+  /** Starts a part that does not run. The API and the worker may still be starting when it resolves. */
+  start(part: Part, env?: Env): Promise<void>;
+  /** Sends SIGSTOP. */
+  pause(part: Part): void;
+  /** Sends SIGCONT. */
+  resume(part: Part): void;
+  isRunning(part: Part): boolean;
+  /** Resolves with the signal that ended the program, or null when it ended by itself. */
+  ended(program: Program): Promise<NodeJS.Signals | null>;
+  /** When something was last killed, stopped, started or disturbed, as `Date.now()`. */
+  disturbedAt(): number;
+  /** Resolves when the API answers that it is ready. */
+  untilReady(): Promise<void>;
   close(): Promise<void>;
 };
 
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 120_000;
+const READY_POLL_MS = 100;
+const EXIT_TIMEOUT_MS = 10_000;
+/** A port must be free before the next process can listen on it. */
+const PORT_RELEASE_MS = 200;
 
-export async function startProcessStack(): Promise<ProcessStack> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'settlement-faults-'));
+export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOptions = {}): Promise<ProcessStack> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'settlement-stack-'));
+  // The account of PostgreSQL must be able to enter the folder.
   await chmod(folder, 0o755);
-  const program = await postgresProgram(async () => folder);
-  const temporalProgram = await acquireDevServer({
-    env: process.env,
-    binDirectory: path.join(localDirectory, 'bin'),
-    onProgress: () => undefined,
-  });
   const [postgresPort, temporalPort, apiPort] = [await freePort(), await freePort(), await freePort()];
-  const baseUrl = `http://127.0.0.1:${apiPort}`;
-  let cluster: Cluster | undefined;
-  let temporal: TemporalServer | undefined;
-  const children: Partial<Record<Part, ChildProcess>> = {};
-  let urls: DatabaseUrls = { databaseUrl: '', migrationUrl: '' };
-
-  const startPostgres = async () => {
-    cluster = await startCluster({ program, directory: path.join(folder, 'postgres'), wishedPort: postgresPort });
-    urls = await ensureDatabase(cluster, 'settlement');
+  const ports = { postgres: postgresPort, temporal: temporalPort };
+  let disturbedAt = Date.now();
+  const disturb = (): void => {
+    disturbedAt = Date.now();
   };
-  const launch = (part: 'api' | 'worker'): void => {
-    const env = {
-      ...process.env,
-      RUNTIME_ENVIRONMENT: 'local-sandbox',
-      DATABASE_URL: urls.databaseUrl,
-      TEMPORAL_ADDRESS: `127.0.0.1:${temporalPort}`,
-      PORT: String(apiPort),
-      LOG_LEVEL: 'warn',
-    };
-    const log = openSync(path.join(folder, `${part}.log`), 'a');
-    children[part] = spawn(process.execPath, ['--import', 'tsx', `${part}/main.ts`], {
+  const network = toxiproxy === undefined ? undefined : await startNetwork(toxiproxy, ports, disturb);
+  const servers = await createServers(folder, ports);
+  const compiled = path.join(localDirectory, 'compiled', path.basename(folder));
+  const programs = await compilePrograms(compiled);
+  const children: Partial<Record<Program, ChildProcess>> = {};
+  const baseUrl = `http://127.0.0.1:${apiPort}`;
+
+  const envOf = (databaseUrl: string, temporal: number): Env => ({
+    RUNTIME_ENVIRONMENT: 'local-sandbox',
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: `127.0.0.1:${temporal}`,
+    PORT: String(apiPort),
+    LOG_LEVEL: 'warn',
+    ...env,
+  });
+  const launch = (program: Program, more: Env): void => {
+    const database = new URL(servers.urls().databaseUrl);
+    if (network) database.port = String(network.port(`${program}-postgres`));
+    const own = envOf(database.href, network?.port(`${program}-temporal`) ?? temporalPort);
+    const log = openSync(path.join(folder, `${program}.log`), 'a');
+    children[program] = spawn(process.execPath, [programs[program]], {
       cwd: repositoryRoot,
-      env,
+      env: { ...process.env, ...own, ...more },
       stdio: ['ignore', log, log],
     });
     closeSync(log);
   };
-  const start = async (part: Part): Promise<void> => {
-    if (part === 'postgres') await startPostgres();
-    else if (part === 'temporal') {
-      temporal = await startTemporal({
-        program: temporalProgram,
-        searchAttributes: Object.keys(SEARCH_ATTRIBUTES),
-        logFile: path.join(folder, 'temporal.log'),
-        databaseFile: path.join(folder, 'temporal.db'),
-        wishedPort: temporalPort,
-      });
-    } else launch(part);
+  const start: ProcessStack['start'] = async (part, more = {}) => {
+    if (isProgram(part)) launch(part, more);
+    else await servers.start(part);
+    disturb();
   };
-  const killChild = async (child: ChildProcess | undefined): Promise<void> => {
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+  const pidsOf = (part: Part): readonly number[] => {
+    if (!isProgram(part)) return servers.pidsOf(part);
+    const child = children[part];
+    return child?.pid === undefined || hasEnded(child) ? [] : [child.pid];
   };
-
-  await Promise.all([start('postgres'), start('temporal')]);
-  await migrate(urls);
-  await Promise.all([start('api'), start('worker')]);
-  await untilReady(baseUrl);
-  return {
+  const signal = (part: Part, name: NodeJS.Signals): void => {
+    disturb();
+    for (const pid of pidsOf(part)) {
+      try {
+        process.kill(pid, name);
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+  };
+  const ended: ProcessStack['ended'] = async (program) => {
+    const child = children[program];
+    if (child && !hasEnded(child)) await once(child, 'exit');
+    return child?.signalCode ?? null;
+  };
+  const kill: ProcessStack['kill'] = async (part) => {
+    signal(part, 'SIGKILL');
+    if (isProgram(part)) return void (await ended(part));
+    const end = Date.now() + EXIT_TIMEOUT_MS;
+    while (pidsOf(part).length > 0 && Date.now() < end) await delay(PORT_RELEASE_MS);
+    await delay(PORT_RELEASE_MS);
+  };
+  const stack: ProcessStack = {
     baseUrl,
-    databaseUrl: urls.databaseUrl,
-    start,
-    kill: async (part) => {
-      if (part === 'api' || part === 'worker') return await killChild(children[part]);
-      const server = part === 'postgres' ? cluster : temporal;
-      if (server) process.kill(server.process.pid, 'SIGKILL');
-      // The next process can listen only after the old one has released the port.
-      await delay(200);
+    get databaseUrl() {
+      return servers.urls().databaseUrl;
     },
+    get migrationUrl() {
+      return servers.urls().migrationUrl;
+    },
+    temporalAddress: `127.0.0.1:${temporalPort}`,
+    get env() {
+      return envOf(servers.urls().databaseUrl, temporalPort);
+    },
+    programFile: (program) => programs[program],
+    network,
+    folder,
+    start,
+    kill,
+    pause: (part) => signal(part, 'SIGSTOP'),
+    resume: (part) => signal(part, 'SIGCONT'),
+    isRunning: (part) => pidsOf(part).length > 0,
+    ended,
+    disturbedAt: () => disturbedAt,
+    untilReady: () => untilReady(baseUrl),
     close: async () => {
-      await Promise.all([killChild(children.api), killChild(children.worker)]);
-      await temporal?.stop();
-      await cluster?.stop();
-      await rm(folder, { recursive: true, force: true });
+      for (const part of PARTS) signal(part, 'SIGCONT');
+      await Promise.all(PROGRAMS.map(kill));
+      await servers.stop();
+      network?.close();
+      for (const used of [folder, compiled]) await rm(used, { recursive: true, force: true });
+    },
+  };
+  try {
+    await Promise.all([start('postgres'), start('temporal')]);
+    await migrate(servers.urls());
+    await Promise.all(PROGRAMS.map((program) => start(program)));
+    await stack.untilReady();
+  } catch (error) {
+    const logs = await Promise.all(PROGRAMS.map((program) => endOfLog(folder, program)));
+    await stack.close();
+    throw new Error(`the stack did not start:\n${logs.join('\n')}`, { cause: error });
+  }
+  return stack;
+}
+
+const isProgram = (part: Part): part is Program => PROGRAMS.some((program) => program === part);
+
+const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode !== null || signalCode !== null;
+
+const LOG_SHOWN = 2_000;
+const endOfLog = async (folder: string, program: Program): Promise<string> => {
+  const log = await readFile(path.join(folder, `${program}.log`), 'utf8').catch(() => '');
+  return log.slice(-LOG_SHOWN);
+};
+
+type Server = Exclude<Part, Program>;
+
+/** PostgreSQL and Temporal, always on the same ports. */
+async function createServers(folder: string, ports: Readonly<Record<Server, number>>) {
+  const postgres = await postgresProgram(async () => folder);
+  const temporal = await acquireDevServer({
+    env: process.env,
+    binDirectory: path.join(localDirectory, 'bin'),
+    onProgress: () => undefined,
+  });
+  const running: { postgres?: Cluster; temporal?: TemporalServer } = {};
+  let urls: DatabaseUrls = { databaseUrl: '', migrationUrl: '' };
+  return {
+    urls: () => urls,
+    async start(server: Server): Promise<void> {
+      if (server === 'postgres') {
+        const options = { program: postgres, directory: path.join(folder, 'postgres'), wishedPort: ports.postgres };
+        running.postgres = await startCluster(options);
+        urls = await ensureDatabase(running.postgres, 'settlement');
+      } else {
+        running.temporal = await startTemporal({
+          program: temporal,
+          searchAttributes: Object.keys(SEARCH_ATTRIBUTES),
+          logFile: path.join(folder, 'temporal.log'),
+          databaseFile: path.join(folder, 'temporal.db'),
+          wishedPort: ports.temporal,
+        });
+      }
+      if (running[server]?.port !== ports[server]) throw new Error(`${server} found its port taken`);
+    },
+    pidsOf(server: Server): readonly number[] {
+      const process = running[server]?.process;
+      if (process === undefined || !isRunning(process)) return [];
+      return server === 'postgres' ? [process.pid, ...childrenOf(process.pid)] : [process.pid];
+    },
+    async stop(): Promise<void> {
+      await running.temporal?.stop();
+      await running.postgres?.stop();
     },
   };
 }
 
+/** The child processes; none once the process has ended. */
+function childrenOf(pid: number): number[] {
+  try {
+    return execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+      .split('\n')
+      .filter(Boolean)
+      .map(Number);
+  } catch {
+    return [];
+  }
+}
+
 async function untilReady(baseUrl: string): Promise<void> {
-  const isReady = async () => (await fetch(`${baseUrl}/health/ready`).catch(() => undefined))?.ok;
-  await vi.waitUntil(isReady, { timeout: READY_TIMEOUT_MS, interval: 100 });
+  const end = Date.now() + READY_TIMEOUT_MS;
+  while (!(await answersReady(baseUrl))) {
+    if (Date.now() > end) throw new Error('the API did not become ready');
+    await delay(READY_POLL_MS);
+  }
 }

@@ -1,127 +1,188 @@
 /**
- * What must hold once everything is mended and quiet, whatever happened before (notes of the promises:
- * docs/torture.md). Read from the database and from Temporal, past the proxies.
+ * What must hold once everything is mended and quiet, whatever happened before (docs/torture.md lists it). It is read
+ * from the database and from Temporal directly, and from the API.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import pg from 'pg';
-import type { Violation } from './oracle.ts';
-import type { Subscriber } from './subscriber.ts';
+import { verifyCertificate } from '../../scripts/verify-certificate.ts';
+import type { HttpClient } from './client.ts';
+import type { LivedLife } from './oracle.ts';
+import { receivesAll, type Subscriber } from './subscriber.ts';
+import { authorize } from './tenant.ts';
+import type { Violation } from './violation.ts';
 
-/** Violations of the whole run belong to no life. */
-const WHOLE_RUN = -1;
+const ENDED = `('settled', 'rejected', 'expired', 'failed', 'canceled')`;
 
-/** Each statement finds rows that must not be there; the first column says which. */
-const FORBIDDEN_ROWS: Readonly<Record<string, string>> = {
-  'every posting set is balanced': `SELECT settlement_id || ' ' || step FROM postings GROUP BY settlement_id, step, currency HAVING sum(amount_minor) <> 0`,
-  'no evidence is pending on an ended settlement': `SELECT s.settlement_id || ' ' || e.kind FROM evidence e JOIN settlements s USING (settlement_id)
-    WHERE e.pending AND s.status IN ('settled', 'rejected', 'expired', 'failed', 'canceled')`,
-  'an ended settlement holds no money': `SELECT s.settlement_id || ' ' || p.account || ' ' || sum(p.amount_minor) FROM postings p JOIN settlements s USING (settlement_id)
-    WHERE s.status IN ('settled', 'rejected', 'expired', 'failed', 'canceled') AND p.account IN ('settlement_funds', 'payout_in_transit')
-    GROUP BY s.settlement_id, p.account HAVING sum(p.amount_minor) <> 0`,
-  'money in is booked': `SELECT s.settlement_id || ': evidence ' || e.minor || ', booked ' || coalesce(b.minor, 0) FROM settlements s
-    JOIN (SELECT settlement_id, currency, sum(amount_minor) AS minor FROM evidence WHERE kind = 'collection_succeeded' GROUP BY 1, 2) e
-      ON e.settlement_id = s.settlement_id AND e.currency = s.source_currency
-    LEFT JOIN (SELECT settlement_id, sum(amount_minor) AS minor FROM postings
-      WHERE account IN ('card_clearing', 'bank_clearing', 'internal_funding') GROUP BY 1) b ON b.settlement_id = s.settlement_id
-    WHERE e.minor <> coalesce(b.minor, 0)`,
-  'money in another currency is an exception': `SELECT e.evidence_id FROM evidence e JOIN settlements s USING (settlement_id)
+/** The money that a settlement received, by its evidence. */
+const RECEIVED = `coalesce((SELECT sum(e.amount_minor) FROM evidence e WHERE e.settlement_id = s.settlement_id
+  AND e.kind = 'collection_succeeded' AND e.currency = s.source_currency), 0)`;
+
+/** The balance of some accounts of a settlement. */
+const balance = (...accounts: readonly string[]): string =>
+  `coalesce((SELECT sum(p.amount_minor) FROM postings p WHERE p.settlement_id = s.settlement_id
+    AND p.currency = s.source_currency AND p.account IN (${accounts.map((account) => `'${account}'`).join(', ')})), 0)`;
+
+/** Each statement finds what must not be there. Its first column says which row. */
+const FORBIDDEN: Readonly<Record<string, string>> = {
+  'every set of postings is balanced': `SELECT settlement_id || ' ' || step FROM postings
+    GROUP BY settlement_id, step, currency HAVING sum(amount_minor) <> 0`,
+  'no evidence is pending when a settlement has ended': `SELECT s.settlement_id || ' ' || e.kind
+    FROM evidence e JOIN settlements s USING (settlement_id) WHERE e.pending AND s.status IN ${ENDED}`,
+  'a settlement that has ended holds no money': `SELECT s.settlement_id FROM settlements s WHERE s.status IN ${ENDED}
+    AND (${balance('settlement_funds')} <> 0 OR ${balance('payout_in_transit')} <> 0)`,
+  'all money that came in is booked and shown': `SELECT s.settlement_id || ': evidence ' || ${RECEIVED} || ', booked '
+      || ${balance('card_clearing', 'bank_clearing', 'internal_funding')} || ', shown ' || s.amount_received_minor
+    FROM settlements s WHERE ${RECEIVED} <> ${balance('card_clearing', 'bank_clearing', 'internal_funding')}
+      OR ${RECEIVED} <> s.amount_received_minor`,
+  'all money that is not paid out is due back': `SELECT s.settlement_id || ' ' || s.status || ': received ' || ${RECEIVED}
+      || ', due ' || -${balance('refund_due')} FROM settlements s WHERE s.status IN ${ENDED}
+      AND -${balance('refund_due')} <> ${RECEIVED} - CASE s.status WHEN 'settled' THEN s.amount_minor ELSE 0 END`,
+  'money in another currency is an exception': `SELECT e.evidence_id
+    FROM evidence e JOIN settlements s USING (settlement_id)
     WHERE e.kind = 'collection_succeeded' AND e.currency <> s.source_currency AND NOT EXISTS
       (SELECT 1 FROM settlement_exceptions x WHERE x.evidence_id = e.evidence_id AND x.type = 'currency_mismatch')`,
-  'history has no gap and ends in the status': `SELECT s.settlement_id FROM settlements s JOIN
-    (SELECT settlement_id, count(*) AS n, max(sequence) AS last FROM settlement_transitions GROUP BY 1) t USING (settlement_id)
+  'a settlement is paid out at most once': `SELECT settlement_id FROM evidence WHERE kind = 'payout_confirmed'
+    GROUP BY settlement_id HAVING count(*) > 1`,
+  'the history has no gap and ends in the status': `SELECT s.settlement_id FROM settlements s JOIN
+    (SELECT settlement_id, count(*) AS n, max(sequence) AS last FROM settlement_transitions GROUP BY 1) t
+      USING (settlement_id)
     WHERE t.n <> t.last OR t.last <> s.version OR NOT EXISTS (SELECT 1 FROM settlement_transitions l
       WHERE l.settlement_id = s.settlement_id AND l.sequence = t.last AND l.to_status = s.status)`,
-  'time never runs back in a history': `SELECT a.settlement_id || ' ' || a.to_status || ' ' || b.to_status FROM settlement_transitions a
-    JOIN settlement_transitions b ON b.settlement_id = a.settlement_id AND b.sequence = a.sequence + 1 WHERE b.at < a.at`,
-  'a step is not dated before its evidence': `SELECT t.settlement_id || ' ' || t.to_status FROM settlement_transitions t
+  'time never runs back in a history': `SELECT a.settlement_id || ' ' || a.to_status || ' ' || b.to_status
+    FROM settlement_transitions a JOIN settlement_transitions b
+      ON b.settlement_id = a.settlement_id AND b.sequence = a.sequence + 1 WHERE b.at < a.at`,
+  'time never runs back in the events of an object': `SELECT a.object_id || ' ' || a.type || ' ' || b.type
+    FROM events a JOIN events b ON b.object_id = a.object_id AND b.sequence = a.sequence + 1
+    WHERE b.created_at < a.created_at`,
+  'no step is dated before its evidence': `SELECT t.settlement_id || ' ' || t.to_status FROM settlement_transitions t
     JOIN evidence e ON e.evidence_id = t.evidence_id WHERE t.at < e.received_at`,
-  'events have no gap': `SELECT object_id FROM events GROUP BY object_id HAVING count(*) <> max(sequence) OR count(DISTINCT sequence) <> count(*)`,
-  'every transition has its event': `SELECT s.settlement_id FROM settlements s WHERE
-    (SELECT count(*) FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id) >
-    (SELECT count(*) FROM events e WHERE e.object_id = s.settlement_id)`,
-  'settled and certified are the same': `SELECT s.settlement_id FROM settlements s LEFT JOIN certificates c USING (settlement_id)
+  'the events of an object have no gap': `SELECT object_id FROM events
+    GROUP BY object_id HAVING count(*) <> max(sequence) OR count(DISTINCT sequence) <> count(*)`,
+  'every transition has one event': `SELECT t.settlement_id || ' ' || t.to_status FROM settlement_transitions t
+    WHERE 1 <> (SELECT count(*) FROM events e WHERE e.object_id = t.settlement_id
+      AND e.type = 'settlement.' || t.to_status)`,
+  'settled means certified, once': `SELECT s.settlement_id FROM settlements s LEFT JOIN certificates c USING (settlement_id)
     WHERE (s.status = 'settled') <> (c.cert_id IS NOT NULL) OR s.certificate_id IS DISTINCT FROM c.cert_id`,
-  'every settlement of the v2 route has its key': `SELECT s.settlement_id FROM settlements s WHERE NOT EXISTS
+  'every settlement has its idempotency key': `SELECT s.settlement_id FROM settlements s WHERE NOT EXISTS
     (SELECT 1 FROM idempotency_keys k WHERE k.resource_id = s.settlement_id)`,
-  'every event has a delivery to each subscription of its time': `SELECT d.delivery_id FROM webhook_deliveries d
-    JOIN events e USING (event_id) WHERE d.org_id <> e.org_id`,
-  'the outbox is empty': 'SELECT outbox_id::text FROM outbox',
+  "no delivery is another tenant's": `SELECT d.delivery_id FROM webhook_deliveries d
+    JOIN events e USING (event_id) JOIN webhooks w USING (webhook_id) WHERE d.org_id <> e.org_id OR d.org_id <> w.org_id`,
+  'no row of the outbox waits': `SELECT outbox_id::text FROM outbox WHERE due_at < now() - interval '20 seconds'`,
 };
 
-const ROWS_SHOWN = 3;
+export const DATABASE_RULES: readonly string[] = Object.keys(FORBIDDEN);
 
-/** @returns a violation for each promise that does not hold */
-export async function checkDatabase(databaseUrl: string): Promise<Violation[]> {
-  const client = new pg.Client({ connectionString: databaseUrl });
+const ROWS_SHOWN = 3;
+/** A sweep starts lost runs again within a minute. */
+const RUNS_TIMEOUT_MS = 90_000;
+const RUNS_POLL_MS = 500;
+
+async function withDatabase<Value>(url: string, run: (client: pg.Client) => Promise<Value>): Promise<Value> {
+  const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    const violations: Violation[] = [];
-    for (const [rule, statement] of Object.entries(FORBIDDEN_ROWS)) {
-      const { rows } = await client.query<string[]>({ text: statement, rowMode: 'array' });
-      const shown = rows.slice(0, ROWS_SHOWN).map(([name]) => name);
-      if (rows.length > 0)
-        violations.push({ life: WHOLE_RUN, rule, detail: `${rows.length} rows: ${shown.join('; ')}` });
-    }
-    return [...violations, ...(await checkCertificates(client))];
+    return await run(client);
   } finally {
     await client.end();
   }
 }
 
-/** Digest and id of every certificate agree with its bytes. */
-async function checkCertificates(client: pg.Client): Promise<Violation[]> {
-  const { rows } = await client.query<{ cert_id: string }>(
-    `SELECT cert_id FROM certificates WHERE sha256 <> sha256(content) OR cert_id <> 'CERT-' || upper(left(encode(sha256(content), 'hex'), 32))`,
-  );
-  return rows.map(({ cert_id }) => ({ life: WHOLE_RUN, rule: 'a certificate names its bytes', detail: cert_id }));
+/** @returns a violation for each promise that does not hold */
+export const checkDatabase = (databaseUrl: string): Promise<Violation[]> =>
+  withDatabase(databaseUrl, async (client) => {
+    const violations: Violation[] = [];
+    for (const [rule, text] of Object.entries(FORBIDDEN)) {
+      const { rows } = await client.query<string[]>({ text, rowMode: 'array' });
+      const shown = rows.slice(0, ROWS_SHOWN).map(([name]) => name);
+      if (rows.length > 0) violations.push({ rule, detail: `${rows.length} rows: ${shown.join('; ')}` });
+    }
+    return violations;
+  });
+
+/** One run for each open settlement, and none for an ended one. Temporal lists its runs with a delay. */
+export async function checkTemporal(temporal: Client, databaseUrl: string): Promise<Violation[]> {
+  const end = Date.now() + RUNS_TIMEOUT_MS;
+  for (;;) {
+    const violations = await compareRuns(temporal, databaseUrl);
+    if (violations.length === 0 || Date.now() > end) return violations;
+    await delay(RUNS_POLL_MS);
+  }
 }
 
-/** One run for each open settlement, none for an ended one. */
-export async function checkTemporal(temporal: Client, databaseUrl: string): Promise<Violation[]> {
+async function compareRuns(temporal: Client, databaseUrl: string): Promise<Violation[]> {
   const running = new Set<string>();
   const query = 'WorkflowType = "settlement" AND ExecutionStatus = "Running"';
   for await (const { workflowId } of temporal.workflow.list({ query })) running.add(workflowId);
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
+  const open = await withDatabase(databaseUrl, async (client) => {
     const { rows } = await client.query<{ id: string }>(
-      `SELECT 'settlement:' || settlement_id AS id FROM settlements WHERE status NOT IN ('settled', 'rejected', 'expired', 'failed', 'canceled')`,
+      `SELECT 'settlement:' || settlement_id AS id FROM settlements WHERE status NOT IN ${ENDED}`,
     );
-    const open = new Set(rows.map(({ id }) => id));
-    const lost = [...open].filter((id) => !running.has(id));
-    const left = [...running].filter((id) => !open.has(id));
-    return [
-      ...lost.map((id) => ({ life: WHOLE_RUN, rule: 'an open settlement has a run', detail: id })),
-      ...left.map((id) => ({ life: WHOLE_RUN, rule: 'an ended settlement has no run', detail: id })),
-    ];
-  } finally {
-    await client.end();
-  }
+    return new Set(rows.map(({ id }) => id));
+  });
+  return [
+    ...[...open].filter((id) => !running.has(id)).map((id) => ({ rule: 'an open settlement has a run', detail: id })),
+    ...[...running].filter((id) => !open.has(id)).map((id) => ({ rule: 'an ended settlement has no run', detail: id })),
+  ];
 }
 
-/** Who answers well got every event with a valid signature; of the others, each delivery says why not. */
-export async function checkSubscribers(databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
+/**
+ * Every event since the subscription was created has a delivery to it, and a delivery succeeded only if the subscriber
+ * accepted the event. A subscriber that answers well received every event.
+ */
+export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
+  withDatabase(databaseUrl, async (client) => {
     const violations: Violation[] = [];
-    for (const { webhookId, manner, events, invalid } of subscribers) {
-      const report = (rule: string, detail: string) =>
-        violations.push({ life: WHOLE_RUN, rule, detail: `${manner} ${webhookId}: ${detail}` });
-      if (invalid > 0) report('every signature is valid', `${invalid} were not`);
-      const { rows } = await client.query<{ event_id: string; status: string }>(
-        'SELECT event_id, status FROM webhook_deliveries WHERE webhook_id = $1',
-        [webhookId],
+    for (const { tenant, webhookId, manner, events, invalid } of subscribers) {
+      const requireNone = (rule: string, found: readonly string[]) => {
+        if (found.length > 0)
+          violations.push({ rule, detail: `${manner} ${webhookId}: ${found.length}, ${found[0]} for example` });
+      };
+      const { rows } = await client.query<{ event_id: string; status: string | null }>(
+        `SELECT e.event_id, d.status FROM events e
+          LEFT JOIN webhook_deliveries d ON d.event_id = e.event_id AND d.webhook_id = $2
+          WHERE e.org_id = $1 AND (e.type <> 'webhook.ping' OR e.object_id = $2)
+            AND e.created_at >= (SELECT created_at FROM webhooks WHERE webhook_id = $2)`,
+        [tenant.orgId, webhookId],
       );
-      if (manner !== 'well' && manner !== 'fails_at_first') continue;
-      const missing = rows.filter(({ event_id }) => !events.has(event_id));
-      if (missing.length > 0)
-        report('a healthy subscriber gets every event', `${missing.length} missing, ${missing[0]?.status}`);
-      const unknown = [...events.keys()].filter((id) => !rows.some(({ event_id }) => event_id === id));
-      if (unknown.length > 0) report('no event is made up', unknown.join(' '));
+      const idsOf = (wrong: (row: { readonly event_id: string; readonly status: string | null }) => boolean) =>
+        rows.filter(wrong).map(({ event_id, status }) => `${event_id} ${status}`);
+      requireNone('every signature is valid', Array<string>(invalid).fill('a request'));
+      requireNone(
+        'every event has a delivery',
+        idsOf(({ status }) => status === null),
+      );
+      requireNone(
+        'a delivery succeeds only when the subscriber accepts',
+        idsOf(({ event_id, status }) => status === 'succeeded' && !events.has(event_id)),
+      );
+      requireNone(
+        'a healthy subscriber receives every event',
+        idsOf(({ status }) => receivesAll(manner) && status !== 'succeeded'),
+      );
+      const known = new Set(rows.map(({ event_id }) => event_id));
+      requireNone(
+        'no event is invented',
+        [...events.keys()].filter((id) => !known.has(id)),
+      );
     }
     return violations;
-  } finally {
-    await client.end();
+  });
+
+/** What the API still says about the lives when everything is quiet, and that each certificate verifies offline. */
+export async function checkLives(http: HttpClient, lived: readonly LivedLife[]): Promise<Violation[]> {
+  const { body: jwks } = await http.untilAnswered({ path: '/.well-known/jwks.json' });
+  const violations: Violation[] = [];
+  for (const { index, tenant, last, checkAgain } of lived) {
+    violations.push(...(await checkAgain()));
+    const certId: string | null = last?.certificate_id ?? null;
+    if (certId === null) continue;
+    const path = `/v1/caribbean/certificate/${certId}`;
+    const { bytes, headers } = await http.untilAnswered({ path, headers: authorize(tenant) });
+    const signature = headers.get('x-certificate-signature') ?? '';
+    const failed = (await verifyCertificate({ bytes, certId, signature, jwks })).filter(({ passed }) => !passed);
+    for (const { claim } of failed)
+      violations.push({ life: index, rule: 'a certificate verifies offline', detail: `it is not true that ${claim}` });
   }
+  return violations;
 }

@@ -1,6 +1,6 @@
 /**
- * What happens to one settlement in a torture run, as plain data: how it is paid, who receives it, and what is done
- * to it on the way. A run is a list of lives; the seed decides them all.
+ * What happens to one settlement in a torture run, as plain data: how it is paid, who receives it, and what is done to
+ * it meanwhile. A run is a list of lives. The seed determines them all.
  */
 import fc from 'fast-check';
 
@@ -8,10 +8,10 @@ import fc from 'fast-check';
 export const PAYMENTS = ['card', 'ach', 'wire', 'internal'] as const;
 export type Payment = (typeof PAYMENTS)[number];
 
-export const CARD_TOKENS = ['tok_visa', 'tok_declined', 'tok_partial', 'tok_dispute', 'tok_manual'] as const;
-export const ACH_TOKENS = ['public-sandbox-checking', 'public-sandbox-return', 'public-sandbox-manual'] as const;
+const CARD_TOKENS = ['tok_visa', 'tok_declined', 'tok_partial', 'tok_dispute', 'tok_manual'] as const;
+const ACH_TOKENS = ['public-sandbox-checking', 'public-sandbox-return', 'public-sandbox-manual'] as const;
 
-/** What the recipient's name steers in the sandbox (contract §6). */
+/** The recipient's names. In the sandbox they decide what happens (contract §6). */
 export const NAMES = {
   plain: 'Marcia Brown',
   sanctioned: 'SANCTIONED Brown',
@@ -20,41 +20,58 @@ export const NAMES = {
 } as const;
 export type NameKind = keyof typeof NAMES;
 
-/** Around the threshold from which the recipient must be verified; minor units of USD. */
-export const AMOUNTS_MINOR = [25_000, 99_999, 100_000, 200_000] as const;
+/** Minor units of USD. From 100 000 the recipient must be verified. */
+const AMOUNTS_MINOR = [25_000, 99_999, 100_000, 200_000] as const;
 
-export const SIZES = ['full', 'half', 'over', 'small'] as const;
+/** How much a provider event says was collected, in relation to the settlement's amount. */
+const SIZES = ['full', 'half', 'over', 'small'] as const;
+type Size = (typeof SIZES)[number];
 
-type PlainKind = 'cancel' | 'rename' | 'change_account' | 'deactivate' | 'verify' | 'reject' | 'advance';
+const PLAIN_KINDS = [
+  'cancel',
+  'rename',
+  'change_account',
+  'deactivate',
+  'verify',
+  'reject',
+  'advance',
+  'redeliver',
+  'ordinary_event',
+  'temporal_cancel',
+  'temporal_terminate',
+  'temporal_reset',
+] as const;
+export type PlainKind = (typeof PLAIN_KINDS)[number];
 
-/** One thing that the oracle does to a settlement, or to what the settlement depends on. */
+/** One thing that the oracle does to a settlement, or to something that the settlement depends on. */
 export type Act = { readonly pauseMs: number } & (
   | { readonly kind: PlainKind }
   | {
       readonly kind: 'collected';
-      readonly size: (typeof SIZES)[number];
+      readonly size: Size;
       readonly currency: 'own' | 'other';
+      /** How often the same event is sent at the same moment. */
       readonly copies: number;
     }
   | { readonly kind: 'collection_failed' | 'dispute'; readonly copies: number }
-  | { readonly kind: 'temporal_cancel' | 'temporal_terminate' | 'temporal_reset' }
 );
 
 export type Life = {
   readonly payment: Payment;
-  /** Of the payment's kind; ignored by wires and internal funding. */
+  /** For cards only. */
   readonly cardToken: (typeof CARD_TOKENS)[number];
+  /** For ACH only. */
   readonly achToken: (typeof ACH_TOKENS)[number];
-  readonly amountMinor: (typeof AMOUNTS_MINOR)[number];
+  readonly amountMinor: number;
   readonly name: NameKind;
   /** The recipient is verified before the settlement is created. */
   readonly verified: boolean;
-  /** How often the very same request is sent at the same moment. */
+  /** How often the same request is sent at the same moment. */
   readonly copies: number;
-  /** The key is also sent with other bytes, right afterwards. */
+  /** A request with the same key and other bytes is sent at the same moment. */
   readonly reusesKey: boolean;
   readonly acts: readonly Act[];
-  /** What the operator decides if the payout ends in review. */
+  /** What the operator decides when the payout is in review. */
   readonly review: 'paid' | 'refused';
 };
 
@@ -64,34 +81,33 @@ const COPIES_MAX = 3;
 
 const pauseMs = fc.nat({ max: PAUSE_MAX_MS });
 const copies = fc.integer({ min: 1, max: COPIES_MAX });
-const plainAct = (...kinds: readonly PlainKind[]) => fc.record({ pauseMs, kind: fc.constantFrom(...kinds) });
+const plainAct = (weight: number, ...kinds: readonly PlainKind[]) => ({
+  weight,
+  arbitrary: fc.record({ pauseMs, kind: fc.constantFrom(...kinds) }),
+});
+
+const collected = fc.record({
+  pauseMs,
+  kind: fc.constant('collected' as const),
+  size: fc.constantFrom(...SIZES),
+  currency: fc.oneof({ weight: 5, arbitrary: fc.constant('own' as const) }, fc.constant('other' as const)),
+  copies,
+});
+const otherEvent = fc.record({
+  pauseMs,
+  kind: fc.constantFrom('collection_failed' as const, 'dispute' as const),
+  copies,
+});
 
 const act: fc.Arbitrary<Act> = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      pauseMs,
-      kind: fc.constant('collected' as const),
-      size: fc.constantFrom(...SIZES),
-      currency: fc.oneof({ weight: 5, arbitrary: fc.constant('own' as const) }, fc.constant('other' as const)),
-      copies,
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ pauseMs, kind: fc.constantFrom('collection_failed' as const, 'dispute' as const), copies }),
-  },
-  { weight: 3, arbitrary: plainAct('cancel') },
-  { weight: 3, arbitrary: plainAct('verify', 'reject') },
-  { weight: 3, arbitrary: plainAct('rename', 'change_account', 'deactivate') },
-  { weight: 2, arbitrary: plainAct('advance') },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      pauseMs,
-      kind: fc.constantFrom('temporal_cancel' as const, 'temporal_terminate' as const, 'temporal_reset' as const),
-    }),
-  },
+  { weight: 5, arbitrary: collected },
+  { weight: 2, arbitrary: otherEvent },
+  plainAct(3, 'cancel'),
+  plainAct(3, 'verify', 'reject'),
+  plainAct(3, 'rename', 'change_account', 'deactivate'),
+  plainAct(2, 'advance'),
+  plainAct(2, 'temporal_cancel', 'temporal_terminate', 'temporal_reset'),
+  plainAct(2, 'redeliver', 'ordinary_event'),
 );
 
 export const lives: fc.Arbitrary<Life> = fc.record({
@@ -110,19 +126,33 @@ export const lives: fc.Arbitrary<Life> = fc.record({
   review: fc.constantFrom('paid' as const, 'refused' as const),
 });
 
+const OVERPAID_MINOR = 5_000;
+const SMALL_MINOR = 100;
+
 /** How many minor units a provider event of this size carries. */
-export function sizeMinor(size: (typeof SIZES)[number], amountMinor: number): number {
+export function sizeMinor(size: Size, amountMinor: number): number {
   if (size === 'half') return Math.floor(amountMinor / 2);
-  if (size === 'over') return amountMinor + 5_000;
-  return size === 'small' ? 100 : amountMinor;
+  if (size === 'over') return amountMinor + OVERPAID_MINOR;
+  return size === 'small' ? SMALL_MINOR : amountMinor;
 }
 
-/** The life that this seed gives at this place of the run; always the same one. */
+const SEED_STRIDE = 1_000_003;
+/** The seed of one life: different for each place of each run. */
+export const lifeSeed = (seed: number, index: number): number => (Math.imul(seed, SEED_STRIDE) + index) | 0;
+
+/** The life that this seed gives to this place of the run: always the same. */
 export function lifeAt(seed: number, index: number): Life {
   const [life] = fc.sample(lives, { seed: lifeSeed(seed, index), numRuns: 1, unbiased: true });
   if (life === undefined) throw new Error('the generator gave no life');
   return life;
 }
 
-const SEED_STRIDE = 1_000_003;
-export const lifeSeed = (seed: number, index: number): number => (Math.imul(seed, SEED_STRIDE) + index) | 0;
+/** A life as one line of a test, without what has no effect on it. */
+export function showLife(life: Life): string {
+  const { cardToken, achToken, ...rest } = life;
+  return JSON.stringify({
+    ...rest,
+    ...(life.payment === 'card' ? { cardToken } : {}),
+    ...(life.payment === 'ach' ? { achToken } : {}),
+  });
+}

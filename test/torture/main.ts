@@ -1,53 +1,62 @@
 /**
- * `npm run torture -- --seed 1 --minutes 5`: tries to refute that every accepted settlement has one outcome and every
- * cent is paid out or shown as due back, whatever is killed, cut, slowed, doubled or reordered.
+ * `npm run torture -- --seed 1 --minutes 5`: tries to refute that every accepted settlement has one outcome and that
+ * every cent is paid out or shown as due back, whatever is killed, cut, slowed, doubled or reordered (docs/torture.md).
  */
-import { parseArgs } from 'node:util';
-import { lifeAt } from './life.ts';
+import { command, EXIT, type ExitCode, type Provide, runProgram, standardOutput } from '../../process/command-line.ts';
+import { flag, oneOf, optional, wholeNumber, withDefault } from '../../process/command-parameter.ts';
+import { reportLines } from './report.ts';
+import { keepResult } from './result.ts';
 import { type RunReport, torture } from './run.ts';
+import { SABOTAGE_NAMES } from './sabotage.ts';
 
-const LIVES_SHOWN = 3;
+const SEED_MAX = 2 ** 31 - 1;
+const MINUTES_MAX = 600;
+const RATE_MAX = 20;
+const SHRINK_SECONDS_MAX = 3_600;
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: '1' },
-    minutes: { type: 'string', default: '5' },
-    rate: { type: 'string', default: '1' },
-    calm: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
+type Deps = {
+  readonly print: (line: string) => void;
+  readonly printData: (data: unknown) => void;
+  readonly warn: (line: string) => void;
+  /** Aborted by Ctrl-C: the stack is a set of processes, and an interrupted run must stop them. */
+  readonly signal: AbortSignal;
+};
+
+const program = command({
+  name: 'torture',
+  description: 'Lives random settlements while a monkey breaks the stack, and checks every promise afterwards.',
+  takes: {
+    seed: withDefault('--seed <n>', 'determines lives and faults', wholeNumber(0, SEED_MAX), '1'),
+    minutes: withDefault('--minutes <n>', 'how long lives begin', wholeNumber(1, MINUTES_MAX), '5'),
+    rate: withDefault('--rate <n>', 'how many lives begin each second', wholeNumber(1, RATE_MAX), '1'),
+    calm: flag('--calm', 'without the monkey'),
+    sabotage: optional('--sabotage <name>', 'break a promise on purpose: the run must fail', oneOf(SABOTAGE_NAMES)),
+    shrink: withDefault(
+      '--shrink <seconds>',
+      'how long a failed life is made smaller',
+      wholeNumber(0, SHRINK_SECONDS_MAX),
+      '120',
+    ),
+    report: flag('--report', 'keep the result, and write docs/torture.md'),
+  },
+  run: async (deps: Deps, { seed, minutes, rate, calm, sabotage, shrink, report: isKept }): Promise<ExitCode> => {
+    const { signal } = deps;
+    const shrinkMs = shrink * 1_000;
+    const report = await torture({ seed, minutes, rate, monkey: !calm, sabotage, shrinkMs, signal, say: deps.warn });
+    for (const line of reportLines(report)) deps.print(line);
+    deps.printData(report);
+    if (isKept) await keepResult(report, sabotage);
+    return isAsWanted(report, sabotage !== undefined) ? EXIT.done : EXIT.refused;
   },
 });
 
-// The stack is a set of processes of its own: an interrupted run must stop them.
-const interrupted = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => interrupted.abort());
+/** A sabotage must be found. */
+const isAsWanted = ({ violations }: RunReport, sabotaged: boolean): boolean => violations.length > 0 === sabotaged;
 
-const report = await torture({
-  signal: interrupted.signal,
-  seed: Number(values.seed),
-  minutes: Number(values.minutes),
-  rate: Number(values.rate),
-  monkey: !values.calm,
-  say: (line) => console.error(line),
-});
-if (values.json) console.log(JSON.stringify(report, null, 2));
-else print(report);
-process.exitCode = report.violations.length === 0 ? 0 : 1;
+const provide: Provide<Deps> = async (act, printer) => {
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => interrupted.abort());
+  return await act({ ...printer, signal: interrupted.signal });
+};
 
-function print({ seed, lives, ends, faults, violations, deliveries }: RunReport): void {
-  const counted = (counts: Readonly<Record<string, number>>) =>
-    Object.entries(counts)
-      .map(([name, count]) => `${name} ${count}`)
-      .join(', ');
-  console.log(`seed ${seed}: ${lives} lives (${counted(ends)}), ${deliveries} deliveries`);
-  console.log(`faults: ${counted(faults) || 'none'}`);
-  for (const rule of new Set(violations.map((violation) => violation.rule))) {
-    const found = violations.filter((violation) => violation.rule === rule);
-    console.log(`VIOLATED, ${found.length} times: ${rule}`);
-    for (const { life, detail } of found.slice(0, LIVES_SHOWN)) {
-      console.log(`  ${detail}`);
-      if (life >= 0) console.log(`  life ${life}: ${JSON.stringify(lifeAt(seed, life))}`);
-    }
-  }
-  console.log(violations.length === 0 ? `PASS seed ${seed}` : `FAIL seed ${seed}: ${violations.length} violations`);
-}
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), provide);

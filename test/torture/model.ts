@@ -1,9 +1,10 @@
 /**
- * The settlement's rules (contract §6) as a set of possible worlds. What happens inside the service is not seen from
- * outside, so the model keeps every world that is still possible: it lets each of them go on by itself, applies what
- * the oracle did, and drops those that contradict the answer. No world left: the service broke the contract.
+ * The rules of a settlement (contract §6) as a set of possible worlds. The oracle cannot see what happens inside the
+ * service, so the model keeps every world that is possible. It adds the worlds that can follow by themselves, applies
+ * what the oracle did, and drops the worlds that contradict an answer. When no world is left, the service broke the
+ * contract.
  */
-import type { Life, Payment } from './life.ts';
+import type { Life } from './life.ts';
 
 export type Status =
   | 'accepted'
@@ -22,48 +23,51 @@ export type World = {
   readonly status: Status;
   /** Everything that came in, in the settlement's own currency; minor units. */
   readonly receivedMinor: number;
-  /** How many of the simulated provider's events have arrived. */
+  /** How many events of the simulated provider have arrived. */
   readonly simulated: number;
   /** Collection has begun, so the simulated provider acts. */
   readonly collecting: boolean;
-  /** The provider reported a failure before the settlement waited for money. */
-  readonly failedEarly: boolean;
+  /** The provider reported a failure, and no step has followed from it. */
+  readonly failurePending: boolean;
   /** The recipient is active. */
   readonly active: boolean;
-  /** What was decided about the frozen name. */
+  /** The recipient was deactivated, and a step that had read it before may still be committed. */
+  readonly activeInStep: boolean;
+  /** The last decision about the frozen name. */
   readonly verification: 'none' | 'verified' | 'rejected';
-  /** The clock has been moved to the end of the current wait. */
+  /** The clock was moved to the end of the current wait. */
   readonly waitOver: boolean;
   /** Somebody pressed "Request Cancellation" in Temporal UI. */
   readonly cancelRequested: boolean;
-  /** A request to move the clock got no answer: it may still arrive. */
-  readonly advanceUnderWay: boolean;
-  /** As `advanceUnderWay`, of an operator's decision about a payout. */
-  readonly resolutionUnderWay: 'paid' | 'refused' | null;
+  /** A request to move the clock had no answer: it may still have an effect. */
+  readonly advanceUnknown: boolean;
+  /** As `advanceUnknown`, for an operator's decision about the payout. */
+  readonly resolutionUnknown: 'paid' | 'refused' | null;
 };
 
-/** What the oracle did, with what the service answered. */
+/** What the oracle did, with the service's answer. */
 export type Fact =
   | { readonly kind: 'collected'; readonly amountMinor: number; readonly ownCurrency: boolean }
   | { readonly kind: 'collection_failed' | 'dispute' }
   | { readonly kind: 'cancel' | 'advance'; readonly accepted: boolean }
-  | { readonly kind: 'advance_unanswered' }
+  | { readonly kind: 'advance_unknown' }
   | { readonly kind: 'deactivated' }
   | { readonly kind: 'decided'; readonly decision: 'verified' | 'rejected'; readonly ofFrozenName: boolean }
   | { readonly kind: 'cancel_requested' }
-  | { readonly kind: 'resolved' | 'resolve_unanswered'; readonly outcome: 'paid' | 'refused' }
-  | { readonly kind: 'seen'; readonly status: Status };
+  | { readonly kind: 'resolved' | 'resolution_unknown'; readonly outcome: 'paid' | 'refused' }
+  | { readonly kind: 'seen'; readonly status: Status; readonly receivedMinor: number };
 
 const TERMINAL: readonly Status[] = ['settled', 'rejected', 'expired', 'failed', 'canceled'];
 export const isTerminal = (status: Status): boolean => TERMINAL.includes(status);
-const UNFUNDED: readonly Status[] = ['accepted', 'compliance_hold', 'awaiting_funds'];
-const CANCELABLE = UNFUNDED;
-/** States whose wait a clock ends. */
-const CLOCKED: readonly Status[] = ['compliance_hold', 'awaiting_funds', 'paying_out'];
+const CANCELABLE: readonly Status[] = ['accepted', 'compliance_hold', 'awaiting_funds'];
+/** The states whose wait has an end. */
+const TIMED: readonly Status[] = ['compliance_hold', 'awaiting_funds', 'paying_out'];
 const VERIFICATION_THRESHOLD_MINOR = 100_000;
 
-/** What the simulated provider sends once collection begins (contract §6): amounts, or a failure. */
-function simulatorOf(life: Life): readonly (number | 'failure' | 'dispute')[] {
+type Evidence = number | 'failure' | 'dispute';
+
+/** What the simulated provider sends once collection has begun (contract §6): amounts, a failure or a dispute. */
+function simulatorOf(life: Life): readonly Evidence[] {
   const amount = life.amountMinor;
   if (life.payment === 'card') {
     switch (life.cardToken) {
@@ -84,87 +88,98 @@ function simulatorOf(life: Life): readonly (number | 'failure' | 'dispute')[] {
   return life.achToken === 'public-sandbox-checking' ? [amount] : [];
 }
 
-export const firstWorld = (life: Life): World => ({
+const firstWorld = (life: Life): World => ({
   status: 'accepted',
   receivedMinor: 0,
   simulated: 0,
   collecting: false,
-  failedEarly: false,
+  failurePending: false,
   active: true,
+  activeInStep: false,
   verification: life.verified ? 'verified' : 'none',
   waitOver: false,
   cancelRequested: false,
-  advanceUnderWay: false,
-  resolutionUnderWay: null,
+  advanceUnknown: false,
+  resolutionUnknown: null,
 });
+
+const isCovered = (life: Life, world: World): boolean => world.receivedMinor >= life.amountMinor;
+
+/** Committed evidence decides what comes next, although the service may not have acted on it yet. */
+const isDecided = (life: Life, world: World): boolean =>
+  world.status === 'awaiting_funds' && (isCovered(life, world) || world.failurePending);
+
+const mayCancel = (life: Life, world: World): boolean => CANCELABLE.includes(world.status) && !isDecided(life, world);
 
 /** The worlds that can follow by themselves, one move further. */
 function moves(life: Life, world: World): World[] {
-  const next: World[] = [];
-  const to = (status: Status, change: Partial<World> = {}) =>
-    next.push({ ...world, status, waitOver: false, ...change });
-  const collect = () => to('awaiting_funds', { collecting: life.payment !== 'internal' });
-  if (world.cancelRequested && CANCELABLE.includes(world.status) && !isCovered(life, world))
-    to('canceled', { cancelRequested: false });
-  if (world.advanceUnderWay && CLOCKED.includes(world.status))
-    next.push({ ...world, waitOver: true, advanceUnderWay: false });
-  switch (world.status) {
-    case 'accepted':
-      if (!world.active || life.name === 'sanctioned') to('rejected');
-      else if (needsVerification(life) && world.verification !== 'verified') to('compliance_hold');
-      else collect();
-      break;
-    case 'compliance_hold':
-      if (world.verification === 'verified') collect();
-      else if (world.verification === 'rejected') to('rejected');
-      else if (world.waitOver) to('expired');
-      break;
-    case 'awaiting_funds':
-      if (life.payment === 'internal') to('funded', { receivedMinor: life.amountMinor });
-      if (world.receivedMinor >= life.amountMinor) to('funded');
-      if (world.failedEarly) to('failed');
-      if (world.waitOver && !isCovered(life, world)) to('expired');
-      break;
-    case 'funded':
-      to(world.active ? 'paying_out' : 'failed');
-      break;
-    case 'paying_out':
-      if (!world.active) to('failed');
-      if (life.name === 'refused') to('failed');
-      else if (life.name !== 'pending') to('settled');
-      else if (world.waitOver) to('needs_review');
-      break;
-    case 'needs_review':
-      if (world.resolutionUnderWay !== null) to(world.resolutionUnderWay === 'paid' ? 'settled' : 'failed');
-      break;
-    default:
-  }
+  const next = steps(life, world).map((step): World => ({ ...world, waitOver: false, activeInStep: false, ...step }));
+  if (world.cancelRequested && mayCancel(life, world))
+    next.push({ ...world, status: 'canceled', waitOver: false, cancelRequested: false });
+  if (world.advanceUnknown && TIMED.includes(world.status))
+    next.push({ ...world, waitOver: true, advanceUnknown: false });
   const simulated = world.collecting ? simulatorOf(life)[world.simulated] : undefined;
   if (simulated !== undefined) next.push(arrive(life, { ...world, simulated: world.simulated + 1 }, simulated));
   return next;
 }
 
-/** The rules of evidence, whatever the state (contract §6). */
-function arrive(life: Life, world: World, evidence: number | 'failure' | 'dispute'): World {
-  if (evidence === 'dispute') return world;
-  if (evidence === 'failure') {
-    if (isTerminal(world.status) || world.receivedMinor >= life.amountMinor) return world;
-    if (world.status === 'awaiting_funds') return { ...world, status: 'failed' };
-    return { ...world, failedEarly: true };
+type Step = Partial<World> & Pick<World, 'status'>;
+
+/** The transitions that the service makes by itself. */
+function steps(life: Life, world: World): Step[] {
+  const collect: Step = { status: 'awaiting_funds', collecting: life.payment !== 'internal' };
+  const when = (condition: boolean, step: Step): Step[] => (condition ? [step] : []);
+  switch (world.status) {
+    case 'accepted':
+      return [
+        ...when(!world.active, { status: 'rejected' }),
+        ...when(world.active || world.activeInStep, admitted(life, world, collect)),
+      ];
+    case 'compliance_hold':
+      if (world.verification === 'verified') return [collect];
+      if (world.verification === 'rejected') return [{ status: 'rejected' }];
+      return when(world.waitOver, { status: 'expired' });
+    case 'awaiting_funds':
+      return [
+        ...when(life.payment === 'internal', { status: 'funded', receivedMinor: life.amountMinor }),
+        ...when(isCovered(life, world), { status: 'funded' }),
+        ...when(world.failurePending, { status: 'failed', failurePending: false }),
+        ...when(world.waitOver && !isDecided(life, world), { status: 'expired' }),
+      ];
+    case 'funded':
+      return [{ status: world.active ? 'paying_out' : 'failed' }];
+    case 'paying_out':
+      return [
+        ...when(!world.active || life.name === 'refused', { status: 'failed' }),
+        ...when(life.name !== 'refused' && life.name !== 'pending', { status: 'settled' }),
+        ...when(life.name === 'pending' && world.waitOver, { status: 'needs_review' }),
+      ];
+    case 'needs_review':
+      return when(world.resolutionUnknown !== null, resolvedTo(world.resolutionUnknown ?? 'paid'));
+    default:
+      return [];
   }
-  return { ...world, receivedMinor: world.receivedMinor + evidence };
 }
 
-const isCovered = (life: Life, world: World): boolean =>
-  world.status === 'awaiting_funds' && world.receivedMinor >= life.amountMinor;
+function admitted(life: Life, world: World, collect: Step): Step {
+  if (life.name === 'sanctioned') return { status: 'rejected' };
+  return needsVerification(life) && world.verification !== 'verified' ? { status: 'compliance_hold' } : collect;
+}
+
+const resolvedTo = (outcome: 'paid' | 'refused'): Step => ({ status: outcome === 'paid' ? 'settled' : 'failed' });
 
 const needsVerification = ({ amountMinor }: Life): boolean => amountMinor >= VERIFICATION_THRESHOLD_MINOR;
 
-/** Whether nothing moves any more unless somebody acts. */
-const isQuiet = (life: Life, world: World): boolean => moves(life, world).length === 0;
+/** The rules of evidence, in every state (contract §6). */
+function arrive(life: Life, world: World, evidence: Evidence): World {
+  if (evidence === 'dispute') return world;
+  if (evidence !== 'failure') return { ...world, receivedMinor: world.receivedMinor + evidence };
+  return isTerminal(world.status) || isCovered(life, world) ? world : { ...world, failurePending: true };
+}
 
-/** What a fact makes of one world: the worlds that agree with it. */
+/** The worlds that agree with a fact about one world: none, one, or more than one. */
 function apply(life: Life, world: World, fact: Fact): World[] {
+  const only = (isPossible: boolean, change: Partial<World> = {}) => (isPossible ? [{ ...world, ...change }] : []);
   switch (fact.kind) {
     case 'collected':
       return [fact.ownCurrency ? arrive(life, world, fact.amountMinor) : world];
@@ -172,42 +187,40 @@ function apply(life: Life, world: World, fact: Fact): World[] {
       return [arrive(life, world, 'failure')];
     case 'dispute':
       return [world];
-    case 'cancel': {
-      if (world.status === 'canceled') return fact.accepted ? [world] : [];
-      const may = CANCELABLE.includes(world.status) && !isCovered(life, world);
-      // Evidence that decides may be committed before the workflow has acted on it: then canceling is refused.
-      if (!fact.accepted) return may && !world.failedEarly ? [] : [world];
-      return may ? [{ ...world, status: 'canceled' }] : [];
-    }
+    case 'cancel':
+      // Canceling a canceled settlement succeeds.
+      if (world.status === 'canceled') return only(fact.accepted);
+      if (!fact.accepted) return only(!mayCancel(life, world));
+      return only(mayCancel(life, world), { status: 'canceled', waitOver: false });
     case 'advance': {
-      const clocked = CLOCKED.includes(world.status);
-      if (fact.accepted !== clocked) return [];
-      return [clocked ? { ...world, waitOver: true } : world];
+      const isTimed = TIMED.includes(world.status);
+      return only(fact.accepted === isTimed, { waitOver: isTimed });
     }
-    case 'advance_unanswered':
-      return [world, { ...world, advanceUnderWay: true }];
+    case 'advance_unknown':
+      return [world, { ...world, advanceUnknown: true }];
     case 'deactivated':
-      return [{ ...world, active: false }];
+      // Nothing is paid before the recipient is looked at once more, so a small settlement is admitted without a lock.
+      return [{ ...world, active: false, activeInStep: world.status === 'accepted' && !needsVerification(life) }];
     case 'decided':
       return [fact.ofFrozenName ? { ...world, verification: fact.decision } : world];
     case 'cancel_requested':
+      // A run that ended meanwhile takes no request.
       return [world, ...(CANCELABLE.includes(world.status) ? [{ ...world, cancelRequested: true }] : [])];
-    case 'resolve_unanswered':
-      return [world, { ...world, resolutionUnderWay: fact.outcome }];
+    case 'resolution_unknown':
+      return [world, { ...world, resolutionUnknown: fact.outcome }];
     case 'resolved':
-      if (world.status !== 'needs_review') return [];
-      return [{ ...world, status: fact.outcome === 'paid' ? 'settled' : 'failed' }];
+      return only(world.status === 'needs_review', resolvedTo(fact.outcome));
     case 'seen':
-      return world.status === fact.status ? [world] : [];
+      return only(world.status === fact.status && world.receivedMinor === fact.receivedMinor);
   }
 }
 
 const keyOf = (world: World): string => Object.values(world).join('|');
 
-/** Every world that these can become by themselves, themselves included. */
+/** The worlds, and every world that they can become by themselves. */
 function closure(life: Life, worlds: readonly World[]): World[] {
   const known = new Map(worlds.map((world) => [keyOf(world), world]));
-  const open = [...worlds];
+  const open = [...known.values()];
   for (let world = open.pop(); world !== undefined; world = open.pop()) {
     for (const next of moves(life, world)) {
       if (known.has(keyOf(next))) continue;
@@ -222,34 +235,34 @@ function closure(life: Life, worlds: readonly World[]): World[] {
 export type Model = {
   /** @returns false when no world agrees with the fact; the worlds then stay as they were */
   observe(fact: Fact): boolean;
-  /** The worlds in which nothing moves any more. */
-  quiet(): readonly World[];
+  /**
+   * Whether the settlement, as it was seen last, still moves by itself: in every world, in none, or in some of them.
+   */
+  motion(): 'certain' | 'none' | 'possible';
   statuses(): readonly Status[];
 };
 
 export function createModel(life: Life): Model {
   let worlds = closure(life, [firstWorld(life)]);
+  /** The worlds right after the latest fact; none when it contradicted all of them. */
+  let present = worlds;
   return {
     observe(fact) {
-      const next = worlds.flatMap((world) => apply(life, world, fact));
-      if (next.length === 0) return false;
-      worlds = closure(life, next);
-      return true;
+      present = worlds.flatMap((world) => apply(life, world, fact));
+      if (present.length > 0) worlds = closure(life, present);
+      return present.length > 0;
     },
-    quiet: () => worlds.filter((world) => isQuiet(life, world)),
+    motion() {
+      const moving = present.filter((world) => moves(life, world).length > 0).length;
+      if (moving === 0 && present.length > 0) return 'none';
+      return moving > 0 && moving === present.length ? 'certain' : 'possible';
+    },
     statuses: () => [...new Set(worlds.map(({ status }) => status))],
   };
 }
 
-/** What is owed back of what came in; minor units. */
-export function refundDueMinor(life: Pick<Life, 'amountMinor'>, status: Status, receivedMinor: number): number {
-  if (status === 'settled') return receivedMinor - life.amountMinor;
-  if (isTerminal(status)) return receivedMinor;
-  // Before it is funded, everything is held for the settlement.
-  return UNFUNDED.includes(status) ? 0 : receivedMinor - life.amountMinor;
+/** What is owed back of what came in; minor units. Before it is funded, a settlement holds everything. */
+export function refundDueMinor(amountMinor: number, status: Status, receivedMinor: number): number {
+  if (CANCELABLE.includes(status)) return 0;
+  return isTerminal(status) && status !== 'settled' ? receivedMinor : receivedMinor - amountMinor;
 }
-
-export const providerOf = (payment: Payment): 'cardproc' | 'bankledger' | undefined => {
-  if (payment === 'internal') return undefined;
-  return payment === 'card' ? 'cardproc' : 'bankledger';
-};

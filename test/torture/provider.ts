@@ -1,11 +1,9 @@
-/**
- * The provider's side of the oracle: signed events, as the card processor and the bank ledger send them (contract §9).
- */
+/** The providers of a run: signed events, as the card processor and the bank ledger send them (contract §9). */
 import { createHmac } from 'node:crypto';
 import type { Answer, HttpClient } from './client.ts';
 import type { Payment } from './life.ts';
 
-/** Known to the oracle and to the service under test; no secret of anybody. */
+/** For the service under test only. */
 export const PROVIDER_SECRETS = {
   cardproc: 'torture-cardproc-secret-0123456789abcdef',
   bankledger: 'torture-bankledger-secret-0123456789abcdef',
@@ -19,17 +17,33 @@ export type ProviderEvent = {
   readonly currency: string;
 };
 
-/** Sends the event until it is taken; undefined for a payment without a provider. */
+/** Sends the event until it is received. */
 export async function sendProviderEvent(
   http: HttpClient,
-  payment: Payment,
+  payment: Exclude<Payment, 'internal'>,
   event: ProviderEvent,
-): Promise<Answer | undefined> {
-  if (payment === 'internal') return undefined;
-  const bytes = Buffer.from(JSON.stringify(payment === 'card' ? cardEvent(event) : bankEvent(event, payment)));
-  const path = `/v2/webhooks/${payment === 'card' ? 'cardproc' : 'bankledger'}`;
-  const headers = payment === 'card' ? signCard(bytes) : { 'x-signature': hmac(PROVIDER_SECRETS.bankledger, bytes) };
-  return await http.untilAnswered({ method: 'POST', path, body: bytes, headers });
+): Promise<Answer> {
+  if (payment === 'card') return await sendCardEvent(http, cardEvent(event));
+  const bytes = Buffer.from(JSON.stringify(bankEvent(event, payment)));
+  const headers = { 'x-signature': hmac(PROVIDER_SECRETS.bankledger, bytes) };
+  return await http.untilAnswered({ method: 'POST', path: '/v2/webhooks/bankledger', body: bytes, headers });
+}
+
+/** Sends an event that has nothing to do with a settlement, with null where a value is optional. */
+export const sendOrdinaryEvent = (http: HttpClient): Promise<Answer> =>
+  sendCardEvent(http, {
+    id: `evt_${crypto.randomUUID()}`,
+    object: 'event',
+    type: 'customer.created',
+    created: 1_700_000_000,
+    livemode: false,
+    data: { object: { id: 'cus_1', object: 'customer', currency: null, email: null, metadata: null } },
+  });
+
+async function sendCardEvent(http: HttpClient, event: object): Promise<Answer> {
+  const bytes = Buffer.from(JSON.stringify(event));
+  const headers = signCard(bytes);
+  return await http.untilAnswered({ method: 'POST', path: '/v2/webhooks/cardproc', body: bytes, headers });
 }
 
 const hmac = (secret: string, ...parts: (string | Buffer)[]): string => {
@@ -66,7 +80,7 @@ const cardEvent = ({ id, settlementId, what, amountMinor, currency }: ProviderEv
   },
 });
 
-/** The bank ledger knows no disputes: a return after funding is what comes closest. */
+/** The bank ledger knows no dispute: a return is sent instead. */
 const bankEvent = ({ id, settlementId, what, amountMinor, currency }: ProviderEvent, type: 'ach' | 'wire') => ({
   id,
   event: what === 'collected' ? 'reconciled' : 'returned',

@@ -1,92 +1,105 @@
 /**
- * One torture run: lives at a steady pace while the monkey breaks the stack, then everything is mended, and once it is
- * quiet the promises are checked. The seed decides the lives, the subscribers and the faults.
+ * One torture run: lives begin at a steady pace while the monkey breaks the stack. Then everything is mended, and once
+ * it is quiet the promises are checked. The seed determines the lives, the subscribers and the faults.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
-import { checkDatabase, checkSubscribers, checkTemporal } from './check.ts';
+import { acquireToxiproxy } from '../support/network.ts';
+import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
+import { checkDatabase, checkLives, checkSubscribers, checkTemporal } from './check.ts';
 import { createHttpClient, type HttpClient } from './client.ts';
+import { type CourseDeps, RUN_DISTURBANCES, type RunDisturbance } from './course.ts';
 import { lifeAt } from './life.ts';
-import { faultName, planFaults, releaseMonkey } from './monkey.ts';
-import { type LivedLife, live, type OracleDeps, type Tenant, type Violation } from './oracle.ts';
-import { startTortureStack, type TortureStack } from './stack.ts';
-import { MANNERS, type Subscriber, startSubscribers } from './subscriber.ts';
+import { type Fault, type Fired, faultName, planFaults, releaseMonkey } from './monkey.ts';
+import { type LivedLife, live } from './oracle.ts';
+import { PROVIDER_SECRETS } from './provider.ts';
+import { type SabotageName, sabotage } from './sabotage.ts';
+import { type Shrunk, shrinkLife } from './shrink.ts';
+import { MANNERS, receivesAll, type Subscriber, type Subscribers, startSubscribers } from './subscriber.ts';
+import { createTenant, type Tenant } from './tenant.ts';
+import type { Violation } from './violation.ts';
 
 export type RunOptions = {
   readonly seed: number;
   readonly minutes: number;
-  readonly monkey: boolean;
   /** How many lives begin each second. */
   readonly rate: number;
-  /** Further environment of API and worker. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Ends the run early; what was started is stopped. */
-  readonly signal?: AbortSignal;
-  /** Called with a line now and then. */
+  readonly monkey: boolean;
+  readonly sabotage?: SabotageName | undefined;
+  /** How long failed lives may be shrunk. */
+  readonly shrinkMs: number;
+  /** Ends the run early. */
+  readonly signal?: AbortSignal | undefined;
+  /** Is called with a line now and then. */
   readonly say: (line: string) => void;
 };
+
+/** How often a fault was planned, and how often it truly happened. */
+export type FaultCount = { readonly planned: number; readonly fired: number };
 
 export type RunReport = {
   readonly seed: number;
   readonly minutes: number;
+  readonly monkey: boolean;
   readonly lives: number;
+  /** How many settlements ended in each status. */
   readonly ends: Readonly<Record<string, number>>;
-  /** How often each planned fault truly happened; 0 fails the run. */
-  readonly faults: Readonly<Record<string, number>>;
-  readonly violations: readonly Violation[];
+  /** By the name of the fault. */
+  readonly faults: Readonly<Record<string, FaultCount>>;
   readonly deliveries: number;
+  readonly violations: readonly Violation[];
+  /** From the first life to the first violation, or to the end without one. */
+  readonly seconds: number;
+  /** The smallest life that fails alone on a calm stack, if one does. */
+  readonly shrunk: Shrunk | undefined;
 };
 
 const TENANTS = 5;
 const SAY_EVERY_MS = 20_000;
-const QUIET_TIMEOUT_MS = 120_000;
+/** A delivery that failed twice is retried after five minutes. Everything else is quiet long before. */
+const QUIET_TIMEOUT_MS = 420_000;
 const QUIET_POLL_MS = 500;
-/** Lives under way at once; when the service is slower than the pace, the next one waits. */
+/** When the service is slower than the pace, the next life waits. */
 const LIVES_AT_ONCE_MAX = 60;
 
+/** For the API and the worker: the providers' secrets, local subscribers, and no rate limit. */
+export const SERVICE_ENV = {
+  CARDPROC_WEBHOOK_SECRET: PROVIDER_SECRETS.cardproc,
+  BANKLEDGER_WEBHOOK_SECRET: PROVIDER_SECRETS.bankledger,
+  WEBHOOK_ALLOW_LOCAL_TARGETS: 'true',
+  RATE_LIMIT_PER_MINUTE: '1000000',
+};
+
+/** @throws Error when the run was interrupted */
 export async function torture(options: RunOptions): Promise<RunReport> {
   const { seed, minutes, monkey, say } = options;
-  const durationMs = minutes * 60_000;
-  const stack = await startTortureStack(options.env);
+  const toxiproxy = monkey ? await acquireToxiproxy() : undefined;
+  const plan = monkey ? planFaults(seed, minutes * 60_000, { network: toxiproxy !== undefined }) : [];
+  if (monkey && toxiproxy === undefined) say('without Go there is no toxiproxy: the plan has no faults of the network');
+  const stack = await startProcessStack({ env: SERVICE_ENV, toxiproxy });
   const subscribers = await startSubscribers();
   const connection = await Connection.connect({ address: stack.temporalAddress });
-  const temporal = new Client({ connection });
   const ended = new AbortController();
-  options.signal?.addEventListener('abort', () => ended.abort(), { once: true });
+  const interrupt = () => ended.abort();
+  options.signal?.addEventListener('abort', interrupt, { once: true });
   try {
-    const http = createHttpClient(stack.baseUrl);
-    const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(http)));
-    const listening = await Promise.all(
-      tenants.flatMap((tenant, index) =>
-        [MANNERS[0], MANNERS[index % MANNERS.length] ?? MANNERS[0]].map((manner) =>
-          subscribers.subscribe(http, tenant, manner),
-        ),
-      ),
-    );
-    const plan = monkey ? planFaults(seed, durationMs) : [];
+    if (options.sabotage !== undefined) await sabotage(stack.migrationUrl, options.sabotage);
     say(`seed ${seed}: ${minutes} min, ${plan.length} faults planned; logs in ${stack.folder}`);
-    const deps: OracleDeps = { http, temporal, signal: ended.signal };
-    const [lived, fired] = await Promise.all([
-      liveAll(deps, tenants, options, durationMs),
-      releaseMonkey(stack, plan, ended.signal),
-    ]);
-    const violations = [
-      ...lived.flatMap((life) => life.violations),
-      ...http.broken.map((detail) => ({ life: -1, rule: 'no 500', detail })),
-      ...(await settleDown(stack, listening)),
-      ...(await checkAll(stack, temporal, listening)),
-    ];
-    return {
-      seed,
-      minutes,
-      lives: lived.length,
-      ends: countEnds(lived),
-      faults: Object.fromEntries(plan.map((fault) => [faultName(fault), fired.get(faultName(fault)) ?? 0])),
-      violations: [...violations, ...neverFired(plan.map(faultName), fired)],
-      deliveries: listening.reduce((sum, { events }) => sum + events.size, 0),
+    const disturbedRuns = new Map<RunDisturbance, number>();
+    const deps = {
+      http: createHttpClient(stack.baseUrl),
+      temporal: new Client({ connection }),
+      disturbedAt: stack.disturbedAt,
+      signal: ended.signal,
+      onDisturbedRun: (kind: RunDisturbance) => void disturbedRuns.set(kind, (disturbedRuns.get(kind) ?? 0) + 1),
     };
+    const tenancy = await createTenants(deps.http, subscribers);
+    const report = await runPlan({ stack, deps, disturbedRuns, ...tenancy, ended }, plan, options);
+    if (options.signal?.aborted) throw new Error('the run was interrupted');
+    return report;
   } finally {
+    options.signal?.removeEventListener('abort', interrupt);
     ended.abort();
     await subscribers.close();
     await connection.close();
@@ -94,29 +107,92 @@ export async function torture(options: RunOptions): Promise<RunReport> {
   }
 }
 
-async function createTenant(http: HttpClient): Promise<Tenant> {
-  const body = { name: 'Torture', country: 'JM', contact_email: 'dev@acme.example' };
-  const created = await http.untilAnswered({ method: 'POST', path: '/v1/orgs', body });
-  return { orgId: created.body.org_id, apiKey: created.body.api_key };
+/** Each tenant has a subscriber that answers well, and one of another manner. */
+async function createTenants(http: HttpClient, subscribers: Subscribers) {
+  const listening: Subscriber[] = [];
+  const tenants = await Promise.all(
+    Array.from({ length: TENANTS }, async (_, index): Promise<Tenant> => {
+      const tenant = await createTenant(http);
+      const well = await subscribers.subscribe(http, tenant, 'well');
+      const other = await subscribers.subscribe(http, tenant, MANNERS[index % MANNERS.length] ?? 'well');
+      listening.push(well, other);
+      return { ...tenant, webhookId: other.webhookId };
+    }),
+  );
+  return { tenants, listening };
 }
 
-/** Begins a life at each beat until the time is over, then waits for those under way. */
+type Stage = {
+  readonly stack: ProcessStack;
+  readonly deps: CourseDeps & { readonly http: HttpClient };
+  readonly disturbedRuns: ReadonlyMap<RunDisturbance, number>;
+  readonly tenants: readonly Tenant[];
+  readonly listening: readonly Subscriber[];
+  readonly ended: AbortController;
+};
+
+async function runPlan(stage: Stage, plan: readonly Fault[], options: RunOptions): Promise<RunReport> {
+  const { stack, deps, listening, ended } = stage;
+  const beginAt = Date.now();
+  const monkey = releaseMonkey(stack, plan, ended.signal);
+  const [lived, fired] = await Promise.all([liveAll(stage, options, monkey), monkey]);
+  const found = lived.flatMap(({ violations }) => violations);
+  const faults = { ...countFaults(plan, fired), ...countRunDisturbances(lived, stage.disturbedRuns) };
+  if (!ended.signal.aborted) {
+    found.push(...(await settleDown(stack, listening)));
+    found.push(...(await checkDatabase(stack.databaseUrl)));
+    found.push(...(await checkTemporal(deps.temporal, stack.databaseUrl)));
+    found.push(...(await checkSubscribers(stack.databaseUrl, listening)));
+    found.push(...(await checkLives(deps.http, lived)));
+    found.push(...deps.http.broken.map((detail) => ({ rule: 'no request is answered 500', detail })));
+    found.push(...notFired(faults));
+  }
+  const seconds = Math.round((Date.now() - beginAt) / 1_000);
+  const failed = lived.find(({ violations }) => violations.length > 0);
+  const canShrink = failed !== undefined && options.shrinkMs > 0 && options.signal?.aborted !== true;
+  if (canShrink)
+    options.say(`  life ${failed.index} failed: living it again alone, for up to ${options.shrinkMs / 1_000} s`);
+  return {
+    seed: options.seed,
+    minutes: options.minutes,
+    monkey: options.monkey,
+    lives: lived.length,
+    ends: countEnds(lived),
+    faults,
+    deliveries: listening.reduce((sum, { events }) => sum + events.size, 0),
+    violations: found,
+    seconds,
+    shrunk: canShrink
+      ? await shrinkLife({ ...deps, signal: options.signal ?? new AbortController().signal }, failed.tenant, {
+          seed: options.seed,
+          index: failed.index,
+          timeoutMs: options.shrinkMs,
+        })
+      : undefined,
+  };
+}
+
+/** Begins a life at each beat, until the time is over and the monkey is done, or a sabotaged run has failed. */
 async function liveAll(
-  deps: OracleDeps,
-  tenants: readonly Tenant[],
-  { seed, rate, say }: RunOptions,
-  durationMs: number,
+  { deps, tenants, ended }: Stage,
+  { seed, minutes, rate, sabotage: name, say }: RunOptions,
+  monkey: Promise<unknown>,
 ): Promise<LivedLife[]> {
   const lived: LivedLife[] = [];
   const underWay = new Set<Promise<void>>();
   const beginAt = Date.now();
   let saidAt = beginAt;
-  for (let index = 0; !deps.signal.aborted && Date.now() - beginAt < durationMs; index += 1) {
+  let isBroken = true;
+  void monkey.finally(() => {
+    isBroken = false;
+  });
+  for (let index = 0; !deps.signal.aborted && (isBroken || Date.now() - beginAt < minutes * 60_000); index += 1) {
     const tenant = tenants[index % tenants.length];
     if (tenant === undefined) break;
     const life = live(deps, tenant, index, lifeAt(seed, index)).then((result) => {
       lived.push(result);
       underWay.delete(life);
+      if (name !== undefined && result.violations.length > 0) ended.abort();
     });
     underWay.add(life);
     if (Date.now() - saidAt > SAY_EVERY_MS) {
@@ -125,36 +201,34 @@ async function liveAll(
       say(`  ${Math.round((saidAt - beginAt) / 1_000)} s: ${lived.length} lives ended, ${found} violations`);
     }
     if (underWay.size >= LIVES_AT_ONCE_MAX) await Promise.race(underWay);
-    await delay(1_000 / rate);
+    await delay(1_000 / rate, undefined, { signal: deps.signal }).catch(() => undefined);
   }
+  say(`  ${Math.round((Date.now() - beginAt) / 1_000)} s: ${underWay.size} lives are still under way`);
   await Promise.all(underWay);
   return lived;
 }
 
-/** Waits until nothing is on its way; what is not quiet in time is a violation. */
-async function settleDown(stack: TortureStack, listening: readonly Subscriber[]): Promise<Violation[]> {
+/** Waits until nothing is due any more. What is still due after seven minutes is a violation. */
+export async function settleDown(stack: ProcessStack, listening: readonly Subscriber[]): Promise<Violation[]> {
   await stack.untilReady();
-  const healthy = listening.filter(({ manner }) => manner === 'well' || manner === 'fails_at_first');
-  const webhookIds = healthy.map(({ webhookId }) => webhookId);
+  const webhookIds = listening.filter(({ manner }) => receivesAll(manner)).map(({ webhookId }) => webhookId);
   const client = new pg.Client({ connectionString: stack.databaseUrl });
   await client.connect();
   try {
     const end = Date.now() + QUIET_TIMEOUT_MS;
     for (;;) {
-      const { rows } = await client.query<{ rows: number; due: number }>(
-        `SELECT (SELECT count(*)::int FROM outbox) AS rows,
-          (SELECT count(*)::int FROM webhook_deliveries 
-            WHERE status = 'pending' AND webhook_id = ANY ($1) AND next_attempt_at < now() - interval '1 second') AS due`,
+      const { rows } = await client.query<{ messages: number; deliveries: number }>(
+        `SELECT (SELECT count(*)::int FROM outbox) AS messages,
+          (SELECT count(*)::int FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = ANY ($1)) AS deliveries`,
         [webhookIds],
       );
       const [left] = rows;
-      if (left?.rows === 0 && left.due === 0) return [];
+      if (left?.messages === 0 && left.deliveries === 0) return [];
       if (Date.now() > end)
         return [
           {
-            life: -1,
             rule: 'everything comes to rest',
-            detail: `${left?.rows} outbox rows, ${left?.due} deliveries are due`,
+            detail: `${left?.messages} rows of the outbox and ${left?.deliveries} deliveries are left`,
           },
         ];
       await delay(QUIET_POLL_MS);
@@ -162,14 +236,6 @@ async function settleDown(stack: TortureStack, listening: readonly Subscriber[])
   } finally {
     await client.end();
   }
-}
-
-async function checkAll(stack: TortureStack, temporal: Client, listening: readonly Subscriber[]): Promise<Violation[]> {
-  return [
-    ...(await checkDatabase(stack.databaseUrl)),
-    ...(await checkTemporal(temporal, stack.databaseUrl)),
-    ...(await checkSubscribers(stack.databaseUrl, listening)),
-  ];
 }
 
 function countEnds(lived: readonly LivedLife[]): Record<string, number> {
@@ -181,7 +247,24 @@ function countEnds(lived: readonly LivedLife[]): Record<string, number> {
   return ends;
 }
 
-const neverFired = (planned: readonly string[], fired: ReadonlyMap<string, number>): Violation[] =>
-  [...new Set(planned)]
-    .filter((name) => !fired.has(name))
-    .map((name) => ({ life: -1, rule: 'every planned fault happens', detail: `${name} never did` }));
+function countFaults(plan: readonly Fault[], fired: Fired): Record<string, FaultCount> {
+  const counts: Record<string, FaultCount> = {};
+  for (const name of plan.map(faultName))
+    counts[name] = { planned: (counts[name]?.planned ?? 0) + 1, fired: fired.get(name) ?? 0 };
+  return counts;
+}
+
+/** Many settlements have ended before it is tried: of each kind, one must have happened. */
+function countRunDisturbances(lived: readonly LivedLife[], disturbed: Stage['disturbedRuns']) {
+  const acts = lived.flatMap(({ life }) => life.acts.map(({ kind }) => kind));
+  const planned = RUN_DISTURBANCES.filter((kind) => acts.includes(kind));
+  return Object.fromEntries(planned.map((kind) => [kind, { planned: 1, fired: disturbed.get(kind) ?? 0 }]));
+}
+
+const notFired = (faults: Readonly<Record<string, FaultCount>>): Violation[] =>
+  Object.entries(faults)
+    .filter(([, { planned, fired }]) => fired < planned)
+    .map(([name, { planned, fired }]) => ({
+      rule: 'every planned fault happens',
+      detail: `${name}: ${fired} of ${planned}`,
+    }));

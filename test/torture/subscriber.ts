@@ -1,36 +1,42 @@
-/**
- * Subscribers of the run: one that answers well, one that fails at first, one that always fails, hangs, or has gone.
- */
+/** The subscribers of a run: some answer well, others fail at first, always fail, hang or have gone. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { HttpClient, Json } from './client.ts';
-import type { Tenant } from './oracle.ts';
+import { authorize, type Tenant } from './tenant.ts';
 
 export const MANNERS = ['well', 'fails_at_first', 'always_fails', 'hangs', 'gone'] as const;
 export type Manner = (typeof MANNERS)[number];
+
+/** The manners with which every event arrives in the end. */
+export const receivesAll = (manner: Manner): boolean => manner === 'well' || manner === 'fails_at_first';
 
 export type Subscriber = {
   readonly tenant: Tenant;
   readonly manner: Manner;
   readonly webhookId: string;
-  /** Every event id that came with a valid signature, with its event. */
+  /** Every event that was accepted, by id. */
   readonly events: ReadonlyMap<string, Json>;
-  /** Requests whose signature did not verify. */
+  /** Requests whose signature is invalid. */
   readonly invalid: number;
 };
 
 export type Subscribers = {
+  /** @throws Error when the service refuses the subscription */
   subscribe(http: HttpClient, tenant: Tenant, manner: Manner): Promise<Subscriber>;
   close(): Promise<void>;
 };
 
-type Mutable = { -readonly [Key in keyof Subscriber]: Subscriber[Key] } & { secret: string; events: Map<string, Json> };
+type Known = { -readonly [Key in keyof Subscriber]: Subscriber[Key] } & {
+  secret: string;
+  readonly events: Map<string, Json>;
+  /** The ids of the events that were sent at least once. */
+  readonly seen: Set<string>;
+};
 
-/** One server for all subscribers; each has a path of its own. */
+/** One server for all subscribers. Each has a path of its own. */
 export async function startSubscribers(): Promise<Subscribers> {
-  const known = new Map<string, Mutable>();
-  const seen = new Set<string>();
+  const known = new Map<string, Known>();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -38,8 +44,9 @@ export async function startSubscribers(): Promise<Subscribers> {
       const subscriber = known.get(request.url ?? '');
       if (!subscriber) return response.writeHead(404).end();
       const event = verify(subscriber.secret, Buffer.concat(chunks), request.headers as Record<string, string>);
-      if (!event) subscriber.invalid += 1;
-      return answer(response, subscriber, event, seen);
+      if (event) return answer(response, subscriber, event);
+      subscriber.invalid += 1;
+      return response.writeHead(400).end();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -47,17 +54,24 @@ export async function startSubscribers(): Promise<Subscribers> {
   return {
     async subscribe(http, tenant, manner) {
       const path = `/${crypto.randomUUID()}`;
-      const subscriber: Mutable = { tenant, manner, webhookId: '', events: new Map(), invalid: 0, secret: '' };
-      known.set(path, subscriber);
       const created = await http.untilAnswered({
         method: 'POST',
         path: '/v1/webhooks',
-        headers: { 'x-api-key': tenant.apiKey },
+        headers: authorize(tenant, { 'idempotency-key': crypto.randomUUID() }),
         body: { url: `http://127.0.0.1:${port}${path}`, event_types: ['*'] },
       });
       if (created.status !== 201) throw new Error(`the subscription was answered ${created.status}: ${created.text}`);
-      subscriber.webhookId = created.body.webhook_id;
-      subscriber.secret = created.body.secret;
+      const { webhook_id: webhookId, secret } = created.body;
+      const subscriber: Known = {
+        tenant,
+        manner,
+        webhookId,
+        secret,
+        events: new Map(),
+        seen: new Set(),
+        invalid: 0,
+      };
+      known.set(path, subscriber);
       return subscriber;
     },
     close: async () => {
@@ -67,7 +81,7 @@ export async function startSubscribers(): Promise<Subscribers> {
   };
 }
 
-function verify(secret: string, body: Buffer, headers: Record<string, string>): Json | undefined {
+function verify(secret: string, body: Buffer, headers: Record<string, string>): Json {
   try {
     return new Webhook(secret).verify(body.toString(), headers);
   } catch {
@@ -75,23 +89,14 @@ function verify(secret: string, body: Buffer, headers: Record<string, string>): 
   }
 }
 
-function answer(response: ServerResponse, subscriber: Mutable, event: Json, seen: Set<string>): unknown {
-  if (!event) return response.writeHead(400).end();
-  const firstTime = !seen.has(`${subscriber.webhookId} ${event.id}`);
-  seen.add(`${subscriber.webhookId} ${event.id}`);
-  switch (subscriber.manner) {
-    case 'hangs':
-      return undefined;
-    case 'gone':
-      return response.writeHead(410).end();
-    case 'always_fails':
-      return response.writeHead(500).end();
-    case 'fails_at_first':
-      // Every eighth event fails once: the first retry comes after five seconds.
-      if (firstTime && event.id.endsWith('0')) return response.writeHead(503).end();
-      break;
-    default:
-  }
-  subscriber.events.set(event.id, event);
+function answer(response: ServerResponse, { manner, events, seen }: Known, event: Json): unknown {
+  const firstTime = !seen.has(event.id);
+  seen.add(event.id);
+  if (manner === 'hangs') return undefined;
+  if (manner === 'gone') return response.writeHead(410).end();
+  if (manner === 'always_fails') return response.writeHead(500).end();
+  // Some events fail once. The service retries after five seconds.
+  if (manner === 'fails_at_first' && firstTime && event.id.endsWith('0')) return response.writeHead(503).end();
+  events.set(event.id, event);
   return response.writeHead(200).end();
 }

@@ -1,6 +1,6 @@
 /**
- * The network between the service's processes and their servers, by toxiproxy: each connection passes a proxy of its
- * own, which can be cut, slowed and reset.
+ * The network between the service's processes and their servers. Each link goes through a proxy (toxiproxy), which can
+ * cut, slow and reset its connections.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,11 +18,11 @@ const START_TIMEOUT_MS = 10_000;
 const POLL_MS = 50;
 const CALL_TIMEOUT_MS = 2_000;
 
-/** Who talks to whom. */
+/** Who is connected to what. */
 export const LINKS = ['api-postgres', 'worker-postgres', 'api-temporal', 'worker-temporal'] as const;
 export type Link = (typeof LINKS)[number];
 
-/** What can be done to a link. `cut`: bytes are swallowed; `slow`: half a second each way; `reset`: RST. */
+/** What can be done to a link. `cut`: bytes are dropped; `slow`: half a second in each direction; `reset`: RST. */
 export const TOXICS = ['cut', 'slow', 'reset'] as const;
 export type Toxic = (typeof TOXICS)[number];
 
@@ -32,47 +32,53 @@ const TOXIC_SETTINGS: Record<Toxic, { readonly type: string; readonly attributes
   slow: { type: 'latency', attributes: { latency: SLOW_MS, jitter: SLOW_MS / 2 } },
   reset: { type: 'reset_peer', attributes: { timeout: 0 } },
 };
+const STREAMS = ['upstream', 'downstream'] as const;
 
 export type Network = {
-  /** The port on 127.0.0.1 on which a link listens. */
+  /** The port on 127.0.0.1 at which a link begins. */
   port(link: Link): number;
   poison(link: Link, toxic: Toxic): Promise<void>;
-  /** Takes every toxic of the link away. */
+  /** Removes every toxic of the link. */
   heal(link: Link): Promise<void>;
   close(): void;
 };
 
 /**
- * @param upstream the port that each link leads to
- * @throws Error when the program is missing and cannot be built with Go
+ * @param program the path of toxiproxy
+ * @param ports where PostgreSQL and Temporal listen
+ * @param onDisturbance is called when a link was poisoned or healed
  */
-export async function startNetwork(upstream: Readonly<Record<Link, number>>): Promise<Network> {
-  const program = await acquireToxiproxy();
+export async function startNetwork(
+  program: string,
+  ports: Readonly<Record<'postgres' | 'temporal', number>>,
+  onDisturbance: () => void,
+): Promise<Network> {
   const adminPort = await freePort();
   const child = spawn(program, ['-host', '127.0.0.1', '-port', String(adminPort)], { stdio: 'ignore' });
   const admin = (method: string, route: string, body?: object) => callAdmin(adminPort, method, route, body);
   await untilAnswering(child, admin);
-  const ports = new Map<Link, number>();
+  const begin = new Map<Link, number>();
   for (const link of LINKS) {
     const port = await freePort();
-    const proxy = { name: link, listen: `127.0.0.1:${port}`, upstream: `127.0.0.1:${upstream[link]}`, enabled: true };
-    await admin('POST', '/proxies', proxy);
-    ports.set(link, port);
+    const upstream = `127.0.0.1:${link.endsWith('-postgres') ? ports.postgres : ports.temporal}`;
+    await admin('POST', '/proxies', { name: link, listen: `127.0.0.1:${port}`, upstream, enabled: true });
+    begin.set(link, port);
   }
   const poisoned = new Map<Link, Toxic[]>();
   return {
-    port: (link) => ports.get(link) ?? 0,
+    port: (link) => begin.get(link) ?? 0,
     async poison(link, toxic) {
       const { type, attributes } = TOXIC_SETTINGS[toxic];
-      for (const stream of ['upstream', 'downstream'])
-        await admin('POST', `/proxies/${link}/toxics`, { name: `${toxic}-${stream}`, type, stream, attributes });
       poisoned.set(link, [...(poisoned.get(link) ?? []), toxic]);
+      for (const stream of STREAMS)
+        await admin('POST', `/proxies/${link}/toxics`, { name: `${toxic}-${stream}`, type, stream, attributes });
+      onDisturbance();
     },
     async heal(link) {
       for (const toxic of poisoned.get(link) ?? [])
-        for (const stream of ['upstream', 'downstream'])
-          await admin('DELETE', `/proxies/${link}/toxics/${toxic}-${stream}`);
+        for (const stream of STREAMS) await admin('DELETE', `/proxies/${link}/toxics/${toxic}-${stream}`);
       poisoned.delete(link);
+      onDisturbance();
     },
     close: () => void child.kill('SIGKILL'),
   };
@@ -84,7 +90,7 @@ async function callAdmin(port: number, method: string, route: string, body?: obj
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
   });
-  // A toxic that is there already is what was asked for.
+  // A toxic that exists is not added again, and one that is gone needs no removal.
   if (!answer.ok && answer.status !== 409 && answer.status !== 404)
     throw new Error(`toxiproxy answered ${answer.status} to ${method} ${route}`);
 }
@@ -105,17 +111,14 @@ async function untilAnswering(
   }
 }
 
-async function acquireToxiproxy(): Promise<string> {
+/** The path of toxiproxy, which is built once for each clone; undefined when it cannot be built: that needs Go. */
+export async function acquireToxiproxy(): Promise<string | undefined> {
   if (existsSync(PROGRAM)) return PROGRAM;
   await mkdir(path.dirname(PROGRAM), { recursive: true });
   const source = `github.com/Shopify/toxiproxy/v2/cmd/server@${VERSION}`;
-  try {
-    await promisify(execFile)('go', ['install', source], {
-      env: { ...process.env, GOBIN: path.dirname(PROGRAM) },
-      timeout: BUILD_TIMEOUT_MS,
-    });
-  } catch (error) {
-    throw new Error('toxiproxy could not be built: faults of the network need Go.', { cause: error });
-  }
-  return PROGRAM;
+  const env = { ...process.env, GOBIN: path.dirname(PROGRAM) };
+  return await promisify(execFile)('go', ['install', source], { env, timeout: BUILD_TIMEOUT_MS }).then(
+    () => PROGRAM,
+    () => undefined,
+  );
 }
