@@ -2,7 +2,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** These files mostly wait for servers, for minutes. They start first, so that the others run meanwhile. */
-const LONGEST = ['/test/faults/', '/test/attack/schemathesis.test.ts'];
+const LONGEST = ['/test/torture/', '/test/faults/', '/test/attack/schemathesis.test.ts'];
 
 /** Vitest accepts a sequencer only as a class. */
 class LongestFirst extends BaseSequencer {
@@ -22,6 +22,7 @@ const WITH_WORKERS = [
   'test/ops/**/*.test.ts',
   'test/process/**/*.test.ts',
   'test/rehearsal/**/*.test.ts',
+  'test/torture/**/*.test.ts',
 ];
 
 export default defineConfig({
