@@ -12,6 +12,7 @@ import {
   type OpenPage,
 } from '../queries/operator.ts';
 import { enqueue } from '../queries/outbox.ts';
+import { clearRunning } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 const BATCH_SIZE = 100;
@@ -58,6 +59,8 @@ async function redispatchBatch(
   page: OpenPage,
   { requestId, ...entry }: OperatorAct & { readonly at: Date },
 ): Promise<OpenObject[]> {
+  // After a restore, a subscription may be marked as running that no run looks after.
+  if (list === listPendingSubscriptions && page.after === '') await clearRunning(tx);
   const open = await list(tx, page, requestId);
   await enqueue(tx, ...open.map(({ message }) => message));
   await insertAuditEntries(

@@ -15,6 +15,7 @@ import { evidence } from '../schema/evidence.ts';
 import { organizations } from '../schema/organization.ts';
 import { settlements } from '../schema/settlement.ts';
 import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
+import { shownNextAttemptAt, shownStatus } from './webhook-delivery.ts';
 
 /** What every list takes: at most `limit` items, none that is younger than `before`. */
 type Cut = { readonly limit: number; readonly before?: Date | undefined; readonly orgId?: string | undefined };
@@ -80,8 +81,8 @@ export const listDeliveriesBy = (
       webhookId: webhookDeliveries.webhookId,
       orgId: webhookDeliveries.orgId,
       eventType: webhookDeliveries.eventType,
-      status: webhookDeliveries.status,
-      nextAttemptAt: webhookDeliveries.nextAttemptAt,
+      status: shownStatus,
+      nextAttemptAt: shownNextAttemptAt,
       createdAt: webhookDeliveries.createdAt,
     })
     .from(webhookDeliveries)

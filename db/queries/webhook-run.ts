@@ -71,6 +71,11 @@ export async function openRun(
   return { run: Number(row.run), isFailing: row.is_failing, now: new Date(row.now) };
 }
 
+/** Marks no subscription as running: until its run ends, a subscription is rung more often than it needs. */
+export async function clearRunning(tx: Tx): Promise<void> {
+  await tx.execute(sql`UPDATE webhook_runs SET running = false WHERE running`);
+}
+
 /** A subscription, also a deleted one, as the sender needs it: with its sealed secrets, the current one first. */
 export type Subscription = {
   readonly url: string;

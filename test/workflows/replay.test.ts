@@ -39,6 +39,9 @@ const PATHS = [
   'webhookDelivery.gone',
   'webhookDelivery.retried',
   'webhookDelivery.succeeded',
+  'webhookSubscription.delivered',
+  'webhookSubscription.retried',
+  'webhookSubscription.rung-and-gone',
 ];
 
 test('every path has a recorded history', () => {
