@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { type CertificateRow, getCertificate, listPostings } from '../../db/queries/certificate.ts';
+import { getTransfer } from '../../db/queries/transfer.ts';
 import { certificateId, isLedgerConfirmed, type StepPosting, UNANCHORED } from '../../domain/certificate.ts';
+import { DomainError } from '../../domain/error.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -12,7 +14,7 @@ import { ETAG_HEADER, namesTag } from '../http/conditional.ts';
 import { readStyle } from '../pages/asset.ts';
 import { CERTIFICATE_TYPES, type CertificateType, certificateForms } from '../pages/certificate-form.ts';
 import { preferredType } from '../pages/negotiation.ts';
-import { principalOf } from '../route-config.ts';
+import { consumerOf, principalOf } from '../route-config.ts';
 import {
   CertificateConditions,
   CertificatePath,
@@ -20,6 +22,8 @@ import {
   CertificateVerifyQuery,
   EvidenceCertificate,
 } from '../schemas/certificate.ts';
+import { SessionHeader } from '../schemas/session.ts';
+import { TransferPath } from '../schemas/transfer.ts';
 
 /** A certificate never changes, so that a client may keep it. */
 const CACHE_CONTROL = 'private, max-age=31536000, immutable';
@@ -37,12 +41,44 @@ const CERTIFICATE_HEADERS = {
   },
 } as const;
 
+const CERTIFICATE_RESPONSES = {
+  200: {
+    description: 'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
+    headers: CERTIFICATE_HEADERS,
+    content: {
+      'application/json': { schema: EvidenceCertificate },
+      'text/html': {
+        schema: z.string().meta({ description: 'For reading. It says SIMULATION and UNANCHORED in words.' }),
+      },
+      'application/pdf': {
+        schema: z.string().meta({
+          format: 'binary',
+          description: 'For print. The same certificate always gives the same bytes.',
+        }),
+      },
+    },
+  },
+  304: { description: 'The caller has these bytes.' },
+} as const;
+
 /** Serves and verifies the caller's certificates (contract §7). The JSON answer is the bytes that were signed. */
 export const certificateRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     const forms = certificateForms((await readStyle()).toString());
     const tags = createTagMemory();
+
+    const send = async (request: FastifyRequest, reply: FastifyReply, certificate: CertificateRow) => {
+      const type = preferredType(request.headers.accept, CERTIFICATE_TYPES);
+      const known = tags.of(type, certificate.certId);
+      const condition = request.headers['if-none-match'];
+      reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
+      if (known !== undefined && namesTag(condition, known)) return reply.header('ETag', known).code(304).send();
+      const { bytes, etag, headers } = await forms[type](certificate);
+      tags.remember(type, certificate.certId, etag);
+      reply.header('ETag', etag);
+      return namesTag(condition, etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
+    };
 
     app.get(
       '/v1/caribbean/certificate/:cert_id',
@@ -55,39 +91,32 @@ export const certificateRoutes =
           description: 'JSON, unless `Accept` prefers `text/html` or `application/pdf`. The signature covers the JSON.',
           params: CertificatePath,
           headers: CertificateConditions,
-          response: {
-            200: {
-              description:
-                'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
-              headers: CERTIFICATE_HEADERS,
-              content: {
-                'application/json': { schema: EvidenceCertificate },
-                'text/html': {
-                  schema: z.string().meta({ description: 'For reading. It says SIMULATION and UNANCHORED in words.' }),
-                },
-                'application/pdf': {
-                  schema: z.string().meta({
-                    format: 'binary',
-                    description: 'For print. The same certificate always gives the same bytes.',
-                  }),
-                },
-              },
-            },
-            304: { description: 'The caller has these bytes.' },
-          },
+          response: CERTIFICATE_RESPONSES,
+        },
+      },
+      async (request, reply) =>
+        send(request, reply, await getCertificate(deps.db, principalOf(request).orgId, request.params.cert_id)),
+    );
+
+    app.get(
+      '/consumer/transfers/:transfer_id/certificate',
+      {
+        config: { access: { auth: 'session', refusals: ['not_found'], cost: costOfForm } },
+        schema: {
+          tags: ['Consumer'],
+          operationId: 'getTransferCertificate',
+          summary: "Download a transfer's evidence certificate",
+          description: 'As for partners. 404 until the transfer is settled.',
+          params: TransferPath,
+          headers: CertificateConditions.extend(SessionHeader.shape),
+          response: CERTIFICATE_RESPONSES,
         },
       },
       async (request, reply) => {
-        const certificate = await getCertificate(deps.db, principalOf(request).orgId, request.params.cert_id);
-        const type = preferredType(request.headers.accept, CERTIFICATE_TYPES);
-        const known = tags.of(type, certificate.certId);
-        const condition = request.headers['if-none-match'];
-        reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
-        if (known !== undefined && namesTag(condition, known)) return reply.header('ETag', known).code(304).send();
-        const { bytes, etag, headers } = await forms[type](certificate);
-        tags.remember(type, certificate.certId, etag);
-        reply.header('ETag', etag);
-        return namesTag(condition, etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
+        const { orgId } = consumerOf(request);
+        const { certificateId: certId } = await getTransfer(deps, orgId, request.params.transfer_id);
+        if (certId === null) throw new DomainError('not_found');
+        return await send(request, reply, await getCertificate(deps.db, orgId, certId));
       },
     );
 

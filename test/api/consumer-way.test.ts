@@ -2,11 +2,14 @@
  * What a consumer needs on the way of a transfer: a linked bank account, a verification, a cancellation (contract §12).
  */
 import { describe, expect } from 'vitest';
+import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
-import type { TestApi } from '../support/api.ts';
+import { transferIdOf } from '../../db/queries/transfer.ts';
+import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
+import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const test = withApi().extend('consumer', ({ api }) => signIn(api));
 
@@ -85,5 +88,27 @@ describe('canceling a transfer', () => {
     const { transfer_id: transferId } = jsonOf(created);
     expect((await callAs(api, consumer, 'POST', `/consumer/transfers/${transferId}/cancel`)).statusCode).toBe(404);
     expect(jsonOf(await callAs(api, owner, 'GET', `/consumer/transfers/${transferId}`)).status).toBe('accepted');
+  });
+});
+
+describe("a transfer's certificate", () => {
+  const certificateOf = (api: TestApi, consumer: ConsumerCaller, transferId: string, headers = {}) =>
+    callAs(api, consumer, 'GET', `/consumer/transfers/${transferId}/certificate`, undefined, headers);
+
+  test('200 with the signed bytes, and 304 for their tag', async ({ api, consumer }) => {
+    const certifier = createCertifier([TEST_SECRETS.signing]);
+    const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, certifier, consumer.consumerId);
+    const transferId = transferIdOf(settlement);
+    const answer = await certificateOf(api, consumer, transferId);
+    expect([answer.statusCode, jsonOf(answer).settlement_id], answer.body).toEqual([200, settlement.settlementId]);
+    expect(answer.headers['content-disposition']).toContain(certId);
+    const tag = String(answer.headers['etag']);
+    expect((await certificateOf(api, consumer, transferId, { 'if-none-match': tag })).statusCode).toBe(304);
+    expect((await certificateOf(api, await signIn(api), transferId)).statusCode).toBe(404);
+  });
+
+  test('404 until the transfer is settled', async ({ api, consumer }) => {
+    const created = await createTransfer(api, consumer, transferBody(await createConsumerRecipient(api, consumer)));
+    expect((await certificateOf(api, consumer, jsonOf(created).transfer_id)).statusCode).toBe(404);
   });
 });

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
+import { transferIdOf } from '../../db/queries/transfer.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { createConformance, type SeenAnswer } from '../support/conformance.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
@@ -166,19 +167,20 @@ async function createConsumer(api: TestApi) {
     payment_method: 'card',
     payout_rail: 'bank_transfer',
   });
-  const transfer = await post('/consumer/transfers', {
-    quote_id: quote.quote_id,
-    recipient_id: recipient.recipient_id,
-    card_token: 'tok_visa',
-  });
+  // Settled, so that it has a certificate.
+  const { settlement } = await insertCertifiedSettlement(
+    api.connection.db,
+    createCertifier([TEST_SECRETS.signing]),
+    session.consumer_id,
+  );
   return {
     token,
     ids: {
       org_id: session.consumer_id,
       recipient_id: recipient.recipient_id,
       quote_id: quote.quote_id,
-      transfer_id: transfer.transfer_id,
-      settlement_id: transfer.settlement_id,
+      transfer_id: transferIdOf(settlement),
+      settlement_id: settlement.settlementId,
     } satisfies Ids,
   };
 }
