@@ -1,8 +1,10 @@
 /** The generated files, and which of them are stale. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { repositoryRoot } from '../../process/place.ts';
 import { errorPage } from './error.ts';
 import { describeApi } from './openapi.ts';
+import { billOfMaterials } from './sbom.ts';
 import { stateMachinePage } from './state-machine.ts';
 
 /** Contents by path below the repository. The same code gives the same contents. */
@@ -10,10 +12,12 @@ export type GeneratedFiles = Readonly<Record<string, string>>;
 
 export async function generatedFiles(): Promise<GeneratedFiles> {
   const { document } = await describeApi();
+  const lock = await readFile(path.join(repositoryRoot, 'package-lock.json'), 'utf8');
   return {
     'docs/openapi.json': `${JSON.stringify(document, null, 2)}\n`,
     'docs/errors.md': errorPage(),
     'docs/state-machines.md': stateMachinePage(),
+    'docs/sbom.json': billOfMaterials(lock),
   };
 }
 

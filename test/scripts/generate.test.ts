@@ -6,7 +6,7 @@ import { ERROR_CODES } from '../../domain/error.ts';
 import { TRANSITIONS } from '../../domain/settlement.ts';
 import { type GeneratedFiles, generatedFiles, staleFiles, writeFiles } from '../../scripts/generate/file.ts';
 
-const NAMES = ['docs/openapi.json', 'docs/errors.md', 'docs/state-machines.md'];
+const NAMES = ['docs/openapi.json', 'docs/errors.md', 'docs/state-machines.md', 'docs/sbom.json'];
 
 let root: string;
 let files: GeneratedFiles;
