@@ -9,6 +9,7 @@ import { fastifyZodOpenApiPlugin, fastifyZodOpenApiTransformers } from 'fastify-
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { describeSharedAnswers } from './openapi-answer.ts';
 import { addComponents, tidySchema } from './openapi-component.ts';
+import { addLinks } from './openapi-link.ts';
 
 const API_VERSION = '2.0.0';
 
@@ -62,6 +63,7 @@ export const openapi = fp(async (app: FastifyInstance) => {
       const document = fastifyZodOpenApiTransformers.transformObject(options) as OpenAPIV3_1.Document;
       const described = app.operations.filter(({ schema }) => !schema.hide);
       for (const operation of described) describeSharedAnswers(document, operation);
+      addLinks(document, described);
       return addComponents(document);
     },
   });

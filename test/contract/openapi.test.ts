@@ -8,8 +8,10 @@ import { ERROR_CODES } from '../../domain/error.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 
 const Content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
+const Link = z.strictObject({ operationId: z.string(), parameters: z.record(z.string(), z.string()) });
 const Answer = z.looseObject({
   description: z.string(),
+  links: z.record(z.string(), Link).default({}),
   content: Content.optional(),
   headers: z.record(z.string(), z.unknown()).optional(),
 });
@@ -326,5 +328,72 @@ describe('every operation', () => {
         Object.values(content ?? {}).flatMap(({ schema }) => schemasUnder(schema)),
       );
     expect(breaking((named) => answers(named).every((schema) => schema['additionalProperties'] !== false))).toEqual([]);
+  });
+});
+
+describe('a link', () => {
+  const linked = all.flatMap((from) =>
+    Object.entries(from.described.responses).flatMap(([status, { links, content }]) =>
+      Object.entries(links).map(([name, link]) => ({
+        title: `${from.name} ${status} ${name}`,
+        ...{ name, link, content, from },
+        to: all.find(({ described }) => described.operationId === link.operationId),
+      })),
+    ),
+  );
+
+  test('leads to another read, under the name of its operation, with the same credential', () => {
+    expect(linked.length).toBeGreaterThan(20);
+    for (const { title, name, link, from, to } of linked) {
+      expect(name, title).toBe(link.operationId);
+      expect(to?.name, title).toMatch(/^GET /);
+      expect(to?.name, title).not.toBe(from.name);
+      expect(to?.described.security, title).toEqual(from.described.security);
+    }
+  });
+
+  test('gives every parameter of the path, and no other, from a field of the answer', () => {
+    for (const { title, link, content, to } of linked) {
+      const parameters = to?.described.parameters.filter((parameter) => parameter.in === 'path') ?? [];
+      expect(Object.keys(link.parameters), title).toEqual(parameters.map(({ name }) => name));
+      const { properties } = z
+        .looseObject({ properties: z.record(z.string(), z.unknown()) })
+        .parse(document.components.schemas[componentOf(content) ?? '']);
+      for (const expression of Object.values(link.parameters))
+        expect(Object.keys(properties), title).toContain(expression.replace('$response.body#/', ''));
+    }
+  });
+
+  test.each([
+    ['POST /v2/settle', 'GET /v2/settle/{settlement_id}'],
+    ['POST /v1/caribbean/settle', 'GET /v1/caribbean/settlements/{settlement_id}'],
+    ['POST /v1/recipients', 'GET /v1/recipients/{recipient_id}'],
+    ['POST /v1/orgs/{org_id}/keys', 'GET /v1/orgs/{org_id}/keys'],
+    ['POST /v1/wallets', 'GET /v1/wallets/{wallet_id}'],
+    ['POST /v1/kyc/verify', 'GET /v1/kyc/{verification_id}'],
+    ['POST /v1/kyc/idverify/applicant', 'GET /v1/kyc/{verification_id}'],
+    ['POST /v1/webhooks', 'GET /v1/webhooks/{webhook_id}'],
+    ['POST /v1/webhooks/{webhook_id}/test', 'GET /v1/webhooks/{webhook_id}/deliveries'],
+    ['POST /consumer/transfers', 'GET /consumer/transfers/{transfer_id}'],
+    ['GET /v2/settle/{settlement_id}', 'GET /v1/caribbean/certificate/{cert_id}'],
+    ['GET /v2/settle/{settlement_id}', 'GET /v1/caribbean/certificate/{cert_id}/verify'],
+    ['GET /consumer/transfers/{transfer_id}', 'GET /consumer/transfers/{transfer_id}/certificate'],
+  ])('leads from %s to %s', (from, to) => {
+    expect(linked.filter((link) => link.from.name === from).map((link) => link.to?.name)).toContain(to);
+  });
+
+  test('leads from every answer of 201 or 202 that needs a credential and names an object with a read', () => {
+    const readable = all.flatMap(({ name }) => /^GET .*\{([a-z_]+)\}$/.exec(name)?.[1] ?? []);
+    const isRead = ({ described, name }: Named) =>
+      Object.entries(described.responses).every(([status, { content, links }]) => {
+        const schema = document.components.schemas[componentOf(content) ?? ''];
+        const { properties } = z
+          .looseObject({ properties: z.record(z.string(), z.unknown()).default({}) })
+          .parse(schema ?? {});
+        const isCreation = ['201', '202'].includes(status) && described.security !== undefined;
+        const ids = Object.keys(properties).filter((field) => readable.includes(field) && !name.includes('/consumer/'));
+        return !isCreation || ids.length === 0 || Object.keys(links).length > 0;
+      });
+    expect(breaking(isRead)).toEqual([]);
   });
 });
