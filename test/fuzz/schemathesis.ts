@@ -58,8 +58,6 @@ async function run(
       CONFIG_FILE,
       'run',
       `${baseUrl}/openapi.json`,
-      '--checks',
-      'all',
       '--seed',
       String(seed),
       '--max-time',
