@@ -32,7 +32,8 @@ export default defineConfig({
     // Few, because the servers that the tests use need processor time too.
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 20_000,
+    // Generous: a limit tells a hang from a slow machine. With other work on it, a test that takes 2 s took 20 s.
+    testTimeout: 60_000,
     // The first file that needs a server starts it, and builds the workflow bundle if its sources have changed.
     hookTimeout: 90_000,
     reporters: ['default', ['json', { outputFile: '.local/test-report.json' }]],

@@ -41,12 +41,12 @@ export async function readSettlement(api: TestApi, caller: Caller, settlementId:
   return jsonOf(await api.call(caller, 'GET', `/v2/settle/${settlementId}`));
 }
 
-/** Reads the settlement until it has this status. @throws Error with its timeline after 20 s */
+/** Reads the settlement until it has this status. @throws Error with its timeline after 30 s */
 export async function untilStatus(api: TestApi, caller: Caller, settlementId: string, status: string): Promise<Json> {
   const readInStatus = async (): Promise<Json> => {
     const settlement = await readSettlement(api, caller, settlementId);
     if (settlement.status === status) return settlement;
     throw new Error(`still ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
   };
-  return await vi.waitFor(readInStatus, { timeout: 20_000, interval: 25 });
+  return await vi.waitFor(readInStatus, { timeout: 30_000, interval: 25 });
 }
