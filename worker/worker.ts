@@ -23,13 +23,13 @@ const SHUTDOWN_FORCE_MS = 25_000;
 const CACHED_WORKFLOWS_MAX = 500;
 const CONCURRENT_ACTIVITIES_MAX = 50;
 const CONCURRENT_LOCAL_ACTIVITIES_MAX = 50;
-/** A request that hangs costs only a socket, so there may be many. One subscription has at most four. */
-const CONCURRENT_REQUESTS_MAX = 400;
+/** A round of a subscription mostly waits, so there may be many. One that hangs takes a slot for at most 23 seconds. */
+const CONCURRENT_ROUNDS_MAX = 1_000;
 
 /** The settings in which the queues' workers differ. */
 const QUEUES = {
   [TASK_QUEUE]: { maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES_MAX },
-  [DELIVERY_TASK_QUEUE]: { maxConcurrentActivityTaskExecutions: CONCURRENT_REQUESTS_MAX },
+  [DELIVERY_TASK_QUEUE]: { maxConcurrentActivityTaskExecutions: CONCURRENT_ROUNDS_MAX },
 } as const satisfies Record<string, Partial<WorkerOptions>>;
 
 export type WorkerDeps = {

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 
 export type ApiRequest = {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly apiKey?: string | undefined;
   readonly idempotencyKey?: string | undefined;

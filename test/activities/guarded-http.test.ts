@@ -5,7 +5,7 @@ import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { test as base, describe, expect } from 'vitest';
-import { createGuardedHttp, type GuardOptions } from '../../activities/providers/guarded-http.ts';
+import { createGuardedHttp, type GuardOptions, keepConnections } from '../../activities/providers/guarded-http.ts';
 import { FILE } from '../support/fixture.ts';
 
 const PUBLIC_ADDRESS = '93.184.216.34';
@@ -407,5 +407,68 @@ describe('a public target', () => {
       status: 200,
     });
     expect(canary.dialled).toEqual(['1.1.1.1:443']);
+  });
+});
+
+describe('a kept connection', () => {
+  const SUBSCRIBER = 'https://hooks.partner.example/';
+  const keeping = (options: Partial<GuardOptions>) => {
+    const guarded = guard({ ca: CERTIFICATE, ...options });
+    const kept = keepConnections();
+    return { kept, post: (url: string) => guarded.post(url, Buffer.from('{"id":1}'), { 'webhook-id': '1' }, kept) };
+  };
+
+  test('serves the next request to its subscriber, and is checked when it is opened', async ({ canary }) => {
+    const { kept, post: send } = keeping({ dial: canary.dial() });
+    for (let n = 0; n < 3; n += 1) expect(await send(SUBSCRIBER)).toMatchObject({ status: 200, error: null });
+    expect([canary.requests, canary.connections]).toEqual([3, 1]);
+    kept.close();
+    const refused = keeping({ dial: canary.dial('10.0.0.7') });
+    expect(await refused.post(SUBSCRIBER)).toMatchObject({ status: null, error: 'blocked_target' });
+    expect(canary.requests).toBe(3);
+  });
+
+  test('serves no other origin', async ({ canary }) => {
+    const { kept, post: send } = keeping({ dial: canary.dial() });
+    await send(SUBSCRIBER);
+    await send(`https://hooks.partner.example:${canary.securePort}/`);
+    expect(canary.connections).toBe(2);
+    kept.close();
+  });
+
+  test('that the subscriber has closed is replaced by a new one, which is checked', async ({ canary }) => {
+    canary.answer = (request, response) => {
+      response.end('ok', () => setImmediate(() => request.socket.destroy()));
+    };
+    const { kept, post: send } = keeping({ dial: canary.dial() });
+    for (let n = 0; n < 3; n += 1) expect(await send(SUBSCRIBER)).toMatchObject({ status: 200 });
+    expect([canary.requests, canary.dialled.length]).toEqual([3, 3]);
+    kept.close();
+  });
+
+  test('that breaks while it is used again does not fail the attempt', async ({ canary }) => {
+    let first = true;
+    canary.answer = (_, response) => {
+      if (canary.requests === 2 && first) {
+        first = false;
+        response.socket?.destroy();
+        return;
+      }
+      response.end('ok');
+    };
+    const { kept, post: send } = keeping({ dial: canary.dial() });
+    await send(SUBSCRIBER);
+    expect(await send(SUBSCRIBER)).toMatchObject({ status: 200, error: null });
+    expect([canary.requests, canary.connections]).toEqual([3, 2]);
+    kept.close();
+  });
+
+  test('is not kept after an answer that was not read to its end', async ({ canary }) => {
+    canary.answer = (_, response) => response.end(Buffer.alloc(64 * 1024));
+    const { kept, post: send } = keeping({ dial: canary.dial() });
+    await send(SUBSCRIBER);
+    await send(SUBSCRIBER);
+    expect(canary.connections).toBe(2);
+    kept.close();
   });
 });

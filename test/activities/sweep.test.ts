@@ -1,11 +1,13 @@
 /** The sweep for lost runs against the database; `running` are the workflows that Temporal knows of. */
 import { describe, expect } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';
-import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { activityDeps } from '../support/activity.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { openSettlement } from '../support/settlement.ts';
+import { ping, subscribe } from '../support/webhook.ts';
 import { whileWritesFail } from './failing-write.ts';
 
 const MINUTE_MS = 60_000;
@@ -106,5 +108,42 @@ describe('a sweep', () => {
     expect(sweep.takeAsked()).toBe(10_000);
     expect((await sweep.run()).settlement).toBeGreaterThan(0);
     expect(await sweep.takeQueued()).toContain(id);
+  });
+});
+
+describe('a sweep of subscriptions', () => {
+  const due = async (api: TestApi, partner: Caller, ago: string): Promise<string> => {
+    const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook', ['webhook.ping']);
+    await ping(api, partner, webhookId);
+    const { pool } = api.connection;
+    await pool.query('DELETE FROM outbox WHERE object_id = $1', [webhookId]);
+    await pool.query(`UPDATE webhook_deliveries SET next_attempt_at = now() + $2::interval WHERE webhook_id = $1`, [
+      webhookId,
+      ago,
+    ]);
+    // As a run left it that was terminated.
+    await pool.query('UPDATE webhook_runs SET running = true WHERE webhook_id = $1', [webhookId]);
+    return webhookId;
+  };
+
+  test('rings one with a delivery that is due and without a run, and no other', async ({ api, partner, sweep }) => {
+    const [lost, running, later] = [
+      await due(api, partner, '-20 seconds'),
+      await due(api, partner, '-20 seconds'),
+      await due(api, partner, '1 hour'),
+    ];
+    sweep.running.add(webhookSubscriptionWorkflowId(running));
+    const rung = async (): Promise<string[]> => {
+      const { rows } = await api.connection.pool.query(
+        `SELECT object_id FROM outbox WHERE kind = 'webhook_subscription' AND object_id = ANY ($1)`,
+        [[lost, running, later]],
+      );
+      return rows.map(({ object_id }) => object_id);
+    };
+    expect((await sweep.run()).webhook_subscription).toBe(1);
+    expect(await rung()).toEqual([lost]);
+    expect((await sweep.run()).webhook_subscription).toBe(0);
+    await api.connection.pool.query('DELETE FROM outbox');
+    await api.connection.pool.query(`UPDATE webhook_deliveries SET status = 'canceled', next_attempt_at = NULL`);
   });
 });

@@ -1,68 +1,113 @@
 /**
- * `webhooks`: deliveries per second from the commit of an event to its receiver, compared with a bare loop of signed
- * POSTs to the same receiver. Then what 20 subscriptions that hang cost the other 180.
+ * `webhooks`: deliveries per second from the commit of their events to the receiver, beside a bare loop of signed POSTs
+ * to the same receiver. Then an endpoint that takes 80 ms, and what subscriptions that hang cost the others.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { loadavg } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 import { signWebhook } from '../../activities/webhook-signature.ts';
-import { IN_FLIGHT, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
-import { CommandError, command, EXIT, type Printer } from '../../process/command-line.ts';
-import { findRunningStack } from '../../process/running-stack.ts';
-import { API_URL, NO_STACK } from '../../scripts/sandbox/command.ts';
-import { type Bench, count, inParallel, percentile } from './bench.ts';
+import { type Connection, connect } from '../../db/client.ts';
+import { newId } from '../../db/id.ts';
+import { recordFirstEvent } from '../../db/queries/event.ts';
+import { SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
+import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { readStack } from '../../process/running-stack.ts';
+import { type Bench, count, inParallel, percentile, report } from './bench.ts';
+import type { Processes } from './contender.ts';
+import { cpuMs } from './cpu.ts';
+import { ratios, spreadOf } from './figure.ts';
+import { type BenchStack, withBenchStack } from './stack.ts';
 import { createSubscriber, type Subscriber } from './subscriber.ts';
 import { waitUntil } from './wait.ts';
 
+const SLOW_MS = 80;
+/** Requests of the bare loop at the same time. */
+const BARE_AT_ONCE = 80;
 const ORGANIZATIONS = 10;
-const HANGING_PER_ORGANIZATION = 2;
-const ROUNDS = 3;
-const ARRIVAL_TIMEOUT_MS = 120_000;
-const ARRIVAL_POLL_MS = 2;
+const HANGING_PER_ORGANIZATION = 4;
+const ISOLATION_ROUNDS = 5;
+const ARRIVAL_TIMEOUT_MS = 300_000;
+const POLL_MS = 5;
+const QUIET_POLL_MS = 250;
 
 export const webhooks: Bench = command({
   name: 'webhooks',
   description: 'Deliveries per second beside a bare loop of signed POSTs, and the cost of subscriptions that hang.',
   takes: {
-    events: count('--events <count>', 'how many events are delivered to every subscription', 25),
-    url: API_URL,
+    rounds: count('--rounds <count>', 'how often each contender is measured', 5),
+    deliveries: count('--deliveries <count>', 'how many deliveries a turn has', 2_000),
+    subscriptions: count('--subscriptions <count>', 'with one delivery each, measured once', 2_000),
   },
-  run: async ({ print, printData }: Printer, { events, url: given }) => {
-    const url = given ?? findRunningStack()?.apiUrl;
-    if (url === undefined) throw new CommandError(EXIT.unavailable, `${NO_STACK}, or give --url.`);
-    const receiver = await startReceiver();
-    try {
-      const throughput = await measureThroughput(url, receiver, events);
-      const { deliveries, served, bare } = throughput;
-      print(`${deliveries} deliveries: ${served.toFixed(0)}/s from commit to receiver.`);
-      print(`A bare loop of signed POSTs: ${bare.toFixed(0)}/s. Ratio ${(served / bare).toFixed(3)}.`);
-      const { healthy, hanging, aloneMs, besideMs } = await measureIsolation(url, receiver);
-      const p99s = `${aloneMs.toFixed(0)} ms alone, ${besideMs.toFixed(0)} ms beside ${hanging} that hang`;
-      print(`p99 of ${healthy} subscriptions: ${p99s}. Ratio ${(besideMs / aloneMs).toFixed(2)}; the limit is 1.5.`);
-      printData({
-        throughput: { deliveries, per_second: served, bare_per_second: bare, ratio: served / bare },
-        isolation: { healthy, hanging, p99_alone_ms: aloneMs, p99_beside_ms: besideMs, ratio: besideMs / aloneMs },
-      });
-      return EXIT.done;
-    } finally {
-      receiver.close();
-    }
-  },
+  run: (printer: Printer, { rounds, deliveries, subscriptions }) =>
+    withBenchStack(async (stack) => {
+      const bench = await open(stack);
+      try {
+        const turns = await measureTurns(printer, bench, rounds, deliveries);
+        printer.warn('one delivery to each subscription');
+        const singles = await measureSingles(bench, subscriptions);
+        printer.warn('subscriptions that hang');
+        const isolation = await measureIsolation(bench);
+        reportAll(printer, { turns, singles, isolation, deliveries, subscriptions });
+        return EXIT.done;
+      } finally {
+        await bench.close();
+      }
+    }),
 });
 
-type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+type Setup = Awaited<ReturnType<typeof open>>;
 
-/** Records each request and answers at once, except under `/hang/`, where it never answers. */
+/** The service's processes, a receiver in this process, and a connection that writes events. */
+async function open(stack: BenchStack) {
+  const api = await stack.start('api', 'api/main.ts', 'API ready');
+  const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
+  const servers = readStack()?.processes ?? {};
+  const pidsOf = (name: string) => [servers[name]?.pid ?? []].flat();
+  const processes: Processes = {
+    API: [api.pid],
+    worker: [worker.pid],
+    Temporal: pidsOf('Temporal'),
+    PostgreSQL: pidsOf('PostgreSQL'),
+  };
+  const receiver = await startReceiver();
+  const connection = connect(stack.databaseUrl, { poolSizeMax: 2, name: 'bench', onIdleError: () => undefined });
+  const subscribers = async (organizations: number, each: number, path: string): Promise<Subscriber[]> => {
+    const created: Subscriber[] = [];
+    for (let index = 0; index < organizations; index += 1) {
+      const subscriber = await createSubscriber(stack.apiUrl);
+      for (let n = 0; n < each; n += 1) await subscriber.subscribe(`${receiver.base}/${path}/${index}/${n}`);
+      created.push(subscriber);
+    }
+    return created;
+  };
+  /** Waits until no run of a subscription looks for anything. */
+  const untilQuiet = (): Promise<void> =>
+    waitUntil(
+      'the end of all runs',
+      async () => (await stack.database.query('SELECT 1 FROM webhook_runs WHERE running LIMIT 1')).rowCount === 0,
+      { everyMs: QUIET_POLL_MS },
+    );
+  const close = async (): Promise<void> => {
+    receiver.close();
+    await connection.close();
+  };
+  return { receiver, connection, processes, subscribers, untilQuiet, close };
+}
+
+/** Records each request and answers at once, under `/slow/` after 80 ms, and under `/hang/` never. */
 async function startReceiver() {
   const arrivals: { readonly path: string; readonly atMs: number }[] = [];
   const server = createServer((incoming, response) => {
     const path = incoming.url ?? '';
     incoming.resume();
-    incoming.on('end', () => {
+    incoming.on('end', async () => {
       if (path.startsWith('/hang/')) return;
       arrivals.push({ path, atMs: performance.now() });
+      if (path.startsWith('/slow/')) await delay(SLOW_MS);
       response.writeHead(204).end();
     });
   });
@@ -73,38 +118,95 @@ async function startReceiver() {
     server.close();
     server.closeAllConnections();
   };
-  const waitForArrivals = (count: number): Promise<void> =>
-    waitUntil(`the arrival of ${count} deliveries`, () => arrivals.length >= count, {
-      everyMs: ARRIVAL_POLL_MS,
+  const waitForArrivals = (wanted: number): Promise<void> =>
+    waitUntil(`the arrival of ${wanted} deliveries`, () => arrivals.length >= wanted, {
+      everyMs: POLL_MS,
       timeoutMs: ARRIVAL_TIMEOUT_MS,
     });
   return { base, arrivals, close, waitForArrivals };
 }
 
-async function measureThroughput(url: string, receiver: Receiver, events: number) {
-  const deliveries = events * SUBSCRIPTIONS_MAX;
-  const subscriber = await createSubscriber(url);
-  for (let index = 0; index < SUBSCRIPTIONS_MAX; index += 1)
-    await subscriber.subscribe(`${receiver.base}/fast/${index}`);
-  await subscriber.emit(1);
-  await receiver.waitForArrivals(SUBSCRIPTIONS_MAX);
-
-  receiver.arrivals.length = 0;
-  const startedMs = performance.now();
-  await subscriber.emit(events);
-  await receiver.waitForArrivals(deliveries);
-  const served = deliveries / ((performance.now() - startedMs) / 1_000);
-  await subscriber.end();
-  const bare = await bareLoop(receiver, deliveries);
-  return { deliveries, served, bare };
+/** Commits so many events of each partner at once, and nudges a dispatcher. */
+async function publish({ db }: Connection, subscribers: readonly Subscriber[], eventsEach: number): Promise<void> {
+  await db.transaction(async (tx) => {
+    for (const { orgId } of subscribers) {
+      for (let n = 0; n < eventsEach; n += 1)
+        await recordFirstEvent(tx, {
+          orgId,
+          objectType: 'recipient',
+          objectId: newId(),
+          type: 'recipient.deactivated',
+          data: { recipient_id: newId(), filler: 'x'.repeat(500) },
+          at: new Date(),
+          requestId: 'bench',
+        });
+    }
+  });
+  await subscribers[0]?.nudge();
 }
 
-/** The least that a delivery needs: sign, connect and post, with as many requests at once as the service makes. */
-async function bareLoop(receiver: Receiver, deliveries: number): Promise<number> {
+type Turn = { readonly perSecond: number; readonly cpuMsEach: Readonly<Record<string, number>> };
+
+/** From the commit of the events to the last arrival. */
+async function takeTurn(
+  { receiver, connection, processes, untilQuiet }: Setup,
+  subscribers: readonly Subscriber[],
+  { eventsEach, deliveries }: { readonly eventsEach: number; readonly deliveries: number },
+): Promise<Turn> {
+  await untilQuiet();
+  receiver.arrivals.length = 0;
+  const used = () => Object.entries(processes).map(([name, pids]): [string, number] => [name, cpuMs(pids)]);
+  const before = new Map(used());
+  await publish(connection, subscribers, eventsEach);
+  const startedMs = performance.now();
+  await receiver.waitForArrivals(deliveries);
+  const perSecond = deliveries / ((performance.now() - startedMs) / 1_000);
+  const each = used().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / deliveries]);
+  return { perSecond, cpuMsEach: Object.fromEntries(each) };
+}
+
+type Contender = { readonly name: string; readonly turns: Turn[]; take(): Promise<Turn> };
+
+async function measureTurns(printer: Printer, bench: Setup, rounds: number, deliveries: number): Promise<Contender[]> {
+  const one = await bench.subscribers(1, 1, 'one');
+  const many = await bench.subscribers(ORGANIZATIONS, SUBSCRIPTIONS_MAX, 'many');
+  const slow = await bench.subscribers(1, 1, 'slow');
+  const eventsEach = Math.ceil(deliveries / (ORGANIZATIONS * SUBSCRIPTIONS_MAX));
+  const ofMany = eventsEach * ORGANIZATIONS * SUBSCRIPTIONS_MAX;
+  const contenders: Contender[] = [
+    { name: 'bare loop of signed POSTs', turns: [], take: () => bareLoop(bench, deliveries) },
+    {
+      name: 'one subscription',
+      turns: [],
+      take: () => takeTurn(bench, one, { eventsEach: deliveries, deliveries }),
+    },
+    {
+      name: `${ORGANIZATIONS * SUBSCRIPTIONS_MAX} subscriptions`,
+      turns: [],
+      take: () => takeTurn(bench, many, { eventsEach, deliveries: ofMany }),
+    },
+    {
+      name: `one subscription that takes ${SLOW_MS} ms`,
+      turns: [],
+      take: () => takeTurn(bench, slow, { eventsEach: deliveries, deliveries }),
+    },
+  ];
+  for (const { take } of contenders) await take();
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { turns, take } of contenders) turns.push(await take());
+    const rates = contenders.map(({ turns }) => `${turns.at(-1)?.perSecond.toFixed(0)}/s`).join(', ');
+    printer.warn(`round ${round + 1} of ${rounds}: ${rates}; load ${loadavg()[0]?.toFixed(1)}`);
+  }
+  for (const subscriber of [...one, ...many, ...slow]) await subscriber.end();
+  return contenders;
+}
+
+/** The least that a delivery needs: sign, connect and post. */
+async function bareLoop({ receiver }: Setup, deliveries: number): Promise<Turn> {
   const secret = randomBytes(32);
   const body = Buffer.from(JSON.stringify({ id: 'evt', data: 'x'.repeat(600) }));
   const startedMs = performance.now();
-  await inParallel(deliveries, IN_FLIGHT.first * SUBSCRIPTIONS_MAX, async (index) => {
+  await inParallel(deliveries, BARE_AT_ONCE, async (index) => {
     const timestamp = Math.floor(Date.now() / 1_000);
     const id = `evt_${index}`;
     const headers = {
@@ -115,40 +217,107 @@ async function bareLoop(receiver: Receiver, deliveries: number): Promise<number>
     const answer = await request(`${receiver.base}/bare/`, { method: 'POST', body, headers, reset: true });
     await answer.body.dump();
   });
-  return deliveries / ((performance.now() - startedMs) / 1_000);
+  return { perSecond: deliveries / ((performance.now() - startedMs) / 1_000), cpuMsEach: {} };
 }
 
-async function measureIsolation(url: string, receiver: Receiver) {
-  const subscribers: Subscriber[] = [];
-  for (let index = 0; index < ORGANIZATIONS; index += 1) {
-    const subscriber = await createSubscriber(url);
-    for (let n = HANGING_PER_ORGANIZATION; n < SUBSCRIPTIONS_MAX; n += 1)
-      await subscriber.subscribe(`${receiver.base}/fast/${index}/${n}`);
-    subscribers.push(subscriber);
-  }
-  const healthy = ORGANIZATIONS * (SUBSCRIPTIONS_MAX - HANGING_PER_ORGANIZATION);
-  const round = async (): Promise<number> => {
-    receiver.arrivals.length = 0;
-    const startedMs = performance.now();
-    await Promise.all(subscribers.map((subscriber) => subscriber.emit(1)));
-    await receiver.waitForArrivals(healthy);
-    return percentile(
-      receiver.arrivals.map(({ atMs }) => atMs - startedMs),
-      0.99,
-    );
-  };
-  const rounds = async (): Promise<number> => {
-    const found: number[] = [];
-    for (let n = 0; n < ROUNDS; n += 1) found.push(await round());
-    return percentile(found, 0.5);
-  };
-  await round();
-  const aloneMs = await rounds();
+/** As many subscriptions as asked, with one delivery each: what a run of a workflow costs. */
+async function measureSingles(bench: Setup, subscriptions: number): Promise<Turn> {
+  const organizations = Math.ceil(subscriptions / SUBSCRIPTIONS_MAX);
+  const subscribers = await bench.subscribers(organizations, SUBSCRIPTIONS_MAX, 'single');
+  const turn = await takeTurn(bench, subscribers, { eventsEach: 1, deliveries: organizations * SUBSCRIPTIONS_MAX });
+  for (const subscriber of subscribers) await subscriber.end();
+  return turn;
+}
+
+type Isolation = {
+  readonly healthy: number;
+  readonly hanging: number;
+  readonly aloneMs: readonly number[];
+  readonly besideMs: readonly number[];
+};
+
+/** The p99 of the healthy subscriptions' arrivals, in turns with and without the others, which never answer. */
+async function measureIsolation(bench: Setup): Promise<Isolation> {
+  const healthyEach = SUBSCRIPTIONS_MAX - HANGING_PER_ORGANIZATION;
+  const subscribers = await bench.subscribers(ORGANIZATIONS, healthyEach, 'healthy');
+  const healthy = ORGANIZATIONS * healthyEach;
+  const hanging: string[][] = [];
   for (const [index, subscriber] of subscribers.entries()) {
+    const ids: string[] = [];
     for (let n = 0; n < HANGING_PER_ORGANIZATION; n += 1)
-      await subscriber.subscribe(`${receiver.base}/hang/${index}/${n}`);
+      ids.push(await subscriber.subscribe(`${bench.receiver.base}/hang/${index}/${n}`));
+    hanging.push(ids);
   }
-  const besideMs = await rounds();
+  const setHanging = async (status: 'enabled' | 'disabled'): Promise<void> => {
+    for (const [index, ids] of hanging.entries()) for (const id of ids) await subscribers[index]?.setStatus(id, status);
+  };
+  const round = async (): Promise<number> => {
+    bench.receiver.arrivals.length = 0;
+    const startedMs = performance.now();
+    await publish(bench.connection, subscribers, 1);
+    await bench.receiver.waitForArrivals(healthy);
+    const latencies = bench.receiver.arrivals.map(({ atMs }) => atMs - startedMs);
+    return percentile(latencies, 0.99);
+  };
+  const [aloneMs, besideMs]: [number[], number[]] = [[], []];
+  await setHanging('disabled');
+  await round();
+  for (let n = 0; n < ISOLATION_ROUNDS; n += 1) {
+    await bench.untilQuiet();
+    aloneMs.push(await round());
+    await setHanging('enabled');
+    // The first round makes them hang; the second one is beside them.
+    await round();
+    besideMs.push(await round());
+    await setHanging('disabled');
+  }
   for (const subscriber of subscribers) await subscriber.end();
   return { healthy, hanging: ORGANIZATIONS * HANGING_PER_ORGANIZATION, aloneMs, besideMs };
+}
+
+type Results = {
+  readonly turns: readonly Contender[];
+  readonly singles: Turn;
+  readonly isolation: Isolation;
+  readonly deliveries: number;
+  readonly subscriptions: number;
+};
+
+function reportAll(printer: Printer, { turns, singles, isolation, deliveries, subscriptions }: Results): void {
+  const single = { name: `${subscriptions} subscriptions, one delivery each`, turns: [singles] };
+  const contenders = [...turns, single];
+  const rateOf = (contender: { readonly turns: readonly Turn[] } | undefined) =>
+    (contender?.turns ?? []).map(({ perSecond }) => perSecond);
+  const bare = rateOf(turns[0]);
+  const names = Object.keys(singles.cpuMsEach);
+  const rows = contenders.map((contender) => {
+    const cpu = names.map((name) => contender.turns.map(({ cpuMsEach }) => cpuMsEach[name] ?? Number.NaN));
+    const total = contender.turns.map(({ cpuMsEach }) => Object.values(cpuMsEach).reduce((sum, ms) => sum + ms, 0));
+    return { name: contender.name, perSecond: rateOf(contender), ratio: ratios(rateOf(contender), bare), cpu, total };
+  });
+  const { healthy, hanging, aloneMs, besideMs } = isolation;
+  report(
+    printer,
+    'webhooks',
+    [
+      {
+        head: ['deliveries', '/s', 'ratio', 'CPU ms each', ...names],
+        rows: rows.map(({ name, perSecond, ratio, total, cpu }) => [name, perSecond, ratio, total, ...cpu]),
+      },
+      {
+        head: [`p99 of ${healthy} subscriptions, ms`, `beside ${hanging} that hang`, 'ratio'],
+        rows: [[aloneMs, besideMs, ratios(besideMs, aloneMs)]],
+      },
+    ],
+    {
+      deliveries,
+      contenders: rows.map(({ name, perSecond, ratio, total }) => ({
+        name,
+        per_second: spreadOf(perSecond),
+        ratio: spreadOf(ratio),
+        cpu_ms: spreadOf(total),
+      })),
+      isolation: { healthy, hanging, p99_alone_ms: spreadOf(aloneMs), p99_beside_ms: spreadOf(besideMs) },
+    },
+  );
 }
