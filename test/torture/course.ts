@@ -131,6 +131,7 @@ function createActs(context: Context): (act: Act) => Promise<void> {
   const call = (method: 'POST' | 'PUT' | 'DELETE', path: string, body: object = {}) =>
     http.untilAnswered({ method, path, headers: authorize(tenant), body });
   const decideNow = async (decision: 'verified' | 'rejected'): Promise<void> => {
+    observe(context, { kind: 'verification_opening' });
     if (await decide(http, tenant, recipientId, decision))
       observe(context, { kind: 'decided', decision, ofFrozenName: !progress.renamed });
   };

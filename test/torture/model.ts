@@ -51,7 +51,7 @@ export type Fact =
   | { readonly kind: 'collection_failed' | 'dispute' }
   | { readonly kind: 'cancel' | 'advance'; readonly accepted: boolean }
   | { readonly kind: 'advance_unknown' }
-  | { readonly kind: 'deactivated' }
+  | { readonly kind: 'deactivated' | 'verification_opening' }
   | { readonly kind: 'decided'; readonly decision: 'verified' | 'rejected'; readonly ofFrozenName: boolean }
   | { readonly kind: 'cancel_requested' }
   | { readonly kind: 'resolved' | 'resolution_unknown'; readonly outcome: 'paid' | 'refused' }
@@ -198,9 +198,16 @@ function apply(life: Life, world: World, fact: Fact): World[] {
     }
     case 'advance_unknown':
       return [world, { ...world, advanceUnknown: true }];
-    case 'deactivated':
+    case 'deactivated': {
       // Nothing is paid before the recipient is looked at once more, so a small settlement is admitted without a lock.
-      return [{ ...world, active: false, activeInStep: world.status === 'accepted' && !needsVerification(life) }];
+      const activeInStep = world.status === 'accepted' && !needsVerification(life);
+      // A payout that was sent before is not stopped, unless it is sent again.
+      const sentBefore = world.status === 'paying_out' ? [world] : [];
+      return [{ ...world, active: false, activeInStep }, ...sentBefore];
+    }
+    case 'verification_opening':
+      // While another verification is open, the recipient is pending: a settlement that is admitted then is held.
+      return [world, { ...world, verification: 'none' }];
     case 'decided':
       return [fact.ofFrozenName ? { ...world, verification: fact.decision } : world];
     case 'cancel_requested':
