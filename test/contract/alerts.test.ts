@@ -35,7 +35,7 @@ const Rules = z.strictObject({
 const RULES = Rules.parse(parse(read('docs/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 /** Prometheus adds it for each process that it scrapes. */
 const OF_PROMETHEUS = ['up'];
-const PAGE_WAIT_MS = 60_000;
+const PAGE_WAIT_MS = 100_000;
 
 /** An API and a worker as processes of their own; `page` has their metrics after one request and one failed task. */
 const test = withDatabase().extend('page', FILE, async ({ database }, { onCleanup }) => {
@@ -65,7 +65,7 @@ const test = withDatabase().extend('page', FILE, async ({ database }, { onCleanu
   const worker = await scrape(workerMetricsPort(metricsPort), 'temporal_workflow_task_execution_failed{');
   return before + api + worker;
 });
-test.beforeAll(({ page: _page }) => undefined, 120_000);
+test.beforeAll(({ page: _page }) => undefined, 180_000);
 
 /** The metrics of a process, once they contain `sample`. */
 async function scrape(port: number, sample: string): Promise<string> {
