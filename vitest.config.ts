@@ -32,7 +32,7 @@ export default defineConfig({
     // Few, because the servers that the tests use need processor time too.
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
-    // Generous: a limit tells a hang from a slow machine. With other work on it, a test that takes 2 s took 20 s.
+    // Generous: it ends what hangs. With other work on the machine, a file of 3 s took 22 s.
     testTimeout: 60_000,
     // The first file that needs a server starts it, and builds the workflow bundle if its sources have changed.
     hookTimeout: 90_000,

@@ -32,6 +32,6 @@ test('forty settlements that fail at every retry do not keep another one from se
   await stack.startWorker();
   const startedAt = Date.now();
   await untilStatus(api, partner, await settle(), 'settled');
-  // With the SDK's default for local retries it took over 40 s on a quiet machine.
+  // With the SDK's default for local retries it took over 40 s (design §4).
   expect(Date.now() - startedAt).toBeLessThan(30_000);
 });
