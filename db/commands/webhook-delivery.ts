@@ -9,9 +9,9 @@ import { findDeliveryOwner } from '../queries/operator.ts';
 import { lockWebhook } from '../queries/webhook.ts';
 import {
   beginGeneration,
-  getDelivery,
   getDeliveryStatus,
   listAttempts,
+  lockDelivery,
   type ReplaySelection,
   replayDeliveries,
   requestNextAttempt,
@@ -84,7 +84,7 @@ export async function redeliverAsOperator(
 
 async function redeliverLocked(tx: Tx, orgId: string, key: DeliveryKey, requestId: string): Promise<Delivery> {
   const webhook = await lockWebhook(tx, orgId, key.webhookId);
-  const delivery = await getDelivery(tx, orgId, key);
+  const delivery = await lockDelivery(tx, orgId, key);
   const isPending = delivery.status === 'pending';
   const due = isPending ? await requestNextAttempt(tx, delivery) : await beginGeneration(tx, delivery, requestId);
   await ringSubscription(tx, webhook, requestId);

@@ -99,13 +99,17 @@ export async function listAttempts(db: Queryable, deliveryIds: readonly string[]
   return byDelivery;
 }
 
-/** @throws DomainError `not_found`, for another organization's or another subscription's delivery as well */
-export async function getDelivery(
-  db: Queryable,
+/**
+ * Locks a delivery until the transaction ends, so that no run records an attempt of it meanwhile.
+ *
+ * @throws DomainError `not_found`, for another organization's or another subscription's delivery as well
+ */
+export async function lockDelivery(
+  tx: Tx,
   orgId: string,
   key: { readonly webhookId: string; readonly deliveryId: string },
 ): Promise<Delivery> {
-  const [row] = await db
+  const [row] = await tx
     .select(shownColumns)
     .from(webhookDeliveries)
     .where(
@@ -115,7 +119,7 @@ export async function getDelivery(
         eq(webhookDeliveries.deliveryId, key.deliveryId),
       ),
     )
-    .limit(1);
+    .for('no key update', { of: webhookDeliveries });
   if (!row) throw new DomainError('not_found');
   return row;
 }

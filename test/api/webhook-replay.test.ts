@@ -4,7 +4,7 @@ import { newId } from '../../db/id.ts';
 import { recordFirstEvent } from '../../db/queries/event.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { digestTables } from '../support/database.ts';
+import { digestTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 
@@ -116,6 +116,25 @@ describe('a replay', () => {
 });
 
 describe('a redelivery', () => {
+  test('202 for a delivery whose last result is recorded at the same moment', async ({ api, missed }) => {
+    const [delivery] = await missed.deliveries();
+    const url = `/v1/webhooks/${missed.webhookId}/deliveries/${delivery?.delivery_id}/redeliver`;
+    expect((await api.call(missed.caller, 'POST', url)).statusCode).toBe(202);
+    const [answer] = await raceBehind(
+      api.connection.pool,
+      {
+        hold: (holder) =>
+          holder.query(
+            `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL WHERE delivery_id = $1`,
+            [delivery?.delivery_id],
+          ),
+      },
+      [() => api.call(missed.caller, 'POST', url)],
+    );
+    expect([answer?.statusCode, answer?.body]).toEqual([202, answer?.body]);
+    expect((await missed.statuses())[0]).toBe('pending');
+  });
+
   test('once for one idempotency key; 409 for the same key with another delivery', async ({ api, missed }) => {
     const [first, second] = await missed.deliveries();
     const key = { 'idempotency-key': newId() };
