@@ -2,6 +2,7 @@
  * `docs/alerts.yaml` compared with the metrics of a real API and worker, and with the page that explains the alerts.
  */
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -35,11 +36,11 @@ const Rules = z.strictObject({
 const RULES = Rules.parse(parse(read('docs/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 /** Prometheus adds it for each process that it scrapes. */
 const OF_PROMETHEUS = ['up'];
-const PAGE_WAIT_MS = 100_000;
+const PAGE_WAIT_MS = 60_000;
 
 /** An API and a worker as processes of their own; `page` has their metrics after one request and one failed task. */
 const test = withDatabase().extend('page', FILE, async ({ database }, { onCleanup }) => {
-  const [temporal, metricsPort, port] = [await devServer(), await freePort(), await freePort()];
+  const [temporal, metricsPort, port] = [await devServer(), await freeMetricsPort(), await freePort()];
   const env = {
     ...process.env,
     RUNTIME_ENVIRONMENT: 'local-sandbox',
@@ -65,7 +66,18 @@ const test = withDatabase().extend('page', FILE, async ({ database }, { onCleanu
   const worker = await scrape(workerMetricsPort(metricsPort), 'temporal_workflow_task_execution_failed{');
   return before + api + worker;
 });
-test.beforeAll(({ page: _page }) => undefined, 180_000);
+test.beforeAll(({ page: _page }) => undefined, 120_000);
+
+/**
+ * A port for the API's metrics, with the one after it free for the worker's. They are below the ports that the system
+ * gives to outgoing connections, which may have taken the second one.
+ */
+async function freeMetricsPort(): Promise<number> {
+  for (;;) {
+    const port = await freePort(randomInt(10_000, 30_000));
+    if ((await freePort(workerMetricsPort(port))) === workerMetricsPort(port)) return port;
+  }
+}
 
 /** The metrics of a process, once they contain `sample`. */
 async function scrape(port: number, sample: string): Promise<string> {
