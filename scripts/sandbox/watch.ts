@@ -1,5 +1,6 @@
 /** `watch`: prints what happens to a settlement, from its first state until it ends. */
 import { z } from 'zod';
+import { CURRENCIES, type Currency, parseMoney } from '../../domain/money.ts';
 import { isTerminal, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import { command, EXIT } from '../../process/command-line.ts';
 import { required, text } from '../../process/command-parameter.ts';
@@ -11,7 +12,8 @@ const WAIT_SECONDS = 20;
 
 const Watched = z.object({
   status: z.enum(SETTLEMENT_STATUSES),
-  source_currency: z.string(),
+  amount: z.string(),
+  source_currency: z.enum(CURRENCIES),
   destination_amount: z.string(),
   destination_currency: z.string(),
   timeline: z.array(z.object({ status: z.string(), at: z.string(), reason: z.string().optional() })),
@@ -56,13 +58,20 @@ export function changesSince(before: Watched | undefined, now: Watched): string[
     .slice(before?.exceptions.length ?? 0)
     .map(({ at, type, reason }) => line(at, 'exception', reason === undefined ? type : `${type}, ${reason}`));
   const last = now.timeline.at(-1)?.at ?? '';
-  const isPart = now.status === 'awaiting_funds' && /[1-9]/.test(now.amount_received);
   const received =
-    isPart && now.amount_received !== before?.amount_received
+    isPartlyFunded(now) && now.amount_received !== before?.amount_received
       ? [line(last, 'received', `${now.amount_received} ${now.source_currency} so far`)]
       : [];
   return [...lines, ...received, ...exceptions, ...(isOver(now) ? [endOf(now)] : [])];
 }
+
+/** The whole amount is not a part: the state `funded` follows at once. */
+function isPartlyFunded({ status, amount, amount_received, source_currency }: Watched): boolean {
+  const received = minorUnits(amount_received, source_currency);
+  return status === 'awaiting_funds' && received > 0n && received < minorUnits(amount, source_currency);
+}
+
+const minorUnits = (amount: string, currency: Currency): bigint => parseMoney(amount, currency) ?? 0n;
 
 /** The certificate comes a moment after the last state. */
 const isOver = ({ status, certificate_id }: Watched): boolean =>

@@ -12,6 +12,7 @@ const test = withStack();
 
 const watched = (changes: Partial<Watched>): Watched => ({
   status: 'accepted',
+  amount: '250.00',
   source_currency: 'USD',
   destination_amount: '37829.63',
   destination_currency: 'JMD',
@@ -42,6 +43,10 @@ describe('the changes of a settlement', () => {
     expect(changesSince(waiting, { ...waiting, amount_received: '100.00' })).toEqual([
       '2026-11-21T08:00:01.000Z  received         100.00 USD so far',
     ]);
+  });
+
+  test('the whole amount is not printed as a part, though its state follows a moment later', () => {
+    expect(changesSince(waiting, { ...waiting, amount_received: '250.00' })).toEqual([]);
   });
 
   test('an exception and a failure have lines of their own', () => {
