@@ -1,7 +1,7 @@
 /** The steps of `npm start`, in the order of their dependencies. Prints the time of each step. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { Listr, type ListrTask, PRESET_TIMER } from 'listr2';
+import { Listr, ListrLogger, ListrLogLevels, type ListrTask, PRESET_TIMER } from 'listr2';
 import type { Config } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
@@ -67,8 +67,16 @@ export async function runSteps<Found>(steps: ListrTask<Found>[], findings: Found
     ctx: findings,
     registerSignalListeners: false,
     rendererOptions,
-    fallbackRendererOptions: TIMED,
+    fallbackRendererOptions: { ...TIMED, logger: plainLogger() },
   }).run();
+}
+
+/** What prints the steps where there is no terminal. The caller prints the error, so a failed step is only named. */
+function plainLogger(): ListrLogger {
+  const logger = new ListrLogger({ useIcons: true });
+  const log = logger.log.bind(logger);
+  logger.log = (level, message, options) => log(level, message, level === ListrLogLevels.FAILED ? undefined : options);
+  return logger;
 }
 
 function postgresStep({ env, config, supervisor }: Start): ListrTask<Findings> {

@@ -1,9 +1,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { repositoryRoot } from '../../process/place.ts';
@@ -14,6 +15,7 @@ import { stopProcess } from '../../scripts/stack/process.ts';
 const run = promisify(execFile);
 const TERMINAL = path.join(repositoryRoot, 'test', 'support', 'terminal.py');
 const SUPERVISED = path.join(repositoryRoot, 'test', 'fixtures', 'supervised.ts');
+const FAILING = path.join(repositoryRoot, 'test', 'fixtures', 'failing-step.ts');
 const CLOSING = path.join(repositoryRoot, 'test', 'fixtures', 'closing.ts');
 const WAIT_SECONDS = '15';
 
@@ -39,6 +41,10 @@ async function closeTerminalAt(text: string, command: readonly string[], env: No
   const lines = stdout.trim().split('\n');
   return { output: lines.slice(0, -1).join('\n'), ...Ended.parse(JSON.parse(lines.at(-1) ?? '')) };
 }
+
+const Package = z.object({ scripts: z.record(z.string(), z.string()) });
+const npmScripts = () =>
+  Package.parse(JSON.parse(readFileSync(path.join(repositoryRoot, 'package.json'), 'utf8'))).scripts;
 
 const pidIn = (output: string): number => Number(/Ready, (\d+)/.exec(output)?.[1]);
 
@@ -77,6 +83,26 @@ describe('a signal', () => {
     40_000,
   );
 
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    '%s to npm alone stops every process, as a service manager sends it',
+    async (signal) => {
+      const start = npmScripts()['start']?.replace('scripts/start.ts', `${SUPERVISED} ${directory}`);
+      writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ scripts: { start } }));
+      symlinkSync(path.join(repositoryRoot, 'node_modules'), path.join(directory, 'node_modules'));
+      const npm = spawn('npm', ['start'], { cwd: directory, stdio: ['ignore', 'pipe', 'ignore'] });
+      let output = '';
+      npm.stdout.on('data', (chunk) => {
+        output += String(chunk);
+      });
+      await expect.poll(() => output, { timeout: 15_000 }).toContain('Ready, ');
+      npm.kill(signal);
+      expect(await once(npm, 'exit')).toEqual([0, null]);
+      expect(findProcess(pidIn(output))).toBeUndefined();
+      expect(readStack(directory)).toBeUndefined();
+    },
+    40_000,
+  );
+
   test('of a fault ends the supervisor at once: a handler would return into the fault for ever', async () => {
     const { child } = await startSupervised();
     child.kill('SIGSEGV');
@@ -95,3 +121,19 @@ test('a fault ends the API and the worker at once too, and SIGTERM still closes 
   expect(await endedBy('SIGBUS')).toEqual([null, 'SIGBUS']);
   expect(await endedBy('SIGTERM')).toEqual([0, null]);
 }, 40_000);
+
+test('every npm script that is one program replaces its shell: a shell that waits does not pass on the SIGINT of npm', () => {
+  const chained = Object.entries(npmScripts()).filter(([, line]) => !line.includes('&&'));
+  expect(chained.filter(([, line]) => !line.startsWith('exec '))).toEqual([]);
+});
+
+test('a failed step is said once in a pipe, whatever number of steps it is part of', async () => {
+  const { stdout, stderr, exitCode } = await execa(process.execPath, ['--import', 'tsx', FAILING], {
+    cwd: repositoryRoot,
+    reject: false,
+    env: { NO_COLOR: '1' },
+  });
+  expect(`${stdout}\n${stderr}`.match(/The disk is full\./g)).toHaveLength(1);
+  expect(stdout).toContain('Servers');
+  expect(exitCode).toBe(1);
+}, 20_000);
