@@ -33,6 +33,8 @@ export type Config = Readonly<{
   temporal: ClientConnectConfig;
   /** Where operators reach Temporal UI, without a trailing slash; undefined: nothing links to it. */
   temporalUiUrl: string | undefined;
+  /** Where operators read docs/operations.md; undefined: nothing links to it. */
+  runbookUrl: string | undefined;
   /** AES-256-GCM keys for the payloads that Temporal stores; undefined: not encrypted. */
   payloadKeys: readonly [NamedKey, ...NamedKey[]] | undefined;
   /** The deployment and version of this worker; undefined: it takes any work. */
@@ -160,6 +162,7 @@ const Environment = z.object({
   DATABASE_URL: url(/^postgres(ql)?$/),
   MIGRATION_DATABASE_URL: url(/^postgres(ql)?$/).optional(),
   TEMPORAL_UI_URL: url(/^https?$/).optional(),
+  RUNBOOK_URL: url(/^https?$/).optional(),
   TEMPORAL_TLS: temporalFlag,
   TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag,
   TEMPORAL_PAYLOAD_KEYS: namedKeys.optional(),
@@ -238,6 +241,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     databaseUrl: value.DATABASE_URL,
     temporal: temporal.connect,
     temporalUiUrl: value.TEMPORAL_UI_URL?.replace(/\/+$/, ''),
+    runbookUrl: value.RUNBOOK_URL,
     payloadKeys: value.TEMPORAL_PAYLOAD_KEYS,
     workerDeployment:
       value.WORKER_DEPLOYMENT_NAME !== undefined && value.WORKER_BUILD_ID !== undefined

@@ -55,6 +55,9 @@ export type SettlementState = {
   readonly waitMs: number | null;
   readonly paymentMethod: Settlement['paymentMethod'];
   readonly failureCode: string | null;
+  /** What operators see beside it; not in the results of versions before 2026-11-22. */
+  readonly until?: string | null;
+  readonly recipientId?: string;
 };
 
 /** An operator's decision about a payout whose outcome is unknown. Operator and note go only to the audit entry. */
@@ -163,6 +166,8 @@ const stateOf = ({ settlement, at }: Changed): SettlementState => ({
   waitMs: settlement.expiresAt === null ? null : Math.max(0, settlement.expiresAt.getTime() - at.getTime()),
   paymentMethod: settlement.paymentMethod,
   failureCode: settlement.failure?.code ?? null,
+  until: settlement.expiresAt?.toISOString() ?? null,
+  recipientId: settlement.recipientId,
 });
 
 const isOver = (settlement: Settlement, { stamp }: Locked): boolean =>

@@ -17,7 +17,13 @@ import { encodeIdverifyEvent, type IdverifyReport, postIdverifyEvent } from './p
 export type VerificationActivityInput = VerificationInput & { readonly nowMs: number };
 
 /** The state of a verification. `waitMs` until it expires; null when it has ended. */
-export type VerificationState = { readonly status: VerificationStatus; readonly waitMs: number | null };
+export type VerificationState = {
+  readonly status: VerificationStatus;
+  readonly waitMs: number | null;
+  /** What operators see beside it; not in the results of versions before 2026-11-22. */
+  readonly until?: string;
+  readonly isManual?: boolean;
+};
 
 /** A step of the provider's plan: it sends this event. */
 export type VerificationEventStep = { readonly step: number; readonly event: string };
@@ -35,6 +41,8 @@ export function verificationActivities(deps: ActivityDeps) {
       return {
         status: verification.status,
         waitMs: isOpen(verification.status) ? Math.max(0, verification.expiresAt.getTime() - at.getTime()) : null,
+        until: verification.expiresAt.toISOString(),
+        isManual: verification.provider === 'manual_mock',
       };
     },
   };

@@ -39,6 +39,7 @@ const dispatcher = startDispatcher({
   client: temporal.client,
   log,
   traceDispatch: tracing?.traceDispatch,
+  runbookUrl: config.runbookUrl,
   crash,
 });
 const changes = createChangeListener(config.databaseUrl, (error) =>

@@ -16,6 +16,19 @@ export const RUNBOOK_SECTIONS = [
 ] as const;
 export type RunbookSection = (typeof RUNBOOK_SECTIONS)[number];
 
+/** The address of a section. `runbookUrl` is where operators read docs/operations.md. */
+export const runbookAddress = (section: RunbookSection, runbookUrl: string): string =>
+  `${runbookUrl}#${section
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, '')
+    .replaceAll(' ', '-')}`;
+
+/** A section in Markdown: a link if the address is known. */
+export const runbookMarkdown = (section: RunbookSection, runbookUrl: string | undefined): string =>
+  runbookUrl === undefined
+    ? `docs/operations.md, "${section}"`
+    : `[Runbook: ${section}](${runbookAddress(section, runbookUrl)})`;
+
 export type NextStep = {
   readonly say: string;
   /** Empty when there is nothing to type. */

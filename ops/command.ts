@@ -35,6 +35,8 @@ export type OpsDeps = Printer &
     readonly describeRun: (workflowId: string) => Promise<RunDescription | undefined>;
     /** The page of the namespace in Temporal UI; undefined where no address is configured. */
     readonly temporalUi?: string | undefined;
+    /** Where operators read docs/operations.md; undefined where no address is configured. */
+    readonly runbookUrl?: string | undefined;
   };
 
 export type OpsCommand = CommandTree<OpsDeps>;

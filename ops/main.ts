@@ -93,6 +93,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         client,
         ...runReadsOf(client),
         temporalUi: uiPage(config),
+        runbookUrl: config.runbookUrl,
         now: () => new Date(),
       });
     } finally {

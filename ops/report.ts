@@ -4,7 +4,7 @@
  */
 import type { ObjectKind } from '../db/queries/operator-object.ts';
 import { formatMoney, isCurrency } from '../domain/money.ts';
-import type { NextStep } from '../domain/next-step.ts';
+import { type NextStep, runbookAddress } from '../domain/next-step.ts';
 import type { Printer } from '../process/command-line.ts';
 
 type Value = string | number | boolean | Date | null;
@@ -27,8 +27,12 @@ export function money(amountMinor: bigint | null, currency: string | null): stri
     : `${amountMinor} minor units of ${currency}`;
 }
 
-/** @param now ages are counted to it */
-export function printReport({ print, printData }: Printer, report: Report, now: Date): void {
+/** @param given `now`: ages are counted to it; `runbookUrl`: the address of docs/operations.md, if it is known */
+export function printReport(
+  { print, printData }: Printer,
+  report: Report,
+  { now, runbookUrl }: { readonly now: Date; readonly runbookUrl: string | undefined },
+): void {
   const { kind, id, facts, lists, next } = report;
   print(`${words(kind)} ${id}`);
   const width = Math.max(...Object.keys(facts).map((name) => name.length));
@@ -42,7 +46,9 @@ export function printReport({ print, printData }: Printer, report: Report, now: 
   for (const { say, command, section } of next) {
     print(`  ${say}`);
     if (command !== '') print(`    ${command}`);
-    if (section !== null) print(`    docs/operations.md, "${section}"`);
+    if (section === null) continue;
+    print(`    docs/operations.md, "${section}"`);
+    if (runbookUrl !== undefined) print(`    ${runbookAddress(section, runbookUrl)}`);
   }
   printData({ kind, id, ...facts, ...lists, next });
 }

@@ -34,7 +34,7 @@ export const showCommand: OpsCommand = command({
     const report = kind && (await REPORTS[kind](deps, id));
     if (!report)
       throw new CommandError(EXIT.refused, `Nothing stored has the id ${id}. The logs may have it, as reqId.`);
-    printReport(deps, report, deps.now());
+    printReport(deps, report, { now: deps.now(), runbookUrl: deps.runbookUrl });
     return EXIT.done;
   },
 });

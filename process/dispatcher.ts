@@ -36,6 +36,8 @@ export type DispatcherDeps = {
   readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;
   /** Makes a dispatch part of the trace that its row names. */
   readonly traceDispatch?: Tracing['traceDispatch'] | undefined;
+  /** Where operators read docs/operations.md. The runs that this dispatcher starts link to it. */
+  readonly runbookUrl?: string | undefined;
   /** Only under the torture suite. */
   readonly crash?: Crash | undefined;
 };
@@ -82,10 +84,10 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
 
 /** @returns whether the batch was full; then there may be more rows */
 async function dispatchBatch(deps: DispatcherDeps): Promise<boolean> {
-  const { db, client, log, crash, traceDispatch = untraced } = deps;
+  const { db, log, crash, traceDispatch = untraced } = deps;
   const rows = await claimOutbox(db, BATCH_SIZE);
   for (const row of rows) crash?.(dispatchPoint(row, 'after_claim'));
-  const results = await dispatchAll(rows, (row) => traceDispatch(row, () => dispatch(client, row)));
+  const results = await dispatchAll(rows, (row) => traceDispatch(row, () => dispatch(deps, row)));
   const dispatched = results.flatMap(({ row, error }) => (error === undefined ? [row] : []));
   const failed = results.filter(({ error }) => error !== undefined);
   for (const row of dispatched) crash?.(dispatchPoint(row, 'after_call'));
@@ -140,8 +142,8 @@ async function dispatchAll(
 const untraced: Tracing['traceDispatch'] = (_row, dispatchRow) => dispatchRow();
 
 /** @returns the kind of the error when the call failed */
-async function dispatch(client: Client, row: OutboxRow): Promise<string | undefined> {
-  const { workflowType, signal, options } = workflowStartOf(row);
+async function dispatch({ client, runbookUrl }: DispatcherDeps, row: OutboxRow): Promise<string | undefined> {
+  const { workflowType, signal, options } = workflowStartOf(row, { runbookUrl });
   try {
     await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
       if (signal === undefined) await client.workflow.start(workflowType, options);

@@ -31,7 +31,11 @@ type Described = {
   readonly taskQueue?: string;
 };
 
-export function workflowStartOf(message: OutboxMessage): WorkflowStart {
+/** @param given `runbookUrl`: where operators read docs/operations.md; the run shows links to it */
+export function workflowStartOf(
+  message: OutboxMessage,
+  { runbookUrl }: { readonly runbookUrl?: string | undefined } = {},
+): WorkflowStart {
   const { workflowType, workflowId, args, summary, details, taskQueue = TASK_QUEUE } = describe(message);
   return {
     workflowType,
@@ -42,7 +46,7 @@ export function workflowStartOf(message: OutboxMessage): WorkflowStart {
       args: [...args],
       workflowIdConflictPolicy: 'USE_EXISTING',
       workflowIdReusePolicy: reusePolicyOf(message),
-      memo: { requestId: message.requestId },
+      memo: { requestId: message.requestId, ...(runbookUrl === undefined ? {} : { runbook: runbookUrl }) },
       staticSummary: summary,
       ...(details === undefined ? {} : { staticDetails: details }),
       typedSearchAttributes: searchAttributesOf(message),
@@ -74,7 +78,7 @@ const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) 
     summary: `${context.corridor} settlement by ${context.paymentMethod}`,
     details:
       `Settlement \`${objectId}\` of organization \`${context.orgId}\`.\n\n` +
-      'Why it waits: docs/operations.md, "Why does a settlement wait?"',
+      `Everything about it: \`npm run ops -- show ${objectId}\``,
   }),
   sandbox_collection: ({ objectId, context }) => ({
     workflowType: 'sandboxCollection',
@@ -95,7 +99,8 @@ const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) 
     summary: `${context.verificationType} verification by ${context.provider}`,
     details:
       `Verification \`${objectId}\` of organization \`${context.orgId}\`: ` +
-      'open until it is decided, at most 30 days.',
+      'open until it is decided, at most 30 days.\n\n' +
+      `Everything about it: \`npm run ops -- show ${objectId}\``,
   }),
   sandbox_verification: ({ objectId, context }) => ({
     workflowType: 'sandboxVerification',
@@ -110,7 +115,8 @@ const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) 
     summary: `Deliveries to webhook ${objectId}`,
     details:
       `Subscription \`${objectId}\` of organization \`${context.orgId}\`.\n\n` +
-      'It runs while a delivery is pending. Each attempt is a row in PostgreSQL.',
+      'It runs while a delivery is pending. Each attempt is a row in PostgreSQL.\n\n' +
+      `Everything about it: \`npm run ops -- show ${objectId}\``,
     taskQueue: DELIVERY_TASK_QUEUE,
   }),
   otp: ({ objectId }) => ({

@@ -63,6 +63,7 @@ const dispatcher = startDispatcher({
   client: temporal.client,
   log,
   traceDispatch: tracing?.traceDispatch,
+  runbookUrl: config.runbookUrl,
   crash,
 });
 const guardedHttp = createGuardedHttp({

@@ -12,12 +12,12 @@ import {
   condition,
   continueAsNew,
   patched,
-  setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { SettlementActivityInput, SettlementState } from '../activities/settlement.ts';
+import { settlementStep, settlementWait } from '../domain/next-step.ts';
 import { type Resolution, resolutionFault } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement.ts';
 import { local, remote } from './activities.ts';
@@ -31,6 +31,7 @@ import {
   type SettlementInput,
   verificationDecided,
 } from './contract.ts';
+import { publishDetails } from './details.ts';
 
 export async function settlement(
   input: SettlementInput,
@@ -48,7 +49,7 @@ async function untilEnded(run: Run): Promise<SettlementState> {
   if (state.status === 'awaiting_funds') state = await awaitFunds(run, state);
   // paying_out: an earlier run stopped while it called the rail. It is called again: the rail deduplicates by id.
   if (state.status === 'funded' || (state.status === 'paying_out' && !run.payoutSent))
-    state = publishState(await sendPayout(run));
+    state = publishState(run, await sendPayout(run));
   if (state.status === 'paying_out') state = await awaitPayout(run, state);
   if (state.status === 'needs_review') state = await awaitOperator(run, state);
   await condition(() => !run.canceling);
@@ -66,7 +67,7 @@ type Run = {
   inReview: SettlementState | undefined;
 };
 
-const admit = async (run: Run) => publishState(await local.admitSettlement(activityInput(run)));
+const admit = async (run: Run) => publishState(run, await local.admitSettlement(activityInput(run)));
 
 const awaitCompliance = (run: Run, state: SettlementState) =>
   awaitChange(run, state, () => local.reviewCompliance(activityInput(run)));
@@ -105,7 +106,7 @@ async function awaitChange(
     // A new run would call the rail again.
     if (latest.status === state.status && state.status !== 'paying_out') await shortenHistory(run);
   }
-  return publishState(latest);
+  return publishState(run, latest);
 }
 
 /**
@@ -172,7 +173,7 @@ async function awaitOperator(run: Run, state: SettlementState): Promise<Settleme
   const isResolved = () => run.inReview?.status !== state.status;
   for (;;) {
     await condition(() => (isResolved() || isUnreviewed(run.signals)) && allHandlersFinished());
-    if (isResolved()) return publishState(run.inReview);
+    if (isResolved()) return publishState(run, run.inReview);
     // A signal tells of late evidence, which decides nothing here.
     run.signals.reviewed = run.signals.received;
     await shortenHistory(run);
@@ -205,33 +206,24 @@ function handleResolveReview(run: Run): void {
   setHandler(resolveReview, handler, { validator, description });
 }
 
-/** Shows operators, in Temporal UI, the settlement's status and what it waits for. */
-function publishState(state: SettlementState): SettlementState {
+/** Shows operators, in Temporal UI, where the settlement stands, what it waits for and until when, and what they do. */
+function publishState({ input: { settlementId } }: Run, state: SettlementState): SettlementState {
+  const { status, failureCode, until = null, recipientId = '<recipient id>' } = state;
   const waiting = waitingFor(state);
   upsertSearchAttributes([
-    { key: SEARCH_ATTRIBUTES.SettlementStatus, value: state.status },
+    { key: SEARCH_ATTRIBUTES.SettlementStatus, value: status },
     { key: SEARCH_ATTRIBUTES.WaitingFor, value: waiting },
   ]);
-  const details = [
-    `**${state.status}**`,
-    ...(waiting === null ? [] : [`waiting for ${waiting}`]),
-    ...(state.failureCode === null ? [] : [state.failureCode]),
+  const standing = [
+    `**${status}**${failureCode === null ? '' : `: ${failureCode}`}`,
+    ...(waiting === null ? [] : [`Waits for **${waiting}**${until === null ? '' : ` until ${until}`}`]),
   ];
-  setCurrentDetails(details.join(' - '));
+  const { paymentMethod } = state;
+  publishDetails(
+    standing,
+    settlementStep({ settlementId, status, recipientId, paymentMethod, until, isOverdue: false }),
+  );
   return state;
 }
 
-function waitingFor(state: SettlementState): string | null {
-  switch (state.status) {
-    case 'compliance_hold':
-      return 'verification decision';
-    case 'awaiting_funds':
-      return `${state.paymentMethod} evidence`;
-    case 'paying_out':
-      return 'payout outcome';
-    case 'needs_review':
-      return 'operator review';
-    default:
-      return null;
-  }
-}
+const waitingFor = ({ status, paymentMethod }: SettlementState): string | null => settlementWait(status, paymentMethod);

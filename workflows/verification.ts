@@ -2,11 +2,13 @@
  * The life of a verification: open until it is decided, or until thirty days are over. It is decided elsewhere, in
  * PostgreSQL; this workflow expires a verification that nobody decides.
  */
-import { condition, setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
+import { condition, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
 import type { VerificationActivityInput, VerificationState } from '../activities/verification.ts';
+import { verificationStep } from '../domain/next-step.ts';
 import type { VerificationStatus } from '../domain/verification.ts';
 import { local } from './activities.ts';
 import { redispatched, SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
+import { publishDetails } from './details.ts';
 import { uncancelable } from './uncancelable.ts';
 
 const WAITING_FOR = 'verification decision';
@@ -31,10 +33,12 @@ async function untilDecided(input: VerificationInput): Promise<{ status: Verific
   return { status: state.status };
 }
 
-/** Shows operators, in Temporal UI, the verification's status and what it waits for. */
+/** Shows operators, in Temporal UI, where the verification stands, until when it waits, and what they do. */
 function publishState(state: VerificationState): VerificationState {
-  const isOpen = state.waitMs !== null;
+  const { status, waitMs, until = 'its time is over', isManual = false } = state;
+  const isOpen = waitMs !== null;
   upsertSearchAttributes([{ key: SEARCH_ATTRIBUTES.WaitingFor, value: isOpen ? WAITING_FOR : null }]);
-  setCurrentDetails(isOpen ? `**open** - waiting for a ${WAITING_FOR}` : `**${state.status}**`);
+  const standing = [`**${status}**`, ...(isOpen ? [`Waits for a **${WAITING_FOR}** until ${until}`] : [])];
+  publishDetails(standing, verificationStep(status, isManual, until));
   return state;
 }

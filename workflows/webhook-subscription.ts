@@ -3,11 +3,13 @@
  * then the workflow waits until the next attempt is due, or until it is rung. PostgreSQL holds the state. A busy
  * subscription is not rung for each event: a round stays for a moment and finds them itself.
  */
-import { condition, continueAsNew, setCurrentDetails, setHandler } from '@temporalio/workflow';
+import { condition, continueAsNew, setHandler } from '@temporalio/workflow';
 import type { RoundResult } from '../activities/webhook-subscription.ts';
+import { subscriptionStep } from '../domain/next-step.ts';
 import { PENDING_COUNT_MAX } from '../domain/webhook.ts';
 import { round } from './activities.ts';
 import { deliveriesCommitted, type WebhookSubscriptionInput } from './contract.ts';
+import { publishDetails } from './details.ts';
 import { uncancelable } from './uncancelable.ts';
 
 /** Then the workflow continues as a new run, so that no history grows without end. */
@@ -29,20 +31,29 @@ async function deliverAll({ webhookId, orgId, ...input }: WebhookSubscriptionInp
     // A round has its own row in Temporal UI. Details are for what waits.
     if (result.waitMs === null && !isRung) return;
     if (result.waitMs === null || result.waitMs === 0) continue;
-    setCurrentDetails(detailsOf(result));
+    publishStanding(result);
     await condition(() => isRung, result.waitMs, { summary: 'Waiting until the next attempt is due' });
   }
   await continueAsNew<typeof deliverAll>({ webhookId, orgId, ...(inFlight === undefined ? {} : { inFlight }) });
 }
 
-function detailsOf({ standing }: RoundResult): string {
-  if (standing === null) return '';
+/** Shows operators, in Temporal UI, where the subscription stands after a round, and what they do. */
+function publishStanding({ standing }: RoundResult): void {
+  if (standing === null) return;
   const { status, disabledReason, pending, failingSince, nextAttemptAt, lastOutcome } = standing;
-  return [
-    `Subscription: **${status}**${disabledReason === null ? '' : ` (${disabledReason})`}`,
-    `Pending deliveries: **${pending >= PENDING_COUNT_MAX ? `${PENDING_COUNT_MAX} or more` : pending}**`,
-    `Failing since: ${failingSince ?? 'not failing'}`,
-    `Next attempt at: ${nextAttemptAt ?? 'none'}`,
-    `Last outcome: ${lastOutcome ?? 'none in the last round'}`,
-  ].join('\n\n');
+  publishDetails(
+    [
+      `Subscription: **${status}**${disabledReason === null ? '' : ` (${disabledReason})`}`,
+      `Pending deliveries: **${pending >= PENDING_COUNT_MAX ? `${PENDING_COUNT_MAX} or more` : pending}**`,
+      `Failing since: ${failingSince ?? 'not failing'}`,
+      `Next attempt at: ${nextAttemptAt ?? 'none'}`,
+      `Last outcome: ${lastOutcome ?? 'none in the last round'}`,
+    ],
+    subscriptionStep({
+      status: status === 'deleted' ? 'disabled' : status,
+      disabledReason,
+      isDeleted: status === 'deleted',
+      isFailing: failingSince !== null,
+    }),
+  );
 }

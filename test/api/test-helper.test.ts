@@ -103,7 +103,7 @@ describe('sending an event', () => {
     const rows = await claimOutbox(api.connection.db, 1_000);
     const starts = rows
       .filter((row) => row.kind === 'sandbox_event' && row.context.settlementId === id)
-      .map(workflowStartOf);
+      .map((message) => workflowStartOf(message));
     expect(starts.map((start) => start.options.workflowId)).toEqual(
       commands.map(({ command_id }) => `sandbox-event:${command_id}`),
     );

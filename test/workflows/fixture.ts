@@ -2,12 +2,17 @@
  * The service on a clock that jumps: the API, a dispatcher and a worker over real PostgreSQL and a time-skipping
  * Temporal.
  */
+import type { WorkflowHandle } from '@temporalio/client';
 import { vi } from 'vitest';
+import { z } from 'zod';
 import { createActivities } from '../../activities/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { activityDeps } from '../support/activity.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
+
+/** Where the runs of `withJumpingClock` say that operators read docs/operations.md. */
+export const RUNBOOK_URL = 'https://runbook.example/operations.md';
 
 /** How long to wait for what happens in real time, while the clock that jumps stands still. */
 export const WAIT = { timeout: 15_000, interval: 20 } as const;
@@ -27,6 +32,7 @@ export function withJumpingClock() {
       const dispatcher = startDispatcher({
         db: api.connection.db,
         client: time.client,
+        runbookUrl: RUNBOOK_URL,
         log: { info: () => undefined, warn: () => undefined },
       });
       nudge = dispatcher.nudge;
@@ -54,6 +60,12 @@ export async function untilTimers({ client }: TimeSkipping, workflowId: string, 
     return timers !== undefined && timers.length >= count;
   }, WAIT);
 }
+
+/** What Temporal UI shows of a run under "Current Details". */
+export const detailsOf = async (handle: WorkflowHandle): Promise<string> =>
+  Metadata.parse(await handle.query('__temporal_workflow_metadata')).currentDetails;
+
+const Metadata = z.object({ currentDetails: z.string() });
 
 /** A gate that an activity can be held at. */
 export function createBarrier(): { readonly opened: Promise<void>; open(): void } {

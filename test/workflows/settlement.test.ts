@@ -9,8 +9,9 @@ import { resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
-import { createBarrier, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { createBarrier, detailsOf, RUNBOOK_URL, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -84,6 +85,49 @@ const refusalOf = async (update: Promise<unknown>): Promise<string | undefined> 
     () => undefined,
     (error: unknown) => (error instanceof WorkflowUpdateFailedError ? error.cause?.message : String(error)),
   );
+
+describe('Current Details of Temporal UI', () => {
+  const SECTION = `[Runbook: Why does a settlement wait?](${RUNBOOK_URL}#why-does-a-settlement-wait)`;
+
+  test('say until when a settlement waits and what ops show says to do next, with a link to the runbook', async ({
+    api,
+    world,
+  }) => {
+    const id = await world.awaitingFunds('card');
+    const { expires_at: until } = await world.read(id);
+    const details = await detailsOf(world.handle(id));
+    expect(details.split('\n\n')).toEqual([
+      '**awaiting_funds**',
+      `Waits for **card evidence** until ${until}`,
+      `**Next**: None: the provider confirms the money before ${until}, or it expires. To end it now:`,
+      `\`npm run ops -- cancel ${id} --operator <name> --note <why>\``,
+      SECTION,
+    ]);
+    const describeRun = async () => ({ status: 'running', startedAt: new Date(), steps: [] });
+    const ops = createOps(api.connection.db, { now: api.deps.now, describeRun });
+    const [next] = JSON.parse((await ops('show', id, '--json')).printed.join('')).next;
+    expect([details.includes(`**Next**: ${next.say}`), details.includes(`\`${next.command}\``)]).toEqual([true, true]);
+  });
+
+  test('of a review name the command that decides it, and of an ended settlement say why it ended', async ({
+    world,
+    time,
+  }) => {
+    const id = await world.inReview();
+    const [status, waits, ask, command, link] = (await detailsOf(world.handle(id))).split('\n\n');
+    expect([status, waits]).toEqual(['**needs_review**', 'Waits for **operator review**']);
+    expect(ask).toBe(`**Next**: Ask the payout rail whether ${id} was paid. Then:`);
+    expect(command).toMatch(`npm run ops -- resolve ${id} paid|refused --operator <name>`);
+    expect(link).toBe(SECTION);
+    const expired = await world.awaitingFunds('card');
+    await time.advance(31 * MINUTE_MS);
+    await world.untilStatus(expired, 'expired');
+    await world.handle(expired).result();
+    expect(await detailsOf(world.handle(expired))).toBe(
+      '**expired**: funding_timeout\n\n**Next**: None: it has ended.',
+    );
+  });
+});
 
 describe('a settlement that waits for its money', () => {
   test.for([

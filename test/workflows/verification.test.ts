@@ -8,7 +8,7 @@ import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
-import { untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { detailsOf, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -55,6 +55,11 @@ describe('a verification', () => {
     const recipientId = await world.recipient();
     const id = await world.open(recipientId);
     await world.untilOpen(id);
+    const details = await detailsOf(time.client.workflow.getHandle(verificationWorkflowId(id)));
+    expect(details).toMatch(
+      /^\*\*pending\*\*\n\nWaits for a \*\*verification decision\*\* until \d{4}-[-\dT:.]+Z\n\n\*\*Next/,
+    );
+    expect(details).toMatch(/Next\*\*: None: the partner decides it before \d{4}-[-\dT:.]+Z, or it expires\.$/);
     await time.advance(30 * DAY_MS - 60_000);
     expect(await world.verificationStatus(recipientId)).toBe('pending');
     await time.advance(61_000);

@@ -10,7 +10,7 @@ import { FILE, withApi } from '../support/fixture.ts';
 import type { Json } from '../support/partner.ts';
 import { startTimeSkipping } from '../support/temporal.ts';
 import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
-import { WAIT } from './fixture.ts';
+import { detailsOf, WAIT } from './fixture.ts';
 
 /** A timer does not fire before it is due, and on a busy machine a little later. */
 const SLACK_MS = 5_000;
@@ -90,6 +90,16 @@ describe('a delivery that always fails', () => {
       expect(Math.abs(waitMs - stepMs)).toBeLessThanOrEqual(stepMs * RETRY_JITTER);
       const waits = index + 1;
       await vi.waitUntil(async () => (await rows()).filter((row) => row === WAITING).length === waits, WAIT);
+      if (index === 0)
+        expect((await detailsOf(handle)).split('\n\n')).toEqual([
+          'Subscription: **enabled**',
+          'Pending deliveries: **1**',
+          expect.stringMatching(/^Failing since: \d{4}-/),
+          `Next attempt at: ${delivery.next_attempt_at}`,
+          'Last outcome: failed: http_status',
+          expect.stringMatching(/^\*\*Next\*\*: Its endpoint fails\. Tell the partner\./),
+          'docs/operations.md, "Alerts"',
+        ]);
       await time.advance(Math.max(0, dueMs - (await time.now())) + SLACK_MS / 10);
       delivery = await untilAttempts(index + 2);
       const lateMs = Date.parse(delivery.attempts[index + 1].at) - dueMs;

@@ -1,0 +1,26 @@
+/**
+ * "Current Details" of a run in Temporal UI, as Markdown: where the object stands, until when, and what an operator
+ * does next, in the words of `npm run ops -- show`. Details are no part of a history, so they may change between
+ * versions.
+ */
+import { setCurrentDetails, workflowInfo } from '@temporalio/workflow';
+import { type NextStep, runbookMarkdown } from '../domain/next-step.ts';
+
+/** @param standing one line for each fact */
+export function publishDetails(standing: readonly string[], { say, command, section }: NextStep): void {
+  setCurrentDetails(
+    [
+      ...standing,
+      // What is to be filled in, as in `<id>`, is no tag of HTML.
+      `**Next**: ${say.replaceAll('<', '\\<')}`,
+      ...(command === '' ? [] : [`\`${command}\``]),
+      ...(section === null ? [] : [runbookMarkdown(section, runbookUrl())]),
+    ].join('\n\n'),
+  );
+}
+
+/** What the dispatcher was configured with when it started this run. */
+function runbookUrl(): string | undefined {
+  const url = workflowInfo().memo?.['runbook'];
+  return typeof url === 'string' ? url : undefined;
+}
