@@ -84,7 +84,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(unreadAnswer, LIMITS);
   await app.register(metrics, { deps });
   await app.register(tracing, { deps });
-  await app.register(openapi);
+  await app.register(openapi, { deps });
   await app.register(loadShedding);
   await app.register(authentication, { deps });
   await app.register(rateLimit, { deps });

@@ -3,27 +3,22 @@
  * is added to the OpenAPI document from the declaration of each operation.
  */
 import type { OpenAPIV3_1 } from 'openapi-types';
-import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
+import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
 import { HEADER_NAMES } from '../http/validation.ts';
 import type { AnswerHeader, RouteConfig } from '../route-config.ts';
+import { PUBLISHED_HEADERS } from './openapi-component.ts';
+import { headersOf, type SharedResponses } from './openapi-response.ts';
 import type { Operation } from './operation-list.ts';
 
 const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObject[]>> = {
   api_key: [{ ApiKey: [] }],
   optional_api_key: [{}, { ApiKey: [] }],
   session: [{ ConsumerSession: [] }],
+  signature: [{ ProviderSignature: [] }],
 };
 
 const NO_CONTENT = '204';
-
-/** Headers of an answer with this status, beside the headers of every answer. */
-const STATUS_HEADERS: Record<string, readonly string[]> = {
-  '304': ['ETag'],
-  '401': ['WWW-Authenticate'],
-  '429': ['Retry-After'],
-  '503': ['Retry-After'],
-};
 
 const SUCCESS_TEXT: Record<string, string> = {
   '200': 'Success.',
@@ -32,65 +27,76 @@ const SUCCESS_TEXT: Record<string, string> = {
   '204': 'Done.',
 };
 
-const VALIDATION_RESPONSE: OpenAPIV3_1.ResponseObject = {
-  description: 'Validation failed. All faults of the request are listed.',
-  content: {
-    'application/json': {
-      schema: { $ref: '#/components/schemas/HTTPValidationError' },
-      example: { detail: [{ loc: ['body', 'amount'], msg: 'Field required', type: 'missing' }] },
-    },
-  },
-};
-
 /** Adds to an operation what follows from its declaration. Answers that the route describes itself stay as they are. */
-export function describeSharedAnswers(document: OpenAPIV3_1.Document, operation: Operation): void {
+export function describeSharedAnswers(
+  document: OpenAPIV3_1.Document,
+  operation: Operation,
+  shared: SharedResponses,
+): void {
   const described = document.paths?.[operation.path]?.[operation.method.toLowerCase() as OpenAPIV3_1.HttpMethods];
   if (!described) return;
   const security = SECURITY[operation.access.auth];
   if (security) described.security = security;
   const responses: Record<string, OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject> = {};
-  for (const [status, codes] of sharedProblems(operation)) responses[status] = problemResponse(codes);
-  if (hasInput(operation)) responses['422'] = { ...VALIDATION_RESPONSE };
-  Object.assign(responses, described.responses);
-  for (const [status, response] of Object.entries(responses)) {
+  for (const [status, codes] of sharedProblems(operation)) responses[status] = shared.problem(status, codes);
+  if (hasInput(operation)) responses['422'] = shared.validationFailed();
+  for (const [status, response] of Object.entries(described.responses ?? {})) {
     if (!('$ref' in response)) describeAnswer(status, response, status.startsWith('2') ? operation.access.headers : []);
+    responses[status] = response;
   }
   Object.assign(described, { responses });
-  spellHeaders(described);
-  describeObjectParameters(described);
+  describeParameters(described);
   describeBody(described.requestBody);
 }
 
 function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, own: readonly AnswerHeader[] = []): void {
-  const names = ['X-Request-ID', ...(STATUS_HEADERS[status] ?? []), ...own];
-  const shared = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-  Object.assign(response, { headers: { ...shared, ...response.headers } });
+  const published = Object.keys(response.headers ?? {}).filter((name) => name in PUBLISHED_HEADERS);
+  Object.assign(response, { headers: { ...response.headers, ...headersOf(status, [...own, ...published]) } });
   if (response.description === 'Default Response') response.description = SUCCESS_TEXT[status] ?? 'Success.';
   // A route must declare a schema for every answer. A 204 has no body, so its schema is removed here.
   if (status === NO_CONTENT) delete response.content;
 }
 
-/** An object in the query is sent as `name[key]=value`. */
-function describeObjectParameters({ parameters = [] }: OpenAPIV3_1.OperationObject): void {
-  for (const parameter of parameters)
-    if ('in' in parameter && parameter.in === 'query' && isObjectSchema(parameter.schema))
+/**
+ * Headers that OpenAPI describes elsewhere: a credential by the security of the operation, the accepted types by the
+ * content of its answers. A parameter of these names is ignored (OpenAPI 3.1, Parameter Object).
+ */
+const DESCRIBED_ELSEWHERE = ['authorization', 'accept', 'content-type'];
+
+function describeParameters(operation: OpenAPIV3_1.OperationObject): void {
+  const { parameters } = operation;
+  if (!parameters) return;
+  operation.parameters = parameters.filter(
+    (parameter) => !('in' in parameter && parameter.in === 'header' && DESCRIBED_ELSEWHERE.includes(parameter.name)),
+  );
+  if (operation.parameters.length === 0) delete operation.parameters;
+  for (const parameter of operation.parameters ?? []) {
+    if (!('in' in parameter)) continue;
+    // Fastify has header names in lower case. The document writes them as the specification does.
+    if (parameter.in === 'header') parameter.name = HEADER_NAMES[parameter.name] ?? capitalised(parameter.name);
+    // An object in the query is sent as `name[key]=value`.
+    if (parameter.in === 'query' && isObjectSchema(parameter.schema))
       Object.assign(parameter, { style: 'deepObject', explode: true });
+    describeOnce(parameter);
+  }
+}
+
+/** The description of a parameter stands in its schema, or in both. */
+function describeOnce(parameter: OpenAPIV3_1.ParameterObject): void {
+  const { schema } = parameter;
+  if (schema === undefined || !('description' in schema)) return;
+  parameter.description ??= schema.description;
+  if (schema.description === parameter.description) delete schema.description;
 }
 
 const isObjectSchema = (schema: OpenAPIV3_1.ParameterObject['schema']): boolean =>
   schema !== undefined && 'type' in schema && schema.type === 'object';
 
-/** Fastify has header names in lower case. The document writes them as the specification does. */
-function spellHeaders(operation: OpenAPIV3_1.OperationObject): void {
-  for (const parameter of operation.parameters ?? []) {
-    if ('in' in parameter && parameter.in === 'header')
-      parameter.name = HEADER_NAMES[parameter.name] ?? capitalised(parameter.name);
-  }
-}
-
 /** An optional body is marked on its schema, which then accepts null too. The document shows the body without null. */
 function describeBody(body: OpenAPIV3_1.OperationObject['requestBody']): void {
   if (!body || '$ref' in body) return;
+  // It repeats the description of the schema.
+  delete body.description;
   for (const media of Object.values(body.content)) {
     const { schema } = media;
     if (!schema || !(OPTIONAL_BODY in schema)) continue;
@@ -113,10 +119,14 @@ const hasInput = (operation: Operation): boolean => {
   return readsBody(operation) || [params, querystring, headers].some((part) => part !== undefined);
 };
 
+/** Signed webhooks and health checks are never rate-limited (`plugins/rate-limit.ts`). */
+const isCounted = ({ auth, uncounted }: RouteConfig): boolean => auth !== 'signature' && !uncounted;
+
 /** The error codes that follow from an operation's declaration, by status. */
 function sharedProblems(operation: Operation): [string, ErrorCode[]][] {
   const { path, access, schema } = operation;
-  const codes: ErrorCode[] = ['rate_limited', 'temporarily_unavailable', 'internal_error'];
+  const codes: ErrorCode[] = ['temporarily_unavailable', 'internal_error'];
+  if (isCounted(access)) codes.push('rate_limited');
   if (access.auth === 'api_key' || access.auth === 'optional_api_key')
     codes.push('credential_missing', 'credential_ambiguous', 'credential_invalid');
   if (access.auth === 'session') codes.push('credential_missing', 'credential_invalid');
@@ -133,17 +143,4 @@ function sharedProblems(operation: Operation): [string, ErrorCode[]][] {
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   return [...byStatus];
-}
-
-/** A problem answer: its description lists the possible codes with their public texts. */
-function problemResponse(codes: readonly ErrorCode[]): OpenAPIV3_1.ResponseObject {
-  return {
-    description: codes.map((code) => `\`${code}\`: ${ERROR_TEXT[code].detail}`).join('\n\n'),
-    content: {
-      'application/problem+json': {
-        schema: { $ref: '#/components/schemas/Problem' },
-        examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
-      },
-    },
-  };
 }

@@ -1,10 +1,16 @@
 /** The components of the OpenAPI document that come from no route's schema: headers, problems and FastAPI's schemas. */
 import type { OpenAPIV3_1 } from 'openapi-types';
+import { z } from 'zod';
 import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
+import { PAGE_HEADERS } from '../http/pagination.ts';
 import type { AnswerHeader } from '../route-config.ts';
-import { EXAMPLE_ID, Problem } from '../schemas/common.ts';
+import { EXAMPLE_ID } from '../schemas/common.ts';
+import { EstimateFigures } from '../schemas/estimate.ts';
+import { EventEnvelope } from '../schemas/event.ts';
+import { EXTENDED_PROBLEMS, Problem } from '../schemas/problem.ts';
+import { extendSchemas } from './openapi-extension.ts';
 
 const EXAMPLE_INSTANCE = '/v2/settle';
 
@@ -17,26 +23,70 @@ export const tidySchema: NonNullable<CreateDocumentOptions['override']> = ({ jso
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
+  if (io === 'output' && jsonSchema.type === 'string') dropBounds(jsonSchema);
 };
 
+/** Bounds on text are rules for requests. In answers they would tell nothing, at a tenth of the document's size. */
+const dropBounds = (jsonSchema: z.core.JSONSchema.BaseSchema): void => {
+  delete jsonSchema.minLength;
+  delete jsonSchema.maxLength;
+  delete jsonSchema.pattern;
+};
+
+/** What may stand beside a reference. The generator also copies a part of what it refers to. */
+const BESIDE_REFERENCE = ['$ref', 'description', 'example'];
+
+/** Removes from every reference what belongs to the schema that it refers to. */
+export function tidyReferences(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  if ('$ref' in value)
+    for (const name of Object.keys(value)) if (!BESIDE_REFERENCE.includes(name)) Reflect.deleteProperty(value, name);
+  for (const child of Object.values(value)) tidyReferences(child);
+}
+
 /** Adds the shared components to the document. */
-export function addComponents(document: OpenAPIV3_1.Document): OpenAPIV3_1.Document {
-  const schemas = sortedByName({ ...document.components?.schemas, ...componentSchemas() });
+export function addComponents(
+  document: OpenAPIV3_1.Document,
+  { responses = {}, parameters = {}, links = {} }: OpenAPIV3_1.ComponentsObject,
+): OpenAPIV3_1.Document {
+  const schemas = sortedByName(extendSchemas({ ...document.components?.schemas, ...componentSchemas() }));
   return {
     ...document,
-    components: { ...document.components, schemas, examples: PROBLEM_EXAMPLES, headers: HEADERS },
+    components: {
+      ...document.components,
+      schemas,
+      responses: sortedByName(responses),
+      parameters: sortedByName(parameters),
+      links: sortedByName(links),
+      examples: PROBLEM_EXAMPLES,
+      headers: PUBLISHED_HEADERS,
+    },
   };
 }
 
+/** Schemas that no operation answers with by itself. */
+const FURTHER_SCHEMAS = z.union([Problem, EstimateFigures, EventEnvelope, ...Object.values(EXTENDED_PROBLEMS)]);
+
 function componentSchemas(): Record<string, OpenAPIV3_1.SchemaObject> {
-  const problem = createSchema(Problem, { io: 'output', openapiVersion: '3.1.0', opts: { override: tidySchema } });
-  return { ...VALIDATION_SCHEMAS, ...problem.components } as Record<string, OpenAPIV3_1.SchemaObject>;
+  const made = createSchema(FURTHER_SCHEMAS, { io: 'output', openapiVersion: '3.1.0', opts: { override: tidySchema } });
+  tidyReferences(made.components);
+  return { ...VALIDATION_SCHEMAS, ...made.components } as Record<string, OpenAPIV3_1.SchemaObject>;
 }
 
 const sortedByName = <Value>(record: Record<string, Value>): Record<string, Value> =>
   Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate' | 'ETag', OpenAPIV3_1.HeaderObject> = {
+/** The headers that several operations answer with. The components have each once. */
+export const PUBLISHED_HEADERS: Record<
+  | AnswerHeader
+  | keyof typeof PAGE_HEADERS
+  | 'X-Request-ID'
+  | 'WWW-Authenticate'
+  | 'ETag'
+  | 'RateLimit'
+  | 'RateLimit-Policy',
+  OpenAPIV3_1.HeaderObject
+> = {
   'X-Request-ID': {
     description: "The id of the request: the caller's `X-Request-ID` if it is well-formed, otherwise a new one.",
     schema: { type: 'string' },
@@ -47,6 +97,16 @@ const HEADERS: Record<AnswerHeader | 'X-Request-ID' | 'WWW-Authenticate' | 'ETag
     schema: { type: 'integer', minimum: 1 },
   },
   ETag: { description: 'The SHA-256 of the bytes, in hex.', schema: { type: 'string' } },
+  RateLimit: {
+    description: 'What is left of the budget, and when it is full again (IETF RateLimit header fields).',
+    schema: { type: 'string', example: '"default";r=0;t=12' },
+  },
+  'RateLimit-Policy': {
+    description: 'The budget (IETF RateLimit header fields).',
+    schema: { type: 'string', example: '"default";q=600;w=60' },
+  },
+  'X-Total-Count': { description: PAGE_HEADERS['X-Total-Count'].description, schema: { type: 'integer' } },
+  Link: { description: PAGE_HEADERS.Link.description, schema: { type: 'string' } },
   Location: { description: 'The address of the object.', schema: { type: 'string' } },
   'Idempotency-Replayed': {
     description: '`true` if this is the stored answer of the first use of the key. Otherwise absent.',

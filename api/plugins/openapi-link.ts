@@ -14,18 +14,30 @@ const OWNER_PATH = '/v1/orgs';
 
 type Target = { readonly operation: Operation; readonly operationId: string; readonly parameters: readonly string[] };
 
-/** Adds the links to the success of every operation. The answers must be described before. */
-export function addLinks(document: OpenAPIV3_1.Document, operations: readonly Operation[]): void {
+/**
+ * Adds the links to the success of every operation. The answers must be described before.
+ *
+ * @returns the links by their names; a link is the same wherever it is followed from
+ */
+export function addLinks(
+  document: OpenAPIV3_1.Document,
+  operations: readonly Operation[],
+): Record<string, OpenAPIV3_1.LinkObject> {
+  const links: Record<string, OpenAPIV3_1.LinkObject> = {};
   const targets = operations.flatMap((operation) => asTarget(document, operation));
   for (const operation of operations) {
     for (const [status, response] of Object.entries(describedOf(document, operation)?.responses ?? {})) {
       if (!status.startsWith('2') || '$ref' in response) continue;
       const fields = fieldsOf(document, response);
       const reachable = targets.filter((target) => isReachable(target, operation, fields));
+      for (const target of reachable) links[target.operationId] = linkTo(target);
       if (reachable.length > 0)
-        response.links = Object.fromEntries(reachable.map((target) => [target.operationId, linkTo(target)]));
+        response.links = Object.fromEntries(
+          reachable.map(({ operationId }) => [operationId, { $ref: `#/components/links/${operationId}` }]),
+        );
     }
   }
+  return links;
 }
 
 const describedOf = (document: OpenAPIV3_1.Document, { path, method }: Operation) =>

@@ -7,29 +7,60 @@ import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { fastifyZodOpenApiPlugin, fastifyZodOpenApiTransformers } from 'fastify-zod-openapi';
 import type { OpenAPIV3_1 } from 'openapi-types';
+import type { ApiDeps } from '../deps.ts';
 import { describeSharedAnswers } from './openapi-answer.ts';
-import { addComponents, tidySchema } from './openapi-component.ts';
+import { addComponents, tidyReferences, tidySchema } from './openapi-component.ts';
 import { addLinks } from './openapi-link.ts';
+import { shareParameters } from './openapi-parameter.ts';
+import { createSharedResponses } from './openapi-response.ts';
+import { WEBHOOK_PARAMETERS, WEBHOOK_RESPONSES, webhooks } from './openapi-webhook.ts';
 
 const API_VERSION = '2.0.0';
 
-const TAGS = [
-  'Settlement',
-  'Provider webhooks',
-  'Bank linking',
-  'Consumer',
-  'Organizations and keys',
-  'Recipients',
-  'Verification',
-  'Wallets and fees',
-  'Caribbean off-ramp',
-  'Webhooks',
-  'Posture',
-  'Sandbox',
-  'Service',
-] as const;
+const TAGS = {
+  Settlement: 'Start, read, list and cancel settlements.',
+  'Provider webhooks': 'What the payment and identity providers send to the service. Partners do not call it.',
+  'Bank linking': 'Link a bank account that pays by ACH.',
+  Consumer: 'What a consumer does with a session of their own.',
+  'Organizations and keys': 'Sign up, and manage API keys.',
+  Recipients: 'Who is paid.',
+  Verification: 'Verify recipients.',
+  'Wallets and fees': 'Simulated wallets, and fee estimates.',
+  'Caribbean off-ramp': 'The older routes for settlements, and evidence certificates.',
+  Webhooks: 'Subscriptions, deliveries and events.',
+  Posture: 'What the service can do here, and what it cannot.',
+  Sandbox: 'Test helpers, only in the local sandbox.',
+  Service: 'Health, keys and this document.',
+} as const;
 
-export const openapi = fp(async (app: FastifyInstance) => {
+const SECURITY_SCHEMES: Record<string, OpenAPIV3_1.SecuritySchemeObject> = {
+  ApiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+    description: 'Exactly one header with exactly one key.',
+  },
+  ConsumerSession: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The `access_token` of `/consumer/auth/verify-otp`. The header has at most 256 characters.',
+  },
+  ProviderSignature: {
+    type: 'http',
+    scheme: 'signature',
+    description:
+      "An HMAC-SHA256 of the body, by the provider's secret. The operation names the header that has it; the header " +
+      '`Authorization` is not used.',
+  },
+};
+
+const serversOf = ({ publicBaseUrl }: Pick<ApiDeps['config'], 'publicBaseUrl'>): OpenAPIV3_1.ServerObject[] => [
+  { url: publicBaseUrl, description: 'This service.' },
+];
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const;
+
+export const openapi = fp(async (app: FastifyInstance, { deps }: { deps: Pick<ApiDeps, 'config'> }) => {
   // Before `override` describes a schema, it is empty; zod-openapi must allow that for schemas with a default.
   await app.register(fastifyZodOpenApiPlugin, {
     documentOpts: { override: tidySchema, allowEmptySchema: { default: true } },
@@ -45,26 +76,31 @@ export const openapi = fp(async (app: FastifyInstance) => {
           'only in the local sandbox, as a simulation. Elsewhere every value operation answers 503 before anything ' +
           'is collected. No corridor is live.',
       },
-      tags: TAGS.map((name) => ({ name })),
+      tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
-        securitySchemes: {
-          ApiKey: {
-            type: 'apiKey',
-            in: 'header',
-            name: 'X-API-Key',
-            description: 'Exactly one header with exactly one key.',
-          },
-          ConsumerSession: { type: 'http', scheme: 'bearer' },
-        },
+        securitySchemes: SECURITY_SCHEMES,
       },
     },
     transform: fastifyZodOpenApiTransformers.transform,
     transformObject: (options) => {
       const document = fastifyZodOpenApiTransformers.transformObject(options) as OpenAPIV3_1.Document;
+      tidyReferences(document);
       const described = app.operations.filter(({ schema }) => !schema.hide);
-      for (const operation of described) describeSharedAnswers(document, operation);
-      addLinks(document, described);
-      return addComponents(document);
+      const shared = createSharedResponses();
+      for (const operation of described) describeSharedAnswers(document, operation, shared);
+      const links = addLinks(document, described);
+      const parameters = shareParameters(operationsOf(document));
+      return addComponents(
+        { ...document, webhooks, servers: serversOf(deps.config) },
+        {
+          responses: { ...shared.components(), ...WEBHOOK_RESPONSES },
+          parameters: { ...parameters, ...WEBHOOK_PARAMETERS },
+          links,
+        },
+      );
     },
   });
 });
+
+const operationsOf = ({ paths = {} }: OpenAPIV3_1.Document): OpenAPIV3_1.OperationObject[] =>
+  Object.values(paths).flatMap((item) => METHODS.flatMap((method) => item?.[method] ?? []));

@@ -13,6 +13,7 @@ import { verifyThenParse } from '../plugins/signed-body.ts';
 import {
   BANKLEDGER_TYPES,
   BankledgerEvent,
+  BankledgerSignature,
   KnownBankledgerEvent,
   OtherBankledgerObject,
   ProviderEventReceipt,
@@ -36,9 +37,10 @@ export const bankledgerEventRoutes =
           operationId: 'receiveBankledgerEvent',
           summary: "Receive a bank ledger's event",
           description:
-            'Authenticated by `X-Signature: <hex HMAC-SHA256 of the body>`. `reconciled` and `partially_reconciled` ' +
+            'Authenticated by `X-Signature`. `reconciled` and `partially_reconciled` ' +
             'add the amount of this event, `returned` reports that the debit was returned. The evidence is committed ' +
             'before the answer.',
+          headers: BankledgerSignature,
           body: BankledgerEvent,
           response: { 200: ProviderEventReceipt },
         },

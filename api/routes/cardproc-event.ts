@@ -8,7 +8,13 @@ import { closedGates } from '../http/gate.ts';
 import { evidenceClaim, isKnownType, movedMoney, readKnownEvent, receiveEvent } from '../http/provider-event.ts';
 import { singleHeader, verifyTimestamped } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { CARDPROC_TYPES, CardprocEvent, KnownCardprocEvent, ProviderEventReceipt } from '../schemas/provider-event.ts';
+import {
+  CARDPROC_TYPES,
+  CardprocEvent,
+  CardprocSignature,
+  KnownCardprocEvent,
+  ProviderEventReceipt,
+} from '../schemas/provider-event.ts';
 
 /** How the type of every event about a dispute begins. */
 const DISPUTE = 'charge.dispute.';
@@ -36,9 +42,8 @@ export const cardprocEventRoutes =
           tags: ['Provider webhooks'],
           operationId: 'receiveCardprocEvent',
           summary: "Receive a card processor's event",
-          description:
-            'Authenticated by `Cardproc-Signature: t=<unix>,v1=<hex HMAC-SHA256 of "<t>.<body>">`. The evidence is ' +
-            'committed before the answer.',
+          description: 'Authenticated by `Cardproc-Signature`. The evidence is committed before the answer.',
+          headers: CardprocSignature,
           body: CardprocEvent,
           response: { 200: ProviderEventReceipt },
         },

@@ -41,7 +41,8 @@ const CERTIFICATE_HEADERS = {
   },
 } as const;
 
-const CERTIFICATE_RESPONSES = {
+/** Made for each route: the generator of the document keeps the objects that it is given. */
+const certificateResponses = () => ({
   200: {
     description: 'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
     headers: CERTIFICATE_HEADERS,
@@ -59,7 +60,7 @@ const CERTIFICATE_RESPONSES = {
     },
   },
   304: { description: 'The caller has these bytes.' },
-} as const;
+});
 
 /** Serves and verifies the caller's certificates (contract §7). The JSON answer is the bytes that were signed. */
 export const certificateRoutes =
@@ -91,7 +92,7 @@ export const certificateRoutes =
           description: 'JSON, unless `Accept` prefers `text/html` or `application/pdf`. The signature covers the JSON.',
           params: CertificatePath,
           headers: CertificateConditions,
-          response: CERTIFICATE_RESPONSES,
+          response: certificateResponses(),
         },
       },
       async (request, reply) =>
@@ -109,7 +110,7 @@ export const certificateRoutes =
           description: 'As for partners. 404 until the transfer is settled.',
           params: TransferPath,
           headers: CertificateConditions.extend(SessionHeader.shape),
-          response: CERTIFICATE_RESPONSES,
+          response: certificateResponses(),
         },
       },
       async (request, reply) => {

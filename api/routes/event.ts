@@ -5,7 +5,7 @@ import { getEventBody, listEventBodies } from '../../db/queries/event-body.ts';
 import type { ApiDeps } from '../deps.ts';
 import { pageOf, setPageHeaders } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
-import { EventPath, EventQuery, EventResponse } from '../schemas/event.ts';
+import { EventPath, EventQuery, WebhookEvent } from '../schemas/event.ts';
 
 const TAGS = ['Webhooks'];
 
@@ -24,7 +24,7 @@ export const eventRoutes =
             'Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of ' +
             'its deliveries.',
           querystring: EventQuery,
-          response: { 200: pageOf(EventResponse, 'Events, newest first.') },
+          response: { 200: pageOf(WebhookEvent, 'Events, newest first.') },
         },
       },
       async (request, reply) => {
@@ -45,7 +45,7 @@ export const eventRoutes =
           operationId: 'getEvent',
           summary: 'Read an event',
           params: EventPath,
-          response: { 200: EventResponse },
+          response: { 200: WebhookEvent },
         },
       },
       async (request, reply) =>

@@ -10,10 +10,14 @@ import { isKnownType, readKnownEvent, receiveEvent } from '../http/provider-even
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
-import { IDVERIFY_TYPES, IdverifyEvent, KnownIdverifyEvent } from '../schemas/idverify-event.ts';
+import {
+  DIGEST_ALGORITHM,
+  IDVERIFY_TYPES,
+  IdverifyEvent,
+  IdverifySignature,
+  KnownIdverifyEvent,
+} from '../schemas/idverify-event.ts';
 import { ProviderEventReceipt } from '../schemas/provider-event.ts';
-
-const DIGEST_ALGORITHM = 'HMAC_SHA256_HEX';
 
 /** Register it after `acceptSignedBodies`: the signature covers the raw bytes. */
 export const idverifyEventRoutes =
@@ -37,9 +41,9 @@ export const idverifyEventRoutes =
           operationId: 'receiveIdverifyEvent',
           summary: "Receive an identity provider's event",
           description:
-            'Authenticated by `X-Payload-Digest: <hex HMAC-SHA256 of the body>` with `X-Payload-Digest-Alg: ' +
-            'HMAC_SHA256_HEX`. The decision is committed before the answer. Only the first decision counts: later ' +
+            'Authenticated by `X-Payload-Digest`. The decision is committed before the answer. Only the first decision counts: later ' +
             'ones are stored and change nothing.',
+          headers: IdverifySignature,
           body: IdverifyEvent,
           response: { 200: ProviderEventReceipt },
         },

@@ -2,8 +2,11 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { ETAG_HEADER, sendTagged, type TaggedJson, taggedJson } from '../http/conditional.ts';
+import { constant } from '../schemas/common.ts';
 
-const OpenApiDocument = z.looseObject({ openapi: z.literal('3.1.0') }).meta({ id: 'OpenApiDocument' });
+const OpenApiDocument = z
+  .looseObject({ openapi: constant('3.1.0', 'The version of OpenAPI.') })
+  .meta({ id: 'OpenApiDocument', description: 'An OpenAPI document.' });
 
 /** A loose object, because every request has other headers too. */
 const DocumentConditions = z.looseObject({

@@ -2,15 +2,36 @@
 import { z } from 'zod';
 import { API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.ts';
 import { SCOPES } from '../../domain/scope.ts';
-import { EXAMPLE_ID, environment, id, nullAsAbsent, objectId, text, timestamp } from './common.ts';
+import {
+  createdAt,
+  EXAMPLE_ID,
+  environment,
+  growing,
+  id,
+  named,
+  nullAsAbsent,
+  objectId,
+  text,
+  timestampOrNull,
+} from './common.ts';
 
-const scope = () =>
-  z.enum(SCOPES).meta({ description: '`full` covers all scopes, and every scope covers `read`.', example: 'settle' });
+const Scope = named(
+  'ApiKeyScope',
+  SCOPES,
+  'What a key may do. `read`: every read, and estimates. `recipients`, `compliance` and `settle`: their writes, and ' +
+    '`read`. `full`: everything.',
+);
+export const scope = (description = 'What the key may do.') => Scope.meta({ description, example: 'settle' });
+
+const ApiKeyStatus = growing('ApiKeyStatus', API_KEY_STATUSES, 'Only an `active` key is valid.');
 
 export const CreateApiKeyRequest = z
   .strictObject({
-    name: text(1, API_KEY_NAME_LENGTH_MAX).meta({ example: 'Payout service' }),
-    scope: scope(),
+    name: text(1, API_KEY_NAME_LENGTH_MAX).meta({
+      description: 'For your own lists: what uses the key.',
+      example: 'Payout service',
+    }),
+    scope: scope('What the new key may do; at most what your key may do.'),
     expires_at: nullAsAbsent(z.iso.datetime({ offset: true })).meta({
       description: 'RFC 3339, in the future. At this time the key becomes invalid.',
       example: '2027-11-21T08:00:00.000Z',
@@ -19,17 +40,17 @@ export const CreateApiKeyRequest = z
   .meta({ id: 'CreateApiKeyRequest' });
 
 const apiKey = {
-  key_id: objectId(),
-  org_id: objectId(),
-  name: z.string().meta({ example: 'Payout service' }),
+  key_id: objectId('The id of the key.'),
+  org_id: objectId('The organization that the key belongs to.'),
+  name: z.string().meta({ description: 'As it was given at creation.', example: 'Payout service' }),
   scope: scope(),
-  status: z.enum(API_KEY_STATUSES),
-  environment: environment(),
+  status: ApiKeyStatus.meta({ description: 'Whether the key is valid.' }),
+  environment: environment('The only environment in which the key is valid.'),
   prefix: z.string().meta({ description: 'The first 12 characters of the raw key.', example: 'sk_local_4fQ' }),
-  created_at: timestamp(),
-  last_used_at: timestamp().nullable().meta({ description: 'May be up to one minute old.' }),
-  expires_at: timestamp().nullable(),
-  revoked_at: timestamp().nullable(),
+  created_at: createdAt(),
+  last_used_at: timestampOrNull('May be up to one minute old. Null until the first use.'),
+  expires_at: timestampOrNull('When the key becomes invalid; null for never.'),
+  revoked_at: timestampOrNull('When it was revoked; null otherwise.'),
   rotated_to: z.string().nullable().meta({ description: 'The `key_id` of the key that replaced it.', example: null }),
 };
 
@@ -48,4 +69,4 @@ export const ApiKeyRotatedResponse = z
   })
   .meta({ id: 'ApiKeyRotatedResponse' });
 
-export const ApiKeyPath = z.object({ key_id: id() });
+export const ApiKeyPath = z.object({ key_id: id('The key.') });

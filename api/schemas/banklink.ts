@@ -1,12 +1,15 @@
 /** Bank linking (contract §10). */
 import { z } from 'zod';
 import { PUBLIC_TOKEN_PATTERN } from '../../domain/banklink.ts';
-import { environment, nullAsAbsent, pattern, text, timestamp } from './common.ts';
+import { constant, environment, nullAsAbsent, pattern, shown, simulation, text, timestamp } from './common.ts';
 
 const PUBLIC_TOKEN_LENGTH_MAX = 79;
 const USER_REFERENCE_LENGTH_MAX = 128;
 const publicToken = () =>
-  pattern(PUBLIC_TOKEN_PATTERN, 1, PUBLIC_TOKEN_LENGTH_MAX).meta({ example: 'public-sandbox-checking' });
+  pattern(PUBLIC_TOKEN_PATTERN, 1, PUBLIC_TOKEN_LENGTH_MAX).meta({
+    description: 'What a linking widget returned: the `sandbox_public_token`, or a name of a test account.',
+    example: 'public-sandbox-checking',
+  });
 
 /** The body is optional. */
 export const LinkTokenRequest = nullAsAbsent(
@@ -22,30 +25,34 @@ export const LinkTokenRequest = nullAsAbsent(
 
 export const LinkTokenResponse = z
   .object({
-    link_token: z.string().meta({ example: 'link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10' }),
-    sandbox_public_token: z.string().meta({
-      description: 'The token that a linking widget would return. It can be exchanged once.',
-      example: 'public-sandbox-checking',
-    }),
-    expires_at: timestamp(),
+    link_token: shown('Opens a linking widget.', 'link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10'),
+    sandbox_public_token: shown(
+      'The token that a linking widget would return. It can be exchanged once.',
+      'public-sandbox-checking',
+    ),
+    expires_at: timestamp('Until this time the public token can be exchanged.'),
     environment: environment(),
-    simulation: z.literal(true),
+    simulation: simulation(),
   })
   .meta({ id: 'LinkTokenResponse' });
 
 export const ExchangeRequest = z.strictObject({ public_token: publicToken() }).meta({ id: 'ExchangeRequest' });
 
+const LinkedAccount = z
+  .object({
+    mask: shown('The last four digits of the account number.', '0412'),
+    type: constant('checking', 'The kind of account.'),
+    name: shown('As the bank calls the account.', 'Sandbox Checking'),
+  })
+  .meta({ id: 'LinkedAccount', description: 'A linked bank account.' });
+
 export const ExchangeResponse = z
   .object({
-    access_token: z.string().meta({
-      description: 'Encrypted for this organization. Use it as `banklink_account_token`.',
-      example: '<banklink_account_token>',
-    }),
-    account: z.object({
-      mask: z.string().meta({ example: '0412' }),
-      type: z.literal('checking'),
-      name: z.string().meta({ example: 'Sandbox Checking' }),
-    }),
-    simulation: z.literal(true),
+    access_token: shown(
+      'Encrypted for this organization. Use it as `banklink_account_token`.',
+      '<banklink_account_token>',
+    ),
+    account: LinkedAccount.meta({ description: 'The account that the token stands for.' }),
+    simulation: simulation(),
   })
   .meta({ id: 'ExchangeResponse' });

@@ -6,34 +6,42 @@ import {
   CAPABILITY_ENVIRONMENTS,
   EVIDENCE_LEVELS,
 } from '../../domain/capability.ts';
-import { CAPABILITY_STATES } from '../../domain/capability-state.ts';
-import { GATES } from '../../domain/gate.ts';
-import { timestamp } from './common.ts';
-import { capabilityState } from './payment-method.ts';
+import { growing, named, shown, timestamp } from './common.ts';
+import { gateName } from './launch-gate.ts';
+import { CapabilityState, capabilityState } from './payment-method.ts';
+
+const Category = growing('CapabilityCategory', CAPABILITY_CATEGORIES, 'What a capability is about.');
+const Audience = named('CapabilityAudience', CAPABILITY_AUDIENCES, 'Who sees an entry of the catalog.');
+const EvidenceLevel = growing('EvidenceLevel', EVIDENCE_LEVELS, 'How an entry of the catalog is proved.');
+const CapabilityEnvironment = named(
+  'CapabilityEnvironment',
+  CAPABILITY_ENVIRONMENTS,
+  'Where a capability exists; `public` for everywhere.',
+);
 
 const CapabilityEntry = z
   .object({
-    id: z.string().meta({ example: 'settlement-simulation' }),
-    name: z.string().meta({ example: 'Settlement simulation' }),
-    category: z.enum(CAPABILITY_CATEGORIES),
-    description: z.string().meta({ example: 'Settlements with simulated collection and payout.' }),
+    id: shown('The id of the entry.', 'settlement-simulation'),
+    name: shown('For people.', 'Settlement simulation'),
+    category: Category.meta({ description: 'What the capability is about.' }),
+    description: shown('What the capability is.', 'Settlements with simulated collection and payout.'),
     state: capabilityState(),
-    environment: z.enum(CAPABILITY_ENVIRONMENTS),
-    audience: z.enum(CAPABILITY_AUDIENCES),
-    surface: z.string().meta({ example: 'POST /v2/settle' }),
-    evidence_level: z.enum(EVIDENCE_LEVELS),
+    environment: CapabilityEnvironment.meta({ description: 'Where the capability exists.' }),
+    audience: Audience.meta({ description: 'Who sees this entry.' }),
+    surface: shown('Where it is found: an operation, a page or a document.', 'POST /v2/settle'),
+    evidence_level: EvidenceLevel.meta({ description: 'How the entry is proved.' }),
     evidence: z.array(z.string()).meta({ description: 'The tests that prove the entry.' }),
-    next_gate: z.enum(GATES),
-    reviewed_at: timestamp(),
+    next_gate: gateName('What must be shown before the state can change.'),
+    reviewed_at: timestamp('When the entry was last reviewed.'),
   })
-  .meta({ id: 'Capability' });
+  .meta({ id: 'CapabilityEntry', description: 'An entry of the capability catalog.' });
 
 export const CapabilitiesResponse = z
   .object({
-    schema_version: z.string().meta({ example: '1.0' }),
-    updated_at: timestamp(),
-    states: z.array(z.enum(CAPABILITY_STATES)),
-    services: z.array(CapabilityEntry),
+    schema_version: shown('The version of this form.', '1.0'),
+    updated_at: timestamp('When the catalog was last changed.'),
+    states: z.array(CapabilityState).meta({ description: 'Every state that an entry can have.' }),
+    services: z.array(CapabilityEntry).meta({ description: 'The entries that the caller may see.' }),
   })
   .meta({ id: 'CapabilitiesResponse' });
 

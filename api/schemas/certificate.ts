@@ -2,26 +2,35 @@
 import { z } from 'zod';
 import { CERTIFICATE_ID_PATTERN, CERTIFICATE_SCHEMA_VERSIONS, UNANCHORED } from '../../domain/certificate.ts';
 import { EVIDENCE_KINDS } from '../../domain/evidence.ts';
-import { PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { ACCOUNTS } from '../../domain/posting.ts';
-import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import {
+  constant,
   corridor,
   currency,
-  EXAMPLE_SETTLEMENT_ID,
   environment,
+  flag,
+  growing,
   objectId,
   pattern,
   rail,
   settlementId,
+  settlementPaymentMethod,
+  shown,
+  shownOrNull,
+  shownSettlementId,
+  simulation,
   timestamp,
 } from './common.ts';
+import { settlementStatus } from './settlement.ts';
 
 const CERTIFICATE_ID_LENGTH = 37;
+const EXAMPLE_CERTIFICATE_ID = 'CERT-9F86D081884C7D659A2FEAA0C55AD015';
+const EXAMPLE_SHA256 = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 
 const certificateId = () =>
   pattern(CERTIFICATE_ID_PATTERN, CERTIFICATE_ID_LENGTH, CERTIFICATE_ID_LENGTH).meta({
-    example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015',
+    description: 'The id of the certificate.',
+    example: EXAMPLE_CERTIFICATE_ID,
   });
 
 export const CertificatePath = z.object({ cert_id: certificateId() });
@@ -35,74 +44,152 @@ export const CertificateConditions = z.looseObject({
 });
 
 export const CertificateVerifyQuery = z.strictObject({
-  settlement_id: settlementId().meta({ description: 'The settlement that the certificate is claimed to belong to.' }),
+  settlement_id: settlementId('The settlement that the certificate is claimed to belong to.'),
 });
 
-const anchor = () => z.object({ status: z.literal(UNANCHORED.status) });
-const amount = () => z.string().meta({ example: '250.00' });
-const money = () => z.object({ amount: amount(), currency: currency() });
+const CertificateVersion = growing('CertificateVersion', CERTIFICATE_SCHEMA_VERSIONS, 'The version of a certificate.');
+
+const Anchor = z
+  .object({ status: constant(UNANCHORED.status, 'The certificate is anchored nowhere.') })
+  .meta({ id: 'CertificateAnchor', description: 'Where the certificate is anchored: nowhere.' });
+const anchor = () => Anchor.meta({ description: 'Where the certificate is anchored: nowhere.' });
+
+const amount = (description: string) => shown(description, '250.00');
+
+const CertificateMoney = z
+  .object({ amount: amount('In major units.'), currency: currency('The currency of the amount.') })
+  .meta({ id: 'CertificateMoney', description: 'An amount of money.' });
+
+const CertificateAmounts = z
+  .object({
+    source: CertificateMoney.meta({ description: 'What the payer paid.' }),
+    destination: CertificateMoney.meta({ description: 'What the recipient was paid.' }),
+  })
+  .meta({ id: 'CertificateAmounts', description: 'What was paid.' });
+
+const CertificateFees = z
+  .object({
+    input_fee: amount('For collecting the money.'),
+    platform_fee: amount('For the service.'),
+    total_fees: amount('The sum of the fees.'),
+    currency: currency('The currency of the fees.'),
+  })
+  .meta({ id: 'CertificateFees', description: 'The fees.' });
+
+const CertificateRate = z
+  .object({
+    fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+    rate_source: constant('static_fixture', 'The rates are fixed test data.'),
+  })
+  .meta({ id: 'CertificateRate', description: 'The rate.' });
+
+const CertificateParties = z
+  .object({
+    recipient_id: objectId('Who was paid.'),
+    payee_sha256: shownOrNull(
+      'The digest of the frozen payee, in hex. Absent in version 1.',
+      EXAMPLE_SHA256,
+    ).optional(),
+  })
+  .meta({ id: 'CertificateParties', description: 'Who was paid, without personal data.' });
+
+const CertificateTimelineEntry = z
+  .object({
+    sequence: shown('Counts the entries from 1.', '1'),
+    status: settlementStatus('The state that was reached.'),
+    at: timestamp('When it was reached.'),
+    evidence_id: shownOrNull('The evidence that led to it.', null),
+  })
+  .meta({ id: 'CertificateTimelineEntry', description: 'A state that the settlement has reached.' });
+
+const EvidenceKind = growing('EvidenceKind', EVIDENCE_KINDS, 'What a piece of evidence shows.');
+const LedgerAccount = growing('LedgerAccount', ACCOUNTS, 'An account of the simulated ledger.');
+
+const CertificateEvidence = z
+  .object({
+    evidence_id: objectId('The id of the evidence.'),
+    kind: EvidenceKind.meta({ description: 'What it shows.' }),
+    sha256: shown("The digest of the provider's event, in hex.", EXAMPLE_SHA256),
+  })
+  .meta({ id: 'CertificateEvidence', description: 'A piece of evidence, by its digest.' });
+
+const CertificatePosting = z
+  .object({
+    step: shown('What booked it.', 'funding'),
+    account: LedgerAccount.meta({ description: 'The account.' }),
+    amount: amount('In major units; negative for a credit.'),
+    currency: currency('The currency of the amount.'),
+  })
+  .meta({ id: 'CertificatePosting', description: 'A line of the journal.' });
 
 /** The stored bytes are the canonical JSON (RFC 8785) of this object. */
 export const EvidenceCertificate = z
   .object({
-    schema_version: z.enum(CERTIFICATE_SCHEMA_VERSIONS),
-    settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
-    org_id: objectId(),
+    schema_version: CertificateVersion.meta({ description: 'The version of this form.' }),
+    settlement_id: shownSettlementId('The settlement that is certified.'),
+    org_id: objectId('The organization that the settlement belongs to.'),
     corridor: corridor(),
-    amounts: z.object({ source: money(), destination: money() }),
-    fees: z.object({ input_fee: amount(), platform_fee: amount(), total_fees: amount(), currency: currency() }),
-    rate: z.object({ fx_rate: z.string().meta({ example: '157.250000' }), rate_source: z.literal('static_fixture') }),
-    payment_method: z.enum(PAYMENT_METHODS),
+    amounts: CertificateAmounts.meta({ description: 'What was paid.' }),
+    fees: CertificateFees.meta({ description: 'The fees.' }),
+    rate: CertificateRate.meta({ description: 'The rate.' }),
+    payment_method: settlementPaymentMethod(),
     payout_rail: rail(),
-    parties: z.object({ recipient_id: z.string(), payee_sha256: z.string().nullable().optional() }),
-    timeline: z.array(
-      z.object({
-        sequence: z.string().meta({ example: '1' }),
-        status: z.enum(SETTLEMENT_STATUSES),
-        at: timestamp(),
-        evidence_id: z.string().nullable(),
-      }),
-    ),
-    evidence: z.array(z.object({ evidence_id: z.string(), kind: z.enum(EVIDENCE_KINDS), sha256: z.string() })),
-    postings: z.array(
-      z.object({ step: z.string(), account: z.enum(ACCOUNTS), amount: amount(), currency: currency() }),
-    ),
-    environment: environment(),
-    simulation: z.literal(true),
+    parties: CertificateParties.meta({ description: 'Who was paid, without personal data.' }),
+    timeline: z.array(CertificateTimelineEntry).meta({ description: 'The states, in their order.' }),
+    evidence: z.array(CertificateEvidence).meta({ description: 'The evidence, in its order.' }),
+    postings: z.array(CertificatePosting).meta({ description: 'The journal of the settlement.' }),
+    environment: environment('The environment in which the settlement exists.'),
+    simulation: simulation(),
     anchor: anchor(),
   })
   .meta({ id: 'EvidenceCertificate' });
 
+const CertificateChecks = z
+  .object({
+    exists: flag('There is such a certificate.'),
+    digest_matches_id: flag('The digest of the stored bytes matches the id.'),
+    settlement_matches: flag('The certificate belongs to the settlement in the query.'),
+    signature_valid: flag('A published key signed exactly these bytes.'),
+    ledger_balanced: flag('The journal sums to zero per currency and matches the certified postings.'),
+  })
+  .meta({ id: 'CertificateChecks', description: 'What was checked.' });
+
 export const CertificateVerification = z
   .object({
     cert_id: certificateId(),
-    settlement_id: settlementId(),
-    valid: z.boolean().meta({ description: 'True if every check passed.' }),
-    checks: z.object({
-      exists: z.boolean(),
-      digest_matches_id: z.boolean().meta({ description: 'The digest of the stored bytes matches the id.' }),
-      settlement_matches: z.boolean().meta({ description: 'The certificate belongs to the settlement in the query.' }),
-      signature_valid: z.boolean().meta({ description: 'A published key signed exactly these bytes.' }),
-      ledger_balanced: z
-        .boolean()
-        .meta({ description: 'The journal sums to zero per currency and matches the certified postings.' }),
-    }),
+    settlement_id: settlementId('The settlement in the query.'),
+    valid: flag('True if every check passed.'),
+    checks: CertificateChecks.meta({ description: 'What was checked.' }),
     anchor: anchor(),
     environment: environment(),
   })
   .meta({ id: 'CertificateVerification' });
 
-export const JsonWebKeySet = z
+/** The data of `certificate.issued`. */
+export const CertificateEventData = z
   .object({
-    keys: z.array(
-      z.object({
-        kty: z.literal('OKP'),
-        crv: z.literal('Ed25519'),
-        x: z.string(),
-        kid: z.string(),
-        use: z.literal('sig'),
-        alg: z.literal('EdDSA'),
-      }),
-    ),
+    cert_id: shown('The id of the certificate.', EXAMPLE_CERTIFICATE_ID),
+    org_id: objectId('The organization that the settlement belongs to.'),
+    settlement_id: shownSettlementId('The settlement that is certified.'),
+    sha256: shown("The digest of the certificate's bytes, in hex.", EXAMPLE_SHA256),
+    environment: environment('The environment in which the settlement exists.'),
+    simulation: simulation(),
+    anchor: anchor(),
+    issued_at: timestamp('When it was issued.'),
   })
-  .meta({ id: 'JsonWebKeySet' });
+  .meta({ id: 'CertificateEventData', description: 'A certificate that was issued.' });
+
+const JsonWebKey = z
+  .object({
+    kty: constant('OKP', 'The kind of key (RFC 8037).'),
+    crv: constant('Ed25519', 'The curve.'),
+    x: shown('The public key, in base64url.', '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'),
+    kid: shown('The name of the key, as a signature has it.', 'local-1'),
+    use: constant('sig', 'The key verifies signatures.'),
+    alg: constant('EdDSA', 'The algorithm.'),
+  })
+  .meta({ id: 'JsonWebKey', description: 'A public key (RFC 7517).' });
+
+export const JsonWebKeySet = z
+  .object({ keys: z.array(JsonWebKey).meta({ description: 'Every key that has signed certificates.' }) })
+  .meta({ id: 'JsonWebKeySet', description: 'Public keys (RFC 7517).' });

@@ -3,9 +3,9 @@ import countries from 'i18n-iso-countries';
 import { isPossiblePhoneNumber } from 'libphonenumber-js/min';
 import { z } from 'zod';
 import { CORRIDOR_IDS, RAILS } from '../../domain/corridor.ts';
-import { ERROR_CODES } from '../../domain/error.ts';
 import { CURRENCIES, MONEY_PATTERN, MONEY_TEXT_LENGTH_MAX } from '../../domain/money.ts';
 import { CURSOR_LENGTH_MAX, type Cursor, PAGE, parseCursor } from '../../domain/page.ts';
+import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { ENVIRONMENT_NAMES } from '../../domain/runtime.ts';
 
 const CONTROL_CHARACTER = /\p{Cc}/u;
@@ -32,42 +32,81 @@ export const pattern = (expression: RegExp, min: number, max: number) =>
 export const EXAMPLE_ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41';
 export const EXAMPLE_SETTLEMENT_ID = 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h';
 
+/**
+ * A named component of the document. Clients get one type for it, wherever it is used; a property with the same values
+ * adds its own description by `.meta`.
+ */
+export const named = <const Value extends string>(id: string, values: readonly Value[], description: string) =>
+  z.enum(values).meta({ id, description });
+
+/** Ends the description of an enumeration that answers may have further values of. */
+export const MAY_GROW = 'May grow.';
+
+/** As `named`, for values that answers have. They may grow (contract §1), and the document says so. */
+export const growing = <const Value extends string>(id: string, values: readonly Value[], description: string) =>
+  named(id, values, `${description} ${MAY_GROW}`);
+
 const ID_LENGTH_MAX = 36;
 const SETTLEMENT_ID_LENGTH_MAX = 64;
-export const id = () => text(1, ID_LENGTH_MAX).meta({ example: EXAMPLE_ID });
-export const settlementId = () => text(1, SETTLEMENT_ID_LENGTH_MAX).meta({ example: EXAMPLE_SETTLEMENT_ID });
+export const id = (description: string) => text(1, ID_LENGTH_MAX).meta({ description, example: EXAMPLE_ID });
+export const settlementId = (description = 'The settlement.') =>
+  text(1, SETTLEMENT_ID_LENGTH_MAX).meta({ description, example: EXAMPLE_SETTLEMENT_ID });
 
 /** An id in an answer. The service made it, so that the document shows only its form. */
-export const objectId = () => z.string().meta({ example: EXAMPLE_ID });
+export const objectId = (description: string) => z.string().meta({ description, example: EXAMPLE_ID });
+export const shownSettlementId = (description = 'The settlement.') =>
+  z.string().meta({ description, example: EXAMPLE_SETTLEMENT_ID });
 
 /** A decimal string in major units. The allowed amounts depend on the currency and are checked together with it. */
-export const money = () => pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({ example: '250.00' });
+export const money = (description: string) =>
+  pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({ description, example: '250.00' });
 
-export const corridor = () => z.enum(CORRIDOR_IDS).meta({ example: 'US-JM' });
-export const rail = () => z.enum(RAILS).meta({ example: 'bank_transfer' });
-export const currency = () => z.enum(CURRENCIES);
+export const moneyOrNull = (description: string) =>
+  pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).nullable().meta({ description, example: null });
 
-export const country = () =>
+const Corridor = growing('CorridorId', CORRIDOR_IDS, 'A corridor: the source country and the destination country.');
+const PayoutRail = growing('PayoutRail', RAILS, 'How the recipient is paid.');
+const CurrencyCode = growing('Currency', CURRENCIES, 'A currency (ISO 4217).');
+const Environment = named('Environment', ENVIRONMENT_NAMES, 'The runtime environment that answered.');
+const PaymentMethod = named('PaymentMethod', INPUT_METHODS, 'How the payer pays.');
+const SettlementPaymentMethod = growing(
+  'SettlementPaymentMethod',
+  PAYMENT_METHODS,
+  'How a settlement is paid. `internal`: funded by `/v1/caribbean/settle`, without an input fee.',
+);
+
+export const corridor = (description = 'The corridor.') => Corridor.meta({ description, example: 'US-JM' });
+export const rail = (description = 'How the recipient is paid.') =>
+  PayoutRail.meta({ description, example: 'bank_transfer' });
+export const currency = (description: string) => CurrencyCode.meta({ description });
+export const environment = (description = 'The runtime environment that answered.') =>
+  Environment.meta({ description, example: 'local sandbox' });
+export const paymentMethod = (description = 'How the payer pays.') =>
+  PaymentMethod.meta({ description, example: 'card' });
+export const settlementPaymentMethod = (description = 'How the settlement is paid.') =>
+  SettlementPaymentMethod.meta({ description });
+
+export const country = (description: string) =>
   z
     .string()
     .regex(/^[A-Z]{2}$/, { abort })
     .refine((value) => countries.isValid(value), { error: 'must be an ISO 3166-1 alpha-2 country code' })
-    .meta({ example: 'JM' });
+    .meta({ description, example: 'JM' });
 
 const EMAIL_LENGTH_MAX = 254;
 const isEmail = (value: string): boolean => z.email().safeParse(value).success;
-export const email = () =>
+export const email = (description: string) =>
   text(3, EMAIL_LENGTH_MAX)
     .refine(isEmail, { error: 'must be an e-mail address' })
-    .meta({ format: 'email', example: 'ops@acme.example' });
+    .meta({ description, format: 'email', example: 'ops@acme.example' });
 
 const PHONE_LENGTH_MIN = 8;
 const PHONE_LENGTH_MAX = 16;
 /** Checks the country code and the length. Assigned number ranges change too often to be checked. */
-export const phone = () =>
+export const phone = (description: string) =>
   pattern(/^\+[1-9][0-9]{6,14}$/, PHONE_LENGTH_MIN, PHONE_LENGTH_MAX)
     .refine((value) => isPossiblePhoneNumber(value), { error: 'must be an E.164 phone number' })
-    .meta({ example: '+18765550123' });
+    .meta({ description, example: '+18765550123' });
 
 /**
  * A field that may be absent or null; both are read as undefined. Clients whose models have every field send null for
@@ -98,18 +137,36 @@ export const list = <Item extends z.ZodType>(min: number, max: number, item: Ite
 };
 
 const METADATA_KEYS_MAX = 20;
+const METADATA_DESCRIPTION = 'Your own keys and values. The service only stores them.';
 export const metadata = () =>
   bounded(
     METADATA_KEYS_MAX,
     { type: 'value_error', message: `Value error, must have at most ${METADATA_KEYS_MAX} keys` },
     z.record(pattern(/^[A-Za-z0-9_.-]+$/, 1, 40), text(0, 500)).meta({ maxProperties: METADATA_KEYS_MAX }),
-  ).meta({ example: { invoice: 'INV-1042' } });
+  ).meta({ description: METADATA_DESCRIPTION, example: { invoice: 'INV-1042' } });
+export const shownMetadata = () => z.record(z.string(), z.string()).meta({ description: METADATA_DESCRIPTION });
 
-export const environment = () => z.enum(ENVIRONMENT_NAMES).meta({ example: 'local sandbox' });
-export const timestamp = () => z.iso.datetime().meta({ example: '2026-11-21T08:00:00.000Z' });
+export const timestamp = (description: string) =>
+  z.iso.datetime().meta({ description, example: '2026-11-21T08:00:00.000Z' });
+export const timestampOrNull = (description: string) =>
+  z.iso.datetime().nullable().meta({ description, example: '2026-11-21T08:00:00.000Z' });
+export const createdAt = () => timestamp('When it was created.');
+export const updatedAt = () => timestamp('When it was last changed.');
+
+/** A value that never differs. Clients may compare it, so that it says what it promises. */
+export const constant = <const Value extends string | number | boolean>(value: Value, description: string) =>
+  z.literal(value).meta({ description });
+export const simulation = () => constant(true, 'No money moves: this is a simulation.');
+
+/** Text of an answer. */
+export const shown = (description: string, example: string) => z.string().meta({ description, example });
+/** Text of an answer that can be null. The example is a value, or null where null is usual. */
+export const shownOrNull = (description: string, example: string | null) =>
+  z.string().nullable().meta({ description, example });
+export const flag = (description: string) => z.boolean().meta({ description });
 
 /** An integer in a query string; `int_parsing` if it is not an integer, or given more than once. */
-const queryInteger = (min: number, max: number, fallback: number) =>
+const queryInteger = (min: number, max: number, fallback: number, description: string) =>
   z
     .unknown()
     .transform((value, context) => {
@@ -125,16 +182,14 @@ const queryInteger = (min: number, max: number, fallback: number) =>
       return parsed;
     })
     .default(fallback)
-    .meta({ override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
+    .meta({ description, override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
 
 /** A filter that can be given several times; an object matches when one of the values does. */
-export const repeatable = <const Value extends string>(values: readonly Value[], description: string) =>
+export const repeatable = <const Value extends string>(value: z.ZodEnum<Record<Value, Value>>, description: string) =>
   z
-    .unknown()
-    .transform((value) => (Array.isArray(value) ? value : [value]))
-    .pipe(z.array(z.enum(values)).max(values.length))
+    .preprocess((given) => (Array.isArray(given) ? given : [given]), z.array(value).max(value.options.length))
     .optional()
-    .meta({ description, override: { type: 'array', items: { type: 'string', enum: [...values] } } });
+    .meta({ description });
 
 /** PostgreSQL and JavaScript write the dates of these years alike. */
 const EARLIEST_MS = Date.UTC(1970, 0, 1);
@@ -172,8 +227,8 @@ const cursor = () =>
 /** `limit` and `offset` or `after` of every list. A list with filters extends it by `safeExtend`. */
 export const PageQuery = z
   .strictObject({
-    limit: queryInteger(PAGE.limitMin, PAGE.limitMax, PAGE.limitDefault),
-    offset: queryInteger(0, PAGE.offsetMax, 0),
+    limit: queryInteger(PAGE.limitMin, PAGE.limitMax, PAGE.limitDefault, 'The most objects of a page.'),
+    offset: queryInteger(0, PAGE.offsetMax, 0, 'How many objects to skip. `after` is faster for far pages.'),
     after: cursor().optional(),
   })
   .superRefine(({ offset, after }, context) => {
@@ -191,16 +246,3 @@ export const ValidationErrorItem = z
 export const HTTPValidationError = z
   .object({ detail: z.array(ValidationErrorItem) })
   .meta({ id: 'HTTPValidationError' });
-
-/** RFC 9457. Some codes have further members (contract §2). */
-export const Problem = z
-  .looseObject({
-    type: z.string().meta({ example: '/problems/not_found' }),
-    title: z.string().meta({ example: 'Not found' }),
-    status: z.int().meta({ example: 404 }),
-    detail: z.string().meta({ example: 'There is no such object in your organization.' }),
-    instance: z.string().meta({ example: '/v2/settle/stl_unknown' }),
-    code: z.enum(ERROR_CODES),
-    request_id: objectId(),
-  })
-  .meta({ id: 'Problem' });

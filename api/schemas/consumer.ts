@@ -1,17 +1,20 @@
 /** The consumer's own objects (contract §12): the partners' forms without the fields that consumers do not have. */
 import { z } from 'zod';
-import { EXAMPLE_ID, objectId, timestamp } from './common.ts';
+import { createdAt, objectId, shownOrNull, timestamp } from './common.ts';
 import { EstimateResponseV2, pricedForm } from './estimate.ts';
 import { CreateRecipientRequest, EXAMPLE_PERSON, RecipientResponse } from './recipient.ts';
 import { VerificationResponse } from './verification.ts';
 
 export const MeResponse = z
   .object({
-    consumer_id: objectId(),
-    email: z.string().nullable().meta({ example: 'marcia@campbell.example' }),
-    phone: z.string().nullable().meta({ example: null }),
-    created_at: timestamp(),
-    session_expires_at: timestamp(),
+    consumer_id: objectId('The id of the consumer.'),
+    email: shownOrNull(
+      'The address that the codes are sent to; null for a consumer with a phone.',
+      'marcia@campbell.example',
+    ),
+    phone: shownOrNull('The number that the codes are sent to; null for a consumer with an e-mail address.', null),
+    created_at: createdAt(),
+    session_expires_at: timestamp('When this session ends.'),
   })
   .meta({ id: 'MeResponse' });
 
@@ -35,10 +38,9 @@ export const QuoteBody = pricedForm('QuoteBody');
 
 export const QuoteResponse = EstimateResponseV2.omit({ estimate_id: true })
   .extend({
-    quote_id: z.string().meta({
-      description: 'A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance.',
-      example: EXAMPLE_ID,
-    }),
-    expires_at: timestamp().meta({ description: 'Until this time the figures may be shown.' }),
+    quote_id: objectId(
+      'A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance.',
+    ),
+    expires_at: timestamp('Until this time the figures may be shown.'),
   })
   .meta({ id: 'QuoteResponse' });

@@ -1,37 +1,49 @@
 /** The modeled corridors (contract §5). They are synthetic fixtures and assert no readiness. */
 import { z } from 'zod';
 import { CORRIDOR_SCHEMA_VERSION } from '../../domain/corridor.ts';
-import { PAYMENT_METHODS } from '../../domain/payment-method.ts';
-import { corridor, country, currency, rail } from './common.ts';
+import { constant, corridor, currency, rail, settlementPaymentMethod, shown } from './common.ts';
 import { FeeRuleEntry } from './fee.ts';
-import { capabilityState, implementationState, Limits } from './payment-method.ts';
+import { capabilityState, implementationState, limitsOf } from './payment-method.ts';
+
+const DeliveryMinutes = z
+  .object({
+    min: z.int().meta({ description: 'The shortest time, in minutes.', example: 60 }),
+    max: z.int().meta({ description: 'The longest time, in minutes.', example: 1440 }),
+  })
+  .meta({ id: 'DeliveryMinutes', description: 'How long a payout takes.' });
+
+const CorridorRail = z
+  .object({
+    rail: rail(),
+    implementation_state: implementationState(),
+    delivery_minutes: DeliveryMinutes.meta({ description: 'How long a payout takes.' }),
+  })
+  .meta({ id: 'CorridorRail', description: 'A way to pay out in a corridor.' });
+
+const CorridorLimits = limitsOf('CorridorLimits', {
+  payment_method: settlementPaymentMethod('The method with these bounds.'),
+});
 
 const CorridorEntry = z
   .object({
     corridor: corridor(),
-    source_country: country(),
-    source_currency: currency(),
-    destination_country: country(),
-    destination_currency: currency(),
-    fx_rate: z.string().meta({ description: 'Six decimals.', example: '157.250000' }),
-    fees: z.array(FeeRuleEntry),
-    rails: z.array(
-      z.object({
-        rail: rail(),
-        implementation_state: implementationState(),
-        delivery_minutes: z.object({ min: z.int(), max: z.int() }),
-      }),
-    ),
+    source_country: shown('Where the money comes from (ISO 3166-1 alpha-2).', 'US'),
+    source_currency: currency('What the payer pays in.'),
+    destination_country: shown('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
+    destination_currency: currency('What the recipient is paid in.'),
+    fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+    fees: z.array(FeeRuleEntry).meta({ description: 'The fee schedule.' }),
+    rails: z.array(CorridorRail).meta({ description: 'The ways to pay out in this corridor.' }),
     state: capabilityState(),
-    limits: z.array(Limits.extend({ payment_method: z.enum(PAYMENT_METHODS) })),
+    limits: z.array(CorridorLimits).meta({ description: 'Bounds on the amount, for each payment method.' }),
   })
-  .meta({ id: 'Corridor' });
+  .meta({ id: 'CorridorEntry', description: 'A modeled corridor.' });
 
 export const CorridorsResponse = z
   .object({
-    schema_version: z.string().meta({ example: CORRIDOR_SCHEMA_VERSION }),
-    rate_source: z.literal('static_fixture'),
-    readiness_asserted: z.literal(false),
-    corridors: z.array(CorridorEntry),
+    schema_version: shown('The version of this form.', CORRIDOR_SCHEMA_VERSION),
+    rate_source: constant('static_fixture', 'The rates are fixed test data.'),
+    readiness_asserted: constant(false, 'The list does not say that a corridor is ready for real money.'),
+    corridors: z.array(CorridorEntry).meta({ description: 'Every modeled corridor.' }),
   })
   .meta({ id: 'CorridorsResponse' });

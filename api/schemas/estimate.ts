@@ -3,11 +3,21 @@
  * is closed (contract §2).
  */
 import { z } from 'zod';
-import { INPUT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/pricing.ts';
-import { corridor, currency, environment, id, money, nullAsAbsent, rail, timestamp } from './common.ts';
-
-export const paymentMethod = () => z.enum(INPUT_METHODS).meta({ example: 'card' });
+import {
+  constant,
+  corridor,
+  currency,
+  environment,
+  money,
+  nullAsAbsent,
+  objectId,
+  paymentMethod,
+  rail,
+  shown,
+  timestamp,
+} from './common.ts';
 
 /** Prices a valid form. A fault of the pricing becomes a validation fault of the request. */
 export function priced<Method extends PaymentMethod>(
@@ -21,11 +31,15 @@ export function priced<Method extends PaymentMethod>(
   return z.NEVER;
 }
 
+const amount = () => money('What the payer pays, in the source currency.');
+const payoutRail = () =>
+  nullAsAbsent(rail()).meta({ description: 'How the recipient is paid; by default the first rail of the corridor.' });
+
 const estimateForm = {
   corridor: corridor(),
-  amount: money(),
+  amount: amount(),
   payment_method: paymentMethod(),
-  payout_rail: nullAsAbsent(rail()),
+  payout_rail: payoutRail(),
 };
 
 /** The form of an estimate or of a quote, priced. @param name its name in the OpenAPI document */
@@ -40,7 +54,7 @@ export const pricedForm = (name: string) =>
 export const EstimateRequestV2 = pricedForm('EstimateRequestV2');
 
 const OfframpEstimateForm = z
-  .strictObject({ corridor: corridor(), amount: money(), payout_rail: nullAsAbsent(rail()) })
+  .strictObject({ corridor: corridor(), amount: amount(), payout_rail: payoutRail() })
   .meta({ id: 'OfframpEstimateRequest' });
 
 /** The off-ramp is funded internally, without an input fee. */
@@ -48,27 +62,41 @@ export const OfframpEstimateRequest = OfframpEstimateForm.transform(({ payout_ra
   priced({ ...command, paymentMethod: 'internal', payoutRail: payout_rail }, context),
 );
 
+const DeliveryEstimate = z
+  .object({
+    min_minutes: z.int().meta({ description: 'The shortest time, in minutes.', example: 60 }),
+    max_minutes: z.int().meta({ description: 'The longest time, in minutes.', example: 1440 }),
+  })
+  .meta({ id: 'DeliveryEstimate', description: 'How long the payout takes.' });
+
 /** The fields that `estimateResource` returns. */
 const estimateFields = {
   corridor: corridor(),
-  amount: money(),
-  source_currency: currency(),
-  destination_amount: money(),
-  destination_currency: currency(),
+  amount: amount(),
+  source_currency: currency('What the payer pays in.'),
+  destination_amount: money('What the recipient would be paid, in the destination currency.'),
+  destination_currency: currency('What the recipient is paid in.'),
   payout_rail: rail(),
-  input_fee: money(),
-  platform_fee: money(),
-  total_fees: money(),
-  fx_rate: z.string().meta({ description: 'Six decimals.', example: '157.250000' }),
-  rate_source: z.literal('static_fixture'),
-  rate_lock_seconds: z.literal(RATE_LOCK_SECONDS).meta({ override: { type: 'integer' } }),
-  rate_locked_until: timestamp(),
-  delivery_estimate: z.object({ min_minutes: z.int(), max_minutes: z.int() }),
-  executable: z.literal(false),
-  display_only: z.literal(true),
+  input_fee: money('For collecting the money, in the source currency.'),
+  platform_fee: money('For the service, in the source currency.'),
+  total_fees: money('The sum of the fees, in the source currency.'),
+  fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+  rate_source: constant('static_fixture', 'The rates are fixed test data.'),
+  rate_lock_seconds: z.literal(RATE_LOCK_SECONDS).meta({
+    description: 'How long the figures may be shown.',
+    override: { type: 'integer' },
+  }),
+  rate_locked_until: timestamp('Until this time the figures may be shown.'),
+  delivery_estimate: DeliveryEstimate.meta({ description: 'How long the payout takes.' }),
+  executable: constant(false, 'An estimate cannot be executed.'),
+  display_only: constant(true, 'The figures are for showing only.'),
 };
 
-const estimateId = () => id().meta({ description: 'For your logs. No operation accepts it.' });
+export const EstimateFigures = z
+  .object({ ...estimateFields, environment: environment() })
+  .meta({ id: 'EstimateFigures', description: 'What an estimate or a quote says.' });
+
+const estimateId = () => objectId('For your logs. No operation accepts it.');
 
 export const EstimateResponseV2 = z
   .object({ estimate_id: estimateId(), payment_method: paymentMethod(), ...estimateFields, environment: environment() })

@@ -1,10 +1,15 @@
-/** Stored events (contract §11). */
+/**
+ * Events (contract §11): the body of a delivery, which the list of events shows byte for byte. Each type has a schema
+ * of its own, so that a client knows the form of `data` by `type`.
+ */
 import { z } from 'zod';
-import { EVENT_SCHEMA_VERSION, EVENT_TYPES } from '../../domain/event.ts';
+import { EVENT_SCHEMA_VERSION, EVENT_TYPES, type EventType as EventTypeName } from '../../domain/event.ts';
+import { ApiKeyResponse } from './api-key.ts';
+import { CertificateEventData } from './certificate.ts';
 import {
+  constant,
   createdFrom,
   createdTo,
-  EXAMPLE_SETTLEMENT_ID,
   id,
   objectId,
   PageQuery,
@@ -12,24 +17,78 @@ import {
   settlementId,
   timestamp,
 } from './common.ts';
+import { EventType } from './event-type.ts';
+import { RecipientResponse } from './recipient.ts';
+import { SettlementEventData, SettlementExceptionEventData } from './settlement.ts';
+import { VerificationEventData } from './verification.ts';
+import { WebhookResponse } from './webhook.ts';
 
-export const EventResponse = z
-  .object({
-    id: objectId(),
-    type: z.enum(EVENT_TYPES),
-    timestamp: timestamp(),
-    schema_version: z.literal(EVENT_SCHEMA_VERSION),
-    sequence: z.int().min(1).meta({ description: "Counts the object's events from 1.", example: 6 }),
-    data: z.looseObject({}).meta({
-      description: 'The object as it was right after the change.',
-      example: { settlement_id: EXAMPLE_SETTLEMENT_ID, status: 'settled' },
-    }),
-  })
-  .meta({ id: 'Event', description: 'The body of a delivery. A read shows the same bytes as were sent.' });
+type About = { readonly what: string; readonly data: z.ZodObject };
 
-export const EventPath = z.object({ event_id: id() });
+const settlement = (what: string): About => ({ what, data: SettlementEventData });
+const verification = (what: string): About => ({ what, data: VerificationEventData });
+const apiKey = (what: string): About => ({ what, data: ApiKeyResponse });
+
+/** What each type of event tells, and the form of its data. */
+export const EVENTS: Readonly<Record<EventTypeName, About>> = {
+  'settlement.accepted': settlement('A settlement was accepted.'),
+  'settlement.compliance_hold': settlement('A settlement waits for the verification of its recipient.'),
+  'settlement.awaiting_funds': settlement('A settlement waits for its money.'),
+  'settlement.funded': settlement('The money of a settlement has come in.'),
+  'settlement.paying_out': settlement('The payout of a settlement was sent.'),
+  'settlement.needs_review': settlement('The outcome of a payout is unknown. An operator finds out.'),
+  'settlement.settled': settlement('The recipient was paid.'),
+  'settlement.rejected': settlement('A settlement was refused for reasons of compliance.'),
+  'settlement.expired': settlement('A settlement waited too long.'),
+  'settlement.failed': settlement('A settlement failed.'),
+  'settlement.canceled': settlement('A settlement was canceled.'),
+  'settlement.exception': { what: 'Evidence needs attention.', data: SettlementExceptionEventData },
+  'settlement.funds_received': settlement('Money has come in; `amount_received` has grown.'),
+  'certificate.issued': { what: 'The evidence certificate of a settlement was issued.', data: CertificateEventData },
+  'verification.pending': verification('A verification was opened.'),
+  'verification.verified': verification('A recipient was verified.'),
+  'verification.rejected': verification('A verification was rejected.'),
+  'verification.expired': verification('A verification was not decided in time.'),
+  'recipient.deactivated': { what: 'A recipient was deactivated.', data: RecipientResponse },
+  'api_key.created': apiKey('An API key was created.'),
+  'api_key.rotated': apiKey('An API key was replaced.'),
+  'api_key.revoked': apiKey('An API key was revoked.'),
+  'webhook.ping': { what: 'You asked for a test of the subscription.', data: WebhookResponse },
+};
+
+/** `settlement.funds_received` as `SettlementFundsReceivedEvent`. */
+export const eventSchemaName = (type: EventTypeName): string =>
+  `${type
+    .split(/[._]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')}Event`;
+
+const envelope = {
+  id: objectId('The id of the event; the same at every delivery.'),
+  timestamp: timestamp('When it happened.'),
+  schema_version: constant(EVENT_SCHEMA_VERSION, 'The version of this form.'),
+  sequence: z.int().min(1).meta({ description: "Counts the object's events from 1.", example: 6 }),
+};
+export const EventEnvelope = z.object(envelope).meta({ id: 'EventEnvelope', description: 'What every event has.' });
+
+const eventOf = (type: EventTypeName) =>
+  z
+    .object({
+      ...envelope,
+      type: constant(type, 'What happened.'),
+      data: EVENTS[type].data.meta({ description: 'The object as it was right after the change.' }),
+    })
+    .meta({ id: eventSchemaName(type), description: EVENTS[type].what });
+
+const [firstType, ...otherTypes] = EVENT_TYPES;
+
+export const WebhookEvent = z
+  .discriminatedUnion('type', [eventOf(firstType), ...otherTypes.map(eventOf)])
+  .meta({ id: 'WebhookEvent', description: 'The body of a delivery. A read shows the same bytes as were sent.' });
+
+export const EventPath = z.object({ event_id: id('The event.') });
 export const EventQuery = PageQuery.safeExtend({
-  type: repeatable(EVENT_TYPES, 'Only events of this type. It can be given several times.'),
+  type: repeatable(EventType, 'Only events of this type. It can be given several times.'),
   object_id: settlementId()
     .optional()
     .meta({ description: 'Only events of this settlement, certificate, verification, recipient or webhook.' }),

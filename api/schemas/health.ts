@@ -1,13 +1,34 @@
 /** Liveness and readiness (contract §15). */
 import { z } from 'zod';
+import { constant, named } from './common.ts';
 
-export const Liveness = z.object({ status: z.literal('live') }).meta({ id: 'Liveness' });
+export const Liveness = z
+  .object({ status: constant('live', 'The process runs.') })
+  .meta({ id: 'Liveness', description: 'The process runs.' });
+
+const ReadinessStatus = named('ReadinessStatus', ['ready', 'not_ready'], 'Whether the service can take requests.');
+const PostgresStatus = named('PostgresStatus', ['up', 'down'], 'Whether the database answers.');
+const TemporalStatus = named(
+  'TemporalStatus',
+  ['up', 'degraded'],
+  '`degraded`: commands are accepted, and their work starts later.',
+);
+
+const MigrationCount = z
+  .object({
+    applied: z
+      .int()
+      .nullable()
+      .meta({ description: 'How many the database has; null if it does not answer.', example: 60 }),
+    expected: z.int().meta({ description: 'How many this version of the service has.', example: 60 }),
+  })
+  .meta({ id: 'MigrationCount', description: 'The migrations of the database.' });
 
 export const Readiness = z
   .object({
-    status: z.enum(['ready', 'not_ready']),
-    postgres: z.enum(['up', 'down']),
-    migrations: z.object({ applied: z.int().nullable(), expected: z.int() }),
-    temporal: z.enum(['up', 'degraded']),
+    status: ReadinessStatus.meta({ description: 'Whether the service can take requests.' }),
+    postgres: PostgresStatus.meta({ description: 'Whether the database answers.' }),
+    migrations: MigrationCount.meta({ description: 'Whether the database has the migrations of this version.' }),
+    temporal: TemporalStatus.meta({ description: 'Whether work starts at once. It does not decide the status.' }),
   })
-  .meta({ id: 'Readiness' });
+  .meta({ id: 'Readiness', description: 'Whether the service can take requests, and why not.' });

@@ -4,16 +4,25 @@
  */
 import { z } from 'zod';
 import { EXAMPLE_ID, nullAsAbsent } from './common.ts';
-import { eventId, eventType } from './provider-event.ts';
+import { EXAMPLE_DIGEST, eventId, eventType, signatureHeader } from './provider-event.ts';
 
 /** The types that the service knows. */
 export const IDVERIFY_TYPES = ['applicantPending', 'applicantReviewed'] as const;
+
+/** How the provider signs. */
+export const DIGEST_ALGORITHM = 'HMAC_SHA256_HEX';
+
+export const IdverifySignature = signatureHeader(
+  'x-payload-digest',
+  'The hex HMAC-SHA256 of the body.',
+  EXAMPLE_DIGEST,
+).extend({ 'x-payload-digest-alg': z.literal(DIGEST_ALGORITHM).meta({ description: 'How the digest is made.' }) });
 
 /** Any event of the identity provider. */
 export const IdverifyEvent = z
   .looseObject({
     type: eventType().meta({ example: 'applicantReviewed' }),
-    correlationId: eventId().meta({ description: 'The id of the event.' }),
+    correlationId: eventId(),
   })
   .meta({
     id: 'IdverifyEvent',

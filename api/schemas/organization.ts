@@ -1,25 +1,25 @@
 /** Organizations (contract §3). */
 import { z } from 'zod';
-import { country, email, environment, id, objectId, text, timestamp } from './common.ts';
+import { constant, country, createdAt, email, environment, id, objectId, shown, text } from './common.ts';
 
 const NAME_LENGTH_MAX = 120;
 
 export const CreateOrganizationRequest = z
   .strictObject({
-    name: text(1, NAME_LENGTH_MAX).meta({ example: 'Acme Remit Ltd' }),
-    country: country(),
-    contact_email: email(),
+    name: text(1, NAME_LENGTH_MAX).meta({ description: "The organization's name.", example: 'Acme Remit Ltd' }),
+    country: country('Where the organization is (ISO 3166-1 alpha-2).'),
+    contact_email: email('Where the operator of the service can reach you.'),
   })
   .meta({ id: 'CreateOrganizationRequest' });
 
 const organization = {
-  org_id: objectId(),
-  name: z.string().meta({ example: 'Acme Remit Ltd' }),
-  country: z.string().meta({ example: 'JM' }),
-  contact_email: z.string().meta({ example: 'ops@acme.example' }),
-  status: z.literal('active'),
-  environment: environment(),
-  created_at: timestamp(),
+  org_id: objectId('The id of the organization.'),
+  name: shown('As it was given at sign-up.', 'Acme Remit Ltd'),
+  country: shown('Where the organization is (ISO 3166-1 alpha-2).', 'JM'),
+  contact_email: shown('Where the operator of the service can reach you.', 'ops@acme.example'),
+  status: constant('active', 'The organization may use the API.'),
+  environment: environment('The environment in which the organization exists.'),
+  created_at: createdAt(),
 };
 
 export const OrganizationResponse = z.object(organization).meta({ id: 'OrganizationResponse' });
@@ -28,7 +28,7 @@ export const OrganizationResponse = z.object(organization).meta({ id: 'Organizat
 export const OrganizationCreatedResponse = z
   .object({
     ...organization,
-    key_id: objectId(),
+    key_id: objectId('The id of the first key.'),
     api_key: z.string().meta({
       description: 'The raw key, scope `full`. It is shown only once; keep it on a server.',
       example: '<API_KEY>',
@@ -36,4 +36,4 @@ export const OrganizationCreatedResponse = z
   })
   .meta({ id: 'OrganizationCreatedResponse' });
 
-export const OrganizationPath = z.object({ org_id: id() });
+export const OrganizationPath = z.object({ org_id: id('The organization of your key.') });

@@ -4,16 +4,34 @@
  * objects are open, and send null for what they do not have.
  */
 import { z } from 'zod';
-import { EXAMPLE_SETTLEMENT_ID, nullAsAbsent, objectId, text } from './common.ts';
+import { constant, EXAMPLE_SETTLEMENT_ID, flag, nullAsAbsent, objectId, text } from './common.ts';
 
 const EVENT_ID_LENGTH_MAX = 255;
 const EVENT_TYPE_LENGTH_MAX = 255;
-export const eventId = () => text(1, EVENT_ID_LENGTH_MAX);
-export const eventType = () => text(1, EVENT_TYPE_LENGTH_MAX);
+export const eventId = () =>
+  text(1, EVENT_ID_LENGTH_MAX).meta({
+    description: 'The id of the event. An event is applied once.',
+    example: 'evt_1',
+  });
+export const eventType = () =>
+  text(1, EVENT_TYPE_LENGTH_MAX).meta({ description: 'What happened. Unknown types are stored and not applied.' });
 const minorUnits = () => z.int().min(0);
 const currencyCode = () => z.string().regex(/^[A-Za-z]{3}$/);
 /** Any text: an event may name a settlement that does not exist. */
 const namedSettlement = () => nullAsAbsent(z.looseObject({ settlement_id: nullAsAbsent(z.string()) }));
+
+export const EXAMPLE_DIGEST = '5d41402abc4b2a76b9719d911017c592ae2d1d9d1c1f4e6e3b0c44298fc1c149';
+
+/** Loose objects, because every request has other headers too. The signature is verified before they are read. */
+export const signatureHeader = <const Name extends string>(name: Name, description: string, example: string) =>
+  z.looseObject({ [name]: z.string().meta({ description, example }) } as Record<Name, z.ZodString>);
+
+export const CardprocSignature = signatureHeader(
+  'cardproc-signature',
+  '`t=<unix>,v1=<hex HMAC-SHA256 of "<t>.<body>">`; several `v1` are allowed. The time may differ by 300 seconds.',
+  `t=1795248000,v1=${EXAMPLE_DIGEST}`,
+);
+export const BankledgerSignature = signatureHeader('x-signature', 'The hex HMAC-SHA256 of the body.', EXAMPLE_DIGEST);
 
 /** The types of the card processor's events that the service knows. */
 export const CARDPROC_TYPES = [
@@ -108,5 +126,10 @@ export const KnownBankledgerEvent = z.looseObject({
 export type KnownBankledgerEvent = z.infer<typeof KnownBankledgerEvent>;
 
 export const ProviderEventReceipt = z
-  .object({ received: z.literal(true), event_id: objectId(), duplicate: z.boolean(), matched: z.boolean() })
-  .meta({ id: 'ProviderEventReceipt' });
+  .object({
+    received: constant(true, 'The event is stored.'),
+    event_id: objectId('The id under which it is stored.'),
+    duplicate: flag('Whether the same event had been received before.'),
+    matched: flag('Whether the event is about an object of the service and is applied to it.'),
+  })
+  .meta({ id: 'ProviderEventReceipt', description: 'The event is stored.' });

@@ -11,24 +11,41 @@ import {
 } from '../../domain/recipient.ts';
 import {
   country,
+  createdAt,
   currency,
   email,
+  flag,
+  growing,
   id,
   metadata,
+  named,
   nullAsAbsent,
   objectId,
   PageQuery,
   pattern,
   phone,
+  shown,
+  shownMetadata,
+  shownOrNull,
   text,
-  timestamp,
+  updatedAt,
 } from './common.ts';
 
 const NAME_LENGTH_MAX = 140;
 const BIC = /^[A-Z0-9]{4}[A-Z]{2}[A-Z0-9]{2}([A-Z0-9]{3})?$/;
 const BIC_COUNTRY = [4, 6] as const;
 
-const name = () => text(1, NAME_LENGTH_MAX).meta({ example: 'Marcia Campbell' });
+const RecipientKind = named('RecipientKind', RECIPIENT_KINDS, 'What a recipient is to you.');
+const EntityType = named('EntityType', ENTITY_TYPES, 'A person or a company.');
+const BankAccountType = named('BankAccountType', ACCOUNT_TYPES, 'The kind of a bank account.');
+export const RecipientVerificationStatus = growing(
+  'RecipientVerificationStatus',
+  RECIPIENT_VERIFICATION_STATUSES,
+  'The verification of a recipient. Settlements of 1 000.00 and more need `verified`.',
+);
+
+const name = () =>
+  text(1, NAME_LENGTH_MAX).meta({ description: 'The full name of the person or company.', example: 'Marcia Campbell' });
 
 /** ISO 9362: party, country, location, and optionally branch. */
 const bic = () =>
@@ -36,28 +53,31 @@ const bic = () =>
     .refine((value) => countries.isValid(value.slice(...BIC_COUNTRY)), {
       error: 'must name an ISO 3166-1 country in its fifth and sixth characters',
     })
-    .meta({ example: 'JNCBJMKX' });
+    .meta({ description: 'The SWIFT code of the bank (ISO 9362).', example: 'JNCBJMKX' });
 
 export const BankDetailsRequest = z
   .strictObject({
-    bank_name: text(1, 100).meta({ example: 'National Commercial Bank' }),
+    bank_name: text(1, 100).meta({ description: 'The name of the bank.', example: 'National Commercial Bank' }),
     account_number: pattern(/^[A-Z0-9]+$/, 4, 34).meta({
       description: 'Encrypted at rest. Answers show only the last four characters.',
       example: '404123456',
     }),
-    account_type: nullAsAbsent(z.enum(ACCOUNT_TYPES)).meta({ example: 'savings' }),
-    branch_code: nullAsAbsent(text(2, 11)).meta({ example: '00404' }),
+    account_type: nullAsAbsent(BankAccountType).meta({ description: 'The kind of account.', example: 'savings' }),
+    branch_code: nullAsAbsent(text(2, 11)).meta({ description: 'The branch of the bank.', example: '00404' }),
     routing_number: nullAsAbsent(pattern(/^[A-Za-z0-9-]+$/, 2, 34)).meta({
       description: "An ABA routing number if the recipient's country is US.",
       example: '021000021',
     }),
-    swift_bic: nullAsAbsent(bic()),
-    currency: currency(),
+    swift_bic: nullAsAbsent(bic()).meta({ description: 'The SWIFT code of the bank (ISO 9362).' }),
+    currency: currency('The currency of the account.'),
   })
-  .meta({ id: 'BankDetailsRequest' });
+  .meta({ id: 'BankDetailsRequest', description: 'A bank account.' });
 
 export const MobileDetails = z
-  .strictObject({ provider: text(1, 40).meta({ example: 'Lynk' }), phone_number: phone() })
+  .strictObject({
+    provider: text(1, 40).meta({ description: 'The provider of the wallet.', example: 'Lynk' }),
+    phone_number: phone('The number of the wallet (E.164).'),
+  })
   .meta({ id: 'MobileDetails', description: 'A mobile-money wallet.' });
 
 export const EXAMPLE_PERSON = {
@@ -73,20 +93,24 @@ export const EXAMPLE_PERSON = {
   },
 } as const;
 
+const EMAIL = "The recipient's e-mail address.";
+const PHONE = "The recipient's phone number (E.164).";
+const BANK = 'Needed for `bank_transfer`.';
+const MOBILE = 'Needed for `mobile_money`.';
 const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.';
 
 export const CreateRecipientRequest = z
   .strictObject({
-    org_id: nullAsAbsent(id()).meta({ description: 'Redundant: the organization of the key, or absent.' }),
-    kind: z.enum(RECIPIENT_KINDS).meta({ example: 'contractor' }),
-    entity_type: z.enum(ENTITY_TYPES).meta({ example: 'individual' }),
+    org_id: nullAsAbsent(id('')).meta({ description: 'Redundant: the organization of the key, or absent.' }),
+    kind: RecipientKind.meta({ description: 'What the recipient is to you.', example: 'contractor' }),
+    entity_type: EntityType.meta({ description: 'A person or a company.', example: 'individual' }),
     name: name(),
-    country: country(),
-    email: nullAsAbsent(email()),
-    phone: nullAsAbsent(phone()),
-    bank_details: nullAsAbsent(BankDetailsRequest),
-    mobile_details: nullAsAbsent(MobileDetails),
-    metadata: nullAsAbsent(metadata()),
+    country: country('Where the recipient is paid (ISO 3166-1 alpha-2).'),
+    email: nullAsAbsent(email(EMAIL)).meta({ description: EMAIL }),
+    phone: nullAsAbsent(phone(PHONE)).meta({ description: PHONE }),
+    bank_details: nullAsAbsent(BankDetailsRequest).meta({ description: BANK }),
+    mobile_details: nullAsAbsent(MobileDetails).meta({ description: MOBILE }),
+    metadata: nullAsAbsent(metadata()).meta({ description: 'Your own keys and values.' }),
   })
   .meta({
     id: 'CreateRecipientRequest',
@@ -111,11 +135,11 @@ export function recipientDraft(body: z.output<typeof CreateRecipientRequest>): R
 export const UpdateRecipientRequest = z
   .strictObject({
     name: name().optional(),
-    email: email().nullish(),
-    phone: phone().nullish(),
-    bank_details: BankDetailsRequest.nullish(),
-    mobile_details: MobileDetails.nullish(),
-    metadata: metadata().nullish(),
+    email: email(EMAIL).nullish().meta({ description: EMAIL }),
+    phone: phone(PHONE).nullish().meta({ description: PHONE }),
+    bank_details: BankDetailsRequest.nullish().meta({ description: BANK }),
+    mobile_details: MobileDetails.nullish().meta({ description: MOBILE }),
+    metadata: metadata().nullish().meta({ description: 'Your own keys and values; they replace all earlier ones.' }),
   })
   .meta({
     id: 'UpdateRecipientRequest',
@@ -137,42 +161,61 @@ export function recipientChange(body: z.output<typeof UpdateRecipientRequest>): 
 
 export const BankDetailsResponse = z
   .object({
-    bank_name: z.string().meta({ example: 'National Commercial Bank' }),
-    account_number_last4: z.string().meta({ example: '3456' }),
-    account_type: z.enum(ACCOUNT_TYPES).nullable(),
-    branch_code: z.string().nullable().meta({ example: '00404' }),
-    routing_number: z.string().nullable().meta({ example: null }),
-    swift_bic: z.string().nullable().meta({ example: 'JNCBJMKX' }),
-    currency: z.string().meta({ example: 'JMD' }),
+    bank_name: shown('The name of the bank.', 'National Commercial Bank'),
+    account_number_last4: shown('The last four characters of the account number.', '3456'),
+    account_type: BankAccountType.nullable().meta({ description: 'The kind of account.' }),
+    branch_code: shownOrNull('The branch of the bank.', '00404'),
+    routing_number: shownOrNull('The routing number of the bank.', null),
+    swift_bic: shownOrNull('The SWIFT code of the bank (ISO 9362).', 'JNCBJMKX'),
+    currency: shown('The currency of the account.', 'JMD'),
   })
-  .meta({ id: 'BankDetailsResponse' });
+  .meta({ id: 'BankDetailsResponse', description: 'A bank account, without its number.' });
+
+const MobileDetailsResponse = z
+  .object({
+    provider: shown('The provider of the wallet.', 'Lynk'),
+    phone_number: shown('The number of the wallet (E.164).', '+18765550123'),
+  })
+  .meta({ id: 'MobileDetailsResponse', description: 'A mobile-money wallet.' });
 
 export const RecipientResponse = z
   .object({
-    recipient_id: objectId(),
-    org_id: objectId(),
-    kind: z.enum(RECIPIENT_KINDS),
-    entity_type: z.enum(ENTITY_TYPES),
-    name: z.string().meta({ example: 'Marcia Campbell' }),
-    country: z.string().meta({ example: 'JM' }),
-    email: z.string().nullable().meta({ example: 'marcia@campbell.example' }),
-    phone: z.string().nullable().meta({ example: '+18765550123' }),
-    bank_details: BankDetailsResponse.nullable(),
-    mobile_details: z.object({ provider: z.string(), phone_number: z.string() }).nullable().meta({ example: null }),
-    metadata: z.record(z.string(), z.string()),
-    is_active: z.boolean(),
-    verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES),
-    created_at: timestamp(),
-    updated_at: timestamp(),
+    recipient_id: objectId('The id of the recipient.'),
+    org_id: objectId('The organization that the recipient belongs to.'),
+    kind: RecipientKind.meta({ description: 'What the recipient is to you.' }),
+    entity_type: EntityType.meta({ description: 'A person or a company.' }),
+    name: shown('The full name of the person or company.', 'Marcia Campbell'),
+    country: shown('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
+    email: shownOrNull(EMAIL, 'marcia@campbell.example'),
+    phone: shownOrNull(PHONE, '+18765550123'),
+    bank_details: BankDetailsResponse.nullable().meta({ description: 'The bank account; null if there is none.' }),
+    mobile_details: MobileDetailsResponse.nullable().meta({
+      description: 'The mobile-money wallet; null if there is none.',
+      example: null,
+    }),
+    metadata: shownMetadata(),
+    is_active: flag('False after it was deactivated. Then it takes no change and no new settlement.'),
+    verification_status: RecipientVerificationStatus.meta({ description: 'The verification of the recipient.' }),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
   })
   .meta({ id: 'RecipientResponse' });
 
-export const RecipientPath = z.object({ recipient_id: id() });
+/** In a query a boolean is one of two texts. */
+const BOOLEAN = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+  delete jsonSchema.enum;
+  jsonSchema.type = 'boolean';
+};
+
+export const RecipientPath = z.object({ recipient_id: id('The recipient.') });
 export const RecipientQuery = PageQuery.safeExtend({
   is_active: z
     .enum(['true', 'false'])
     .transform((value) => value === 'true')
-    .optional(),
-  verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES).optional(),
-  country: country().optional(),
+    .optional()
+    .meta({ description: 'Only active recipients, or only deactivated ones.', override: BOOLEAN }),
+  verification_status: RecipientVerificationStatus.optional().meta({
+    description: 'Only recipients with this verification.',
+  }),
+  country: country('').optional().meta({ description: 'Only recipients who are paid in this country.' }),
 });

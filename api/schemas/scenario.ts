@@ -1,25 +1,49 @@
 /** The sandbox inputs and what they lead to (contract §6). */
 import { z } from 'zod';
-import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
-import { INPUT_METHODS } from '../../domain/payment-method.ts';
 import { RESOLUTION_OUTCOMES } from '../../domain/review.ts';
-import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
-import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { corridor, money, rail } from './common.ts';
+import { constant, corridor, money, named, paymentMethod, rail, shown, shownOrNull } from './common.ts';
+import { exceptionType, settlementStatus } from './settlement.ts';
+import { sandboxEvent } from './test-helper.ts';
+import { verificationDecision } from './verification.ts';
 
-const status = () => z.enum(SETTLEMENT_STATUSES);
+const ReviewOutcome = named('ReviewOutcome', RESOLUTION_OUTCOMES, 'What an operator has found out about a payout.');
 
-const step = <Name extends string, Shape extends z.ZodRawShape>(name: Name, shape: Shape) =>
-  z.object({ when: status(), received: money().optional(), do: z.literal(name), ...shape });
+const step = <const Name extends string, Shape extends z.ZodRawShape>(
+  id: string,
+  name: Name,
+  description: string,
+  shape: Shape,
+) =>
+  z
+    .object({
+      when: settlementStatus('Do it when the settlement has this status.'),
+      received: money('And when it has received this amount.').optional(),
+      do: constant(name, 'What to do.'),
+      ...shape,
+    })
+    .meta({ id, description });
 
 const ScenarioStep = z
   .discriminatedUnion('do', [
-    step('send_event', { event: z.enum(SANDBOX_EVENTS), amount: money().optional() }),
-    step('advance_clock', { by: z.string().optional() }),
-    step('cancel', {}),
-    step('decide_verification', { decision: z.enum(['verified', 'rejected']) }),
-    step('resolve_review', { outcome: z.enum(RESOLUTION_OUTCOMES) }),
-    step('post_bankledger_event', { event: z.literal('reconciled'), amount_reconciled: z.int(), currency: z.string() }),
+    step('SendEventStep', 'send_event', 'Let the simulator send an event.', {
+      event: sandboxEvent(),
+      amount: money('The amount of the event.').optional(),
+    }),
+    step('AdvanceClockStep', 'advance_clock', "Move the settlement's clock.", {
+      by: shown('An ISO 8601 duration; without it, to the end of the current wait.', 'P3D').optional(),
+    }),
+    step('CancelStep', 'cancel', 'Cancel the settlement.', {}),
+    step('DecideVerificationStep', 'decide_verification', "Decide the recipient's verification.", {
+      decision: verificationDecision('The decision.'),
+    }),
+    step('ResolveReviewStep', 'resolve_review', 'Say as an operator how the payout ended.', {
+      outcome: ReviewOutcome.meta({ description: 'How the payout ended.' }),
+    }),
+    step('PostBankledgerEventStep', 'post_bankledger_event', "Send a signed event as the bank ledger's.", {
+      event: constant('reconciled', 'The type of the event.'),
+      amount_reconciled: z.int().meta({ description: 'In minor units.', example: 25_000 }),
+      currency: shown('The currency of the event.', 'USD'),
+    }),
   ])
   .meta({
     id: 'ScenarioStep',
@@ -27,23 +51,33 @@ const ScenarioStep = z
       'What to do when the settlement has the status `when` and, if `received` is given, has received this amount.',
   });
 
+const ScenarioInput = z
+  .object({
+    recipient_name: shown('The name of the recipient. Some names lead to a refusal.', 'Marcia Campbell'),
+    corridor: corridor(),
+    amount: money('What the payer pays, in the source currency.'),
+    payment_method: paymentMethod(),
+    payout_rail: rail(),
+    card_token: shown('Pays with a card.', 'tok_visa').optional(),
+    public_token: shown('Exchanged for the account that pays by ACH.', 'public-sandbox-checking').optional(),
+  })
+  .meta({ id: 'ScenarioInput', description: 'The settlement and its recipient.' });
+
 /** One sandbox input and the statuses that it leads to. */
 export const Scenario = z
   .object({
-    name: z.string().meta({ example: 'card' }),
-    summary: z.string().meta({ example: 'A card pays, the payout is made, the settlement is certified.' }),
-    given: z.object({
-      recipient_name: z.string(),
-      corridor: corridor(),
-      amount: money(),
-      payment_method: z.enum(INPUT_METHODS),
-      payout_rail: rail(),
-      card_token: z.string().optional(),
-      public_token: z.string().optional(),
-    }),
-    steps: z.array(ScenarioStep).readonly(),
-    path: z.array(status()).readonly(),
-    exceptions: z.array(z.enum(EXCEPTION_TYPES)).readonly(),
-    failure_code: z.string().nullable().meta({ example: null }),
+    name: shown('The name of the scenario.', 'card'),
+    summary: shown('What happens.', 'A card pays, the payout is made, the settlement is certified.'),
+    given: ScenarioInput.meta({ description: 'The settlement and its recipient.' }),
+    steps: z.array(ScenarioStep).readonly().meta({ description: 'What to do, in this order.' }),
+    path: z
+      .array(settlementStatus())
+      .readonly()
+      .meta({ description: 'The statuses that the settlement has, in order.' }),
+    exceptions: z
+      .array(exceptionType('What is wrong.'))
+      .readonly()
+      .meta({ description: 'The exceptions that are recorded, in order.' }),
+    failure_code: shownOrNull('The `code` of the failure; null if it does not fail.', null),
   })
-  .meta({ id: 'Scenario' });
+  .meta({ id: 'Scenario', description: 'A sandbox input and what it leads to.' });

@@ -1,7 +1,7 @@
 /** The consumer's sign-in (contract §12). */
 import { z } from 'zod';
 import { contactOf, OTP_LIMITS } from '../../domain/otp.ts';
-import { email, id, nullAsAbsent, objectId, pattern, phone, timestamp } from './common.ts';
+import { constant, email, id, nullAsAbsent, objectId, pattern, phone, shown, timestamp } from './common.ts';
 
 /** Specification, Limits. */
 export const AUTHORIZATION_LENGTH_MAX = 256;
@@ -15,7 +15,10 @@ export const SessionHeader = z.object({
 });
 
 export const RequestOTPBody = z
-  .strictObject({ email: nullAsAbsent(email()), phone: nullAsAbsent(phone()) })
+  .strictObject({
+    email: nullAsAbsent(email('')).meta({ description: 'Where the code is sent.', example: 'marcia@campbell.example' }),
+    phone: nullAsAbsent(phone('')).meta({ description: 'Where the code is sent (E.164).' }),
+  })
   .superRefine((body, context) => {
     if ((body.email === undefined) === (body.phone === undefined))
       context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });
@@ -32,8 +35,8 @@ export const requestedContact = (body: z.output<typeof RequestOTPBody>) =>
 
 export const OTPChallengeResponse = z
   .object({
-    challenge_id: objectId(),
-    expires_at: timestamp(),
+    challenge_id: objectId('Names the code; `verify-otp` takes it.'),
+    expires_at: timestamp('Until this time the code is valid.'),
     sandbox_code: z
       .string()
       .optional()
@@ -45,16 +48,19 @@ const CODE = new RegExp(`^[0-9]{${OTP_LIMITS.codeDigits}}$`);
 
 export const VerifyOTPBody = z
   .strictObject({
-    challenge_id: id(),
-    code: pattern(CODE, OTP_LIMITS.codeDigits, OTP_LIMITS.codeDigits).meta({ example: '042917' }),
+    challenge_id: id('From `request-otp`.'),
+    code: pattern(CODE, OTP_LIMITS.codeDigits, OTP_LIMITS.codeDigits).meta({
+      description: 'The code that was sent.',
+      example: '042917',
+    }),
   })
   .meta({ id: 'VerifyOTPBody' });
 
 export const SessionResponse = z
   .object({
-    access_token: z.string().meta({ description: 'Opaque. It is shown only once.', example: '<access_token>' }),
-    token_type: z.literal('Bearer'),
-    expires_at: timestamp(),
-    consumer_id: objectId(),
+    access_token: shown('Opaque. It is shown only once.', '<access_token>'),
+    token_type: constant('Bearer', 'How the token is sent: `Authorization: Bearer <access_token>`.'),
+    expires_at: timestamp('When the session ends.'),
+    consumer_id: objectId('The id of the consumer.'),
   })
   .meta({ id: 'SessionResponse' });

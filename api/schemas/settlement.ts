@@ -2,46 +2,70 @@
 import { z } from 'zod';
 import type { CorridorId, Rail } from '../../domain/corridor.ts';
 import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
-import { INPUT_METHODS, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
+import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { type PricingInput, price } from '../../domain/pricing.ts';
 import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import {
+  constant,
   corridor,
+  createdAt,
   createdFrom,
   createdTo,
   currency,
   EXAMPLE_ID,
   EXAMPLE_SETTLEMENT_ID,
   environment,
+  growing,
   id,
   metadata,
   money,
+  named,
   nullAsAbsent,
   objectId,
   PageQuery,
+  paymentMethod,
   rail,
   repeatable,
   settlementId,
+  settlementPaymentMethod,
+  shown,
+  shownMetadata,
+  shownOrNull,
+  shownSettlementId,
+  simulation,
   text,
   timestamp,
+  timestampOrNull,
+  updatedAt,
 } from './common.ts';
 import { priced } from './estimate.ts';
+
+const SettlementStatus = growing(
+  'SettlementStatus',
+  SETTLEMENT_STATUSES,
+  'The state of a settlement. `settled`, `rejected`, `expired`, `failed` and `canceled` are final.',
+);
+export const settlementStatus = (description = 'The state of the settlement.') =>
+  SettlementStatus.meta({ description, example: 'settled' });
+
+const Purpose = named('Purpose', PURPOSES, 'What the money is for.');
 
 const TOKEN_LENGTH_MAX = 1024;
 export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
 
 const REFERENCE_LENGTH_MAX = 140;
+const REFERENCE = 'Your own reference. The service only stores it.';
 const reference = () => text(1, REFERENCE_LENGTH_MAX);
 
 /** The fields that both settlement routes accept. */
 const command = {
   corridor: corridor(),
-  amount: money(),
-  recipient_id: id(),
+  amount: money('What the payer pays, in the source currency.'),
+  recipient_id: id('Who is paid.'),
   payout_rail: rail(),
-  purpose: nullAsAbsent(z.enum(PURPOSES)),
-  reference: nullAsAbsent(reference()).meta({ example: 'Invoice INV-1042' }),
-  metadata: nullAsAbsent(metadata()),
+  purpose: nullAsAbsent(Purpose).meta({ description: 'What the money is for.' }),
+  reference: nullAsAbsent(reference()).meta({ description: REFERENCE, example: 'Invoice INV-1042' }),
+  metadata: nullAsAbsent(metadata()).meta({ description: 'Your own keys and values.' }),
 };
 
 /** The parts of a command that are not its price. */
@@ -88,7 +112,7 @@ function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
 const SettleForm = z
   .strictObject({
     ...command,
-    payment_method: z.enum(INPUT_METHODS).meta({ example: 'card' }),
+    payment_method: paymentMethod(),
     card_token: nullAsAbsent(paymentToken()).meta({
       example: 'tok_visa',
       description: 'Required with payment_method card, refused otherwise.',
@@ -140,90 +164,136 @@ export const CaribbeanOfframpRequest = CaribbeanForm.transform((body) => ({
 }));
 
 const answer = {
-  settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
-  status: z.enum(SETTLEMENT_STATUSES),
+  settlement_id: shownSettlementId('The id of the settlement. The same idempotency key always names the same one.'),
+  status: settlementStatus(),
   corridor: corridor(),
-  amount: money(),
-  source_currency: currency(),
-  destination_amount: money(),
-  destination_currency: currency(),
-  fx_rate: z.string().meta({ example: '157.250000' }),
-  input_fee: money(),
-  platform_fee: money(),
-  total_fees: money(),
-  recipient_id: objectId(),
-  payment_method: z.enum(PAYMENT_METHODS),
+  amount: money('What the payer pays, in the source currency.'),
+  source_currency: currency('What the payer pays in.'),
+  destination_amount: money('What the recipient is paid, in the destination currency.'),
+  destination_currency: currency('What the recipient is paid in.'),
+  fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+  input_fee: money('For collecting the money, in the source currency.'),
+  platform_fee: money('For the service, in the source currency.'),
+  total_fees: money('The sum of the fees, in the source currency.'),
+  recipient_id: objectId('Who is paid.'),
+  payment_method: settlementPaymentMethod(),
   payout_rail: rail(),
-  purpose: z.enum(PURPOSES).nullable(),
-  reference: z.string().nullable().meta({ example: 'Invoice INV-1042' }),
-  metadata: z.record(z.string(), z.string()),
-  environment: environment(),
-  simulation: z.literal(true),
-  executable: z.literal(false),
-  created_at: timestamp(),
-  updated_at: timestamp(),
+  purpose: Purpose.nullable().meta({ description: 'What the money is for.' }),
+  reference: shownOrNull(REFERENCE, 'Invoice INV-1042'),
+  metadata: shownMetadata(),
+  environment: environment('The environment in which the settlement exists.'),
+  simulation: simulation(),
+  executable: constant(false, 'Nothing is executed: this is a simulation.'),
+  created_at: createdAt(),
+  updated_at: updatedAt(),
+};
+
+const received = {
+  amount_received: money('Everything that came in, in the source currency.'),
+  amount_refund_due: money(
+    'What came in and is owed back: too much, too late, or for a settlement that is not paid out.',
+  ),
 };
 
 export const SettleResponseV2 = z.object(answer).meta({ id: 'SettleResponseV2' });
 export const CaribbeanOfframpResponse = z.object(answer).meta({ id: 'CaribbeanOfframpResponse' });
 
+const TimelineEntry = z
+  .object({
+    status: settlementStatus('The state that was reached.'),
+    at: timestamp('When it was reached.'),
+    reason: shown('Why, where there is more to say than the state.', 'amount_requires_verification').optional(),
+    evidence_id: objectId('The evidence that led to it.').optional(),
+  })
+  .meta({ id: 'TimelineEntry', description: 'A state that a settlement has reached.' });
+
+const Payee = z
+  .object({
+    name: shown('The name that is paid.', 'Marcia Brown'),
+    country: shown('Where the payee is paid (ISO 3166-1 alpha-2).', 'JM'),
+    rail: rail('How the payee is paid.'),
+    account_last4: shownOrNull('The last four characters of the account or phone number.', '6789'),
+  })
+  .meta({ id: 'Payee', description: 'Who is paid, as the recipient was when the settlement was accepted.' });
+
+const Failure = z
+  .object({
+    code: shown('The reason, as one word. Further words may be added.', 'card_declined'),
+    message: shown('The reason, for people.', 'The card was declined.'),
+  })
+  .meta({ id: 'Failure', description: 'Why a settlement did not succeed.' });
+
+const ExceptionType = growing(
+  'ExceptionType',
+  EXCEPTION_TYPES,
+  'What is wrong with evidence that was not applied as a payment.',
+);
+export const exceptionType = (description: string) => ExceptionType.meta({ description });
+
+const SettlementException = z
+  .object({
+    type: exceptionType('What is wrong.'),
+    at: timestamp('When it was recorded.'),
+    evidence_id: shownOrNull('The evidence that it is about.', EXAMPLE_ID),
+    amount: money('The amount of the evidence, in its currency.').optional(),
+    currency: shown('The currency of the evidence. It may be one that the service does not know.', 'USD').optional(),
+    reason: shown("The provider's code, where it gave one.", 'R01').optional(),
+  })
+  .meta({ id: 'SettlementException', description: 'Evidence that needs attention. It changes no state.' });
+
+const PaymentInstructions = z
+  .object({
+    beneficiary: shown('Who receives the wire.', 'Settlement Sandbox (simulation)'),
+    bank_name: shown('The bank that receives the wire.', 'Sandbox Bank (simulation)'),
+    account_number: shown('The account that receives the wire.', '000123456789'),
+    routing_number: shown('The routing number of the bank.', '021000021'),
+    reference: shownSettlementId('The wire must name it.'),
+    amount: money('What must be sent.'),
+    currency: currency('The currency that must be sent.'),
+    simulation: simulation(),
+  })
+  .meta({ id: 'PaymentInstructions', description: 'Where a wire is sent. No such account exists.' });
+
 /** A settlement as read: its timeline, what it waits for, and its outcome. */
 export const SettlementResponse = z
   .object({
     ...answer,
-    timeline: z.array(
-      z.object({
-        status: z.enum(SETTLEMENT_STATUSES),
-        at: timestamp(),
-        reason: z.string().optional(),
-        evidence_id: z.string().optional(),
-      }),
-    ),
-    amount_received: money().meta({ description: 'Everything that came in, in the source currency.' }),
-    amount_refund_due: money().meta({
-      description: 'What came in and is owed back: too much, too late, or for a settlement that is not paid out.',
+    timeline: z.array(TimelineEntry).meta({ description: 'The states that it has reached, in their order.' }),
+    ...received,
+    payee: Payee.nullable().meta({
+      description:
+        'Who is paid, as the recipient was when the settlement was accepted. Null for a settlement of before payees were frozen.',
     }),
-    payee: z
-      .object({
-        name: z.string().meta({ example: 'Marcia Brown' }),
-        country: z.string().meta({ example: 'JM' }),
-        rail: rail(),
-        account_last4: z.string().nullable().meta({ example: '6789' }),
-      })
-      .nullable()
-      .meta({
-        description:
-          'Who is paid, as the recipient was when the settlement was accepted. Null for a settlement of before payees were frozen.',
-      }),
-    failure: z.object({ code: z.string(), message: z.string() }).nullable().meta({ example: null }),
-    exceptions: z.array(
-      z.object({
-        type: z.enum(EXCEPTION_TYPES),
-        at: timestamp(),
-        evidence_id: z.string().nullable(),
-        amount: money().optional(),
-        currency: z.string().optional().meta({ example: 'USD' }),
-        reason: z.string().optional().meta({ description: "The provider's code, where it gave one.", example: 'R01' }),
-      }),
+    failure: Failure.nullable().meta({
+      description: 'Why it did not succeed; null unless it is `failed` or `rejected`.',
+      example: null,
+    }),
+    exceptions: z.array(SettlementException).meta({ description: 'Evidence that needs attention, in its order.' }),
+    payment_instructions: PaymentInstructions.nullable().meta({
+      description: 'With payment_method wire, while the money is waited for.',
+      example: null,
+    }),
+    certificate_id: shownOrNull(
+      'The evidence certificate; null until it is settled.',
+      'CERT-9F86D081884C7D659A2FEAA0C55AD015',
     ),
-    payment_instructions: z
-      .object({
-        beneficiary: z.string(),
-        bank_name: z.string(),
-        account_number: z.string(),
-        routing_number: z.string(),
-        reference: z.string(),
-        amount: money(),
-        currency: currency(),
-        simulation: z.literal(true),
-      })
-      .nullable()
-      .meta({ description: 'With payment_method wire, while the money is waited for.', example: null }),
-    certificate_id: z.string().nullable().meta({ example: 'CERT-9F86D081884C7D659A2FEAA0C55AD015' }),
-    workflow_id: z.string().meta({ example: `settlement:${EXAMPLE_SETTLEMENT_ID}` }),
-    expires_at: timestamp().nullable(),
+    workflow_id: shown('For support: its name in Temporal.', `settlement:${EXAMPLE_SETTLEMENT_ID}`),
+    expires_at: timestampOrNull('When the current wait ends; null if there is none.'),
   })
   .meta({ id: 'SettlementResponse' });
+
+/** The data of a settlement's events: without history and payee. */
+export const SettlementEventData = z
+  .object({ ...answer, ...received })
+  .meta({ id: 'SettlementEventData', description: 'The settlement as it was at this change.' });
+
+export const SettlementExceptionEventData = z
+  .object({
+    ...answer,
+    ...received,
+    exception: SettlementException.meta({ description: 'The evidence that needs attention.' }),
+  })
+  .meta({ id: 'SettlementExceptionEventData', description: 'The settlement, with the evidence that needs attention.' });
 
 /** A loose object, because every request has other headers too. An invalid preference is ignored (RFC 7240). */
 export const SettlementPreferences = z.looseObject({
@@ -236,10 +306,10 @@ export const SettlementPreferences = z.looseObject({
 export const SettlementPath = z.object({ settlement_id: settlementId() });
 
 export const SettlementQuery = PageQuery.safeExtend({
-  status: repeatable(SETTLEMENT_STATUSES, 'Only settlements in this status. It can be given several times.'),
-  corridor: corridor().optional(),
-  payment_method: z.enum(PAYMENT_METHODS).optional(),
-  recipient_id: id().optional(),
+  status: repeatable(SettlementStatus, 'Only settlements in this status. It can be given several times.'),
+  corridor: corridor().optional().meta({ description: 'Only settlements of this corridor.' }),
+  payment_method: settlementPaymentMethod().optional().meta({ description: 'Only settlements paid like this.' }),
+  recipient_id: id('').optional().meta({ description: 'Only settlements for this recipient.' }),
   reference: reference().optional().meta({ description: 'Exactly this reference.' }),
   created_from: createdFrom(),
   created_to: createdTo(),

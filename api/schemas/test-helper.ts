@@ -2,26 +2,33 @@
 import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration } from '../../domain/duration.ts';
 import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
-import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import {
   currency,
-  EXAMPLE_SETTLEMENT_ID,
   environment,
   money,
+  moneyOrNull,
+  named,
   nullAsAbsent,
   objectId,
-  pattern,
+  shownSettlementId,
+  simulation,
+  text,
   timestamp,
+  timestampOrNull,
 } from './common.ts';
+import { settlementStatus } from './settlement.ts';
 
 const DURATION_LENGTH_MAX = 40;
 const ADVANCE_DAYS_MAX = 366;
 const ADVANCE_MS_MAX = ADVANCE_DAYS_MAX * 24 * 60 * 60_000;
 
+const SandboxEventName = named('SandboxEventName', SANDBOX_EVENTS, 'What the simulator reports.');
+export const sandboxEvent = () => SandboxEventName.meta({ description: 'What the simulator reports.' });
+
 export const SandboxEventRequest = z
   .strictObject({
-    event: z.enum(SANDBOX_EVENTS).meta({ example: 'collection_succeeded' }),
-    amount: nullAsAbsent(money()).meta({
+    event: sandboxEvent().meta({ example: 'collection_succeeded' }),
+    amount: nullAsAbsent(money('')).meta({
       description:
         'With collection_succeeded and collection_partial only, in the source currency. By default the missing ' +
         'amount, or half of it with collection_partial.',
@@ -31,44 +38,52 @@ export const SandboxEventRequest = z
 
 export const SandboxEventResponse = z
   .object({
-    command_id: objectId(),
-    settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
-    event: z.enum(SANDBOX_EVENTS),
-    amount: money().nullable(),
-    currency: currency(),
+    command_id: objectId('For support: the id of this command.'),
+    settlement_id: shownSettlementId(),
+    event: sandboxEvent(),
+    amount: moneyOrNull('The amount that is reported; null for an event without one.'),
+    currency: currency("The settlement's source currency."),
     environment: environment(),
-    simulation: z.literal(true),
+    simulation: simulation(),
   })
   .meta({ id: 'SandboxEventResponse' });
 
+/** The pattern of a duration explains nothing to a reader, so that the fault says what is wanted. */
 const duration = () =>
-  pattern(DURATION_PATTERN, 1, DURATION_LENGTH_MAX)
+  text(1, DURATION_LENGTH_MAX)
+    .refine((value) => parseDuration(value) !== undefined, {
+      error: 'must be an ISO 8601 duration such as P3D',
+      abort: true,
+    })
     .refine(
       (value) => {
-        const durationMs = parseDuration(value);
-        return durationMs === undefined || (durationMs > 0 && durationMs <= ADVANCE_MS_MAX);
+        const durationMs = parseDuration(value) ?? 0;
+        return durationMs > 0 && durationMs <= ADVANCE_MS_MAX;
       },
       { error: `must be more than nothing and at most P${ADVANCE_DAYS_MAX}D` },
     )
     .meta({
+      pattern: DURATION_PATTERN.source,
       example: 'P5D',
-      description: 'ISO 8601 in weeks, days, hours, minutes and seconds. By default to the end of the current wait.',
+      description: DURATION,
     });
+const DURATION =
+  'An ISO 8601 duration in weeks, days, hours, minutes and seconds. By default to the end of the current wait.';
 
 /** The body is optional. */
 export const AdvanceRequest = nullAsAbsent(
-  z.strictObject({ by: nullAsAbsent(duration()) }).meta({ id: 'AdvanceRequest' }),
+  z.strictObject({ by: nullAsAbsent(duration()).meta({ description: DURATION }) }).meta({ id: 'AdvanceRequest' }),
 );
 
 export const AdvanceResponse = z
   .object({
-    settlement_id: z.string().meta({ example: EXAMPLE_SETTLEMENT_ID }),
-    status: z.enum(SETTLEMENT_STATUSES).meta({
-      description: 'The status before the move. The settlement reacts to its new time immediately afterwards.',
-    }),
-    now: timestamp().meta({ description: "The time on the settlement's own clock." }),
-    expires_at: timestamp().nullable(),
+    settlement_id: shownSettlementId(),
+    status: settlementStatus(
+      'The status before the move. The settlement reacts to its new time immediately afterwards.',
+    ),
+    now: timestamp("The time on the settlement's own clock."),
+    expires_at: timestampOrNull('When the current wait ends; null if there is none.'),
     environment: environment(),
-    simulation: z.literal(true),
+    simulation: simulation(),
   })
   .meta({ id: 'AdvanceResponse' });

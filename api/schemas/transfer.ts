@@ -1,7 +1,6 @@
 /** Transfers of consumers (contract §12). */
 import { z } from 'zod';
-import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, rail, text } from './common.ts';
-import { paymentMethod } from './estimate.ts';
+import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, paymentMethod, rail, text } from './common.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
 import { SessionHeader } from './session.ts';
 import { checkPaymentTokens, paymentToken, SettlementResponse } from './settlement.ts';
@@ -14,14 +13,18 @@ const NEEDED_FIELDS = ['corridor', 'amount', 'payment_method'] as const;
 
 export const TransferBody = z
   .strictObject({
-    quote_id: nullAsAbsent(id()).meta({
+    quote_id: nullAsAbsent(id('')).meta({
       description: 'Copies the inputs of a quote, even of an expired one.',
     }),
-    corridor: nullAsAbsent(corridor()),
-    amount: nullAsAbsent(money()),
-    payment_method: nullAsAbsent(paymentMethod()),
-    payout_rail: nullAsAbsent(rail()),
-    recipient_id: id(),
+    corridor: nullAsAbsent(corridor()).meta({ description: 'The corridor. Only without `quote_id`.' }),
+    amount: nullAsAbsent(money('')).meta({
+      description: 'What the payer pays, in the source currency. Only without `quote_id`.',
+    }),
+    payment_method: nullAsAbsent(paymentMethod()).meta({ description: 'How you pay. Only without `quote_id`.' }),
+    payout_rail: nullAsAbsent(rail()).meta({
+      description: 'How the recipient is paid; by default the first rail of the corridor. Only without `quote_id`.',
+    }),
+    recipient_id: id('Who is paid.'),
     card_token: nullAsAbsent(paymentToken()).meta({
       example: 'tok_visa',
       description: 'Required with payment method card, refused otherwise.',
@@ -29,7 +32,10 @@ export const TransferBody = z
     banklink_account_token: nullAsAbsent(paymentToken()).meta({
       description: 'Required with payment method ach, refused otherwise.',
     }),
-    reference: nullAsAbsent(text(1, REFERENCE_LENGTH_MAX)).meta({ example: 'For school' }),
+    reference: nullAsAbsent(text(1, REFERENCE_LENGTH_MAX)).meta({
+      description: 'Your own reference. The service only stores it.',
+      example: 'For school',
+    }),
   })
   .superRefine((body, context) => {
     if (body.quote_id !== undefined) {
@@ -62,7 +68,7 @@ export const QuotedPayment = z
   .superRefine(checkPaymentTokens);
 
 export const TransferResponse = SettlementResponse.extend({
-  transfer_id: objectId(),
+  transfer_id: objectId('The id of the transfer.'),
 }).meta({ id: 'TransferResponse' });
 
-export const TransferPath = z.object({ transfer_id: id() });
+export const TransferPath = z.object({ transfer_id: id('The transfer.') });

@@ -1,6 +1,5 @@
 /** Verifications of recipients (contract §8). */
 import { z } from 'zod';
-import { RECIPIENT_VERIFICATION_STATUSES } from '../../domain/recipient.ts';
 import {
   DOCUMENT_TYPES,
   VERIFICATION_DECISIONS,
@@ -8,34 +7,63 @@ import {
   VERIFICATION_STATUSES,
   VERIFICATION_TYPES,
 } from '../../domain/verification.ts';
-import { country, EXAMPLE_ID, email, id, nullAsAbsent, objectId, phone, text, timestamp } from './common.ts';
+import {
+  constant,
+  country,
+  createdAt,
+  EXAMPLE_ID,
+  email,
+  growing,
+  id,
+  named,
+  nullAsAbsent,
+  objectId,
+  phone,
+  shown,
+  shownOrNull,
+  text,
+  timestamp,
+  timestampOrNull,
+} from './common.ts';
+import { RecipientVerificationStatus } from './recipient.ts';
 
 const NAME_LENGTH_MAX = 140;
 const REASON_LENGTH_MAX = 500;
 const LEVEL_LENGTH_MAX = 100;
 
-const subject = { recipient_id: id(), org_id: id() };
+const VerificationType = named('VerificationType', VERIFICATION_TYPES, '`kyc` for a person, `kyb` for a company.');
+const DocumentType = named('DocumentType', DOCUMENT_TYPES, 'The document that proves an identity.');
+const VerificationStatus = growing(
+  'VerificationStatus',
+  VERIFICATION_STATUSES,
+  'The state of a verification. `verified`, `rejected` and `expired` are final.',
+);
+const VerificationProvider = growing('VerificationProvider', VERIFICATION_PROVIDERS, 'Who decides a verification.');
+const VerificationDecision = named('VerificationDecision', VERIFICATION_DECISIONS, 'The decision of a verification.');
+export const verificationDecision = (description: string) => VerificationDecision.meta({ description });
+
+const subject = { recipient_id: id('Who is verified.'), org_id: id('Your organization.') };
 
 export const StartVerificationRequest = z
   .strictObject({
     ...subject,
-    verification_type: nullAsAbsent(z.enum(VERIFICATION_TYPES)).meta({
+    verification_type: nullAsAbsent(VerificationType).meta({
       description: 'By default `kyc` for an individual and `kyb` for a business.',
     }),
-    document_type: nullAsAbsent(z.enum(DOCUMENT_TYPES)),
-    document_country: nullAsAbsent(country()),
+    document_type: nullAsAbsent(DocumentType).meta({ description: 'The document that proves the identity.' }),
+    document_country: nullAsAbsent(country('')).meta({ description: 'Who issued the document (ISO 3166-1 alpha-2).' }),
   })
   .meta({ id: 'StartVerificationRequest' });
 
 export const CompleteVerificationRequest = z
   .strictObject({
-    status: z.enum(VERIFICATION_DECISIONS).meta({ example: 'verified' }),
+    status: VerificationDecision.meta({ description: 'The decision. It is final.', example: 'verified' }),
     verified_name: nullAsAbsent(text(1, NAME_LENGTH_MAX)).meta({
-      description: 'Allowed only with `verified`.',
+      description: 'The name that was verified. Allowed only with `verified`.',
       example: 'Marcia Campbell',
     }),
     rejection_reason: nullAsAbsent(text(1, REASON_LENGTH_MAX)).meta({
-      description: 'Required with `rejected`, refused with `verified`.',
+      description: 'Why. Required with `rejected`, refused with `verified`.',
       example: 'The document has expired.',
     }),
   })
@@ -60,54 +88,63 @@ export const CreateIdverifyApplicantRequest = z
       description: "The provider's name for the set of checks: a default one, or one that the operator allows.",
       example: 'basic-kyc-level',
     }),
-    email: nullAsAbsent(email()).meta({ description: COMPATIBILITY }),
-    phone: nullAsAbsent(phone()).meta({ description: COMPATIBILITY }),
-    country: nullAsAbsent(country()).meta({ description: COMPATIBILITY }),
+    email: nullAsAbsent(email('')).meta({ description: COMPATIBILITY }),
+    phone: nullAsAbsent(phone('')).meta({ description: COMPATIBILITY }),
+    country: nullAsAbsent(country('')).meta({ description: COMPATIBILITY }),
   })
   .meta({ id: 'CreateIdverifyApplicantRequest' });
 
+/** All fields but the verified name, as the events have them. */
+const verification = {
+  verification_id: objectId('The id of the verification.'),
+  recipient_id: objectId('Who is verified.'),
+  org_id: objectId('The organization that the recipient belongs to.'),
+  verification_type: VerificationType.meta({ description: '`kyc` for a person, `kyb` for a company.' }),
+  document_type: DocumentType.nullable().meta({ description: 'The document that proves the identity.' }),
+  document_country: shownOrNull('Who issued the document (ISO 3166-1 alpha-2).', 'JM'),
+  status: VerificationStatus.meta({ description: 'The state of the verification.' }),
+  provider: VerificationProvider.meta({ description: 'Who decides.' }),
+  applicant_id: shownOrNull("The provider's own id; null for a provider without one.", null),
+  rejection_reason: shownOrNull('Why it was rejected; null otherwise.', null),
+  created_at: createdAt(),
+  decided_at: timestampOrNull('When it was decided; null before.'),
+  expires_at: timestamp('When it expires if it is not decided.'),
+  workflow_id: shown('For support: its name in Temporal.', `verification:${EXAMPLE_ID}`),
+};
+
 export const VerificationResponse = z
   .object({
-    verification_id: objectId(),
-    recipient_id: objectId(),
-    org_id: objectId(),
-    verification_type: z.enum(VERIFICATION_TYPES),
-    document_type: z.enum(DOCUMENT_TYPES).nullable(),
-    document_country: z.string().nullable().meta({ example: 'JM' }),
-    status: z.enum(VERIFICATION_STATUSES),
-    provider: z.enum(VERIFICATION_PROVIDERS),
-    applicant_id: z.string().nullable().meta({ example: null }),
-    verified_name: z.string().nullable().meta({ example: 'Marcia Campbell' }),
-    rejection_reason: z.string().nullable().meta({ example: null }),
-    created_at: timestamp(),
-    decided_at: timestamp().nullable(),
-    expires_at: timestamp(),
-    workflow_id: z.string().meta({ example: `verification:${EXAMPLE_ID}` }),
+    ...verification,
+    verified_name: shownOrNull('The name that was verified; null unless it is `verified`.', 'Marcia Campbell'),
   })
   .meta({ id: 'VerificationResponse' });
 
+export const VerificationEventData = z
+  .object(verification)
+  .meta({ id: 'VerificationEventData', description: 'The verification as it was at this change.' });
+
 export const VerificationStatusResponse = z
   .object({
-    recipient_id: objectId(),
-    verification_status: z.enum(RECIPIENT_VERIFICATION_STATUSES),
-    latest: VerificationResponse.nullable(),
+    recipient_id: objectId('Who is verified.'),
+    verification_status: RecipientVerificationStatus.meta({ description: 'The verification of the recipient.' }),
+    latest: VerificationResponse.nullable().meta({ description: 'The newest verification; null if there is none.' }),
     verifications: z.array(VerificationResponse).meta({ description: 'The latest 100, newest first.' }),
   })
   .meta({ id: 'VerificationStatusResponse' });
 
 export const IdverifyApplicantResponse = z
   .object({
-    verification_id: objectId(),
-    applicant_id: z.string().meta({ example: '65c1f0a7d2b94e1f3c8a7b60' }),
-    sdk_access_token: z.string().meta({
-      description: "For the provider's widget. It is not stored; repeat the request for a new one.",
-      example: '<sdk_access_token>',
-    }),
-    sdk_access_token_expires_at: timestamp(),
-    provider: z.literal('idverify'),
-    simulation: z.boolean(),
+    verification_id: objectId('The id of the verification.'),
+    applicant_id: shown("The provider's own id.", '65c1f0a7d2b94e1f3c8a7b60'),
+    sdk_access_token: shown(
+      "For the provider's widget. It is not stored; repeat the request for a new one.",
+      '<sdk_access_token>',
+    ),
+    sdk_access_token_expires_at: timestamp('Until this time the token is valid.'),
+    provider: constant('idverify', 'Who decides.'),
+    simulation: z.boolean().meta({ description: 'True if the provider is simulated.' }),
   })
   .meta({ id: 'IdverifyApplicantResponse' });
 
-export const VerificationPath = z.object({ verification_id: id() });
-export const VerificationRecipientPath = z.object({ recipient_id: id() });
+export const VerificationPath = z.object({ verification_id: id('The verification.') });
+export const VerificationRecipientPath = z.object({ recipient_id: id('The recipient.') });

@@ -1,7 +1,19 @@
 /** Simulated wallets (contract §13). */
 import { z } from 'zod';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
-import { id, list, nullAsAbsent, objectId, pattern, text, timestamp } from './common.ts';
+import {
+  constant,
+  createdAt,
+  id,
+  list,
+  named,
+  nullAsAbsent,
+  objectId,
+  pattern,
+  shown,
+  shownOrNull,
+  text,
+} from './common.ts';
 import { ADDRESS_PATTERN, hasValidChecksum, isZeroAddress } from './wallet-address.ts';
 
 const ADDRESS_LENGTH = 42;
@@ -11,23 +23,32 @@ const address = () =>
   pattern(ADDRESS_PATTERN, ADDRESS_LENGTH, ADDRESS_LENGTH)
     .refine((value) => !isZeroAddress(value), { error: 'must not be the zero address', abort: true })
     .refine(hasValidChecksum, { error: 'must have a valid EIP-55 checksum, or letters of one case only' })
-    .meta({ example: EXAMPLE });
+    .meta({ description: 'An Ethereum address; in mixed case its EIP-55 checksum is checked.', example: EXAMPLE });
 
-const Signer = z.strictObject({
-  address: address(),
-  label: nullAsAbsent(text(1, WALLET_LIMITS.labelLengthMax)).meta({ example: 'Treasury' }),
-});
+const WalletNetwork = named('WalletNetwork', WALLET_NETWORKS, 'The network of a wallet.');
+const LABEL = 'For your own lists: who signs.';
+
+const Signer = z
+  .strictObject({
+    address: address(),
+    label: nullAsAbsent(text(1, WALLET_LIMITS.labelLengthMax)).meta({ description: LABEL, example: 'Treasury' }),
+  })
+  .meta({ id: 'WalletSignerRequest', description: 'Who signs.' });
+
+const SignerResponse = z
+  .object({ address: shown('As it was given.', EXAMPLE), label: shownOrNull(LABEL, 'Treasury') })
+  .meta({ id: 'WalletSigner', description: 'Who signs.' });
 
 export const CreateWalletRequest = z
   .strictObject({
-    name: text(1, WALLET_LIMITS.nameLengthMax).meta({ example: 'Payout treasury' }),
+    name: text(1, WALLET_LIMITS.nameLengthMax).meta({ description: 'For your own lists.', example: 'Payout treasury' }),
     signers: list(1, WALLET_LIMITS.signersMax, Signer).meta({ description: 'Distinct addresses.' }),
     threshold: z
       .int()
       .min(1)
       .max(WALLET_LIMITS.signersMax)
       .meta({ description: 'How many signers must agree; at most their number.', example: 1 }),
-    network: nullAsAbsent(z.enum(WALLET_NETWORKS)).meta({ description: 'By default `ethereum`.' }),
+    network: nullAsAbsent(WalletNetwork).meta({ description: 'The network; by default `ethereum`.' }),
   })
   .superRefine(({ signers, threshold }, context) => {
     const seen = new Set<string>();
@@ -48,21 +69,21 @@ export const CreateWalletRequest = z
 
 export const WalletResponse = z
   .object({
-    wallet_id: objectId(),
-    org_id: objectId(),
-    name: z.string().meta({ example: 'Payout treasury' }),
-    network: z.enum(WALLET_NETWORKS),
-    address: z.string().meta({
-      description: 'Determined by organization, signers, threshold, network and name. Nothing is deployed there.',
-      example: EXAMPLE,
-    }),
-    signers: z.array(z.object({ address: z.string(), label: z.string().nullable() })),
-    threshold: z.int().meta({ example: 1 }),
-    type: z.literal('multisig'),
-    simulated: z.literal(true),
-    deployed: z.literal(false),
-    created_at: timestamp(),
+    wallet_id: objectId('The id of the wallet.'),
+    org_id: objectId('The organization that the wallet belongs to.'),
+    name: shown('As it was given at creation.', 'Payout treasury'),
+    network: WalletNetwork.meta({ description: 'The network.' }),
+    address: shown(
+      'Determined by organization, signers, threshold, network and name. Nothing is deployed there.',
+      EXAMPLE,
+    ),
+    signers: z.array(SignerResponse).meta({ description: 'Who signs, in the order of the request.' }),
+    threshold: z.int().meta({ description: 'How many signers must agree.', example: 1 }),
+    type: constant('multisig', 'The kind of wallet.'),
+    simulated: constant(true, 'The wallet is a simulation.'),
+    deployed: constant(false, 'Nothing is deployed on the network.'),
+    created_at: createdAt(),
   })
   .meta({ id: 'WalletResponse' });
 
-export const WalletPath = z.object({ wallet_id: id() });
+export const WalletPath = z.object({ wallet_id: id('The wallet.') });

@@ -8,54 +8,81 @@ import {
   type DeliveryStatus,
   REPLAY_MAX,
 } from '../../domain/webhook.ts';
-import { EXAMPLE_ID, id, list, moment, nullAsAbsent, objectId, PageQuery, timestamp } from './common.ts';
+import {
+  createdAt,
+  growing,
+  id,
+  list,
+  moment,
+  named,
+  nullAsAbsent,
+  objectId,
+  PageQuery,
+  timestamp,
+  timestampOrNull,
+} from './common.ts';
+import { EventType, eventType } from './event-type.ts';
 
 const EXAMPLE_SINCE = '2026-11-21T08:00:00.000Z';
 
+const DeliveryStatusName = growing(
+  'DeliveryStatus',
+  DELIVERY_STATUSES,
+  '`pending`: it is sent, or sent again. `exhausted`: every attempt failed. `skipped`: the subscription was disabled. ' +
+    '`canceled`: the subscription was deleted.',
+);
+const AttemptOutcome = growing('AttemptOutcome', ATTEMPT_OUTCOMES, '`pending` while the request is under way.');
+const AttemptError = growing('AttemptError', ATTEMPT_ERRORS, 'Why an attempt failed, as one word.');
+
+const DeliveryAttempt = z
+  .object({
+    number: z.int().meta({ description: 'Counts the attempts from 1.', example: 1 }),
+    at: timestamp('When it was made.'),
+    outcome: AttemptOutcome.meta({ description: 'How it ended.' }),
+    response_status: z
+      .int()
+      .nullable()
+      .meta({ description: 'The HTTP status of the answer; null without an answer.', example: 200 }),
+    duration_ms: z.int().nullable().meta({ description: 'How long it took; null while it is under way.', example: 84 }),
+    error: AttemptError.nullable().meta({
+      description: 'Why the attempt failed, as one word. Nothing of the response is stored.',
+    }),
+  })
+  .meta({ id: 'DeliveryAttempt', description: 'An attempt to deliver an event.' });
+
 export const WebhookDeliveryResponse = z
   .object({
-    delivery_id: objectId(),
-    webhook_id: objectId(),
-    event_id: z.string().meta({
-      description: 'The `webhook-id` that the subscriber receives; the same at every attempt.',
-      example: EXAMPLE_ID,
-    }),
-    event_type: z.enum(EVENT_TYPES),
-    status: z.enum(DELIVERY_STATUSES),
-    attempts: z.array(
-      z.object({
-        number: z.int(),
-        at: timestamp(),
-        outcome: z.enum(ATTEMPT_OUTCOMES),
-        response_status: z.int().nullable(),
-        duration_ms: z.int().nullable(),
-        error: z
-          .enum(ATTEMPT_ERRORS)
-          .nullable()
-          .meta({ description: 'Why the attempt failed, as one word. Nothing of the response is stored.' }),
-      }),
-    ),
-    next_attempt_at: timestamp().nullable(),
-    created_at: timestamp(),
+    delivery_id: objectId('The id of the delivery.'),
+    webhook_id: objectId('The subscription that the event is sent to.'),
+    event_id: objectId('The `webhook-id` that the subscriber receives; the same at every attempt.'),
+    event_type: eventType(),
+    status: DeliveryStatusName.meta({ description: 'How far the delivery is.' }),
+    attempts: z.array(DeliveryAttempt).meta({ description: 'Every attempt, in their order.' }),
+    next_attempt_at: timestampOrNull('When the next attempt is made; null if there is none.'),
+    created_at: createdAt(),
   })
   .meta({ id: 'WebhookDeliveryResponse' });
 
-export const WebhookDeliveryPath = z.object({ webhook_id: id(), delivery_id: id() });
-export const WebhookDeliveryQuery = PageQuery.safeExtend({ status: z.enum(DELIVERY_STATUSES).optional() });
+export const WebhookDeliveryPath = z.object({ webhook_id: id('The subscription.'), delivery_id: id('The delivery.') });
+export const WebhookDeliveryQuery = PageQuery.safeExtend({
+  status: DeliveryStatusName.optional().meta({ description: 'Only deliveries with this outcome.' }),
+});
 
 const REPLAYED = ['skipped', 'exhausted', 'canceled', 'succeeded'] as const satisfies readonly DeliveryStatus[];
 export const REPLAYED_BY_DEFAULT = ['skipped', 'exhausted'] as const satisfies readonly DeliveryStatus[];
+
+const ReplayedStatus = named('ReplayedStatus', REPLAYED, 'The deliveries that can be sent again.');
 
 export const ReplayWebhookRequest = z
   .strictObject({
     since: moment().meta({ description: 'Deliveries that were created then or later.', example: EXAMPLE_SINCE }),
     until: nullAsAbsent(moment()).meta({ description: 'Deliveries that were created before then.', example: null }),
-    statuses: nullAsAbsent(list(1, REPLAYED.length, z.enum(REPLAYED))).meta({
-      description: 'By default `skipped` and `exhausted`.',
+    statuses: nullAsAbsent(list(1, REPLAYED.length, ReplayedStatus)).meta({
+      description: 'Only deliveries with these outcomes; by default `skipped` and `exhausted`.',
       example: ['skipped', 'exhausted'],
     }),
-    event_types: nullAsAbsent(list(1, EVENT_TYPES.length, z.enum(EVENT_TYPES))).meta({
-      description: 'By default all.',
+    event_types: nullAsAbsent(list(1, EVENT_TYPES.length, EventType)).meta({
+      description: 'Only deliveries of these events; by default all.',
       example: ['settlement.settled'],
     }),
   })
@@ -63,7 +90,7 @@ export const ReplayWebhookRequest = z
 
 export const ReplayWebhookResponse = z
   .object({
-    replay_id: objectId(),
+    replay_id: objectId('For support: the id of this replay.'),
     deliveries: z.int().min(0).max(REPLAY_MAX).meta({ description: 'How many deliveries are sent again.', example: 3 }),
   })
   .meta({ id: 'ReplayWebhookResponse' });

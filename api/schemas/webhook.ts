@@ -4,11 +4,31 @@ import type { WebhookChange } from '../../db/queries/webhook.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
 import { ALL_EVENTS, DESCRIPTION_LENGTH_MAX, DISABLED_REASONS, WEBHOOK_STATUSES } from '../../domain/webhook.ts';
 import { TARGET_LENGTH_MAX, targetFault } from '../../domain/webhook-target.ts';
-import { id, list, objectId, text, timestamp } from './common.ts';
+import {
+  createdAt,
+  growing,
+  id,
+  list,
+  named,
+  objectId,
+  shown,
+  shownOrNull,
+  text,
+  timestamp,
+  updatedAt,
+} from './common.ts';
 
 const EXAMPLE_URL = 'https://hooks.partner.example/settlements';
 const EXAMPLE_DESCRIPTION = 'Ledger of the payouts team';
 const FILTERS = [ALL_EVENTS, ...EVENT_TYPES] as const;
+
+const EventTypeFilter = growing('EventTypeFilter', FILTERS, 'A type of event, or `*` for every type.');
+const WebhookStatus = named('WebhookStatus', WEBHOOK_STATUSES, '`disabled`: events are recorded and not sent.');
+const DisabledReason = growing(
+  'WebhookDisabledReason',
+  DISABLED_REASONS,
+  '`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days.',
+);
 
 /** Checks what every environment refuses. The route refuses what only the local sandbox allows. */
 const url = () =>
@@ -25,28 +45,29 @@ const url = () =>
     });
 
 const eventTypes = () =>
-  list(1, FILTERS.length, z.enum(FILTERS))
+  list(1, FILTERS.length, EventTypeFilter)
     .overwrite((types) => [...new Set(types)])
     .meta({
-      description: '`*` means every type, including future ones.',
+      description: 'The types that are sent. `*` means every type, including future ones.',
       example: ['settlement.settled', 'settlement.failed'],
     });
 
-const description = () => text(1, DESCRIPTION_LENGTH_MAX).meta({ example: EXAMPLE_DESCRIPTION });
+const OWN_LISTS = 'For your own lists: what receives the events.';
+const description = () =>
+  text(1, DESCRIPTION_LENGTH_MAX).nullish().meta({ description: OWN_LISTS, example: EXAMPLE_DESCRIPTION });
 
 export const CreateWebhookRequest = z
-  .strictObject({ url: url(), event_types: eventTypes(), description: description().nullish() })
+  .strictObject({ url: url(), event_types: eventTypes(), description: description() })
   .meta({ id: 'CreateWebhookRequest' });
 
 export const UpdateWebhookRequest = z
   .strictObject({
     url: url().optional(),
     event_types: eventTypes().optional(),
-    description: description().nullish(),
-    status: z
-      .enum(WEBHOOK_STATUSES)
-      .optional()
-      .meta({ description: '`disabled` skips pending deliveries. `enabled` forgets earlier failures.' }),
+    description: description(),
+    status: WebhookStatus.optional().meta({
+      description: '`disabled` skips pending deliveries. `enabled` forgets earlier failures.',
+    }),
   })
   .meta({
     id: 'UpdateWebhookRequest',
@@ -63,17 +84,15 @@ export function webhookChange(body: z.output<typeof UpdateWebhookRequest>): Webh
 }
 
 const webhook = {
-  webhook_id: objectId(),
-  org_id: objectId(),
-  url: z.string().meta({ example: EXAMPLE_URL }),
-  event_types: z.array(z.enum(FILTERS)),
-  description: z.string().nullable().meta({ example: EXAMPLE_DESCRIPTION }),
-  status: z.enum(WEBHOOK_STATUSES),
-  disabled_reason: z.enum(DISABLED_REASONS).nullable().meta({
-    description: '`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days.',
-  }),
-  created_at: timestamp(),
-  updated_at: timestamp(),
+  webhook_id: objectId('The id of the subscription.'),
+  org_id: objectId('The organization that the subscription belongs to.'),
+  url: shown('Where the events are sent.', EXAMPLE_URL),
+  event_types: z.array(EventTypeFilter).meta({ description: 'The types that are sent; `*` for every type.' }),
+  description: shownOrNull(OWN_LISTS, EXAMPLE_DESCRIPTION),
+  status: WebhookStatus.meta({ description: 'Whether events are sent.' }),
+  disabled_reason: DisabledReason.nullable().meta({ description: 'Why it is disabled; null if it is not.' }),
+  created_at: createdAt(),
+  updated_at: updatedAt(),
 };
 
 const secret = () =>
@@ -88,8 +107,8 @@ export const WebhookRotatedResponse = z
   .object({
     ...webhook,
     secret: secret(),
-    previous_secret_expires_at: timestamp().meta({ description: 'Until this time the previous secret signs as well.' }),
+    previous_secret_expires_at: timestamp('Until this time the previous secret signs as well.'),
   })
   .meta({ id: 'WebhookRotatedResponse' });
 
-export const WebhookPath = z.object({ webhook_id: id() });
+export const WebhookPath = z.object({ webhook_id: id('The subscription.') });

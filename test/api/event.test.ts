@@ -8,6 +8,33 @@ import { type Json, jsonOf } from '../support/partner.ts';
 
 const test = withApi();
 
+/** The data of an event about a settlement. */
+const SETTLEMENT = {
+  settlement_id: 'stl_a',
+  status: 'accepted',
+  corridor: 'US-JM',
+  amount: '250.00',
+  source_currency: 'USD',
+  destination_amount: '37870.14',
+  destination_currency: 'JMD',
+  fx_rate: '157.250000',
+  input_fee: '7.30',
+  platform_fee: '1.88',
+  total_fees: '9.18',
+  recipient_id: 'r',
+  payment_method: 'card',
+  payout_rail: 'bank_transfer',
+  purpose: null,
+  reference: null,
+  environment: 'local sandbox',
+  simulation: true,
+  executable: false,
+  created_at: '2026-11-21T08:00:00.000Z',
+  updated_at: '2026-11-21T08:00:00.000Z',
+  amount_received: '0.00',
+  amount_refund_due: '0.00',
+};
+
 /** How many events each object has. */
 const counts = new Map<string, number>();
 
@@ -21,7 +48,12 @@ async function recorded(
   const sequence = (counts.get(object) ?? 0) + 1;
   counts.set(object, sequence);
   const about = { orgId, objectType: 'settlement', objectId: object, type: type as EventType } as const;
-  const event = { ...about, data: { note: 'é "quoted"', at }, at: new Date(at), requestId: 'test' };
+  const event = {
+    ...about,
+    data: { ...SETTLEMENT, metadata: { note: 'é "quoted"', at } },
+    at: new Date(at),
+    requestId: 'test',
+  };
   const row = { ...numberedEvent(event, sequence), createdAt: event.at };
   await api.connection.db.insert(events).values(row);
   return row.eventId;

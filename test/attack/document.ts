@@ -10,6 +10,7 @@ export type Schema = {
   readonly type?: unknown;
   readonly $ref?: string;
   readonly anyOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
@@ -27,6 +28,7 @@ const SchemaObject: z.ZodType<Schema> = z.lazy(() =>
   z.looseObject({
     $ref: z.string().optional(),
     anyOf: z.array(SchemaObject).optional(),
+    allOf: z.array(SchemaObject).optional(),
     properties: z.record(z.string(), SchemaObject).optional(),
     required: z.array(z.string()).optional(),
     items: SchemaObject.optional(),
@@ -48,8 +50,10 @@ const Parameter = z.looseObject({
 });
 export type Parameter = z.infer<typeof Parameter>;
 
+const Reference = z.strictObject({ $ref: z.string() });
+
 const Described = z.looseObject({
-  parameters: z.array(Parameter).default([]),
+  parameters: z.array(z.union([Reference, Parameter])).default([]),
   requestBody: z
     .looseObject({
       required: z.boolean().default(false),
@@ -59,7 +63,10 @@ const Described = z.looseObject({
 });
 const Document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), Described)),
-  components: z.looseObject({ schemas: z.record(z.string(), SchemaObject) }),
+  components: z.looseObject({
+    schemas: z.record(z.string(), SchemaObject),
+    parameters: z.record(z.string(), Parameter),
+  }),
 });
 
 export type DescribedOperation = {
@@ -82,6 +89,12 @@ export function describedOperations(described: {
   readonly operations: readonly Operation[];
 }): DescribedOperation[] {
   const { paths, components } = Document.parse(described.document);
+  const parameterOf = (given: z.infer<typeof Reference> | Parameter): Parameter => {
+    if (!('$ref' in given)) return Parameter.parse(given);
+    const parameter = components.parameters[String(given.$ref).replace('#/components/parameters/', '')];
+    if (!parameter) throw new Error(`${String(given.$ref)} is not in the document`);
+    return parameter;
+  };
   const resolve = (schema: Schema): Schema => {
     const { $ref, ...own } = schema;
     const target = $ref === undefined ? undefined : components.schemas[$ref.replace('#/components/schemas/', '')];
@@ -108,7 +121,7 @@ export function describedOperations(described: {
         method: Method.parse(method),
         path,
         access,
-        parameters: operation.parameters,
+        parameters: operation.parameters.map(parameterOf),
         body: schema && bare(resolve(schema)),
         bodyRequired: operation.requestBody?.required === true,
       };

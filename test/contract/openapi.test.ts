@@ -3,8 +3,9 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Operation } from '../../api/plugins/operation-list.ts';
-import { HTTPValidationError } from '../../api/schemas/common.ts';
+import { HTTPValidationError, MAY_GROW } from '../../api/schemas/common.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
+import { EVENT_TYPES } from '../../domain/event.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 
 const Content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
@@ -19,6 +20,7 @@ const Parameter = z.looseObject({
   in: z.enum(['path', 'query', 'header']),
   name: z.string(),
   required: z.boolean().optional(),
+  description: z.string().optional(),
   schema: z.looseObject({}),
 });
 const Described = z.looseObject({
@@ -33,10 +35,36 @@ const Described = z.looseObject({
 const Document = z.looseObject({
   openapi: z.string(),
   info: z.looseObject({ version: z.string() }),
-  tags: z.array(z.looseObject({ name: z.string() })),
+  tags: z.array(z.looseObject({ name: z.string(), description: z.string() })),
+  servers: z.array(z.looseObject({ url: z.url(), description: z.string() })),
+  webhooks: z.record(z.string(), z.looseObject({ post: Described })),
   paths: z.record(z.string(), z.record(z.string(), Described)),
   components: z.looseObject({ schemas: z.record(z.string(), z.looseObject({})) }),
 });
+/** Enumerations of answers that say nothing about growth. */
+const CLOSED: readonly string[] = [
+  'ApiKeyScope',
+  'BankAccountType',
+  'CapabilityAudience',
+  'CapabilityEnvironment',
+  'DocumentType',
+  'EntityType',
+  'Environment',
+  'ImplementationState',
+  'PaymentMethod',
+  'PaymentTiming',
+  'PostgresStatus',
+  'Purpose',
+  'ReadinessStatus',
+  'RecipientKind',
+  'ReviewOutcome',
+  'SandboxEventName',
+  'TemporalStatus',
+  'VerificationDecision',
+  'VerificationType',
+  'WalletNetwork',
+  'WebhookStatus',
+];
 type Named = {
   readonly name: string;
   readonly described: z.infer<typeof Described>;
@@ -74,9 +102,17 @@ const SPECIFICATION: Record<string, readonly [request: string | null, answer: st
 };
 
 const described = await describeApi();
-const raw = described.document;
-const document = Document.parse(raw);
+const raw = z
+  .looseObject({ paths: z.unknown(), webhooks: z.unknown(), components: z.unknown() })
+  .parse(described.document);
+const document = Document.parse({
+  ...raw,
+  paths: withReferencesRead(raw.paths),
+  webhooks: withReferencesRead(raw.webhooks),
+});
 const operations = described.operations.filter(({ schema }) => schema.hide !== true);
+/** Headers that OpenAPI describes elsewhere: by the security, and by the content of the answers. */
+const DESCRIBED_ELSEWHERE = ['authorization', 'accept'];
 const declared = new Map(operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
 const all: readonly Named[] = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => {
@@ -84,6 +120,37 @@ const all: readonly Named[] = Object.entries(document.paths).flatMap(([path, ite
     return { name, described: operation, operation: declared.get(name) };
   }),
 );
+
+/** The value with its references to responses, parameters, links and headers replaced by what they name. */
+function withReferencesRead(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(withReferencesRead);
+  const { $ref } = z.looseObject({ $ref: z.string().optional() }).parse(value);
+  if ($ref === undefined || $ref.startsWith('#/components/schemas/'))
+    return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, withReferencesRead(child)]));
+  const [kind = '', name = ''] = $ref.replace('#/components/', '').split('/');
+  const target = z.record(z.string(), z.record(z.string(), z.unknown())).parse(raw.components)[kind]?.[name];
+  if (target === undefined) throw new Error(`${$ref} is not in the document`);
+  return withReferencesRead(target);
+}
+
+/** The fields of a named schema, with those of the schemas that it extends. */
+function fieldsOf(name: string | undefined): Record<string, Record<string, unknown>> {
+  const Extending = z.looseObject({
+    $ref: z.string().optional(),
+    allOf: z.array(z.looseObject({})).default([]),
+    properties: z.record(z.string(), z.looseObject({})).default({}),
+  });
+  const fields = (schema: unknown): Record<string, Record<string, unknown>> => {
+    const { $ref, allOf, properties } = Extending.parse(schema);
+    return Object.assign(
+      $ref === undefined ? {} : fieldsOf($ref.replace('#/components/schemas/', '')),
+      ...allOf.map(fields),
+      properties,
+    );
+  };
+  return fields(document.components.schemas[name ?? ''] ?? {});
+}
 
 /** The names of the operations that break a rule; a test expects none. */
 const breaking = (rule: (named: Named) => boolean): string[] =>
@@ -109,8 +176,10 @@ describe('the document', () => {
     const result = await validator.validate(structuredClone({ ...raw }));
     expect(result).toMatchObject({ valid: true });
     expect(validator.version).toBe('3.1');
-    expect(() => validator.resolveRefs()).not.toThrow();
-    expect(JSON.stringify(validator.resolveRefs())).not.toContain('#/components/');
+    const references = [...JSON.stringify(raw).matchAll(/"#\/components\/([A-Za-z]+)\/([^"]+)"/g)];
+    const components = z.record(z.string(), z.record(z.string(), z.unknown())).parse(raw.components);
+    expect(references.length).toBeGreaterThan(1_000);
+    expect(references.filter(([, kind = '', name = '']) => components[kind]?.[name] === undefined)).toEqual([]);
   });
 
   test('has version 2.0.0', () => {
@@ -125,7 +194,7 @@ describe('the document', () => {
   });
 
   test('is the same each time it is made', async () => {
-    expect(JSON.stringify((await describeApi()).document)).toBe(JSON.stringify(raw));
+    expect(JSON.stringify((await describeApi()).document)).toBe(JSON.stringify(described.document));
   });
 
   test("has FastAPI's HTTPValidationError, exactly", () => {
@@ -154,7 +223,8 @@ describe('the document', () => {
   });
 
   test('lists every error code', () => {
-    expect(document.components.schemas['Problem']).toMatchObject({ properties: { code: { enum: ERROR_CODES } } });
+    expect(fieldsOf('Problem')['code']).toMatchObject({ $ref: '#/components/schemas/ErrorCode' });
+    expect(document.components.schemas['ErrorCode']).toMatchObject({ enum: ERROR_CODES });
   });
 });
 
@@ -245,14 +315,15 @@ describe('every operation', () => {
         shapeOf(named.operation?.schema.querystring).every((name) => documented(named, 'query').includes(name)),
       ),
     ).toEqual([]);
-    const headers = (named: Named) => documented(named, 'header').map((name) => name.toLowerCase());
+    const headers = (named: Named) => [
+      ...documented(named, 'header').map((name) => name.toLowerCase()),
+      ...DESCRIBED_ELSEWHERE,
+    ];
     expect(
       breaking((named) => shapeOf(named.operation?.schema.headers).every((name) => headers(named).includes(name))),
     ).toEqual([]);
     const spelled = new Set(all.flatMap((named) => documented(named, 'header')));
-    expect(
-      [...spelled].filter((name) => name !== 'authorization' && !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name)),
-    ).toEqual([]);
+    expect([...spelled].filter((name) => !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name))).toEqual([]);
     expect(spelled).toContain('Idempotency-Key');
   });
 
@@ -270,8 +341,14 @@ describe('every operation', () => {
   test('documents every other refusal as a problem with a code', () => {
     const refusals = ({ described }: Named) =>
       Object.entries(described.responses).filter(([status]) => /^[45]/.test(status) && status !== '422');
+    const problems = ({ content }: z.infer<typeof Answer>): (string | undefined)[] => {
+      const { $ref, anyOf = [] } = z
+        .looseObject({ $ref: z.string().optional(), anyOf: z.array(z.looseObject({ $ref: z.string() })).optional() })
+        .parse(content?.['application/problem+json']?.schema ?? {});
+      return $ref === undefined ? anyOf.map((option) => option.$ref) : [$ref];
+    };
     const isProblem = (answer: z.infer<typeof Answer>) =>
-      answer.content?.['application/problem+json']?.schema?.$ref === '#/components/schemas/Problem';
+      problems(answer).length > 0 && problems(answer).every((name) => name?.endsWith('Problem'));
     expect(
       breaking(
         (named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => isProblem(answer)),
@@ -289,7 +366,7 @@ describe('every operation', () => {
       api_key: [{ ApiKey: [] }],
       optional_api_key: [{}, { ApiKey: [] }],
       session: [{ ConsumerSession: [] }],
-      signature: undefined,
+      signature: [{ ProviderSignature: [] }],
       none: undefined,
     };
     const declared = ({ operation }: Named) => operation && security[operation.access.auth];
@@ -356,9 +433,7 @@ describe('a link', () => {
     for (const { title, link, content, to } of linked) {
       const parameters = to?.described.parameters.filter((parameter) => parameter.in === 'path') ?? [];
       expect(Object.keys(link.parameters), title).toEqual(parameters.map(({ name }) => name));
-      const { properties } = z
-        .looseObject({ properties: z.record(z.string(), z.unknown()) })
-        .parse(document.components.schemas[componentOf(content) ?? '']);
+      const properties = fieldsOf(componentOf(content));
       for (const expression of Object.values(link.parameters))
         expect(Object.keys(properties), title).toContain(expression.replace('$response.body#/', ''));
     }
@@ -386,14 +461,136 @@ describe('a link', () => {
     const readable = all.flatMap(({ name }) => /^GET .*\{([a-z_]+)\}$/.exec(name)?.[1] ?? []);
     const isRead = ({ described, name }: Named) =>
       Object.entries(described.responses).every(([status, { content, links }]) => {
-        const schema = document.components.schemas[componentOf(content) ?? ''];
-        const { properties } = z
-          .looseObject({ properties: z.record(z.string(), z.unknown()).default({}) })
-          .parse(schema ?? {});
+        const properties = fieldsOf(componentOf(content));
         const isCreation = ['201', '202'].includes(status) && described.security !== undefined;
         const ids = Object.keys(properties).filter((field) => readable.includes(field) && !name.includes('/consumer/'));
         return !isCreation || ids.length === 0 || Object.keys(links).length > 0;
       });
     expect(breaking(isRead)).toEqual([]);
+  });
+});
+
+describe('a client made from the document', () => {
+  const schemas = Object.entries(document.components.schemas);
+
+  /** Every object below this value with the place where it stands. */
+  function placesIn(value: unknown, place: string): { place: string; value: Record<string, unknown> }[] {
+    if (typeof value !== 'object' || value === null) return [];
+    const below = Object.entries(value).flatMap(([name, child]) => placesIn(child, `${place}.${name}`));
+    return Array.isArray(value) ? below : [{ place, value: { ...value } }, ...below];
+  }
+
+  test('has a name for every enumeration and every object', () => {
+    // A generator numbers what has no name: Status, Status1, … Status19.
+    const unnamed = schemas.flatMap(([name, schema]) =>
+      Object.entries(fieldsIn(schema)).flatMap(([field, property]) =>
+        placesIn(property, `${name}.${field}`)
+          .filter(({ place }) => !/\.(example|examples|mapping)(\.|$)/.test(place))
+          .filter(({ value }) => 'enum' in value || 'properties' in value)
+          .map(({ place }) => place),
+      ),
+    );
+    expect(unnamed).toEqual([]);
+  });
+
+  test('knows the form of every event by its type, and of its data', () => {
+    expect(Object.keys(document.webhooks)).toEqual([...EVENT_TYPES]);
+    for (const [type, { post }] of Object.entries(document.webhooks)) {
+      const fields = fieldsOf(componentOf(post.requestBody?.content));
+      expect(fields['type'], type).toMatchObject({ const: type });
+      expect(fields['data'], type).toMatchObject({ $ref: expect.stringMatching(/^#\/components\/schemas\/./) });
+      expect(fields['id'], type).toBeDefined();
+    }
+    const { oneOf } = z.looseObject({ oneOf: z.array(z.unknown()) }).parse(document.components.schemas['WebhookEvent']);
+    expect(oneOf).toEqual(
+      Object.values(document.webhooks).map(({ post }) => post.requestBody?.content['application/json']?.schema),
+    );
+  });
+
+  test('learns which enumerations of answers may grow', () => {
+    const enumerations = schemas.filter(([, schema]) => 'enum' in schema);
+    expect(enumerations.length).toBeGreaterThan(30);
+    expect(enumerations.filter(([, { description }]) => typeof description !== 'string')).toEqual([]);
+    const answers = new Set(
+      all.flatMap((named) =>
+        successOf(named).flatMap(([, { content }]) => schemasUnder(content).flatMap(({ $ref }) => $ref ?? [])),
+      ),
+    );
+    const silent = enumerations
+      .filter(([name]) => answers.has(`#/components/schemas/${name}`))
+      .filter(([, { description }]) => !String(description).endsWith(MAY_GROW))
+      .map(([name]) => name);
+    // These are closed by the contract, or have only the values of requests.
+    expect(silent.sort()).toEqual(CLOSED);
+  });
+
+  test('finds each header once: as a parameter or as a credential', () => {
+    const names = ({ described }: Named) =>
+      described.parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name.toLowerCase());
+    const { securitySchemes } = z
+      .looseObject({ securitySchemes: z.record(z.string(), z.looseObject({ name: z.string().optional() })) })
+      .parse(raw.components);
+    const credentials = Object.values(securitySchemes).map(({ name = 'authorization' }) => name.toLowerCase());
+    expect(breaking((named) => !names(named).some((name) => credentials.includes(name)))).toEqual([]);
+    expect(breaking((named) => !DESCRIBED_ELSEWHERE.some((name) => names(named).includes(name)))).toEqual([]);
+  });
+
+  test.each([
+    ['POST /v2/webhooks/cardproc', ['Cardproc-Signature']],
+    ['POST /v2/webhooks/bankledger', ['X-Signature']],
+    ['POST /v2/webhooks/idverify', ['X-Payload-Digest', 'X-Payload-Digest-Alg']],
+  ])('finds the signature of %s', (name, headers) => {
+    const parameters = all.find((named) => named.name === name)?.described.parameters ?? [];
+    expect(parameters.map((parameter) => [parameter.in, parameter.name, parameter.required])).toEqual(
+      headers.map((header) => ['header', header, true]),
+    );
+  });
+
+  test('reads of 429 only where it is sent', () => {
+    const isCounted = ({ operation }: Named) =>
+      operation?.access.auth !== 'signature' && operation?.access.uncounted !== true;
+    expect(breaking((named) => isCounted(named) === '429' in named.described.responses)).toEqual([]);
+  });
+});
+
+/** The fields of one schema, without those that it extends. */
+function fieldsIn(schema: unknown): Record<string, Record<string, unknown>> {
+  const Own = z.looseObject({
+    allOf: z.array(z.looseObject({})).default([]),
+    properties: z.record(z.string(), z.looseObject({})).default({}),
+  });
+  const { allOf, properties } = Own.parse(schema);
+  return Object.assign({}, ...allOf.map(fieldsIn), properties);
+}
+
+describe('a reader', () => {
+  // A field that has nothing to add has the description of its type.
+  const isDescribed = ($ref: unknown) =>
+    typeof document.components.schemas[String($ref).replace('#/components/schemas/', '')]?.['description'] === 'string';
+
+  test('finds a description of every field', () => {
+    // The two schemas of FastAPI stay as they are.
+    const undescribed = Object.entries(document.components.schemas)
+      .filter(([name]) => !['HTTPValidationError', 'ValidationError'].includes(name))
+      .flatMap(([name, schema]) =>
+        Object.entries(fieldsIn(schema)).flatMap(([field, { description, $ref }]) =>
+          typeof description === 'string' && description.length > 5
+            ? []
+            : isDescribed($ref)
+              ? []
+              : [`${name}.${field}`],
+        ),
+      );
+    expect(undescribed).toEqual([]);
+  });
+
+  test('finds a description of every parameter, tag, event and server', () => {
+    const undescribed = all.flatMap(({ name, described }) =>
+      described.parameters.filter(({ description }) => !description).map((parameter) => `${name} ${parameter.name}`),
+    );
+    expect(undescribed).toEqual([]);
+    expect(document.tags.filter(({ description }) => description.length < 10)).toEqual([]);
+    expect(Object.values(document.webhooks).filter(({ post }) => !post.summary)).toEqual([]);
+    expect(document.servers.length).toBe(1);
   });
 });

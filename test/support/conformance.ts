@@ -13,8 +13,12 @@ const Response = z.looseObject({
   content: Media.optional(),
   headers: z.record(z.string(), z.unknown()).default({}),
 });
-const Described = z.looseObject({ responses: z.record(z.string(), Response) });
-const Document = z.looseObject({ paths: z.record(z.string(), z.record(z.string(), Described)) });
+const Reference = z.strictObject({ $ref: z.string() });
+const Described = z.looseObject({ responses: z.record(z.string(), z.union([Reference, Response])) });
+const Document = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), Described)),
+  components: z.looseObject({ responses: z.record(z.string(), Response) }),
+});
 
 export type SeenAnswer = {
   readonly statusCode: number;
@@ -66,13 +70,13 @@ const SHOWN_LENGTH_MAX = 500;
 
 function answerChecker(app: FastifyInstance): (method: string, url: string, answer: SeenAnswer) => string[] {
   const raw = app.swagger();
-  const { paths } = Document.parse(raw);
+  const { paths, components } = Document.parse(raw);
   const ajv = new Ajv2020({
     strict: false,
     allErrors: true,
     logger: false,
     validateSchema: false,
-    formats: { 'date-time': TIMESTAMP, email: true },
+    formats: { 'date-time': TIMESTAMP, email: true, binary: true },
   });
   ajv.addSchema({ ...raw, $id: 'document' });
   const compiled = new Map<string, ValidateFunction>();
@@ -90,8 +94,14 @@ function answerChecker(app: FastifyInstance): (method: string, url: string, answ
   };
 
   const operationFaults = (path: string, method: string, answer: SeenAnswer): string[] => {
-    const response = paths[path]?.[method]?.responses[answer.statusCode];
+    const given = paths[path]?.[method]?.responses[answer.statusCode];
+    const shared = given && '$ref' in given ? String(given.$ref).replace('#/components/responses/', '') : undefined;
+    const response = shared === undefined ? Response.optional().parse(given) : components.responses[shared];
     if (!response) return undescribedFaults(answer);
+    const place =
+      shared === undefined
+        ? ['paths', path, method, 'responses', String(answer.statusCode)]
+        : ['components', 'responses', shared];
     const media = mediaTypeOf(answer);
     const { content } = response;
     const headers = new Set(Object.keys(response.headers).map((name) => name.toLowerCase()));
@@ -104,11 +114,7 @@ function answerChecker(app: FastifyInstance): (method: string, url: string, answ
     return [
       ...undocumented,
       ...(media.endsWith('json')
-        ? bodyFaults(
-            validatorOf(['paths', path, method, 'responses', String(answer.statusCode), 'content', media, 'schema']),
-            answer,
-            response.description,
-          )
+        ? bodyFaults(validatorOf([...place, 'content', media, 'schema']), answer, response.description)
         : []),
     ];
   };
