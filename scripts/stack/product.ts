@@ -5,6 +5,8 @@ type ProductOptions = Pick<ServiceOptions, 'env' | 'logFile'> & {
   /** For one of several, "2" for example. */
   readonly ordinal?: string;
   readonly logLevel: string;
+  /** The compiled program; by default its source is compiled while it starts. */
+  readonly program?: string;
 };
 
 const PROBE_TIMEOUT_MS = 2_000;
@@ -14,19 +16,25 @@ export const apiService = ({
   url,
   logLevel,
   ordinal,
+  program = 'api/main.ts',
   ...options
 }: ProductOptions & { readonly url: string }): ServiceOptions => ({
   ...options,
   name: named('The API', ordinal),
-  run: 'api/main.ts',
+  run: program,
   // The log line proves that this API answers, and not another stack's.
   isReady: async (log) => hasLogged(log, 'API ready', logLevel) && (await answersReady(url)),
 });
 
-export const workerService = ({ logLevel, ordinal, ...options }: ProductOptions): ServiceOptions => ({
+export const workerService = ({
+  logLevel,
+  ordinal,
+  program = 'worker/main.ts',
+  ...options
+}: ProductOptions): ServiceOptions => ({
   ...options,
   name: named('The worker', ordinal),
-  run: 'worker/main.ts',
+  run: program,
   isReady: (log) => hasLogged(log, 'worker ready', logLevel),
 });
 

@@ -12,7 +12,7 @@ import type { Member, Stage } from './supervisor.ts';
 export type ServiceOptions = {
   readonly name: string;
   readonly stage?: Stage;
-  /** A script below the repository, or any program with its arguments. */
+  /** A script of TypeScript below the repository, a compiled one, or any program with its arguments. */
   readonly run: string | readonly [program: string, ...args: string[]];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logFile: string;
@@ -54,10 +54,13 @@ export function freshLog(file: string): string {
 }
 
 function launch({ run, env, logFile }: ServiceOptions): ProcessRecord {
-  const [program, ...args] =
-    typeof run === 'string' ? [process.execPath, '--import', 'tsx', path.resolve(repositoryRoot, run)] : run;
+  const [program, ...args] = typeof run === 'string' ? [process.execPath, ...optionsFor(run), script(run)] : run;
   return startProcess({ program, args, env, logFile: freshLog(logFile) });
 }
+
+const script = (run: string): string => path.resolve(repositoryRoot, run);
+
+const optionsFor = (run: string): string[] => (run.endsWith('.ts') ? ['--import', 'tsx'] : ['--enable-source-maps']);
 
 const tail = (file: string): string =>
   readFileSync(file, 'utf8')

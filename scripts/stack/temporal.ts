@@ -7,7 +7,6 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Connection } from '@temporalio/client';
 import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
 import { freePort, isListening } from './port.ts';
 import { startProcess, stopProcess } from './process.ts';
@@ -148,6 +147,8 @@ async function waitUntilHealthy(
 const hasLoggedAddress = (log: string, port: number): boolean => new RegExp(`Server:\\s+\\S*:${port}\\b`).test(log);
 
 async function missingSearchAttributes(address: string, wanted: readonly string[]): Promise<string[]> {
+  // Imported while the server starts: the import takes half a second.
+  const { Connection } = await import('@temporalio/client');
   const connection = await Connection.connect({ address, connectTimeout: 1_000 });
   try {
     const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace: 'default' });

@@ -13,13 +13,13 @@ import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
 import { isRunning } from '../../process/process-record.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
+import { type CompiledProgram, compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { answersReady } from '../../scripts/stack/product.ts';
 import { startTemporal, type TemporalServer } from '../../scripts/stack/temporal.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
-import { type CompiledProgram, compilePrograms } from './compiled.ts';
 import { type Network, startNetwork } from './network.ts';
 
 export const PROGRAMS = ['api', 'worker'] as const;
@@ -88,8 +88,7 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
   };
   const network = toxiproxy === undefined ? undefined : await startNetwork(toxiproxy, ports, disturb);
   const servers = await createServers(folder, ports);
-  const compiled = path.join(localDirectory, 'compiled', path.basename(folder));
-  const programs = await compilePrograms(compiled);
+  const programs = await compiledPrograms(['api', 'worker', 'ops'], 'with packages');
   const children: Partial<Record<Program, ChildProcess>> = {};
   const baseUrl = `http://127.0.0.1:${apiPort}`;
 
@@ -173,7 +172,7 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
       await Promise.all(PROGRAMS.map(kill));
       await servers.stop();
       network?.close();
-      for (const used of [folder, compiled]) await rm(used, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true });
     },
   };
   try {
