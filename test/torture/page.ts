@@ -16,16 +16,18 @@ export const pageOf = ({ runs, sabotages }: Results): string =>
     OTHER_RULES,
     table(
       'Runs',
-      ['seed', 'minutes', 'faults that happened', 'settlements, by their end', 'deliveries', 'verdict'],
+      ['seed', 'minutes', 'product', 'faults that happened', 'settlements, by their end', 'deliveries', 'verdict'],
       runs.map(runRow),
     ),
-    `How often each fault happened in these runs: ${showCounts(totalFaults(runs)) || 'none yet'}.`,
+    'The product is named by the last commit that changed it.',
+    table('Faults that happened in these runs', ['fault', 'times'], faultRows(runs)),
     table(
       'Sabotages',
-      ['`--sabotage`', 'what is broken on purpose, by SQL in the database of the run', 'found after', 'by'],
-      sabotages.map(({ sabotage, seconds, broken }) => [
-        `\`${sabotage}\``,
+      ['`--sabotage`', 'what is broken on purpose, by SQL in the database of the run', 'product', 'found after', 'by'],
+      sabotages.map(({ sabotage, minutes, monkey, seconds, broken, commit }) => [
+        `\`${sabotage} --minutes ${minutes}${monkey ? '' : ' --calm'}\``,
         sabotageText(sabotage),
+        commit,
         broken.length === 0 ? 'NOT FOUND' : `${seconds} s`,
         broken.join('; '),
       ]),
@@ -66,8 +68,8 @@ npm run torture -- --seed 1 --report                # keeps the result for this 
 4. Everything is mended. When it is quiet, the rules below are checked over HTTP, in the database and in Temporal.
 
 The seed determines the lives and the faults. A planned fault that did not happen fails the run. A life that failed is
-lived again alone and made smaller, and printed as a line that a test can keep. \`npm test\` contains one minute of a fixed
-seed, and a walk that lets a process die at every named point, one after the other.`;
+lived again alone and made smaller, and printed as a line that a test can keep. \`npm test\` contains one minute of a
+fixed seed, and a walk that lets a process die at every named point, one after the other.`;
 
 const OTHER_RULES = `And:
 
@@ -94,6 +96,7 @@ const runRow = (run: RunResult): string[] => {
   return [
     String(run.seed),
     String(run.minutes),
+    run.commit,
     run.monkey ? `${fired}, of ${counts.length} kinds` : `${fired}, in Temporal only`,
     `${run.lives}: ${showCounts(run.ends)}`,
     String(run.deliveries),
@@ -108,9 +111,9 @@ function verdictNow(runs: readonly RunResult[], seed: number): string {
   return run === undefined ? 'not run' : verdictOf(run);
 }
 
-function totalFaults(runs: readonly RunResult[]): Record<string, number> {
-  const totals: Record<string, number> = {};
+function faultRows(runs: readonly RunResult[]): string[][] {
+  const totals = new Map<string, number>();
   for (const [name, { fired }] of runs.flatMap(({ faults }) => Object.entries(faults)))
-    totals[name] = (totals[name] ?? 0) + fired;
-  return totals;
+    totals.set(name, (totals.get(name) ?? 0) + fired);
+  return [...totals].toSorted(([a], [b]) => a.localeCompare(b)).map(([name, times]) => [name, String(times)]);
 }
