@@ -36,6 +36,15 @@ export type ProcessStackOptions = {
   readonly toxiproxy?: string | undefined;
 };
 
+/** A program beside the API and the worker of the stack. */
+export type OtherProgram = {
+  isRunning(): boolean;
+  /** Resolves with the signal that ended it, or null when it ended by itself. */
+  ended(): Promise<NodeJS.Signals | null>;
+  /** Sends SIGKILL. */
+  kill(): Promise<void>;
+};
+
 export type ProcessStack = {
   readonly baseUrl: string;
   /** As the role of the service. Not through a proxy: what checks the service is never disturbed. */
@@ -56,6 +65,8 @@ export type ProcessStack = {
   kill(part: Part): Promise<void>;
   /** Starts a part that does not run. The API and the worker may still be starting when it resolves. */
   start(part: Part, env?: Env): Promise<void>;
+  /** Starts one more API or worker. An API needs a `PORT` of its own. */
+  startOther(program: Program, env?: Env): OtherProgram;
   /** Sends SIGSTOP. */
   pause(part: Part): void;
   /** Sends SIGCONT. */
@@ -100,20 +111,21 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
     LOG_LEVEL: 'warn',
     ...env,
   });
-  const launch = (program: Program, more: Env): void => {
+  const launch = (program: Program, more: Env): ChildProcess => {
     const database = new URL(servers.urls().databaseUrl);
     if (network) database.port = String(network.port(`${program}-postgres`));
     const own = envOf(database.href, network?.port(`${program}-temporal`) ?? temporalPort);
     const log = openSync(path.join(folder, `${program}.log`), 'a');
-    children[program] = spawn(process.execPath, [programs[program]], {
+    const child = spawn(process.execPath, [programs[program]], {
       cwd: repositoryRoot,
       env: { ...process.env, ...own, ...more },
       stdio: ['ignore', log, log],
     });
     closeSync(log);
+    return child;
   };
   const start: ProcessStack['start'] = async (part, more = {}) => {
-    if (isProgram(part)) launch(part, more);
+    if (isProgram(part)) children[part] = launch(part, more);
     else await servers.start(part);
     disturb();
   };
@@ -134,8 +146,23 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
   };
   const ended: ProcessStack['ended'] = async (program) => {
     const child = children[program];
-    if (child && !hasEnded(child)) await once(child, 'exit');
-    return child?.signalCode ?? null;
+    return child === undefined ? null : await endOf(child);
+  };
+  const others: OtherProgram[] = [];
+  const startOther: ProcessStack['startOther'] = (program, more = {}) => {
+    const child = launch(program, more);
+    disturb();
+    const other: OtherProgram = {
+      isRunning: () => !hasEnded(child),
+      ended: () => endOf(child),
+      kill: async () => {
+        disturb();
+        if (!hasEnded(child)) child.kill('SIGKILL');
+        await endOf(child);
+      },
+    };
+    others.push(other);
+    return other;
   };
   const kill: ProcessStack['kill'] = async (part) => {
     signal(part, 'SIGKILL');
@@ -160,6 +187,7 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
     network,
     folder,
     start,
+    startOther,
     kill,
     pause: (part) => signal(part, 'SIGSTOP'),
     resume: (part) => signal(part, 'SIGCONT'),
@@ -169,7 +197,7 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
     untilReady: () => untilReady(baseUrl),
     close: async () => {
       for (const part of PARTS) signal(part, 'SIGCONT');
-      await Promise.all(PROGRAMS.map(kill));
+      await Promise.all([...PROGRAMS.map(kill), ...others.map((other) => other.kill())]);
       await servers.stop();
       network?.close();
       await rm(folder, { recursive: true, force: true });
@@ -191,6 +219,11 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
 const isProgram = (part: Part): part is Program => PROGRAMS.some((program) => program === part);
 
 const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode !== null || signalCode !== null;
+
+async function endOf(child: ChildProcess): Promise<NodeJS.Signals | null> {
+  if (!hasEnded(child)) await once(child, 'exit');
+  return child.signalCode;
+}
 
 const LOG_SHOWN = 2_000;
 const endOfLog = async (folder: string, program: Program): Promise<string> => {

@@ -42,8 +42,8 @@ export type HttpClient = {
   readonly broken: readonly string[];
 };
 
-export function createHttpClient(baseUrl: string): HttpClient {
-  const broken: string[] = [];
+/** @param broken is where broken answers are collected */
+export function createHttpClient(baseUrl: string, broken: string[] = []): HttpClient {
   const once = async (call: Call): Promise<Answer | undefined> => {
     const answer = await send(baseUrl, call).catch(() => undefined);
     if (!answer || answer.status === 503 || answer.status === 429) return undefined;

@@ -22,7 +22,7 @@ const SABOTAGES = {
   },
   unique_index_dropped: {
     what: 'A provider event that comes twice counts twice.',
-    sql: 'ALTER TABLE provider_events DROP CONSTRAINT provider_events_pkey; DROP INDEX evidence_event;',
+    sql: 'ALTER TABLE provider_events DROP CONSTRAINT provider_events_provider_event_id_pk; DROP INDEX evidence_event;',
   },
   signal_is_the_only_carrier: {
     what: 'A row of the outbox is deleted when it is claimed: what its dispatch does not deliver is lost.',

@@ -1,0 +1,183 @@
+/** What makes the API and the worker pass the crash points of everything that is no settlement. */
+import { DELIVERY_TASK_QUEUE } from '../../workflows/contract.ts';
+import type { Json } from './client.ts';
+import { type Pass, query, requireStatus, send, until, type World } from './crash-world.ts';
+import type { Subscriber } from './subscriber.ts';
+import { createRecipient, createTenant, type Tenant } from './tenant.ts';
+
+/** The deliveries of this time are sent again. */
+const REPLAYED_MS = 10_000;
+
+/** A creation that is sent again creates nothing more. */
+const requireOne = async (world: World, tenant: Tenant, path: string): Promise<void> => {
+  const { length } = requireStatus(await send(world, tenant, 'GET', path), 200).body;
+  if (length !== 1) throw new Error(`${path} has ${length} entries`);
+};
+
+export const createsRecipient: Pass = async (world) => {
+  const tenant = await createTenant(world.deps.http);
+  await createRecipient(world.deps.http, tenant, 'Marcia Brown');
+  await requireOne(world, tenant, '/v1/recipients');
+};
+export const changesRecipient: Pass = async (world) => {
+  const { deps, tenant } = world;
+  const path = `/v1/recipients/${await createRecipient(deps.http, tenant, 'Marcia Brown')}`;
+  requireStatus(await send(world, tenant, 'PUT', path, { name: 'Marcia Green' }), 200);
+  const { body } = await send(world, tenant, 'GET', path);
+  if (body.name !== 'Marcia Green') throw new Error(`the recipient is ${body.name}`);
+};
+
+export const deactivatesRecipient: Pass = async (world) => {
+  const { deps, tenant } = world;
+  const path = `/v1/recipients/${await createRecipient(deps.http, tenant, 'Marcia Brown')}`;
+  requireStatus(await send(world, tenant, 'DELETE', path), 200);
+  const { body } = await send(world, tenant, 'GET', path);
+  if (body.is_active) throw new Error('the recipient is active');
+};
+
+/** Each ping has a subscription of its own: the run of another one may have to wait for a worker that has died. */
+const pings = async (world: World): Promise<Subscriber> => {
+  const subscriber = await world.subscribe();
+  const path = `/v1/webhooks/${subscriber.webhookId}/test`;
+  const { event_id: eventId } = requireStatus(await send(world, subscriber.tenant, 'POST', path, {}), 202).body;
+  await until(world, `delivery of ${eventId}`, async () => subscriber.events.get(eventId));
+  return subscriber;
+};
+export const isPinged: Pass = async (world) => void (await pings(world));
+
+/** A failed delivery is pending. Asking for it again signals its workflow. */
+export const redelivers: Pass = async (world) => {
+  const { tenant } = world;
+  const path = `/v1/webhooks/${tenant.webhookId}`;
+  const { delivery_id: id } = requireStatus(await send(world, tenant, 'POST', `${path}/test`, {}), 200, 202).body;
+  requireStatus(await send(world, tenant, 'POST', `${path}/deliveries/${id}/redeliver`, {}), 202);
+};
+
+export const replays: Pass = async (world) => {
+  const { tenant, webhookId } = await pings(world);
+  const body = { since: new Date(Date.now() - REPLAYED_MS).toISOString(), statuses: ['succeeded'] };
+  requireStatus(await send(world, tenant, 'POST', `/v1/webhooks/${webhookId}/replay`, body), 202);
+};
+
+/** A failed delivery of before there was a workflow for each subscription: its own workflow hands it over. */
+export const handsOver: Pass = async (world) => {
+  const { deps, tenant } = world;
+  const path = `/v1/webhooks/${tenant.webhookId}`;
+  const { delivery_id: deliveryId } = requireStatus(
+    await send(world, tenant, 'POST', `${path}/test`, {}),
+    200,
+    202,
+  ).body;
+  const workflow = await deps.temporal.workflow.start('webhookDelivery', {
+    taskQueue: DELIVERY_TASK_QUEUE,
+    workflowId: `webhook-delivery:${deliveryId}`,
+    args: [{ deliveryId, webhookId: tenant.webhookId, orgId: tenant.orgId, generation: 1 }],
+  });
+  await workflow.result();
+};
+
+/** Changes a subscription of a tenant of its own: an organization has at most twenty. */
+const changesWebhook =
+  (change: (world: World, tenant: Tenant, path: string) => Promise<void>): Pass =>
+  async (world) => {
+    const tenant = await createTenant(world.deps.http);
+    const body = { url: `http://127.0.0.1:9999/${crypto.randomUUID()}`, event_types: ['recipient.deactivated'] };
+    const created = requireStatus(await send(world, tenant, 'POST', '/v1/webhooks', body), 201);
+    await change(world, tenant, `/v1/webhooks/${created.body.webhook_id}`);
+  };
+
+/** The deliveries of a subscription end with it. */
+export const endsDeliveries = changesWebhook(async (world, tenant, path) => {
+  requireStatus(await send(world, tenant, 'POST', `${path}/test`, {}), 200, 202);
+  requireStatus(await send(world, tenant, 'DELETE', path), 204, 404);
+  const webhookId = path.split('/').at(-1);
+  await until(world, `the end of the deliveries of ${webhookId}`, async () => {
+    const pending = `SELECT 1 FROM webhook_deliveries WHERE webhook_id = '${webhookId}' AND status = 'pending'`;
+    return (await query(world, pending)).length === 0 ? true : undefined;
+  });
+});
+
+export const createsWebhook = changesWebhook(async (world, tenant, path) => {
+  requireStatus(await send(world, tenant, 'GET', path), 200);
+  await requireOne(world, tenant, '/v1/webhooks');
+});
+export const disablesWebhook = changesWebhook(async (world, tenant, path) => {
+  requireStatus(await send(world, tenant, 'PATCH', path, { status: 'disabled' }), 200);
+  const { body } = await send(world, tenant, 'GET', path);
+  if (body.status !== 'disabled') throw new Error(`the subscription is ${body.status}`);
+});
+export const deletesWebhook = changesWebhook(async (world, tenant, path) => {
+  // The answer was lost: the subscription may be gone already.
+  requireStatus(await send(world, tenant, 'DELETE', path), 204, 404);
+  requireStatus(await send(world, tenant, 'GET', path), 404);
+});
+export const rotatesSecret = changesWebhook(async (world, tenant, path) => {
+  requireStatus(await send(world, tenant, 'POST', `${path}/rotate-secret`, {}), 200);
+});
+
+const changesKey =
+  (change: (world: World, tenant: Tenant, keyId: string) => Promise<void>): Pass =>
+  async (world) => {
+    const tenant = await createTenant(world.deps.http);
+    const body = { name: 'Torture', scope: 'read' };
+    const created = requireStatus(await send(world, tenant, 'POST', `/v1/orgs/${tenant.orgId}/keys`, body), 201);
+    await change(world, tenant, created.body.key_id);
+  };
+
+const statusOfKey = async (world: World, tenant: Tenant, keyId: string): Promise<string | undefined> => {
+  const { body } = await send(world, tenant, 'GET', `/v1/orgs/${tenant.orgId}/keys`);
+  return body.find((key: Json) => key.key_id === keyId)?.status;
+};
+
+export const createsKey = changesKey(async (world, tenant, keyId) => {
+  const { length } = (await send(world, tenant, 'GET', `/v1/orgs/${tenant.orgId}/keys`)).body;
+  // The organization's first key, and this one.
+  if (length !== 2) throw new Error(`the organization has ${length} keys`);
+  if ((await statusOfKey(world, tenant, keyId)) !== 'active') throw new Error('the key is not active');
+});
+export const rotatesKey = changesKey(async (world, tenant, keyId) => {
+  // The answer was lost: the key may be rotated already, and then it is refused.
+  requireStatus(await send(world, tenant, 'POST', `/v1/orgs/keys/${keyId}/rotate`, {}), 200, 409);
+  if ((await statusOfKey(world, tenant, keyId)) !== 'rotated') throw new Error('the key is not rotated');
+});
+export const revokesKey = changesKey(async (world, tenant, keyId) => {
+  requireStatus(await send(world, tenant, 'DELETE', `/v1/orgs/keys/${keyId}`), 200);
+  if ((await statusOfKey(world, tenant, keyId)) !== 'revoked') throw new Error('the key is not revoked');
+});
+
+export const createsWallet: Pass = async (world) => {
+  const signers = [{ address: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed' }];
+  const tenant = await createTenant(world.deps.http);
+  const body = { name: 'Treasury', signers, threshold: 1 };
+  requireStatus(await send(world, tenant, 'POST', '/v1/wallets', body), 201);
+  await requireOne(world, tenant, '/v1/wallets');
+};
+
+export const createsOrganization: Pass = async (world) => {
+  const tenant = await createTenant(world.deps.http);
+  requireStatus(await send(world, tenant, 'GET', `/v1/orgs/${tenant.orgId}`), 200);
+};
+
+async function requestCode({ deps: { http } }: World, email: string): Promise<Json> {
+  const asked = await http.untilAnswered({ method: 'POST', path: '/consumer/auth/request-otp', body: { email } });
+  return requireStatus(asked, 200).body;
+}
+
+const someEmail = () => `${crypto.randomUUID()}@example.com`;
+
+export const mailsCode: Pass = async (world) => {
+  const email = someEmail();
+  await requestCode(world, email);
+  await until(world, `the mail to ${email}`, async () => world.mail.messages.find(({ to }) => to.includes(email)));
+};
+
+export const signsIn: Pass = async (world) => {
+  const email = someEmail();
+  await until(world, 'the sign-in', async () => {
+    const { challenge_id, sandbox_code: code } = await requestCode(world, email);
+    const body = { challenge_id, code };
+    const answer = await world.deps.http.untilAnswered({ method: 'POST', path: '/consumer/auth/verify-otp', body });
+    // The answer was lost: the code is used up, and the consumer asks for another one.
+    return requireStatus(answer, 200, 401).status === 200 ? true : undefined;
+  });
+};
