@@ -1,8 +1,8 @@
 // Loads docker-compose.yml with Compose's own loader, without Docker.
 //
 //	compose <file>            the checks of `npm run check:compose`: without any variable the loader must ask for each
-//	                          secret by name; with all of them it loads, without and with the profile sandbox
-//	compose --json <file>     the loaded project with the profile sandbox, by the variables of this process
+//	                          secret by name; with all of them it loads, without and with each profile
+//	compose --json <file>     the loaded project with every profile, by the variables of this process
 //	compose --pinned <file>   fails for each image without a digest, by the variables of this process and of .env
 package main
 
@@ -18,6 +18,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 )
+
+var profiles = []string{"sandbox", "observability"}
 
 var missing = regexp.MustCompile(`required variable (\w+) is missing a value: (.+)`)
 
@@ -49,22 +51,24 @@ func check(file string) error {
 	if err != nil {
 		return err
 	}
-	withSandbox, err := load(file, env, cli.WithProfiles([]string{"sandbox"}))
-	if err != nil {
-		return err
-	}
-	remote, sandbox := project.ServiceNames(), withSandbox.ServiceNames()
-	if len(sandbox) <= len(remote) {
-		return fmt.Errorf("the profile sandbox adds nothing")
-	}
+	remote := project.ServiceNames()
 	fmt.Printf("loads %s\n", strings.Join(remote, ", "))
-	added := slices.DeleteFunc(sandbox, func(name string) bool { return slices.Contains(remote, name) })
-	fmt.Printf("with --profile sandbox also %s\n", strings.Join(added, ", "))
+	for _, profile := range profiles {
+		more, err := load(file, env, cli.WithProfiles([]string{profile}))
+		if err != nil {
+			return err
+		}
+		added := slices.DeleteFunc(more.ServiceNames(), func(name string) bool { return slices.Contains(remote, name) })
+		if len(added) == 0 {
+			return fmt.Errorf("the profile %s adds nothing", profile)
+		}
+		fmt.Printf("with --profile %s also %s\n", profile, strings.Join(added, ", "))
+	}
 	return nil
 }
 
 func printJSON(file string) error {
-	project, err := load(file, os.Environ(), cli.WithProfiles([]string{"sandbox"}))
+	project, err := load(file, os.Environ(), cli.WithProfiles(profiles))
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func printJSON(file string) error {
 }
 
 func checkPinned(file string) error {
-	project, err := load(file, os.Environ(), cli.WithProfiles([]string{"sandbox"}), cli.WithEnvFiles(), cli.WithDotEnv)
+	project, err := load(file, os.Environ(), cli.WithProfiles(profiles), cli.WithEnvFiles(), cli.WithDotEnv)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,13 @@
 /**
- * `docs/alerts.yaml` compared with the metrics of a real API and worker, and with the page that explains the alerts.
+ * `docs/alerts.yaml` and the dashboard, compared with the metrics of a real API and worker and with the page that
+ * explains them. A real Prometheus reads both.
  */
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, vi } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { workerMetricsPort } from '../../process/metrics.ts';
@@ -14,6 +15,7 @@ import { repositoryRoot } from '../../process/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
+import { findPrometheus, localConfig, startPrometheus } from '../support/prometheus.ts';
 import { devServer } from '../support/temporal.ts';
 
 const read = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
@@ -35,11 +37,33 @@ const Rules = z.strictObject({
 });
 const RULES = Rules.parse(parse(read('docs/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 /** Prometheus adds it for each process that it scrapes. */
-const OF_PROMETHEUS = ['up'];
+const OF_PROMETHEUS = ['up', 'ALERTS'];
 const PAGE_WAIT_MS = 60_000;
 
-/** An API and a worker as processes of their own; `page` has their metrics after one request and one failed task. */
-const test = withDatabase().extend('page', FILE, async ({ database }, { onCleanup }) => {
+const Dashboard = z.looseObject({
+  templating: z.object({ list: z.array(z.looseObject({ name: z.string(), definition: z.string() })) }),
+  panels: z.array(
+    z.looseObject({
+      type: z.string(),
+      title: z.string(),
+      targets: z.array(z.looseObject({ expr: z.string(), datasource: z.object({ uid: z.string() }) })).default([]),
+    }),
+  ),
+});
+const DASHBOARD = Dashboard.parse(JSON.parse(read('docs/observability/dashboard.json')));
+const PANELS = DASHBOARD.panels.filter(({ type }) => type !== 'row');
+/** An expression as Grafana sends it, for the processes that the fixture starts. */
+const sent = (expr: string): string => expr.replaceAll('$runtime', 'remote').replaceAll('$__rate_interval', '10s');
+const [DATA_SOURCE] = z
+  .object({ datasources: z.tuple([z.looseObject({ uid: z.string() })]) })
+  .parse(parse(read('docs/observability/grafana-datasource.yaml'))).datasources;
+const programs = await findPrometheus();
+
+/**
+ * An API and a worker as processes of their own; `page` has their metrics after one request and one failed task.
+ * `failTask` makes another workflow task fail.
+ */
+const test = withDatabase().extend('observed', FILE, async ({ database }, { onCleanup }) => {
   const [temporal, metricsPort, port] = [await devServer(), await freeMetricsPort(), await freePort()];
   const env = {
     ...process.env,
@@ -59,14 +83,22 @@ const test = withDatabase().extend('page', FILE, async ({ database }, { onCleanu
     await temporal.close();
   });
   // A workflow of an unknown type makes a workflow task fail, which the worker counts.
-  await temporal.client.workflow.start('unknownType', { workflowId: 'unknown-type', taskQueue: TASK_QUEUE });
+  const failTask = async (workflowId: string) =>
+    void (await temporal.client.workflow.start('unknownType', { workflowId, taskQueue: TASK_QUEUE }));
+  await failTask('unknown-type');
   const before = await scrape(metricsPort, 'settlement_open{');
   await fetch(`http://127.0.0.1:${port}/health/live`);
   const api = await scrape(metricsPort, 'settlement_http_request_duration_seconds_count{');
   const worker = await scrape(workerMetricsPort(metricsPort), 'temporal_workflow_task_execution_failed{');
-  return before + api + worker;
+  return {
+    page: before + api + worker,
+    url: `http://127.0.0.1:${port}`,
+    api: `127.0.0.1:${metricsPort}`,
+    worker: `127.0.0.1:${workerMetricsPort(metricsPort)}`,
+    failTask,
+  };
 });
-test.beforeAll(({ page: _page }) => undefined, 120_000);
+test.beforeAll(({ observed: _ }) => undefined, 120_000);
 
 /**
  * A port for the API's metrics, with the one after it free for the worker's. They are below the ports that the system
@@ -95,26 +127,29 @@ const metricsOf = (expr: string): string[] =>
     ...expr
       .replace(/\{[^}]*\}|\[[^\]]*\]/g, ' ')
       .replace(/\bby \([^)]*\)/g, ' ')
-      .matchAll(/\b[a-z][a-z0-9_]*\b(?!\s*\()/g),
+      .matchAll(/\b[a-zA-Z][a-zA-Z0-9_]*\b(?!\s*\()/g),
   ]
     .map(([name]) => name)
     .filter((name) => !['sum', 'min', 'max'].includes(name));
 
+/** Expects each metric of an expression, and each label that it is grouped by, on the page. */
+function expectExposed(expr: string, page: string): void {
+  const metrics = metricsOf(expr);
+  expect(metrics).not.toEqual([]);
+  for (const metric of metrics.filter((name) => !OF_PROMETHEUS.includes(name))) {
+    const samples = page.split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
+    expect(samples, metric).not.toEqual([]);
+    const labels = [...expr.matchAll(/by \(([^)]*)\) \((?:\w+\()?(\w+)/g)]
+      .filter(([, , grouped]) => grouped === metric)
+      .flatMap(([, list = '']) => list.split(', '));
+    for (const label of labels.filter((name) => name !== 'instance'))
+      expect(samples[0], `${metric} by ${label}`).toContain(`${label}="`);
+  }
+}
+
 test.for(RULES.map(({ alert, expr }) => [alert, expr] as const))(
   '%s uses metrics and labels that are exposed',
-  ([_alert, expr], { page }) => {
-    const metrics = metricsOf(expr);
-    expect(metrics).not.toEqual([]);
-    for (const metric of metrics.filter((name) => !OF_PROMETHEUS.includes(name))) {
-      const samples = page.split('\n').filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `));
-      expect(samples, metric).not.toEqual([]);
-      const labels = [...expr.matchAll(/by \(([^)]*)\) \((?:\w+\()?(\w+)/g)]
-        .filter(([, , grouped]) => grouped === metric)
-        .flatMap(([, list = '']) => list.split(', '));
-      for (const label of labels.filter((name) => name !== 'instance'))
-        expect(samples[0], `${metric} by ${label}`).toContain(`${label}="`);
-    }
-  },
+  ([_alert, expr], { observed }) => expectExposed(expr, observed.page),
 );
 
 test.for(
@@ -130,7 +165,7 @@ test.for(
     // A status and a job appear with the first sample that has them; every other label is exposed from zero on.
     ({ label }) => label !== 'job' && label !== 'status' && label !== 'method',
   ),
-)('$alert: $label $how $value of $metric is exposed', ({ metric, label, how, value }, { page }) => {
+)('$alert: $label $how $value of $metric is exposed', ({ metric, label, how, value }, { observed: { page } }) => {
   for (const each of how === '=~' ? value.split('|') : [value])
     expect(page).toMatch(new RegExp(`^${metric}\\{[^}]*${label}="${each}"`, 'm'));
 });
@@ -140,4 +175,71 @@ test('every alert has its own name and is explained in docs/operations.md', () =
   expect(new Set(names).size).toBe(names.length);
   const explained = [...read('docs/operations.md').matchAll(/^\| `([A-Z][a-z]\w+)` \|/gm)].map(([, name]) => name);
   expect(explained).toEqual(names);
+});
+
+describe('the dashboard', () => {
+  test.for(PANELS.map(({ title, targets }) => [title, targets] as const))(
+    '"%s" uses metrics and labels that are exposed, of the one data source, for the chosen runtime',
+    ([_title, targets], { observed }) => {
+      expect(targets).not.toEqual([]);
+      for (const { expr, datasource } of targets) {
+        expect(datasource.uid).toBe(DATA_SOURCE.uid);
+        expectExposed(expr, observed.page);
+        if (!expr.startsWith('ALERTS')) expect(expr).toContain('runtime="$runtime"');
+      }
+    },
+  );
+
+  test('has the questions of docs/operations.md as titles, in their order, and each answer names what exists', () => {
+    const [, section = ''] = read('docs/operations.md').split('\n## Dashboard\n');
+    const [table = ''] = section.split('\n## ');
+    const lines = [...table.matchAll(/^\| (.+\?) \| .+ \| (.+) \|$/gm)].map(([, question, next = '']) => ({
+      question,
+      next,
+    }));
+    expect(lines.map(({ question }) => question)).toEqual(PANELS.map(({ title }) => title));
+    const alerts = RULES.map(({ alert }) => alert);
+    const named = lines.flatMap(({ next }) => [...next.matchAll(/`([A-Z]\w+)`/g)].map(([, name]) => name));
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !alerts.includes(name ?? ''))).toEqual([]);
+  });
+
+  test('is provisioned with the uid of its data source', () => {
+    expect(DATA_SOURCE).toMatchObject({ type: 'prometheus', url: 'http://prometheus:9090' });
+    expect(DASHBOARD.templating.list.map(({ name }) => name)).toEqual(['runtime']);
+  });
+});
+
+describe.runIf(programs)('a real Prometheus (where it can be had)', () => {
+  test('scrapes both processes under load, answers each panel, and lets an alert fire', { timeout: 60_000 }, async ({
+    observed,
+  }) => {
+    if (!programs) throw new Error('There is no Prometheus.');
+    const rules = path.join(repositoryRoot, 'docs/alerts.yaml');
+    const config = localConfig(read('docs/observability/prometheus.yaml'), { ...observed, rules, intervalS: 1 });
+    const prometheus = await startPrometheus(programs, config);
+    const load = setInterval(() => void fetch(`${observed.url}/v2/capabilities`, { method: 'POST' }), 50);
+    try {
+      const { timeout, interval } = { timeout: 30_000, interval: 500 };
+      await vi.waitUntil(async () => (await prometheus.query('up == 1')).length === 2, { timeout, interval });
+      await observed.failTask('unknown-type-again');
+      await vi.waitUntil(async () => (await prometheus.alerts('firing')).includes('WorkflowTasksFail'), {
+        timeout,
+        interval,
+      });
+      for (const { title, targets } of PANELS) {
+        const series = await Promise.all(targets.map(({ expr }) => prometheus.query(sent(expr))));
+        expect(
+          series.map(({ length }) => length > 0),
+          title,
+        ).toEqual(targets.map(() => true));
+      }
+      expect(await prometheus.query('ALERTS{alertstate="firing"}')).toContainEqual(
+        expect.objectContaining({ alertname: 'WorkflowTasksFail', severity: 'page', workflow_type: 'unknownType' }),
+      );
+    } finally {
+      clearInterval(load);
+      await prometheus.stop();
+    }
+  });
 });

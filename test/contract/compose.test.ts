@@ -17,9 +17,10 @@ const Service = z.looseObject({
   environment: z.record(z.string(), z.string().nullable()).default({}),
   command: z.array(z.string()).default([]),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
-  configs: z.array(z.object({ source: z.string() })).default([]),
+  configs: z.array(z.object({ source: z.string(), target: z.string().optional() })).default([]),
 });
-const Compose = z.looseObject({ services: z.record(z.string(), Service), configs: z.record(z.string(), z.unknown()) });
+const Config = z.union([z.strictObject({ content: z.string() }), z.strictObject({ file: z.string() })]);
+const Compose = z.looseObject({ services: z.record(z.string(), Service), configs: z.record(z.string(), Config) });
 const COMPOSE = Compose.parse(parse(SOURCE, { merge: true }));
 const SERVICES = Object.entries(COMPOSE.services);
 const OWN = SERVICES.filter(([, { build }]) => build !== undefined);
@@ -53,7 +54,7 @@ test('the services of the header exist, and each depends on services and configs
 test('every image has an exact version and a variable that pins it, as the manual says, and none is the retired auto-setup', () => {
   const images = new Set(SERVICES.flatMap(([, { image, build }]) => image ?? Object.values(build?.args ?? {})));
   expect(images.size).toBeGreaterThan(4);
-  for (const image of images) expect(image).toMatch(/^\$\{[A-Z_]+_IMAGE:-[a-z/-]+:\d+\.\d+(\.\d+)?(-[a-z-]+)?\}$/);
+  for (const image of images) expect(image).toMatch(/^\$\{[A-Z_]+_IMAGE:-[a-z/-]+:v?\d+\.\d+(\.\d+)?(-[a-z-]+)?\}$/);
   expect(SOURCE).not.toContain('auto-setup');
   const pinned = [...read('docs/operations.md').matchAll(/^pin ([A-Z_]+_IMAGE) (\S+)$/gm)];
   expect(new Set(pinned.map(([, name, image]) => `\${${name}:-${image}}`))).toEqual(images);
@@ -69,7 +70,30 @@ test.for(['.gitignore', '.dockerignore'])('%s keeps the files of secrets out', (
 test('ports are published to this machine only, and not those of database, Temporal and metrics', () => {
   const published = SERVICES.flatMap(([name, { ports }]) => ports.map((port) => `${name} ${port}`));
   for (const port of published) expect(port).toMatch(/ 127\.0\.0\.1:\d+:\d+$/);
-  expect(published.map((port) => port.split(' ')[0])).toEqual(['temporal-ui', 'api', 'sandbox-api']);
+  expect(published.map((port) => port.split(' ')[0])).toEqual([
+    'temporal-ui',
+    'api',
+    'sandbox-api',
+    'prometheus',
+    'grafana',
+  ]);
+});
+
+test('Prometheus and Grafana start only by their profile, read files that exist, and Grafana lets nobody change it', () => {
+  for (const [name, { profiles, environment, configs }] of SERVICES)
+    if (['prometheus', 'grafana'].includes(name)) {
+      expect([name, profiles, configs.length]).toEqual([name, ['observability'], name === 'grafana' ? 3 : 2]);
+      if (name === 'grafana')
+        expect(environment).toMatchObject({
+          GF_AUTH_ANONYMOUS_ORG_ROLE: 'Viewer',
+          GF_AUTH_BASIC_ENABLED: 'false',
+          GF_AUTH_DISABLE_LOGIN_FORM: 'true',
+          GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION: 'true',
+        });
+    }
+  const files = Object.values(COMPOSE.configs).flatMap((config) => ('file' in config ? [config.file] : []));
+  expect(files).toHaveLength(5);
+  for (const file of files) expect(existsSync(path.join(repositoryRoot, file)), file).toBe(true);
 });
 
 test('every secret is required, and none has a value in the file', () => {

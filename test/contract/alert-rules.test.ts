@@ -1,0 +1,274 @@
+/**
+ * Each alert of `docs/alerts.yaml` by promtool: it fires on its condition and says what the operator reads, not before
+ * its time, and none fires while the service is well. promtool comes from Debian's package; where neither it nor apt
+ * exists, these tests do not run.
+ */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { describe, expect, test } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { repositoryRoot } from '../../process/place.ts';
+import { findPrometheus } from '../support/prometheus.ts';
+
+const RULES = path.join(repositoryRoot, 'docs/alerts.yaml');
+const ALERTS: { alert: string; labels: { severity: string } }[] = parse(readFileSync(RULES, 'utf8')).groups.flatMap(
+  ({ rules }: { rules: [] }) => rules,
+);
+const programs = await findPrometheus();
+
+/** `quiet`: not yet, or never, at this time; `labels` beside the severity. Series have a sample a minute. */
+type Case = {
+  readonly series: Readonly<Record<string, string>>;
+  readonly quiet: string;
+  readonly fires: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly summary: string;
+};
+const PROCESS = { instance: 'worker:9465', job: 'settlement-worker' };
+const of = (labels: Readonly<Record<string, string>>): string =>
+  Object.entries(labels)
+    .map(([name, value]) => `${name}="${value}"`)
+    .join(',');
+const LATENCY = 'settlement_http_request_duration_seconds';
+const SCHEDULE = 'temporal_workflow_task_schedule_to_start_latency_bucket';
+
+const CASES: Readonly<Record<string, Case>> = {
+  ApiDown: {
+    series: { 'up{job="settlement-api",instance="api:9464"}': '1 0x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: { job: 'settlement-api', instance: 'api:9464' },
+    summary: 'An API process does not answer',
+  },
+  WorkerDown: {
+    series: { [`up{${of(PROCESS)}}`]: '1 0x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: PROCESS,
+    summary: 'A worker does not answer; accepted settlements wait',
+  },
+  DatabaseDown: {
+    series: { settlement_database_up: '1 0x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: 'PostgreSQL cannot be read',
+  },
+  OutboxStuck: {
+    series: { 'settlement_outbox_oldest_seconds{kind="settlement"}': '0 30 90x20' },
+    quiet: '2m',
+    fires: '3m',
+    labels: { kind: 'settlement' },
+    summary: 'An outbox row of kind settlement is older than a minute',
+  },
+  OutboxGrows: {
+    series: {
+      'settlement_outbox_rows{kind="settlement"}': '0 15x20',
+      'settlement_outbox_rows{kind="otp"}': '0 6x20',
+      settlement_outbox_rows_limit: '200x20',
+    },
+    quiet: '1m',
+    fires: '2m',
+    summary: '21 outbox rows wait; beyond OUTBOX_MAX_ROWS, new commands are refused',
+  },
+  WorkflowTasksFail: {
+    series: { 'temporal_workflow_task_execution_failed{workflow_type="settlement"}': '0 0 1x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: { workflow_type: 'settlement' },
+    summary: 'Workflow tasks of settlement fail; the code may not replay older runs',
+  },
+  SettlementsStandStill: {
+    series: {
+      'settlement_oldest_open_seconds{state="accepted"}': '0+60x20',
+      'settlement_oldest_open_seconds{state="awaiting_funds"}': '9000x20',
+    },
+    quiet: '6m',
+    fires: '7m',
+    labels: { state: 'accepted' },
+    summary: 'A settlement has been accepted for five minutes; it should move at once',
+  },
+  WaitsNotEnded: {
+    series: { 'settlement_overdue{state="awaiting_funds"}': '0 1x20' },
+    quiet: '5m',
+    fires: '6m',
+    labels: { state: 'awaiting_funds' },
+    summary: 'A wait in awaiting_funds is over, but the settlement has not moved',
+  },
+  RunsLost: {
+    series: { 'settlement_runs_restarted_total{kind="settlement"}': '4 4 5x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: { kind: 'settlement' },
+    summary: 'Workflows of kind settlement had no run and were started again',
+  },
+  SweepStopped: {
+    series: { 'settlement_sweep_age_seconds{kind="settlement"}': '0+60x20' },
+    quiet: '3m',
+    fires: '4m',
+    summary: 'Nobody looks for lost runs',
+  },
+  ReviewWaits: {
+    series: { 'settlement_open{state="needs_review"}': '0 2x30' },
+    quiet: '15m',
+    fires: '16m',
+    summary: '2 payouts with an unknown outcome wait for an operator',
+  },
+  GateRefusals: {
+    series: { 'settlement_http_refusals_total{code="launch_gates_closed"}': '0 0 1x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: 'Closed launch gates refuse value operations',
+  },
+  DeliveriesLate: {
+    series: { settlement_deliveries_overdue: '0 3x20' },
+    quiet: '5m',
+    fires: '6m',
+    summary: '3 deliveries are late',
+  },
+  DeliveriesExhausted: {
+    series: { 'settlement_deliveries{status="exhausted"}': '0 0 1x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: '1 deliveries of the last day are exhausted',
+  },
+  RequestsFail: {
+    series: { [`${LATENCY}_count{route="/v2/settle",method="POST",status="500"}`]: '0 0 1x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: { route: '/v2/settle' },
+    summary: '/v2/settle failed unexpectedly',
+  },
+  RequestsUnavailable: {
+    series: { 'settlement_http_refusals_total{code="temporarily_unavailable"}': '0+60x20' },
+    quiet: '5m',
+    fires: '7m',
+    summary: 'Requests get 503: database down or process overloaded',
+  },
+  AnswersSlow: {
+    series: {
+      [`${LATENCY}_bucket{method="POST",le="1"}`]: '0+10x30',
+      [`${LATENCY}_bucket{method="POST",le="2.5"}`]: '0+20x30',
+      [`${LATENCY}_bucket{method="POST",le="+Inf"}`]: '0+20x30',
+    },
+    quiet: '10m',
+    fires: '12m',
+    summary: '1 % of the POST requests take more than a second',
+  },
+  PoolExhausted: {
+    series: { [`settlement_database_pool_connections{${of(PROCESS)},state="waiting"}`]: '0 4x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: { ...PROCESS, state: 'waiting' },
+    summary: 'Requests wait for a database connection in worker:9465',
+  },
+  EventLoopLate: {
+    series: { [`nodejs_eventloop_lag_p99_seconds{${of(PROCESS)}}`]: '0 0.7x20' },
+    quiet: '5m',
+    fires: '6m',
+    labels: PROCESS,
+    summary: 'The event loop of worker:9465 is blocked',
+  },
+  NoTaskSlots: {
+    series: {
+      'temporal_worker_task_slots_available{instance="w",task_queue="settlement",worker_type="ActivityWorker"}':
+        '9 0x20',
+    },
+    quiet: '5m',
+    fires: '6m',
+    labels: { instance: 'w', task_queue: 'settlement', worker_type: 'ActivityWorker' },
+    summary: 'All task slots for ActivityWorker on settlement are in use',
+  },
+  TasksWait: {
+    series: {
+      [`${SCHEDULE}{task_queue="settlement",le="1000"}`]: '0+10x30',
+      [`${SCHEDULE}{task_queue="settlement",le="5000"}`]: '0+20x30',
+      [`${SCHEDULE}{task_queue="settlement",le="+Inf"}`]: '0+20x30',
+    },
+    quiet: '10m',
+    fires: '12m',
+    labels: { task_queue: 'settlement' },
+    summary: 'Workflow tasks on settlement wait for a worker for more than a second',
+  },
+};
+
+/** Of a service that is well, under load. */
+const WELL: Readonly<Record<string, string>> = {
+  'up{job="settlement-api",instance="api:9464"}': '1x60',
+  [`up{${of(PROCESS)}}`]: '1x60',
+  settlement_database_up: '1x60',
+  'settlement_outbox_oldest_seconds{kind="settlement"}': '0 1 0 2x60',
+  'settlement_outbox_rows{kind="settlement"}': '0 3 9 1x60',
+  settlement_outbox_rows_limit: '200000x60',
+  'settlement_oldest_open_seconds{state="awaiting_funds"}': '0+60x60',
+  'settlement_oldest_open_seconds{state="accepted"}': '0 1 0 1x60',
+  'settlement_overdue{state="awaiting_funds"}': '0x60',
+  'settlement_runs_restarted_total{kind="settlement"}': '7x60',
+  'settlement_sweep_age_seconds{kind="settlement"}': '3 18 9 12x60',
+  'settlement_open{state="needs_review"}': '0x60',
+  'settlement_http_refusals_total{code="launch_gates_closed"}': '0x60',
+  'settlement_http_refusals_total{code="temporarily_unavailable"}': '2x60',
+  'settlement_deliveries{status="exhausted"}': '0x60',
+  settlement_deliveries_overdue: '0x60',
+  [`${LATENCY}_count{route="/v2/settle",method="POST",status="202"}`]: '0+600x60',
+  [`${LATENCY}_bucket{method="POST",le="1"}`]: '0+600x60',
+  [`${LATENCY}_bucket{method="POST",le="+Inf"}`]: '0+600x60',
+  [`settlement_database_pool_connections{${of(PROCESS)},state="waiting"}`]: '0x60',
+  [`nodejs_eventloop_lag_p99_seconds{${of(PROCESS)}}`]: '0.02x60',
+};
+
+const inputOf = (series: Readonly<Record<string, string>>) => ({
+  interval: '1m',
+  input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+});
+
+/** What promtool says of these cases; empty when each is as expected. */
+async function faultsOf(promtool: string, tests: readonly unknown[]): Promise<string> {
+  const file = path.join(os.tmpdir(), `alerts-${process.pid}.yaml`);
+  writeFileSync(
+    file,
+    stringify({ rule_files: [RULES], evaluation_interval: '1m', tests }, { aliasDuplicateObjects: false }),
+  );
+  try {
+    const { failed, all } = await execa(promtool, ['test', 'rules', file], { all: true, reject: false });
+    return failed ? all : '';
+  } finally {
+    rmSync(file);
+  }
+}
+
+test('every alert has a case', () => {
+  expect(Object.keys(CASES)).toEqual(ALERTS.map(({ alert }) => alert));
+});
+
+describe.runIf(programs)('by promtool', () => {
+  const promtool = programs?.promtool ?? '';
+
+  test('the rules are valid', async () => {
+    const { stdout } = await execa(promtool, ['check', 'rules', RULES]);
+    expect(stdout).toContain(`SUCCESS: ${ALERTS.length} rules found`);
+  });
+
+  test('each alert fires when its condition has lasted, not before, and says what is wrong', async () => {
+    const tests = ALERTS.map(({ alert, labels: { severity } }) => {
+      const { series, quiet, fires, labels = {}, summary } = CASES[alert] ?? { series: {}, quiet: '', fires: '' };
+      const firing = { exp_labels: { severity, ...labels }, exp_annotations: { summary } };
+      return {
+        ...inputOf(series),
+        alert_rule_test: [
+          { eval_time: quiet, alertname: alert, exp_alerts: [] },
+          { eval_time: fires, alertname: alert, exp_alerts: [firing] },
+        ],
+      };
+    });
+    expect(await faultsOf(promtool, tests)).toBe('');
+  });
+
+  test('no alert fires in an hour in which the service is well', async () => {
+    const never = ALERTS.flatMap(({ alert }) =>
+      ['5m', '15m', '30m', '59m'].map((eval_time) => ({ eval_time, alertname: alert, exp_alerts: [] })),
+    );
+    expect(await faultsOf(promtool, [{ ...inputOf(WELL), alert_rule_test: never }])).toBe('');
+  });
+});
