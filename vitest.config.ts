@@ -22,6 +22,7 @@ const WITH_WORKERS = [
   'test/ops/**/*.test.ts',
   'test/process/**/*.test.ts',
   'test/rehearsal/**/*.test.ts',
+  'test/clients/**/*.test.ts',
   'test/torture/**/*.test.ts',
 ];
 

@@ -1,4 +1,4 @@
-/** `npm run generate`: writes the pages of `docs/` that are generated from the code. */
+/** `npm run generate`: writes what is generated from the code: pages of `docs/`, and the types of the clients. */
 import { command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
 import { flag, type ValuesOf } from '../process/command-parameter.ts';
 import { repositoryRoot } from '../process/place.ts';
@@ -10,7 +10,7 @@ const TAKES = {
 
 const program = command({
   name: 'generate',
-  description: 'Writes the pages of docs/ that are generated from the code.',
+  description: 'Writes what is generated from the code: pages of docs/, and the types of the clients.',
   takes: TAKES,
   json: false,
   run: async ({ print, warn }: Printer, { onlyChecks }: ValuesOf<typeof TAKES>) => {

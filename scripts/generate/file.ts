@@ -2,6 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { repositoryRoot } from '../../process/place.ts';
+import { clientTypes } from './client.ts';
 import { errorPage } from './error.ts';
 import { describeApi } from './openapi.ts';
 import { billOfMaterials } from './sbom.ts';
@@ -18,6 +19,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/errors.md': errorPage(),
     'docs/state-machines.md': stateMachinePage(),
     'docs/sbom.json': billOfMaterials(lock),
+    'clients/typescript/generated/openapi.ts': await clientTypes(document),
   };
 }
 

@@ -21,6 +21,8 @@ const TABLE: Readonly<Record<string, readonly string[]>> = {
     ...['api', 'worker', 'ops', 'process', 'activities', 'workflows', 'workflows/contract.ts'],
     ...['db', 'domain', 'config.ts'],
   ],
+  clients: [],
+  examples: ['clients'],
 };
 
 type Import = { readonly from: string; readonly to: string; readonly isType: boolean };

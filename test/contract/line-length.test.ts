@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { readSource, sourceFiles } from '../support/source.ts';
 
 /** Written by a generator. */
-const GENERATED = ['docs/errors.md', 'docs/state-machines.md'];
+const GENERATED = ['docs/errors.md', 'docs/state-machines.md', 'clients/typescript/generated/openapi.ts'];
 
 /** A line that holds a literal, or lies inside of one of several lines. */
 const LITERAL = /['"`/]|SELECT|WHERE|JOIN|CASE|<\w+>/;

@@ -6,7 +6,10 @@ import { ERROR_CODES } from '../../domain/error.ts';
 import { TRANSITIONS } from '../../domain/settlement.ts';
 import { type GeneratedFiles, generatedFiles, staleFiles, writeFiles } from '../../scripts/generate/file.ts';
 
-const NAMES = ['docs/openapi.json', 'docs/errors.md', 'docs/state-machines.md', 'docs/sbom.json'];
+const NAMES = [
+  ...['docs/openapi.json', 'docs/errors.md', 'docs/state-machines.md', 'docs/sbom.json'],
+  'clients/typescript/generated/openapi.ts',
+];
 
 let root: string;
 let files: GeneratedFiles;
@@ -14,7 +17,7 @@ let files: GeneratedFiles;
 beforeAll(async () => {
   files = await generatedFiles();
   root = await mkdtemp(path.join(os.tmpdir(), 'generate-'));
-  await mkdir(path.join(root, 'docs'));
+  for (const name of NAMES) await mkdir(path.join(root, path.dirname(name)), { recursive: true });
 });
 
 afterAll(() => rm(root, { recursive: true }));

@@ -1,0 +1,48 @@
+/** Certificates, the Caribbean routes, and what the service says of itself (contract §5, §7, §14). */
+import type { Certificate, DetachedCertificate, KeySet } from './certificate.ts';
+import type { BodyOf } from './operation.ts';
+import { creationAt, type Request } from './request.ts';
+import { type CallOptions, filledPath, type Send, withJson } from './transport.ts';
+
+export type DownloadedCertificate = DetachedCertificate & { readonly certificate: Certificate };
+
+/** The bytes as they were signed. Store both: `certificates.verify` checks them offline. */
+export async function downloadCertificate(
+  send: Send,
+  path: string,
+  options: CallOptions = {},
+): Promise<DownloadedCertificate> {
+  const answer = await send({ method: 'GET', path, isRepeatable: true, ...options });
+  return {
+    bytes: answer.bytes,
+    signature: answer.headers.get('X-Certificate-Signature') ?? '',
+    certificate: withJson<Certificate>(answer).data,
+  };
+}
+
+export const catalogGroups = (send: Send, request: Request) => ({
+  certificates: {
+    download: (certId: string, options?: CallOptions): Promise<DownloadedCertificate> =>
+      downloadCertificate(send, filledPath('/v1/caribbean/certificate/{cert_id}', { cert_id: certId }), options),
+    /** What the service says of it. `certificates.verify` of the module asks nobody. */
+    verify: async (certId: string, settlementId: string, options: CallOptions = {}) => {
+      const input = { path: { cert_id: certId }, query: { settlement_id: settlementId }, ...options };
+      return (await request('GET', '/v1/caribbean/certificate/{cert_id}/verify', input)).data;
+    },
+    /** The keys that sign certificates. */
+    keys: async (options: CallOptions = {}): Promise<KeySet> =>
+      (await request('GET', '/.well-known/jwks.json', options)).data,
+  },
+  /** The older routes. */
+  caribbean: {
+    ...creationAt(send, '/v1/caribbean/settle'),
+    estimate: async (fields: BodyOf<'POST', '/v1/caribbean/estimate'>, options: CallOptions = {}) =>
+      (await request('POST', '/v1/caribbean/estimate', { body: fields, isRepeatable: true, ...options })).data,
+    corridors: async (options: CallOptions = {}) => (await request('GET', '/v1/caribbean/corridors', options)).data,
+  },
+  service: {
+    capabilities: async (options: CallOptions = {}) => (await request('GET', '/v2/capabilities', options)).data,
+    launchGates: async (options: CallOptions = {}) => (await request('GET', '/v2/launch-gates', options)).data,
+    paymentMethods: async (options: CallOptions = {}) => (await request('GET', '/v2/payment-methods', options)).data,
+  },
+});

@@ -1,0 +1,63 @@
+/** The client of a partner. It is for servers: an API key must never be in a browser or in an app. */
+import { accountGroups } from './account.ts';
+import { catalogGroups } from './catalog.ts';
+import type { Intent } from './intent.ts';
+import { createRequest, type Request, sendIntent } from './request.ts';
+import { RETRY_LIMITS, type RetryLimits } from './retry.ts';
+import { settlementGroups } from './settlement.ts';
+import { subscriptionGroups } from './subscription.ts';
+import { type Answer, type CallOptions, createTransport, type Retry, type TransportOptions } from './transport.ts';
+
+export type ConnectionOptions = Partial<RetryLimits> & {
+  /** Such as `http://127.0.0.1:3000`. */
+  readonly baseUrl: string;
+  /** Called before each wait for another attempt. */
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
+  /** Another `fetch`, for example behind a proxy. */
+  readonly fetch?: typeof fetch | undefined;
+};
+
+export type ClientOptions = ConnectionOptions & {
+  /** `sk_…`. Without one, only what needs no key answers: `organizations.create`, `service.capabilities`. */
+  readonly apiKey?: string | undefined;
+};
+
+/**
+ * Bodies and answers are as on the wire: `snake_case`, money as decimal strings. Every method throws a
+ * `SettlementError`; a call ends after `timeoutMs` (60 s) with all its attempts.
+ */
+export function createClient({ apiKey, ...options }: ClientOptions) {
+  const send = createTransport(transportOptions(options, () => (apiKey === undefined ? {} : { 'X-API-Key': apiKey })));
+  const request: Request = createRequest(send);
+  return {
+    ...settlementGroups(send, request),
+    ...subscriptionGroups(send, request),
+    ...accountGroups(send, request),
+    ...catalogGroups(send, request),
+    /** Any other operation of the OpenAPI document, with status and headers. */
+    request,
+    /** Sends any stored intent, for example that of an error. */
+    send: <T>(intent: Intent<T>, callOptions?: CallOptions): Promise<Answer<T>> =>
+      sendIntent(send, intent, callOptions),
+  };
+}
+
+export type Client = ReturnType<typeof createClient>;
+
+/** @throws TypeError when the base URL is not one of HTTP */
+export function transportOptions(
+  { baseUrl, onRetry, fetch: ownFetch = fetch, ...limits }: ConnectionOptions,
+  credentials: TransportOptions['credentials'],
+): TransportOptions {
+  if (!/^https?:\/\//.test(baseUrl)) throw new TypeError('baseUrl must start with https:// (or http://, locally).');
+  return {
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    credentials,
+    limits: { ...RETRY_LIMITS, ...definedOnly(limits) },
+    fetch: ownFetch,
+    onRetry,
+  };
+}
+
+const definedOnly = <T extends object>(values: T): Partial<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;

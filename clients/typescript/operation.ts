@@ -1,0 +1,41 @@
+/** The types of each operation, read from the generated document: which input it takes, and what it answers. */
+import type { paths } from './generated/openapi.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** The paths that have this method. */
+export type PathOf<M extends Method> = {
+  [P in keyof paths]: paths[P][Lowercase<M>] extends object ? P : never;
+}[keyof paths];
+
+export type OperationOf<M extends Method, P extends PathOf<M>> = paths[P][Lowercase<M>];
+
+type SuccessStatus = 200 | 201 | 202 | 204;
+type JsonOf<R> = R extends { content: { 'application/json': infer Body } } ? Body : undefined;
+type SuccessOf<O> = O extends { responses: infer R } ? JsonOf<R[keyof R & SuccessStatus]> : never;
+
+/** The JSON of the successful answer; undefined for 204. */
+export type AnswerOf<M extends Method, P extends PathOf<M>> = SuccessOf<OperationOf<M, P>>;
+
+type PathInput<O> = O extends { parameters: { path: infer V } } ? { readonly path: V } : object;
+type QueryInput<O> = O extends { parameters: { query: infer V } }
+  ? { readonly query: V }
+  : O extends { parameters: { query?: infer V } }
+    ? { readonly query?: V | undefined }
+    : object;
+type BodyInput<O> = O extends { requestBody: { content: { 'application/json': infer B } } }
+  ? { readonly body: B }
+  : O extends { requestBody?: { content: { 'application/json': infer B } } }
+    ? { readonly body?: B | undefined }
+    : object;
+
+/** What this operation takes in its path, its query and its body. */
+export type InputOf<M extends Method, P extends PathOf<M>> = PathInput<OperationOf<M, P>> &
+  QueryInput<OperationOf<M, P>> &
+  BodyInput<OperationOf<M, P>>;
+
+export type BodyOf<M extends Method, P extends PathOf<M>> =
+  InputOf<M, P> extends { readonly body?: infer B } ? Exclude<B, undefined> : never;
+export type QueryOf<P extends PathOf<'GET'>> =
+  InputOf<'GET', P> extends { readonly query?: infer Q } ? Exclude<Q, undefined> & object : never;
+export type ItemOf<P extends PathOf<'GET'>> = AnswerOf<'GET', P> extends readonly (infer Item)[] ? Item : never;

@@ -1,0 +1,75 @@
+/** When a request may be sent again, and how long to wait before. */
+import type { ConnectionFault } from './error.ts';
+
+export type RetryLimits = {
+  /** For one call with all its attempts and the waits between them. */
+  readonly timeoutMs: number;
+  /** For one attempt. */
+  readonly attemptTimeoutMs: number;
+  readonly attemptsMax: number;
+};
+
+export const RETRY_LIMITS: RetryLimits = { timeoutMs: 60_000, attemptTimeoutMs: 20_000, attemptsMax: 10 };
+
+/** A longer `Retry-After` is not waited for: the caller gets the error at once. */
+export const RETRY_AFTER_MAX_MS = 30_000;
+const BACKOFF_FIRST_MS = 100;
+const BACKOFF_MAX_MS = 5_000;
+const RETRY_AFTER_JITTER_MS = 250;
+
+/** Statuses with which a proxy says that the API did not answer it. */
+const PROXY_STATUSES = [502, 503, 504];
+
+/** How one attempt ended without success. `code` is undefined when the answer is not a problem document. */
+export type Failure = { readonly fault: ConnectionFault } | { readonly status: number; readonly code?: string };
+
+/**
+ * @param isRepeatable whether the API does the work once however often it is asked: a read, a request with an
+ *   idempotency key, or a command that the contract lets one repeat
+ */
+export function mayRetry(failure: Failure, isRepeatable: boolean): boolean {
+  if ('fault' in failure) return isRepeatable || failure.fault === 'not_connected';
+  // The request was counted and refused before any work.
+  if (failure.status === 429) return true;
+  if (failure.code !== undefined) return isRepeatable && failure.code === 'temporarily_unavailable';
+  return isRepeatable && PROXY_STATUSES.includes(failure.status);
+}
+
+/**
+ * The wait before the next attempt: exponential, and random between half and all of it, so that many clients do not
+ * come back at the same moment. `Retry-After` is never undercut.
+ *
+ * @param attempt the number of the attempt that failed, from 1
+ */
+export function backoffMs(attempt: number, retryAfterSeconds: number | undefined, random: () => number): number {
+  if (retryAfterSeconds !== undefined) return retryAfterSeconds * 1_000 + random() * RETRY_AFTER_JITTER_MS;
+  const fullMs = Math.min(BACKOFF_FIRST_MS * 2 ** (attempt - 1), BACKOFF_MAX_MS);
+  return fullMs / 2 + (random() * fullMs) / 2;
+}
+
+/** Seconds from a `Retry-After` header, which is a number or a date; undefined when there is none. */
+export function retryAfterSeconds(header: string | null, nowMs: number): number | undefined {
+  if (header === null) return undefined;
+  if (/^[0-9]{1,9}$/.test(header)) return Number(header);
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? undefined : Math.max(0, (at - nowMs) / 1_000);
+}
+
+/** Nothing was sent if the connection failed with one of these. */
+const NOT_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** What an error of `fetch` means. */
+export const connectionFault = (error: unknown): ConnectionFault =>
+  NOT_CONNECTED.has(codeOf(error)) ? 'not_connected' : 'connection_lost';
+
+const codeOf = (error: unknown): string => {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+};

@@ -1,0 +1,185 @@
+/** Sends requests with `fetch`, repeats them where that is safe, and turns refusals into errors. */
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  ApiError,
+  ConnectionFailed,
+  type ConnectionFault,
+  type Fault,
+  type Problem,
+  type SettlementError,
+  UnexpectedAnswer,
+  ValidationFailed,
+} from './error.ts';
+import type { Intent } from './intent.ts';
+import type { Method } from './operation.ts';
+import {
+  backoffMs,
+  connectionFault,
+  type Failure,
+  mayRetry,
+  RETRY_AFTER_MAX_MS,
+  type RetryLimits,
+  retryAfterSeconds,
+} from './retry.ts';
+
+/** Why a request is sent again, for your log. */
+export type Retry = {
+  readonly method: Method;
+  readonly path: string;
+  /** The number of the attempt that failed, from 1. */
+  readonly attempt: number;
+  readonly waitMs: number;
+  readonly error: SettlementError;
+};
+
+export type TransportOptions = {
+  readonly baseUrl: string;
+  /** The headers that authenticate. */
+  readonly credentials: () => Readonly<Record<string, string>>;
+  readonly limits: RetryLimits;
+  readonly fetch: typeof fetch;
+  readonly onRetry: ((retry: Retry) => void) | undefined;
+};
+
+export type CallOptions = {
+  /** For this call with all its attempts, instead of the client's own limit. */
+  readonly timeoutMs?: number | undefined;
+  /** Ends the call and its waits; the call then throws the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+export type Call = CallOptions & {
+  readonly method: Method;
+  /** With the parameters filled in. */
+  readonly path: string;
+  readonly query?: object | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  readonly intent?: Intent | undefined;
+  /** Whether the API does the work once however often it is asked. */
+  readonly isRepeatable: boolean;
+  readonly attemptTimeoutMs?: number | undefined;
+};
+
+export type RawAnswer = { readonly status: number; readonly headers: Headers; readonly bytes: Uint8Array };
+
+export type Answer<T> = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly data: T;
+};
+
+type Attempt = { readonly answer: RawAnswer } | { readonly failure: Failure; readonly error: SettlementError };
+
+/** @throws SettlementError when the API refused, or gave no answer within the limits */
+export type Send = (call: Call) => Promise<RawAnswer>;
+
+export const createTransport = (options: TransportOptions): Send =>
+  async function send(call) {
+    const { limits, onRetry } = options;
+    const endMs = performance.now() + (call.timeoutMs ?? limits.timeoutMs);
+    for (let attempt = 1; ; attempt += 1) {
+      call.signal?.throwIfAborted();
+      const outcome = await attemptOnce(options, call, endMs - performance.now());
+      if ('answer' in outcome) return outcome.answer;
+      const { failure, error } = outcome;
+      const askedSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
+      const waitMs = backoffMs(attempt, askedSeconds, Math.random);
+      const isTooLong = (askedSeconds ?? 0) * 1_000 > RETRY_AFTER_MAX_MS || performance.now() + waitMs >= endMs;
+      if (!mayRetry(failure, call.isRepeatable) || attempt >= limits.attemptsMax || isTooLong) throw error;
+      onRetry?.({ method: call.method, path: call.path, attempt, waitMs, error });
+      await delay(waitMs, undefined, call.signal && { signal: call.signal });
+    }
+  };
+
+async function attemptOnce(options: TransportOptions, call: Call, leftMs: number): Promise<Attempt> {
+  const timeoutMs = Math.min(call.attemptTimeoutMs ?? options.limits.attemptTimeoutMs, leftMs);
+  const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
+  try {
+    const response = await options.fetch(`${options.baseUrl}${call.path}${queryText(call.query)}`, {
+      method: call.method,
+      headers: headersOf(options, call),
+      body: call.body ?? null,
+      // The key would go to wherever a redirect leads. The API does not redirect.
+      redirect: 'manual',
+      signal: call.signal ? AbortSignal.any([call.signal, timeout]) : timeout,
+    });
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    const answer = { status: response.status, headers: response.headers, bytes };
+    return response.ok ? { answer } : refusal(answer, call.intent);
+  } catch (cause) {
+    call.signal?.throwIfAborted();
+    const fault: ConnectionFault = timeout.aborted ? 'timeout' : connectionFault(cause);
+    return { failure: { fault }, error: new ConnectionFailed(fault, { cause, intent: call.intent }) };
+  }
+}
+
+const headersOf = ({ credentials }: TransportOptions, { headers, body, intent }: Call): Record<string, string> => ({
+  Accept: 'application/json',
+  ...credentials(),
+  ...(body !== undefined && { 'Content-Type': 'application/json' }),
+  ...(intent && { 'Idempotency-Key': intent.idempotency_key }),
+  ...headers,
+});
+
+function refusal(answer: RawAnswer, intent: Intent | undefined): Attempt & { readonly error: SettlementError } {
+  const { status, headers } = answer;
+  const body = jsonOf(answer);
+  const context = { intent };
+  if (isProblem(body)) {
+    const seconds = retryAfterSeconds(headers.get('Retry-After'), Date.now());
+    return { failure: { status, code: body.code }, error: new ApiError(body, seconds, context) };
+  }
+  if (status === 422 && isFaultList(body)) {
+    const error = new ValidationFailed(body.detail, headers.get('X-Request-ID') ?? undefined, context);
+    return { failure: { status, code: 'validation' }, error };
+  }
+  return { failure: { status }, error: new UnexpectedAnswer(status, context) };
+}
+
+/** Undefined when the body is not JSON. */
+function jsonOf({ bytes }: RawAnswer): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+const isProblem = (body: unknown): body is Problem =>
+  typeof body === 'object' && body !== null && 'code' in body && 'status' in body && 'request_id' in body;
+
+const isFaultList = (body: unknown): body is { readonly detail: readonly Fault[] } =>
+  typeof body === 'object' && body !== null && 'detail' in body && Array.isArray(body.detail);
+
+/**
+ * The answer with its JSON. That the JSON has the promised form is the API's contract, and not checked here.
+ *
+ * @throws UnexpectedAnswer when the body is not JSON
+ */
+export function withJson<T>(answer: RawAnswer): Answer<T> {
+  const { status, headers, bytes } = answer;
+  const data: unknown = bytes.length === 0 ? undefined : jsonOf(answer);
+  if (data === undefined && bytes.length > 0) throw new UnexpectedAnswer(status);
+  return { status, headers, data: data as T };
+}
+
+/** Lists become repeated parameters, objects become `name[key]=value`; what is undefined or null is left out. */
+export function queryText(query: object | undefined): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (Array.isArray(value)) for (const one of value) parameters.append(name, String(one));
+    else if (value instanceof Date) parameters.append(name, value.toISOString());
+    else if (typeof value === 'object' && value !== null)
+      for (const [key, one] of Object.entries(value)) parameters.append(`${name}[${key}]`, String(one));
+    else if (value !== undefined && value !== null) parameters.append(name, String(value));
+  }
+  return parameters.size === 0 ? '' : `?${parameters}`;
+}
+
+/** Fills the parameters of a path; each value stays within its segment. */
+export const filledPath = (path: string, values: object = {}): string =>
+  Object.entries(values).reduce(
+    (filled, [name, value]) => filled.replace(`{${name}}`, () => encodeURIComponent(String(value))),
+    path,
+  );

@@ -1,0 +1,213 @@
+/** When the TypeScript client sends a request again, against a server that answers as the test says. */
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test as base, beforeEach, describe, expect } from 'vitest';
+import {
+  type ClientOptions,
+  ConnectionFailed,
+  createClient,
+  isApiError,
+  type Retry,
+  UnexpectedAnswer,
+} from '../../../clients/typescript/index.ts';
+import { backoffMs, retryAfterSeconds } from '../../../clients/typescript/retry.ts';
+import { queryText } from '../../../clients/typescript/transport.ts';
+import { freePort } from '../../../scripts/stack/port.ts';
+import { FILE } from '../../support/fixture.ts';
+
+type Asked = { readonly method: string; readonly url: string; readonly headers: IncomingHttpHeaders; body: string };
+type Answer = (response: ServerResponse) => void;
+
+const asked: Asked[] = [];
+let answers: Answer[] = [];
+let retries: Retry[] = [];
+
+beforeEach(() => {
+  asked.length = 0;
+  answers = [];
+  retries = [];
+});
+
+const test = base
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('baseUrl', FILE, async ({}, { onCleanup }) => {
+    const server = createServer(async (request, response) => {
+      const body = Buffer.concat(await request.toArray()).toString();
+      asked.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body });
+      (answers.shift() ?? json(200, { settlement_id: 'stl_1', status: 'settled' }))(response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onCleanup(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  })
+  .extend('open', ({ baseUrl }) => (options: Partial<ClientOptions> = {}) => {
+    const onRetry = (retry: Retry) => void retries.push(retry);
+    return createClient({ baseUrl, apiKey: 'sk_local_x', onRetry, ...options });
+  });
+
+const json =
+  (status: number, body: object, headers: Record<string, string> = {}): Answer =>
+  (response) =>
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+
+const problem = (status: number, code: string, headers?: Record<string, string>): Answer =>
+  json(
+    status,
+    { type: `/problems/${code}`, title: '', status, detail: '', instance: '/', code, request_id: 'r' },
+    headers,
+  );
+
+const unavailable = problem(503, 'temporarily_unavailable', { 'retry-after': '0' });
+const fromProxy: Answer = (response) => response.writeHead(502).end('<html>Bad gateway</html>');
+const lost: Answer = (response) => response.destroy();
+const half: Answer = (response) => {
+  response.writeHead(200, { 'content-length': '100' });
+  response.write('{"settlement_id":');
+  setTimeout(() => response.destroy(), 5);
+};
+const silent: Answer = () => undefined;
+
+const WIRE = {
+  corridor: 'US-JM',
+  amount: '1',
+  recipient_id: 'r',
+  payment_method: 'wire',
+  payout_rail: 'bank_transfer',
+} as const;
+
+describe('is sent again, with the same key and bytes:', () => {
+  test.for([
+    ['503 temporarily_unavailable', unavailable],
+    ['429', problem(429, 'rate_limited', { 'retry-after': '0' })],
+    ["a proxy's 502", fromProxy],
+    ['a lost connection', lost],
+    ['half an answer', half],
+  ] as const)('a creation after %s', async ([, answer], { open }) => {
+    answers = [answer, answer];
+    const intent = open().settlements.prepare(WIRE);
+    expect((await open().settlements.create(intent)).settlement_id).toBe('stl_1');
+    expect(asked).toHaveLength(3);
+    expect(new Set(asked.map(({ headers }) => headers['idempotency-key']))).toEqual(new Set([intent.idempotency_key]));
+    expect(new Set(asked.map(({ body }) => body))).toEqual(new Set([JSON.stringify(WIRE)]));
+    expect(retries.map(({ attempt }) => attempt)).toEqual([1, 2]);
+  });
+
+  test('a read, a cancellation and a deactivation after a lost connection', async ({ open }) => {
+    answers = [lost];
+    await open().settlements.get('stl_1');
+    answers = [lost];
+    await open().settlements.cancel('stl_1');
+    answers = [lost];
+    await open().recipients.deactivate('r');
+    expect(asked.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST', 'POST', 'DELETE', 'DELETE']);
+  });
+
+  test('an attempt without an answer in time', async ({ open }) => {
+    answers = [silent];
+    await open({ attemptTimeoutMs: 50 }).settlements.get('stl_1');
+    expect(asked).toHaveLength(2);
+  });
+});
+
+describe('is not sent again:', () => {
+  test('a command without a key, unless nothing was done', async ({ open }) => {
+    const client = open();
+    for (const answer of [unavailable, fromProxy, lost]) {
+      answers = [answer];
+      await expect(client.webhooks.rotateSecret('w')).rejects.toThrow();
+    }
+    expect(asked).toHaveLength(3);
+    answers = [problem(429, 'rate_limited', { 'retry-after': '0' })];
+    await client.webhooks.rotateSecret('w');
+    expect(asked).toHaveLength(5);
+  });
+
+  test.for([
+    [503, 'launch_gates_closed'],
+    [503, 'local_sandbox_only'],
+    [502, 'remote_environment'],
+    [409, 'state_conflict'],
+    [500, 'internal_error'],
+  ] as const)('a creation after %i %s', async ([status, code], { open }) => {
+    answers = [problem(status, code)];
+    const refused = await open()
+      .settlements.create(WIRE)
+      .catch((error: unknown) => error);
+    expect(isApiError(refused, code)).toBe(true);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('after a redirect, so that no key goes elsewhere', async ({ open, baseUrl }) => {
+    answers = [(response) => response.writeHead(302, { location: `${baseUrl}/elsewhere` }).end()];
+    await expect(open().settlements.get('stl_1')).rejects.toThrow(UnexpectedAnswer);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('when Retry-After is longer than the bound', async ({ open }) => {
+    answers = [problem(429, 'rate_limited', { 'retry-after': '31' })];
+    const refused = await open()
+      .settlements.get('stl_1')
+      .catch((error: unknown) => error);
+    if (!isApiError(refused, 'rate_limited')) throw refused;
+    expect(refused.retryAfterSeconds).toBe(31);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('when the time of the call or the number of attempts is over', async ({ open }) => {
+    answers = Array.from({ length: 20 }, () => lost);
+    const failed = await open({ attemptsMax: 3 })
+      .settlements.create(WIRE)
+      .catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(ConnectionFailed);
+    expect(failed).toMatchObject({ reason: 'connection_lost', intent: { path: '/v2/settle' } });
+    expect(asked).toHaveLength(3);
+    await expect(open({ timeoutMs: 30 }).settlements.get('stl_1')).rejects.toThrow(ConnectionFailed);
+    expect(asked).toHaveLength(4);
+  });
+
+  test('after the caller has ended it', async ({ open }) => {
+    answers = [silent];
+    await expect(open().settlements.get('stl_1', { signal: AbortSignal.timeout(20) })).rejects.toThrow('timeout');
+    expect(asked).toHaveLength(1);
+  });
+});
+
+test('says that nothing was sent when there is no connection', async ({ open }) => {
+  const client = open({ baseUrl: `http://127.0.0.1:${await freePort()}`, attemptsMax: 2 });
+  await expect(client.webhooks.rotateSecret('w')).rejects.toMatchObject({ reason: 'not_connected' });
+  expect(retries).toHaveLength(1);
+});
+
+test('values stay in their segment of the path, and filters are written as the API reads them', async ({ open }) => {
+  await open().settlements.get('a/../b?c');
+  expect(asked[0]?.url).toBe('/v2/settle/a%2F..%2Fb%3Fc');
+  expect(queryText({ status: ['settled', 'failed'], metadata: { batch: 'a&b' }, limit: 2, none: undefined })).toBe(
+    '?status=settled&status=failed&metadata%5Bbatch%5D=a%26b&limit=2',
+  );
+});
+
+test('the key goes to the base URL only, whatever Link says', async ({ open, baseUrl }) => {
+  answers = [
+    json(200, [{}], { link: '<http://evil.invalid/v2/settlements?after=c&status=a&status=b>; rel="next"' }),
+    json(200, [{}]),
+  ];
+  expect(
+    await open({ baseUrl: `${baseUrl}/` })
+      .settlements.list()
+      .first(5),
+  ).toHaveLength(2);
+  expect(asked.map(({ url }) => url)).toEqual(['/v2/settlements', '/v2/settlements?after=c&status=a&status=b']);
+});
+
+test('waits grow to a bound, are random, and never undercut Retry-After', () => {
+  expect([1, 2, 3, 7, 20].map((attempt) => backoffMs(attempt, undefined, () => 1))).toEqual([
+    100, 200, 400, 5_000, 5_000,
+  ]);
+  expect(backoffMs(3, undefined, () => 0)).toBe(200);
+  expect(backoffMs(1, 2, () => 0)).toBe(2_000);
+  expect(retryAfterSeconds('Sun, 22 Nov 2026 08:00:05 GMT', Date.parse('2026-11-22T08:00:00Z'))).toBe(5);
+  expect(retryAfterSeconds('soon', 0)).toBeUndefined();
+});

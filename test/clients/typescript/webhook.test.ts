@@ -1,0 +1,153 @@
+/** The TypeScript client as a receiver of webhooks: which deliveries it takes for genuine. */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, test as plain } from 'vitest';
+import { createClient, type WebhookEvent, webhooks } from '../../../clients/typescript/index.ts';
+import { repositoryRoot } from '../../../process/place.ts';
+import { freePort } from '../../../scripts/stack/port.ts';
+import { withStack } from '../../support/fixture.ts';
+import { until } from '../../support/webhook.ts';
+
+const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+const SECRET = newSecret();
+const AT = new Date('2026-11-22T08:00:00.000Z');
+const ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40';
+const BODY = JSON.stringify({ id: ID, type: 'settlement.settled', sequence: 5, data: { name: 'Zoë' } });
+
+/** Signed by the reference library, with each of the secrets. */
+const headersOf = (body = BODY, secrets = [SECRET], at = AT) => ({
+  'Webhook-Id': ID,
+  'Webhook-Timestamp': String(at.getTime() / 1_000),
+  'Webhook-Signature': secrets.map((secret) => new Webhook(secret).sign(ID, at, body)).join(' '),
+});
+
+describe('takes', () => {
+  plain('bytes, text, and each form of headers', () => {
+    for (const body of [BODY, Buffer.from(BODY)])
+      for (const headers of [headersOf(), new Headers(headersOf())])
+        expect(webhooks.verify(body, headers, SECRET, { now: AT })).toEqual(JSON.parse(BODY));
+  });
+
+  plain('one of several secrets, and one of several signatures', () => {
+    const other = newSecret();
+    expect(webhooks.verify(BODY, headersOf(), [other, SECRET], { now: AT }).id).toBe(ID);
+    expect(webhooks.verify(BODY, headersOf(BODY, [other, SECRET]), SECRET, { now: AT }).id).toBe(ID);
+  });
+
+  plain('a delivery at the end of the tolerance, in both directions', () => {
+    for (const seconds of [-300, 300]) {
+      const now = new Date(AT.getTime() + seconds * 1_000);
+      expect(webhooks.verify(BODY, headersOf(), SECRET, { now }).type).toBe('settlement.settled');
+    }
+  });
+});
+
+describe('refuses', () => {
+  const later = new Date(AT.getTime() + 301_000);
+  plain.for([
+    ['another secret', 'no_matching_signature', BODY, headersOf(), newSecret(), AT],
+    ['a changed body', 'no_matching_signature', `${BODY} `, headersOf(), SECRET, AT],
+    ['another id', 'no_matching_signature', BODY, { ...headersOf(), 'Webhook-Id': 'x' }, SECRET, AT],
+    ['an old delivery', 'timestamp_outside_tolerance', BODY, headersOf(), SECRET, later],
+    ['one of the future', 'timestamp_outside_tolerance', BODY, headersOf(BODY, [SECRET], later), SECRET, AT],
+    ['no number as a time', 'malformed_timestamp', BODY, { ...headersOf(), 'Webhook-Timestamp': '1e9' }, SECRET, AT],
+    ['no signature', 'missing_header', BODY, { ...headersOf(), 'Webhook-Signature': undefined }, SECRET, AT],
+    [
+      'a signature of another version',
+      'no_matching_signature',
+      BODY,
+      { ...headersOf(), 'Webhook-Signature': headersOf()['Webhook-Signature'].replace('v1,', 'v2,') },
+      SECRET,
+      AT,
+    ],
+    ['no JSON', 'invalid_body', 'no', headersOf('no'), SECRET, AT],
+    ['no event', 'invalid_body', '{}', headersOf('{}'), SECRET, AT],
+  ] as const)('%s', ([, reason, body, headers, secret, now]) => {
+    expect(() => webhooks.verify(body, headers, secret, { now })).toThrow(expect.objectContaining({ reason }));
+  });
+
+  plain('to work with a secret that is none', () => {
+    for (const secret of ['', 'whsec_', SECRET.slice(6)])
+      expect(() => webhooks.verify(BODY, headersOf(), secret, { now: AT })).toThrow(TypeError);
+  });
+});
+
+plain('an event is told apart by its type', () => {
+  const amountOf = (event: WebhookEvent): string | undefined => {
+    switch (event.type) {
+      case 'settlement.settled':
+        return event.data.destination_amount;
+      case 'certificate.issued':
+        return event.data.cert_id;
+      case 'settlement.exception':
+        return event.data.exception.type;
+      default:
+        return undefined;
+    }
+  };
+  expect(amountOf(JSON.parse('{"type":"settlement.settled","data":{"destination_amount":"1.00"}}'))).toBe('1.00');
+});
+
+const DELIVERIES = 1_000;
+const PINGS = 250;
+
+const test = withStack({ deliveries: true });
+
+/** The receiver of the examples, as a process. `lines` grows. */
+async function startReceiver(port: number, secrets: readonly string[], lines: string[]) {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'examples/typescript/receiver.ts'], {
+    cwd: repositoryRoot,
+    env: { ...process.env, PORT: String(port), WEBHOOK_SECRETS: secrets.join(',') },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  createInterface(child.stdout).on('line', (line) => lines.push(line));
+  await until(
+    () =>
+      fetch(`http://127.0.0.1:${port}`, { method: 'POST' }).then(
+        ({ status }) => status,
+        () => 0,
+      ),
+    (status) => status === 400,
+  );
+  return async () => {
+    child.kill();
+    await once(child, 'exit');
+  };
+}
+
+test('the receiver of the examples verifies 1 000 deliveries beside a rotation of the secret', async ({
+  stack,
+  partner,
+}) => {
+  const client = createClient({ baseUrl: stack.baseUrl, apiKey: partner.apiKey });
+  const port = await freePort();
+  const { webhook_id: id, secret } = await client.webhooks.create({
+    url: `http://127.0.0.1:${port}/`,
+    event_types: ['*'],
+  });
+  const lines: string[] = [];
+  const verified = () => lines.filter((line) => line.startsWith('webhook.ping')).length;
+  const replayUntil = async (count: number): Promise<void> => {
+    await client.webhooks.replay(id, { since: '2026-01-01T00:00:00Z', statuses: ['succeeded'] });
+    await until(verified, (received) => received >= count);
+  };
+  let stop = await startReceiver(port, [secret], lines);
+  await Promise.all(Array.from({ length: PINGS }, () => client.webhooks.ping(id)));
+  await until(verified, (received) => received >= PINGS);
+  // Both secrets sign: the receiver still has the old one, then both, then the new one alone.
+  const rotated = await client.webhooks.rotateSecret(id);
+  await replayUntil(2 * PINGS);
+  await stop();
+  stop = await startReceiver(port, [rotated.secret, secret], lines);
+  await replayUntil(3 * PINGS);
+  await stop();
+  stop = await startReceiver(port, [rotated.secret], lines);
+  await replayUntil(DELIVERIES);
+  await stop();
+  expect(verified()).toBe(DELIVERIES);
+  // Each start asked once without a signature, to see whether it listens.
+  expect(lines.filter((line) => line.startsWith('refused'))).toEqual(Array(3).fill('refused: missing_header'));
+}, 60_000);
