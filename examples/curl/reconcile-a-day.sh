@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Compares the settlements of a day with your own book, and explains each difference.
+source "$(dirname "$0")/common.sh"
+
+# Keeps this run apart from others of the same day.
+batch=$(node -p 'crypto.randomUUID()')
+
+# Four settlements, one of which fails. A real day has them already.
+recipient=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}" | field .recipient_id)
+for reference in INV-1001 INV-1002 INV-1003 INV-1004; do
+  token=$([ "$reference" = INV-1002 ] && echo tok_declined || echo tok_visa)
+  more=',"reference":"'"$reference"'","metadata":{"batch":"'"$batch"'"}'
+  id=$(create /v2/settle "$(card "$recipient" "$token" 250.00 "$more")" | field .settlement_id)
+  wait_for "/v2/settle/$id" "$ENDED" >/dev/null
+done
+
+# What the partner believes.
+book='{"INV-1001":"250.00","INV-1002":"250.00","INV-1003":"300.00","INV-1005":"250.00"}'
+
+today=$(date -u +%F)
+tomorrow=$(node -p 'new Date(Date.now() + 24 * 60 * 60000).toISOString().slice(0, 10)')
+list() {
+  call GET /v2/settlements '' -G --data-urlencode "created_from=${today}T00:00:00Z" \
+    --data-urlencode "created_to=${tomorrow}T00:00:00Z" --data-urlencode "metadata[batch]=$batch" -d limit=100 "$@"
+}
+# A longer day has more pages: `Link` names the next one. The reason of a failure is in the read of one settlement.
+page=$(list)
+for id in $(field "; json.filter((one) => one.status === 'failed').map((one) => one.settlement_id).join(' ')" <<<"$page"); do
+  failure=$(call GET "/v2/settle/$id" | field .failure.code)
+done
+
+FAILURE=${failure:-} BOOK=$book node - "$page" <<'JS'
+const found = new Map(JSON.parse(process.argv[2]).map((one) => [one.reference, one]));
+const book = JSON.parse(process.env.BOOK);
+for (const reference of [...new Set([...Object.keys(book), ...found.keys()])].sort()) {
+  const { status, amount, source_currency: currency } = found.get(reference) ?? {};
+  const booked = book[reference];
+  const explain = () => {
+    if (status === undefined) return 'is missing at the service: nothing was accepted, so its intent can be sent again';
+    if (booked === undefined) return `is missing in the book: ${status}, ${amount} ${currency}`;
+    if (status !== 'settled') return `differs: booked as settled, but ${status} (${process.env.FAILURE})`;
+    if (booked !== amount) return `differs: booked with ${booked} ${currency}, ${status} with ${amount} ${currency}`;
+    return `agrees: ${status}, ${amount} ${currency}`;
+  };
+  console.log(`${reference} ${explain()}`);
+}
+JS
+settled=$(list -d status=settled | field .length)
+echo "$(field .length <<<"$page") settlements today, $settled of them settled"
