@@ -1,7 +1,7 @@
 /** ISO 8601 durations of a fixed length: weeks, days, hours, minutes and seconds. Years and months have none. */
 const DATE_PART = /(?:([0-9]{1,5})W)?(?:([0-9]{1,5})D)?/;
 const TIME_PART = /(?:T(?=[0-9])(?:([0-9]{1,6})H)?(?:([0-9]{1,8})M)?(?:([0-9]{1,9})(?:\.([0-9]{1,3}))?S)?)?/;
-export const DURATION_PATTERN = new RegExp(`^P(?=[0-9T])${DATE_PART.source}${TIME_PART.source}$`);
+const DURATION_PATTERN = new RegExp(`^P(?=[0-9T])${DATE_PART.source}${TIME_PART.source}$`);
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

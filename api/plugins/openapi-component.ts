@@ -36,11 +36,14 @@ const dropBounds = (jsonSchema: z.core.JSONSchema.BaseSchema): void => {
 /** What may stand beside a reference. The generator also copies a part of what it refers to. */
 const BESIDE_REFERENCE = ['$ref', 'description', 'example'];
 
-/** Removes from every reference what belongs to the schema that it refers to. */
+/** Removes from references, and from the choices of a field, what is said elsewhere. */
 export function tidyReferences(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   if ('$ref' in value)
     for (const name of Object.keys(value)) if (!BESIDE_REFERENCE.includes(name)) Reflect.deleteProperty(value, name);
+  // A field that can be null has its description beside the choice, and again inside of it.
+  if ('anyOf' in value && Array.isArray(value.anyOf) && 'description' in value)
+    for (const option of value.anyOf) if (!('$ref' in option)) delete option.description;
   for (const child of Object.values(value)) tidyReferences(child);
 }
 

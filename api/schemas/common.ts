@@ -17,13 +17,36 @@ const isClean = (value: string): boolean =>
 /** After the first fault of a value its other checks are skipped, as in FastAPI. */
 const abort = true;
 
+/**
+ * The rule as a pattern of the document, which has every part of it but the normal form. Every common dialect of
+ * regular expressions reads it alike.
+ */
+export const TEXT_PATTERN =
+  '^[^\\s\\x00-\\x1f\\x7f-\\x9f\\ufeff]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\ufeff])?$';
+const OPTIONAL_TEXT_PATTERN = TEXT_PATTERN.replace(/^\^(.*)\$$/, '^($1)?$');
+
+/** JSON Schema counts characters, and JavaScript the units of UTF-16, of which some characters have two. */
+const hasAtMost = (max: number) => (context: z.core.ParsePayload<string>) => {
+  const { value } = context;
+  if (value.length <= max || (value.length <= 2 * max && [...value].length <= max)) return;
+  context.issues.push({
+    code: 'too_big',
+    origin: 'string',
+    maximum: max,
+    inclusive: true,
+    input: value,
+    continue: false,
+  });
+};
+
 /** Text of `min` to `max` characters: well-formed, NFC, trimmed, without control characters. */
 export const text = (min: number, max: number) =>
   z
     .string()
     .min(min, { abort })
-    .max(max, { abort })
-    .refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters', abort });
+    .check(hasAtMost(max))
+    .refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters', abort })
+    .meta({ maxLength: max, pattern: min === 0 ? OPTIONAL_TEXT_PATTERN : TEXT_PATTERN });
 
 /** As `text`, for a value that a regular expression describes completely. */
 export const pattern = (expression: RegExp, min: number, max: number) =>
@@ -46,20 +69,39 @@ export const MAY_GROW = 'May grow.';
 export const growing = <const Value extends string>(id: string, values: readonly Value[], description: string) =>
   named(id, values, `${description} ${MAY_GROW}`);
 
-const ID_LENGTH_MAX = 36;
-const SETTLEMENT_ID_LENGTH_MAX = 64;
-export const id = (description: string) => text(1, ID_LENGTH_MAX).meta({ description, example: EXAMPLE_ID });
+export const ID_LENGTH_MAX = 36;
+export const SETTLEMENT_ID_LENGTH_MAX = 64;
+const ID_PATTERN = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
+const SETTLEMENT_ID_PATTERN = '^stl_[a-z2-7]{32}$';
+
+/** The document has the form of an id. Another text of the allowed length is an unknown id, so that it is 404. */
+export const id = (description: string) =>
+  text(1, ID_LENGTH_MAX).meta({ description, pattern: ID_PATTERN, example: EXAMPLE_ID });
 export const settlementId = (description = 'The settlement.') =>
-  text(1, SETTLEMENT_ID_LENGTH_MAX).meta({ description, example: EXAMPLE_SETTLEMENT_ID });
+  text(1, SETTLEMENT_ID_LENGTH_MAX).meta({
+    description,
+    pattern: SETTLEMENT_ID_PATTERN,
+    example: EXAMPLE_SETTLEMENT_ID,
+  });
+
+/** An id to select by. One that no object has selects nothing. */
+export const selectedId = (max: number, description: string) => text(1, max).optional().meta({ description });
 
 /** An id in an answer. The service made it, so that the document shows only its form. */
 export const objectId = (description: string) => z.string().meta({ description, example: EXAMPLE_ID });
 export const shownSettlementId = (description = 'The settlement.') =>
   z.string().meta({ description, example: EXAMPLE_SETTLEMENT_ID });
 
+/** Every currency of the service has two minor digits, no amount has more than five digits before them, and none is 0. */
+const AMOUNT_PATTERN = '^[1-9][0-9]{0,4}([.][0-9]{1,2})?$';
+
 /** A decimal string in major units. The allowed amounts depend on the currency and are checked together with it. */
 export const money = (description: string) =>
-  pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({ description, example: '250.00' });
+  pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({
+    description,
+    pattern: AMOUNT_PATTERN,
+    example: '250.00',
+  });
 
 export const moneyOrNull = (description: string) =>
   pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).nullable().meta({ description, example: null });
@@ -86,19 +128,33 @@ export const paymentMethod = (description = 'How the payer pays.') =>
 export const settlementPaymentMethod = (description = 'How the settlement is paid.') =>
   SettlementPaymentMethod.meta({ description });
 
+const COUNTRIES = Object.keys(countries.getAlpha2Codes()).toSorted((a, b) => (a < b ? -1 : 1));
+
+/** `A[DEF…]|B[ABD…]|…`: the assigned codes as the inside of a pattern. */
+export const COUNTRY_CODES = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ']
+  .map((first) => [first, COUNTRIES.filter((code) => code.startsWith(first)).map((code) => code.charAt(1))] as const)
+  .filter(([, seconds]) => seconds.length > 0)
+  .map(([first, seconds]) => `${first}[${seconds.join('')}]`)
+  .join('|');
+
 export const country = (description: string) =>
   z
     .string()
     .regex(/^[A-Z]{2}$/, { abort })
     .refine((value) => countries.isValid(value), { error: 'must be an ISO 3166-1 alpha-2 country code' })
-    .meta({ description, example: 'JM' });
+    .meta({ description, pattern: `^(${COUNTRY_CODES})$`, example: 'JM' });
 
 const EMAIL_LENGTH_MAX = 254;
-const isEmail = (value: string): boolean => z.email().safeParse(value).success;
+const LOCAL_PART_LENGTH_MAX = 64;
+const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+/** What zod accepts, without lookahead; and the labels of the host as in RFC 1035. */
+const EMAIL_PATTERN = `^([A-Za-z0-9_'+-]+[.])*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(${LABEL}[.])+[A-Za-z]{2,63}$`;
+const EMAIL = new RegExp(EMAIL_PATTERN);
+const isEmail = (value: string): boolean => EMAIL.test(value) && value.indexOf('@') <= LOCAL_PART_LENGTH_MAX;
 export const email = (description: string) =>
   text(3, EMAIL_LENGTH_MAX)
     .refine(isEmail, { error: 'must be an e-mail address' })
-    .meta({ description, format: 'email', example: 'ops@acme.example' });
+    .meta({ description, format: 'email', pattern: EMAIL_PATTERN, example: 'ops@acme.example' });
 
 const PHONE_LENGTH_MIN = 8;
 const PHONE_LENGTH_MAX = 16;

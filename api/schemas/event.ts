@@ -14,7 +14,8 @@ import {
   objectId,
   PageQuery,
   repeatable,
-  settlementId,
+  SETTLEMENT_ID_LENGTH_MAX,
+  selectedId,
   timestamp,
 } from './common.ts';
 import { EventType } from './event-type.ts';
@@ -89,9 +90,10 @@ export const WebhookEvent = z
 export const EventPath = z.object({ event_id: id('The event.') });
 export const EventQuery = PageQuery.safeExtend({
   type: repeatable(EventType, 'Only events of this type. It can be given several times.'),
-  object_id: settlementId()
-    .optional()
-    .meta({ description: 'Only events of this settlement, certificate, verification, recipient or webhook.' }),
+  object_id: selectedId(
+    SETTLEMENT_ID_LENGTH_MAX,
+    'Only events of this settlement, certificate, verification, recipient, key or webhook.',
+  ),
   created_from: createdFrom(),
   created_to: createdTo(),
 });

@@ -10,6 +10,7 @@ import {
   type RecipientDraft,
 } from '../../domain/recipient.ts';
 import {
+  COUNTRY_CODES,
   country,
   createdAt,
   currency,
@@ -53,7 +54,11 @@ const bic = () =>
     .refine((value) => countries.isValid(value.slice(...BIC_COUNTRY)), {
       error: 'must name an ISO 3166-1 country in its fifth and sixth characters',
     })
-    .meta({ description: 'The SWIFT code of the bank (ISO 9362).', example: 'JNCBJMKX' });
+    .meta({
+      description: 'The SWIFT code of the bank (ISO 9362).',
+      pattern: `^[A-Z0-9]{4}(${COUNTRY_CODES})[A-Z0-9]{2}([A-Z0-9]{3})?$`,
+      example: 'JNCBJMKX',
+    });
 
 export const BankDetailsRequest = z
   .strictObject({

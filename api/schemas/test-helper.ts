@@ -1,6 +1,6 @@
 /** The test helpers of the local sandbox (contract §6). */
 import { z } from 'zod';
-import { DURATION_PATTERN, parseDuration } from '../../domain/duration.ts';
+import { parseDuration } from '../../domain/duration.ts';
 import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
 import {
   currency,
@@ -48,6 +48,11 @@ export const SandboxEventResponse = z
   })
   .meta({ id: 'SandboxEventResponse' });
 
+/** The form of a duration without lookahead, which some languages do not have. */
+const SECONDS = '[0-9]{1,9}([.][0-9]{1,3})?S';
+const TIME = `T([0-9]{1,6}H([0-9]{1,8}M)?(${SECONDS})?|[0-9]{1,8}M(${SECONDS})?|${SECONDS})`;
+const DATE = '[0-9]{1,5}W([0-9]{1,5}D)?|[0-9]{1,5}D';
+
 /** The pattern of a duration explains nothing to a reader, so that the fault says what is wanted. */
 const duration = () =>
   text(1, DURATION_LENGTH_MAX)
@@ -63,7 +68,7 @@ const duration = () =>
       { error: `must be more than nothing and at most P${ADVANCE_DAYS_MAX}D` },
     )
     .meta({
-      pattern: DURATION_PATTERN.source,
+      pattern: `^P((${DATE})(${TIME})?|${TIME})$`,
       example: 'P5D',
       description: DURATION,
     });

@@ -41,6 +41,8 @@ const url = () =>
       description:
         'HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each ' +
         'connection.',
+      format: 'uri',
+      pattern: '^https?://[^\\s@#]+$',
       example: EXAMPLE_URL,
     });
 

@@ -21,7 +21,13 @@ export type Schema = {
   readonly format?: string;
   readonly pattern?: string;
   readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
   readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly maxProperties?: number;
+  readonly propertyNames?: Schema;
 };
 
 const SchemaObject: z.ZodType<Schema> = z.lazy(() =>
@@ -38,7 +44,13 @@ const SchemaObject: z.ZodType<Schema> = z.lazy(() =>
     format: z.string().optional(),
     pattern: z.string().optional(),
     minimum: z.number().optional(),
+    maximum: z.number().optional(),
+    minLength: z.number().optional(),
     maxLength: z.number().optional(),
+    minItems: z.number().optional(),
+    maxItems: z.number().optional(),
+    maxProperties: z.number().optional(),
+    propertyNames: SchemaObject.optional(),
   }),
 ) as z.ZodType<Schema>;
 
@@ -121,7 +133,7 @@ export function describedOperations(described: {
         method: Method.parse(method),
         path,
         access,
-        parameters: operation.parameters.map(parameterOf),
+        parameters: operation.parameters.map(parameterOf).map((given) => ({ ...given, schema: resolve(given.schema) })),
         body: schema && bare(resolve(schema)),
         bodyRequired: operation.requestBody?.required === true,
       };

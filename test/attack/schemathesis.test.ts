@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { localDirectory } from '../../process/place.ts';
 import { acquireSchemathesis } from '../fuzz/python.ts';
 import { fuzz } from '../fuzz/schemathesis.ts';
+import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 
 const INSTALL_TIMEOUT_MS = 600_000;
@@ -26,6 +27,11 @@ test(
       seed: 1,
       maxExamples: 8,
       obeysRateLimit: false,
+      secrets: {
+        cardproc: TEST_SECRETS.cardproc,
+        bankledger: TEST_SECRETS.bankledger,
+        idverify: TEST_SECRETS.idverify,
+      },
       print: (line) => lines.push(line),
     });
     if (!passed) throw new Error(lines.join('\n'));

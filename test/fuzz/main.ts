@@ -1,5 +1,7 @@
 /** `npm run fuzz`: Schemathesis tests every operation of the API. */
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { z } from 'zod';
 import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
 import { positiveNumber, type ValuesOf, wholeNumber, withDefault } from '../../process/command-parameter.ts';
 import { localDirectory } from '../../process/place.ts';
@@ -9,6 +11,22 @@ import { acquireSchemathesis } from './python.ts';
 import { fuzz } from './schemathesis.ts';
 
 const SECONDS_PER_MINUTE = 60;
+
+const Secrets = z.object({
+  CARDPROC_WEBHOOK_SECRET: z.string(),
+  BANKLEDGER_WEBHOOK_SECRET: z.string(),
+  IDVERIFY_WEBHOOK_SECRET: z.string(),
+});
+
+/** The secrets that the stack of this clone made for itself. */
+function readSecrets() {
+  const secrets = Secrets.parse(JSON.parse(readFileSync(path.join(localDirectory, 'sandbox-secrets.json'), 'utf8')));
+  return {
+    cardproc: secrets.CARDPROC_WEBHOOK_SECRET,
+    bankledger: secrets.BANKLEDGER_WEBHOOK_SECRET,
+    idverify: secrets.IDVERIFY_WEBHOOK_SECRET,
+  };
+}
 
 const TAKES = {
   minutes: withDefault('--minutes <n>', 'how long it tests', positiveNumber, '5'),
@@ -29,7 +47,8 @@ const program = command({
     try {
       const seconds = Math.ceil(minutes * SECONDS_PER_MINUTE);
       const { baseUrl, isOwn } = stack;
-      const passed = await fuzz({ python, baseUrl, seconds, seed, obeysRateLimit: !isOwn, print });
+      const secrets = url === undefined ? readSecrets() : {};
+      const passed = await fuzz({ python, baseUrl, seconds, seed, obeysRateLimit: !isOwn, secrets, print });
       const repeat = `npm run fuzz -- --minutes ${minutes} --seed ${seed}`;
       print(
         passed

@@ -8,6 +8,7 @@ import { createFuzzCaller } from './caller.ts';
 import type { PythonProgram } from './python.ts';
 
 const CONFIG_FILE = path.join(import.meta.dirname, 'schemathesis.toml');
+const HOOKS_FILE = path.join(import.meta.dirname, 'signature.py');
 const START = 'import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())';
 const REQUEST_TIMEOUT_SECONDS = 10;
 /** The time that a run may take beyond its budget, for starting and for shrinking what it found. */
@@ -34,6 +35,8 @@ export type FuzzOptions = {
   readonly maxExamples?: number;
   /** Whether to obey the stack's rate limit, where the stack was not started for this run. */
   readonly obeysRateLimit: boolean;
+  /** The providers' secrets, so that their events can be signed; none for a stack of someone else. */
+  readonly secrets?: Readonly<Partial<Record<'cardproc' | 'bankledger' | 'idverify', string>>>;
   readonly print: (line: string) => void;
 };
 
@@ -47,7 +50,7 @@ export async function fuzz(options: FuzzOptions): Promise<boolean> {
 }
 
 async function run(
-  { python, baseUrl, seed, maxExamples, obeysRateLimit, print }: FuzzOptions,
+  { python, baseUrl, seed, maxExamples, obeysRateLimit, secrets = {}, print }: FuzzOptions,
   seconds: number,
   selection: readonly string[],
 ): Promise<boolean> {
@@ -80,7 +83,15 @@ async function run(
   const ran = execa(python.command, ['-c', START, ...args], {
     // Schemathesis keeps files between runs in its working directory.
     cwd: python.directory,
-    env: { ...python.env, FUZZ_API_KEY: apiKey, FUZZ_SESSION: sessionToken },
+    env: {
+      ...python.env,
+      ...Object.fromEntries(
+        Object.entries(secrets).map(([name, secret]) => [`FUZZ_SECRET_${name.toUpperCase()}`, secret]),
+      ),
+      SCHEMATHESIS_HOOKS: HOOKS_FILE,
+      FUZZ_API_KEY: apiKey,
+      FUZZ_SESSION: sessionToken,
+    },
     all: true,
     buffer: false,
     reject: false,
