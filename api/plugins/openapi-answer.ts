@@ -11,11 +11,12 @@ import { PUBLISHED_HEADERS } from './openapi-component.ts';
 import { headersOf, type SharedResponses } from './openapi-response.ts';
 import type { Operation } from './operation-list.ts';
 
-const SECURITY: Partial<Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObject[]>> = {
+const SECURITY: Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObject[]> = {
   api_key: [{ ApiKey: [] }],
   optional_api_key: [{}, { ApiKey: [] }],
   session: [{ ConsumerSession: [] }],
   signature: [{ ProviderSignature: [] }],
+  none: [],
 };
 
 const NO_CONTENT = '204';
@@ -35,8 +36,7 @@ export function describeSharedAnswers(
 ): void {
   const described = document.paths?.[operation.path]?.[operation.method.toLowerCase() as OpenAPIV3_1.HttpMethods];
   if (!described) return;
-  const security = SECURITY[operation.access.auth];
-  if (security) described.security = security;
+  described.security = SECURITY[operation.access.auth];
   const responses: Record<string, OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject> = {};
   for (const [status, codes] of sharedProblems(operation)) responses[status] = shared.problem(status, codes);
   if (hasInput(operation)) responses['422'] = shared.validationFailed();

@@ -68,7 +68,12 @@ export function addComponents(
 }
 
 /** Schemas that no operation answers with by itself. */
-const FURTHER_SCHEMAS = z.union([Problem, EstimateFigures, EventEnvelope, ...Object.values(EXTENDED_PROBLEMS)]);
+const FURTHER_SCHEMAS = z.union([
+  Problem,
+  EstimateFigures,
+  EventEnvelope,
+  ...Object.values(EXTENDED_PROBLEMS).map(({ schema }) => schema),
+]);
 
 function componentSchemas(): Record<string, OpenAPIV3_1.SchemaObject> {
   const made = createSchema(FURTHER_SCHEMAS, { io: 'output', openapiVersion: '3.1.0', opts: { override: tidySchema } });
@@ -121,21 +126,22 @@ export const PUBLISHED_HEADERS: Record<
   },
 };
 
-/** An example of each problem. `docs/errors.md` lists the members that only some codes have. */
+/** An example of each problem with members of its own. */
 const PROBLEM_EXAMPLES: Record<string, OpenAPIV3_1.ExampleObject> = Object.fromEntries(
-  ERROR_CODES.map((code) => [
-    code,
-    {
-      value: {
-        type: `/problems/${code}`,
-        ...ERROR_TEXT[code],
-        status: STATUS_OF[code],
-        instance: EXAMPLE_INSTANCE,
-        code,
-        request_id: EXAMPLE_ID,
-      },
-    },
-  ]),
+  ERROR_CODES.flatMap((code) => {
+    const extended = EXTENDED_PROBLEMS[code];
+    if (extended === undefined) return [];
+    const value = {
+      type: `/problems/${code}`,
+      ...ERROR_TEXT[code],
+      status: STATUS_OF[code],
+      instance: EXAMPLE_INSTANCE,
+      code,
+      request_id: EXAMPLE_ID,
+      ...extended.example,
+    };
+    return [[code, { value }]];
+  }),
 );
 
 /** FastAPI's two schemas, without any difference: clients and checks compare them. */

@@ -75,15 +75,22 @@ function problemResponse(status: string, codes: readonly ErrorCode[]): OpenAPIV3
     content: {
       'application/problem+json': {
         schema: problemSchema(codes),
-        examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
+        ...examplesOf(codes),
       },
     },
   };
 }
 
+/** Problems with members of their own. The others differ by the texts above only. */
+function examplesOf(codes: readonly ErrorCode[]): Pick<OpenAPIV3_1.MediaTypeObject, 'examples'> {
+  const extended = codes.filter((code) => EXTENDED_PROBLEMS[code] !== undefined);
+  if (extended.length === 0) return {};
+  return { examples: Object.fromEntries(extended.map((code) => [code, { $ref: `#/components/examples/${code}` }])) };
+}
+
 /** A code with members of its own has its own schema; the other codes share one. */
 function problemSchema(codes: readonly ErrorCode[]): OpenAPIV3_1.SchemaObject | OpenAPIV3_1.ReferenceObject {
-  const names = codes.map((code) => EXTENDED_PROBLEMS[code]?.meta()?.id ?? 'Problem');
+  const names = codes.map((code) => EXTENDED_PROBLEMS[code]?.schema.meta()?.id ?? 'Problem');
   const references = [...new Set(names)].map((name) => ({ $ref: `#/components/schemas/${name}` }));
   const [only, ...others] = references;
   return only !== undefined && others.length === 0 ? only : { anyOf: references };

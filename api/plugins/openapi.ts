@@ -71,10 +71,12 @@ export const openapi = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
       info: {
         title: 'Settlement service',
         version: API_VERSION,
+        license: { name: 'All rights reserved' },
         description:
           'Settlement and payout API for Caribbean corridors. Controlled infrastructure under hardening: value moves ' +
           'only in the local sandbox, as a simulation. Elsewhere every value operation answers 503 before anything ' +
-          'is collected. No corridor is live.',
+          'is collected. No corridor is live.\n\nAnswers may get more fields, and enumerations that say "May grow" more ' +
+          'values: a client must accept both. Requests are closed: an unknown field is refused.',
       },
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {

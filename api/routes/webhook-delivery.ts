@@ -13,10 +13,10 @@ import { WebhookPath } from '../schemas/webhook.ts';
 import {
   REPLAYED_BY_DEFAULT,
   ReplayWebhookRequest,
-  ReplayWebhookResponse,
   WebhookDeliveryPath,
   WebhookDeliveryQuery,
   WebhookDeliveryResponse,
+  WebhookReplayResponse,
 } from '../schemas/webhook-delivery.ts';
 
 /** A subscription's deliveries (contract §11): the list with all attempts, and sending again one event,
@@ -93,7 +93,7 @@ export const webhookDeliveryRoutes =
           headers: OptionalIdempotencyKey,
           params: WebhookPath,
           body: ReplayWebhookRequest,
-          response: { 202: ReplayWebhookResponse },
+          response: { 202: WebhookReplayResponse },
         },
       },
       async (request, reply) => {

@@ -194,13 +194,21 @@ export const list = <Item extends z.ZodType>(min: number, max: number, item: Ite
 
 const METADATA_KEYS_MAX = 20;
 const METADATA_DESCRIPTION = 'Your own keys and values. The service only stores them.';
-export const metadata = () =>
+const metadataRule = () =>
   bounded(
     METADATA_KEYS_MAX,
     { type: 'value_error', message: `Value error, must have at most ${METADATA_KEYS_MAX} keys` },
     z.record(pattern(/^[A-Za-z0-9_.-]+$/, 1, 40), text(0, 500)).meta({ maxProperties: METADATA_KEYS_MAX }),
   ).meta({ description: METADATA_DESCRIPTION, example: { invoice: 'INV-1042' } });
-export const shownMetadata = () => z.record(z.string(), z.string()).meta({ description: METADATA_DESCRIPTION });
+const Metadata = metadataRule().meta({ id: 'Metadata' });
+const StoredMetadata = z
+  .record(z.string(), z.string())
+  .meta({ id: 'StoredMetadata', description: METADATA_DESCRIPTION, example: { invoice: 'INV-1042' } });
+
+export const metadata = (description = METADATA_DESCRIPTION) => Metadata.meta({ description });
+/** In a query each entry is a parameter of its own: `metadata[invoice]=INV-1042`. */
+export const metadataFilter = (description: string) => metadataRule().optional().meta({ description });
+export const shownMetadata = () => StoredMetadata.meta({ description: METADATA_DESCRIPTION });
 
 export const timestamp = (description: string) =>
   z.iso.datetime().meta({ description, example: '2026-11-21T08:00:00.000Z' });

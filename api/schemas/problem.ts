@@ -23,18 +23,33 @@ export const Problem = z
   .looseObject({ ...members, code: Code.meta({ description: 'The kind of problem. Branch on it.' }) })
   .meta({ id: 'Problem', description: 'Every error answer but 422 (RFC 9457).' });
 
-const problemOf = (id: string, code: ErrorCode, description: string, extras: z.ZodRawShape) =>
-  z.looseObject({ ...members, code: constant(code, 'The kind of problem.'), ...extras }).meta({ id, description });
+type ExtendedProblem = { readonly schema: z.ZodObject; readonly example: Readonly<Record<string, unknown>> };
+
+/** @param extras the members beside those of every problem */
+const problemOf = (
+  { id, code, description }: { readonly id: string; readonly code: ErrorCode; readonly description: string },
+  extras: z.ZodRawShape,
+  example: Readonly<Record<string, unknown>>,
+): ExtendedProblem => ({
+  schema: z
+    .looseObject({ ...members, code: constant(code, 'The kind of problem.'), ...extras })
+    .meta({ id, description }),
+  example,
+});
 
 /** The codes whose problems have more members. */
-export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, z.ZodObject>> = {
-  scope_insufficient: problemOf('ScopeInsufficientProblem', 'scope_insufficient', 'The key may not do this.', {
-    required_scope: scope('The least scope that may.'),
-  }),
+export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, ExtendedProblem>> = {
+  scope_insufficient: problemOf(
+    { id: 'ScopeInsufficientProblem', code: 'scope_insufficient', description: 'The key may not do this.' },
+    { required_scope: scope('The least scope that may.') },
+    { required_scope: 'settle' },
+  ),
   idempotency_key_reused: problemOf(
-    'IdempotencyKeyReusedProblem',
-    'idempotency_key_reused',
-    'The key belongs to another command.',
+    {
+      id: 'IdempotencyKeyReusedProblem',
+      code: 'idempotency_key_reused',
+      description: 'The key belongs to another command.',
+    },
     {
       mismatch: z
         .array(z.string())
@@ -44,11 +59,16 @@ export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, z.ZodObject>> = {
           example: ['amount'],
         }),
     },
+    { mismatch: ['amount'] },
   ),
-  state_conflict: problemOf('StateConflictProblem', 'state_conflict', "The object's state does not allow this.", {
-    current_state: shown('The state that forbids it.', 'settled').optional(),
-  }),
-  launch_gates_closed: problemOf('LaunchGatesClosedProblem', 'launch_gates_closed', 'Launch gates are closed.', {
-    gates: z.array(ClosedGate).meta({ description: 'Every closed gate.' }),
-  }),
+  state_conflict: problemOf(
+    { id: 'StateConflictProblem', code: 'state_conflict', description: "The object's state does not allow this." },
+    { current_state: shown('The state that forbids it.', 'settled').optional() },
+    { current_state: 'settled' },
+  ),
+  launch_gates_closed: problemOf(
+    { id: 'LaunchGatesClosedProblem', code: 'launch_gates_closed', description: 'Launch gates are closed.' },
+    { gates: z.array(ClosedGate).meta({ description: 'Every closed gate.' }) },
+    { gates: [{ gate: 'rail_admission', reason: 'no_evidence' }] },
+  ),
 };

@@ -19,6 +19,7 @@ import {
   ID_LENGTH_MAX,
   id,
   metadata,
+  metadataFilter,
   money,
   named,
   nullAsAbsent,
@@ -315,7 +316,5 @@ export const SettlementQuery = PageQuery.safeExtend({
   reference: reference().optional().meta({ description: 'Exactly this reference.' }),
   created_from: createdFrom(),
   created_to: createdTo(),
-  metadata: metadata()
-    .optional()
-    .meta({ description: 'Only settlements with exactly these entries: `metadata[invoice]=INV-1042`.' }),
+  metadata: metadataFilter('Only settlements with exactly these entries: `metadata[invoice]=INV-1042`.'),
 });

@@ -88,9 +88,9 @@ export const ReplayWebhookRequest = z
   })
   .meta({ id: 'ReplayWebhookRequest' });
 
-export const ReplayWebhookResponse = z
+export const WebhookReplayResponse = z
   .object({
     replay_id: objectId('For support: the id of this replay.'),
     deliveries: z.int().min(0).max(REPLAY_MAX).meta({ description: 'How many deliveries are sent again.', example: 3 }),
   })
-  .meta({ id: 'ReplayWebhookResponse' });
+  .meta({ id: 'WebhookReplayResponse' });
