@@ -2090,9 +2090,7 @@ export interface components {
              */
             reference?: string | null;
             /** @description Your own keys and values. */
-            metadata?: {
-                [key: string]: string;
-            } | null;
+            metadata?: components["schemas"]["Metadata"] | null;
         };
         CaribbeanOfframpResponse: components["schemas"]["SettleResponseV2"] & Record<string, never>;
         /** @description What was paid. */
@@ -2647,9 +2645,7 @@ export interface components {
             /** @description Needed for `mobile_money`. */
             mobile_details?: components["schemas"]["MobileDetails"] | null;
             /** @description Your own keys and values. */
-            metadata?: {
-                [key: string]: string;
-            } | null;
+            metadata?: components["schemas"]["Metadata"] | null;
         };
         CreateWalletRequest: {
             /**
@@ -2669,6 +2665,7 @@ export interface components {
         };
         CreateWebhookRequest: {
             /**
+             * Format: uri
              * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
              * @example https://hooks.partner.example/settlements
              */
@@ -3419,6 +3416,15 @@ export interface components {
              */
             session_expires_at: string;
         };
+        /**
+         * @description Your own keys and values. The service only stores them.
+         * @example {
+         *       "invoice": "INV-1042"
+         *     }
+         */
+        Metadata: {
+            [key: string]: string;
+        };
         /** @description The migrations of the database. */
         MigrationCount: {
             /**
@@ -3926,10 +3932,7 @@ export interface components {
              * @example null
              */
             mobile_details: components["schemas"]["MobileDetailsResponse"] | null;
-            /** @description Your own keys and values. The service only stores them. */
-            metadata: {
-                [key: string]: string;
-            };
+            metadata: components["schemas"]["StoredMetadata"];
             /** @description False after it was deactivated. Then it takes no change and no new settlement. */
             is_active: boolean;
             /** @description The verification of the recipient. */
@@ -3979,18 +3982,6 @@ export interface components {
              *     ]
              */
             event_types?: components["schemas"]["EventType"][] | null;
-        };
-        ReplayWebhookResponse: {
-            /**
-             * @description For support: the id of this replay.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            replay_id: string;
-            /**
-             * @description How many deliveries are sent again.
-             * @example 3
-             */
-            deliveries: number;
         };
         /**
          * @description The deliveries that can be sent again.
@@ -4273,9 +4264,7 @@ export interface components {
              */
             reference?: string | null;
             /** @description Your own keys and values. */
-            metadata?: {
-                [key: string]: string;
-            } | null;
+            metadata?: components["schemas"]["Metadata"] | null;
             /** @example card */
             payment_method: components["schemas"]["PaymentMethod"];
             /**
@@ -4355,10 +4344,7 @@ export interface components {
              * @example Invoice INV-1042
              */
             reference: string | null;
-            /** @description Your own keys and values. The service only stores them. */
-            metadata: {
-                [key: string]: string;
-            };
+            metadata: components["schemas"]["StoredMetadata"];
             /**
              * @description The environment in which the settlement exists.
              * @example local sandbox
@@ -4751,6 +4737,15 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * @description Your own keys and values. The service only stores them.
+         * @example {
+         *       "invoice": "INV-1042"
+         *     }
+         */
+        StoredMetadata: {
+            [key: string]: string;
+        };
+        /**
          * @description `degraded`: commands are accepted, and their work starts later.
          * @enum {string}
          */
@@ -4848,13 +4843,12 @@ export interface components {
             /** @description Needed for `mobile_money`. */
             mobile_details?: components["schemas"]["MobileDetails"] | null;
             /** @description Your own keys and values; they replace all earlier ones. */
-            metadata?: {
-                [key: string]: string;
-            } | null;
+            metadata?: components["schemas"]["Metadata"] | null;
         };
         /** @description A field that is present replaces the old value; `null` clears the description. */
         UpdateWebhookRequest: {
             /**
+             * Format: uri
              * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
              * @example https://hooks.partner.example/settlements
              */
@@ -5208,6 +5202,18 @@ export interface components {
              * @enum {string}
              */
             type: "webhook.ping";
+        };
+        WebhookReplayResponse: {
+            /**
+             * @description For support: the id of this replay.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            replay_id: string;
+            /**
+             * @description How many deliveries are sent again.
+             * @example 3
+             */
+            deliveries: number;
         };
         WebhookResponse: {
             /**
@@ -5932,7 +5938,7 @@ export interface operations {
                 /** @description The hex HMAC-SHA256 of the body. */
                 "X-Payload-Digest": string;
                 /** @description How the digest is made. */
-                "X-Payload-Digest-Alg": "HMAC_SHA256_HEX";
+                "X-Payload-Digest-Alg": string;
             };
             path?: never;
             cookie?: never;
@@ -7403,7 +7409,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ReplayWebhookResponse"];
+                    "application/json": components["schemas"]["WebhookReplayResponse"];
                 };
             };
         };
@@ -7419,7 +7425,7 @@ export interface operations {
                 after?: components["parameters"]["AfterQuery"];
                 /** @description Only events of this type. It can be given several times. */
                 type?: components["schemas"]["EventType"][];
-                /** @description Only events of this settlement, certificate, verification, recipient or webhook. */
+                /** @description Only events of this settlement, certificate, verification, recipient, key or webhook. */
                 object_id?: string;
                 /** @description Only objects that were created then or later (RFC 3339). */
                 created_from?: components["parameters"]["CreatedFromQuery"];
