@@ -71,7 +71,7 @@ export const openapi = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
       info: {
         title: 'Settlement service',
         version: API_VERSION,
-        license: { name: 'All rights reserved' },
+        license: { name: 'All rights reserved', identifier: 'LicenseRef-All-rights-reserved' },
         description:
           'Settlement and payout API for Caribbean corridors. Controlled infrastructure under hardening: value moves ' +
           'only in the local sandbox, as a simulation. Elsewhere every value operation answers 503 before anything ' +

@@ -92,7 +92,7 @@ export const objectId = (description: string) => z.string().meta({ description, 
 export const shownSettlementId = (description = 'The settlement.') =>
   z.string().meta({ description, example: EXAMPLE_SETTLEMENT_ID });
 
-/** Every currency of the service has two minor digits, no amount has more than five digits before them, and none is 0. */
+/** Every currency of the service has two minor digits. No amount has more than five digits before them or is 0. */
 const AMOUNT_PATTERN = '^[1-9][0-9]{0,4}([.][0-9]{1,2})?$';
 
 /** A decimal string in major units. The allowed amounts depend on the currency and are checked together with it. */

@@ -1,9 +1,6 @@
 /** The API answers requests that Schemathesis makes from the document alone; `npm run fuzz` runs it for longer. */
-import path from 'node:path';
 import { expect } from 'vitest';
-import { localDirectory } from '../../process/place.ts';
-import { acquireSchemathesis } from '../fuzz/python.ts';
-import { fuzz } from '../fuzz/schemathesis.ts';
+import { acquireSchemathesis, fuzz } from '../fuzz/schemathesis.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 
@@ -11,9 +8,7 @@ const INSTALL_TIMEOUT_MS = 600_000;
 const FUZZ_SECONDS = 20;
 const FUZZ_TIMEOUT_MS = 240_000;
 
-const test = withStack().extend('python', FILE, () =>
-  acquireSchemathesis(path.join(localDirectory, 'fuzz'), () => undefined),
-);
+const test = withStack().extend('python', FILE, () => acquireSchemathesis(() => undefined));
 test.beforeAll(({ python: _python }) => undefined, INSTALL_TIMEOUT_MS);
 
 test(

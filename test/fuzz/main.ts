@@ -7,8 +7,7 @@ import { positiveNumber, type ValuesOf, wholeNumber, withDefault } from '../../p
 import { localDirectory } from '../../process/place.ts';
 import { API_URL } from '../../scripts/sandbox/command.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
-import { acquireSchemathesis } from './python.ts';
-import { fuzz } from './schemathesis.ts';
+import { acquireSchemathesis, fuzz } from './schemathesis.ts';
 
 const SECONDS_PER_MINUTE = 60;
 
@@ -40,7 +39,7 @@ const program = command({
   takes: TAKES,
   json: false,
   run: async ({ print }: Printer, { minutes, seed, url }: ValuesOf<typeof TAKES>) => {
-    const python = await acquireSchemathesis(path.join(localDirectory, 'fuzz'), print).catch((error: unknown) => {
+    const python = await acquireSchemathesis(print).catch((error: unknown) => {
       throw new CommandError(EXIT.unavailable, error instanceof Error ? error.message : String(error));
     });
     const stack = await borrowStack(url, print);

@@ -4,8 +4,9 @@
  */
 import path from 'node:path';
 import { execa } from 'execa';
+import { localDirectory } from '../../process/place.ts';
+import { acquirePython, type PythonProgram } from '../support/python-program.ts';
 import { createFuzzCaller } from './caller.ts';
-import type { PythonProgram } from './python.ts';
 
 const CONFIG_FILE = path.join(import.meta.dirname, 'schemathesis.toml');
 const HOOKS_FILE = path.join(import.meta.dirname, 'signature.py');
@@ -25,6 +26,16 @@ const GENERATED = /^\s*[1-9]\d* generated/;
  * From a 422 of the third the generator learns that a field is always required, although only one decision needs it.
  */
 const ALONE = ['/v1/orgs/keys/{key_id}/rotate', '/consumer/auth/logout', '/v1/kyc/{verification_id}/complete'];
+
+const PACKAGES = {
+  purpose: 'Fuzzing',
+  requirements: path.join(import.meta.dirname, 'requirements.txt'),
+  directory: path.join(localDirectory, 'fuzz'),
+};
+
+/** @throws Error in one sentence when there is no Python */
+export const acquireSchemathesis = (say: (line: string) => void): Promise<PythonProgram> =>
+  acquirePython(PACKAGES, say);
 
 export type FuzzOptions = {
   readonly python: PythonProgram;

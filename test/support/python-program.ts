@@ -1,5 +1,5 @@
 /**
- * Installs Schemathesis, in the versions of `requirements.txt`, in a folder under `.local/fuzz`. It needs Python 3 with
+ * Installs packages of Python, in the exact versions of a list, in a folder under `.local`. It needs Python 3 with
  * `pip` or `venv`; one of the two is enough. The machine's Python is not changed.
  */
 import { createHash } from 'node:crypto';
@@ -8,29 +8,38 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 
-const REQUIREMENTS = path.join(import.meta.dirname, 'requirements.txt');
-
 export type PythonProgram = {
   readonly command: string;
   readonly directory: string;
   readonly env: Readonly<Record<string, string>>;
 };
 
+export type PythonPackages = {
+  /** What they are for, as a sentence begins with it. */
+  readonly purpose: string;
+  /** The file that lists them with their versions. */
+  readonly requirements: string;
+  /** Holds one installation for each version of the requirements. */
+  readonly directory: string;
+};
+
 /**
- * @param directory holds one installation for each version of the requirements
  * @param say prints a line before something that takes minutes
  * @throws Error in one sentence when there is no Python, or it has neither pip nor venv
  */
-export async function acquireSchemathesis(directory: string, say: (line: string) => void): Promise<PythonProgram> {
-  const python = await findPython();
+export async function acquirePython(
+  { purpose, requirements, directory }: PythonPackages,
+  say: (line: string) => void,
+): Promise<PythonProgram> {
+  const python = await findPython(purpose);
   const version = createHash('sha256')
-    .update(readFileSync(REQUIREMENTS))
+    .update(readFileSync(requirements))
     .update(await answerOf(python, ['--version']))
     .digest('hex');
   const installed = path.join(directory, version.slice(0, 16));
   if (!existsSync(installed)) {
-    say('Installing Schemathesis under .local/fuzz, once; this takes a minute or two.');
-    await install(python, directory, installed);
+    say(`Installing packages of Python under ${directory}, once; this takes a minute or two.`);
+    await install(python, { purpose, requirements, directory }, installed);
   }
   return {
     command: python,
@@ -41,10 +50,10 @@ export async function acquireSchemathesis(directory: string, say: (line: string)
 
 const CANDIDATES = ['python3', 'python'];
 
-async function findPython(): Promise<string> {
+async function findPython(purpose: string): Promise<string> {
   for (const candidate of CANDIDATES)
     if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version']))) return candidate;
-  throw new Error('Fuzzing needs Python 3.10 or newer as python3 on the PATH.');
+  throw new Error(`${purpose} needs Python 3.10 or newer as python3 on the PATH.`);
 }
 
 /** What a program prints; empty when it fails or does not exist. */
@@ -54,18 +63,22 @@ async function answerOf(command: string, args: readonly string[]): Promise<strin
 }
 
 /** Installs in a temporary folder and renames it, so that `target` is always complete. */
-async function install(python: string, directory: string, target: string): Promise<void> {
+async function install(
+  python: string,
+  { purpose, requirements, directory }: PythonPackages,
+  target: string,
+): Promise<void> {
   await mkdir(directory, { recursive: true });
   const folder = await mkdtemp(path.join(directory, 'install-'));
   const packages = path.join(folder, 'packages');
   try {
-    const installer = await findInstaller(python, path.join(folder, 'venv'));
+    const installer = await findInstaller(python, path.join(folder, 'venv'), purpose);
     const options = [
       '--quiet',
       '--disable-pip-version-check',
       '--no-warn-script-location',
       '--requirement',
-      REQUIREMENTS,
+      requirements,
       '--target',
       packages,
     ];
@@ -80,12 +93,12 @@ async function install(python: string, directory: string, target: string): Promi
 }
 
 /** A Python with pip: the machine's own, or one in a new virtual environment. */
-async function findInstaller(python: string, environment: string): Promise<string> {
+async function findInstaller(python: string, environment: string, purpose: string): Promise<string> {
   if ((await answerOf(python, ['-m', 'pip', '--version'])) !== '') return python;
   const made = await execa(python, ['-m', 'venv', environment], { reject: false });
   if (made.failed)
     throw new Error(
-      'Fuzzing needs a Python with pip or venv (on Debian: python3-pip or python3-venv). This Python has neither.',
+      `${purpose} needs a Python with pip or venv (on Debian: python3-pip or python3-venv). This Python has neither.`,
     );
   return path.join(environment, 'bin', 'python');
 }

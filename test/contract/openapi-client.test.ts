@@ -1,0 +1,148 @@
+/**
+ * Four generators make a client of the committed document. Each client compiles, and none has a type with a number that
+ * the document does not have: a generator numbers what it finds no name for.
+ */
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { test as base, describe, expect } from 'vitest';
+import { localDirectory, repositoryRoot } from '../../process/place.ts';
+import { acquirePython, type PythonProgram } from '../support/python-program.ts';
+
+const DOCUMENT = path.join(repositoryRoot, 'docs/openapi.json');
+const INSTALL_TIMEOUT_MS = 600_000;
+const GENERATE_TIMEOUT_MS = 120_000;
+
+/** Both generators use the API of TypeScript 6 and before, which TypeScript 7 no longer has. */
+const COMPILER = import.meta.resolve('@ts-morph/common/dist/typescript.js');
+const RESOLVE = `export const resolve = (name, context, next) =>
+  name === 'typescript' ? { url: ${JSON.stringify(COMPILER)}, shortCircuit: true } : next(name, context);`;
+const HEY_API = import.meta.resolve('@hey-api/openapi-ts');
+const asModule = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`;
+const HOOK = asModule(`import { register } from 'node:module'; register(${JSON.stringify(asModule(RESOLVE))});`);
+
+/** As a project with strict settings compiles it. */
+const TSCONFIG = {
+  compilerOptions: {
+    strict: true,
+    noEmit: true,
+    target: 'es2022',
+    module: 'esnext',
+    moduleResolution: 'bundler',
+    lib: ['es2022', 'dom', 'dom.iterable'],
+    types: [],
+  },
+  include: ['**/*.ts'],
+};
+
+const test = base.extend<{ folder: string }>({
+  folder: async ({ task: _task }, use) => {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'openapi-client-'));
+    await use(folder);
+    await rm(folder, { recursive: true });
+  },
+});
+
+/** Names that end in a number, but for those of the specification: `SettleRequestV2`. */
+const numbered = (names: readonly string[]): string[] =>
+  names.filter((name) => /[0-9]/.test(name.replace(/V2(?=[A-Z]|$)/g, '')));
+
+async function typesIn(folder: string, extension: string, declaration: RegExp): Promise<string[]> {
+  const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith(extension));
+  const texts = await Promise.all(files.map((file) => readFile(path.join(folder, file), 'utf8')));
+  return texts.flatMap((text) => [...text.matchAll(declaration)].map(([, name = '']) => name));
+}
+
+async function compile(folder: string): Promise<void> {
+  await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG));
+  const tsc = path.join(repositoryRoot, 'node_modules/.bin/tsc');
+  const compiled = await execa(tsc, ['--project', folder], { reject: false, all: true });
+  expect(compiled.all).toBe('');
+}
+
+describe('a client in TypeScript', () => {
+  test('of openapi-typescript compiles, and no type is numbered', { timeout: GENERATE_TIMEOUT_MS }, async ({
+    folder,
+  }) => {
+    const program = path.join(repositoryRoot, 'node_modules/openapi-typescript/bin/cli.js');
+    await execa(process.execPath, ['--import', HOOK, program, DOCUMENT, '--output', path.join(folder, 'api.ts')]);
+    await compile(folder);
+    const types = await typesIn(folder, '.ts', /^ {8}([A-Za-z0-9_]+):/gm);
+    expect(types).toContain('SettlementResponse');
+    expect(numbered(types)).toEqual([]);
+  });
+
+  test('of @hey-api/openapi-ts compiles, and no type is numbered', { timeout: GENERATE_TIMEOUT_MS }, async ({
+    folder,
+  }) => {
+    const code = `import { createClient } from ${JSON.stringify(HEY_API)};
+      const output = { path: process.argv[1], tsConfigPath: 'off' };
+      await createClient({ input: ${JSON.stringify(DOCUMENT)}, output, logs: { level: 'silent' } });`;
+    await execa(process.execPath, ['--import', HOOK, '--input-type', 'module', '--eval', code, folder], {
+      cwd: repositoryRoot,
+    });
+    await compile(folder);
+    const types = await typesIn(folder, '.ts', /^export (?:type|interface|const) ([A-Za-z0-9_]+)/gm);
+    expect(types).toContain('WebhookEvent');
+    expect(numbered(types)).toEqual([]);
+  });
+});
+
+/** Undefined if this machine has no Python. */
+async function findGenerators(): Promise<PythonProgram | undefined> {
+  const requirements = path.join(import.meta.dirname, '../generators/requirements.txt');
+  const packages = { purpose: 'Generating clients', requirements, directory: path.join(localDirectory, 'generators') };
+  try {
+    return await acquirePython(packages, () => undefined);
+  } catch (error) {
+    if (error instanceof Error && error.message.startsWith(packages.purpose)) return undefined;
+    throw error;
+  }
+}
+
+describe('a client in Python', () => {
+  const run = async ({ command, env }: PythonProgram, args: readonly string[], cwd: string): Promise<void> => {
+    await execa(command, args, { cwd, env: { ...env, PYTHONPATH: `${env['PYTHONPATH']}:${cwd}` } });
+  };
+  const IMPORT_ALL = `import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+for module in pkgutil.walk_packages(getattr(package, '__path__', []), sys.argv[1] + '.'): importlib.import_module(module.name)`;
+
+  const generator = test.extend<{ python: PythonProgram }>({
+    python: async ({ skip }, use) => {
+      const python = await findGenerators();
+      if (python === undefined) return skip('there is no Python with pip or venv on this machine');
+      await use(python);
+    },
+  });
+
+  generator(
+    'of openapi-python-client is made without a warning, imports, and no class is numbered',
+    { timeout: INSTALL_TIMEOUT_MS },
+    async ({ folder, python }) => {
+      const config = path.join(folder, 'config.json');
+      await writeFile(config, JSON.stringify({ post_hooks: [] }));
+      const args = ['--path', DOCUMENT, '--config', config, '--meta', 'none', '--output-path', 'made'];
+      await run(python, ['-m', 'openapi_python_client', 'generate', ...args, '--fail-on-warning'], folder);
+      await run(python, ['-c', IMPORT_ALL, 'made'], folder);
+      const classes = await typesIn(folder, '.py', /^class ([A-Za-z0-9_]+)/gm);
+      expect(classes).toContain('SettlementStatus');
+      expect(numbered(classes)).toEqual([]);
+    },
+  );
+
+  generator(
+    'of datamodel-code-generator imports, and no class is numbered',
+    { timeout: INSTALL_TIMEOUT_MS },
+    async ({ folder, python }) => {
+      const options = ['--input-file-type', 'openapi', '--output-model-type', 'pydantic_v2.BaseModel'];
+      const args = ['--input', DOCUMENT, '--output', 'made.py', '--formatters', 'builtin', ...options];
+      await run(python, ['-m', 'datamodel_code_generator', ...args], folder);
+      await run(python, ['-c', IMPORT_ALL, 'made'], folder);
+      const classes = await typesIn(folder, '.py', /^class ([A-Za-z0-9_]+)/gm);
+      expect(classes).toContain('SettlementResponse');
+      expect(numbered(classes)).toEqual([]);
+    },
+  );
+});
