@@ -48,13 +48,12 @@ export function verifyCertificate(
   keys: KeySet,
   { certId, settlementId }: Expected = {},
 ): VerifiedCertificate {
-  const signed = 'file' in given ? signedFile(given.file) : detached(given);
-  const bytes = signed?.bytes ?? new Uint8Array();
+  const { bytes, header, value } = 'file' in given ? signedFile(given.file) : detached(given);
   const own = `CERT-${createHash('sha256').update(bytes).digest('hex').slice(0, 32).toUpperCase()}`;
   const content = parsed(bytes);
   const checks: CertificateChecks = {
     digest_matches_id: certId === undefined || certId === own,
-    signature_valid: signed !== undefined && isSigned(signed, keys),
+    signature_valid: isSigned({ bytes, header, value }, keys),
     canonical: content !== undefined && canonicalJson(content) === new TextDecoder().decode(bytes),
     ledger_balanced: isBalanced(content),
     settlement_matches: isObject(content) && (settlementId ?? content['settlement_id']) === content['settlement_id'],
@@ -63,32 +62,31 @@ export function verifyCertificate(
   return { valid, certId: own, checks, certificate: isObject(content) ? (content as Certificate) : undefined };
 }
 
-/** The parts of a JWS. `header` and `value` are base64url. */
-type Signed = { readonly header: string; readonly bytes: Uint8Array; readonly value: string };
+/** The parts of a JWS. `header` and `value` are base64url; what the text has not is empty, and then not valid. */
+type Signed = { readonly bytes: Uint8Array; readonly header: string; readonly value: string };
+
+const NOTHING: Signed = { bytes: new Uint8Array(), header: '', value: '' };
 
 /** Only two bits of the last digit of a 64-byte signature count; with the others zero it has one spelling. */
 const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
-function detached({ bytes, signature }: DetachedCertificate): Signed | undefined {
+function detached({ bytes, signature }: DetachedCertificate): Signed {
   const [header = '', payload, value = '', ...rest] = signature.split('.');
-  return payload === '' && rest.length === 0 ? signedOf(header, bytes, value) : undefined;
+  return payload === '' && rest.length === 0 ? { bytes, header, value } : { ...NOTHING, bytes };
 }
 
-function signedFile(file: Uint8Array | string): Signed | undefined {
+function signedFile(file: Uint8Array | string): Signed {
   const jws = parsed(typeof file === 'string' ? new TextEncoder().encode(file) : file);
-  if (!isObject(jws) || typeof jws['payload'] !== 'string') return undefined;
-  const [only] = Array.isArray(jws['signatures']) ? jws['signatures'] : [jws];
-  if (!isObject(only)) return undefined;
-  const { protected: header, signature } = only;
-  if (typeof header !== 'string' || typeof signature !== 'string') return undefined;
-  const isEncoded = headerOf(header)?.['b64'] !== false;
-  const bytes = isEncoded ? Buffer.from(jws['payload'], 'base64url') : new TextEncoder().encode(jws['payload']);
-  return signedOf(header, bytes, signature);
+  if (!isObject(jws) || typeof jws['payload'] !== 'string') return NOTHING;
+  const { payload, signatures } = jws;
+  const [only] = Array.isArray(signatures) ? signatures : [jws];
+  if (!isObject(only)) return NOTHING;
+  const { protected: header, signature: value } = only;
+  if (typeof header !== 'string' || typeof value !== 'string') return NOTHING;
+  if (headerOf(header)?.['b64'] === false) return { bytes: new TextEncoder().encode(payload), header, value };
+  return BASE64URL.test(payload) ? { bytes: Buffer.from(payload, 'base64url'), header, value } : NOTHING;
 }
-
-const signedOf = (header: string, bytes: Uint8Array, value: string): Signed | undefined =>
-  BASE64URL.test(header) && SIGNATURE.test(value) ? { header, bytes, value } : undefined;
 
 function headerOf(header: string): Readonly<Record<string, unknown>> | undefined {
   const content = parsed(Buffer.from(header, 'base64url'));
@@ -99,6 +97,7 @@ function headerOf(header: string): Readonly<Record<string, unknown>> | undefined
 const UNENCODED = 'b64';
 
 function isSigned({ header, bytes, value }: Signed, { keys }: KeySet): boolean {
+  if (!BASE64URL.test(header) || !SIGNATURE.test(value)) return false;
   const { alg, kid, crit = [], b64 = true } = headerOf(header) ?? {};
   const isUnderstood = Array.isArray(crit) && crit.every((name) => name === UNENCODED);
   const isDeclared = b64 === true || (Array.isArray(crit) && crit.includes(UNENCODED));

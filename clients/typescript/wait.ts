@@ -18,10 +18,10 @@ const WAIT_TIMEOUT_MS = 60_000;
 /** The longest wait that the API grants. */
 const READ_WAIT_SECONDS = 30;
 /**
- * For other wishes than the end. A held read ends at the next change, so the change that is waited for may come just
- * before it. Only at the end does a read never wait.
+ * For other wishes than the end: a held read ends at the next change, and the change that is waited for may come just
+ * before it. So the first holds after a change are short. At the end of an object no read is held.
  */
-const SHORT_READ_WAIT_SECONDS = 2;
+const FIRST_WAIT_SECONDS = 1;
 const PAUSE_SECONDS = 1;
 /** For the answer itself, beside the time that the API holds it back. */
 export const ANSWER_MS = 10_000;
@@ -39,19 +39,22 @@ export async function waitFor<T extends WithStatus>(
 ): Promise<T> {
   const isWanted =
     typeof until === 'function' ? until : (object: T) => until.includes(object.status) || isTerminal(object);
-  const waitMax = until === isTerminal ? READ_WAIT_SECONDS : SHORT_READ_WAIT_SECONDS;
+  const firstSeconds = until === isTerminal ? READ_WAIT_SECONDS : FIRST_WAIT_SECONDS;
   const endMs = performance.now() + timeoutMs;
+  let holdSeconds = firstSeconds;
   for (let waitSeconds = 0; ; ) {
-    const leftMs = endMs - performance.now();
-    const { data, headers } = await read(waitSeconds, { signal, timeoutMs: leftMs + ANSWER_MS });
+    const startMs = performance.now();
+    const { data, headers } = await read(waitSeconds, { signal, timeoutMs: endMs - startMs + ANSWER_MS });
     if (isWanted(data)) return data;
+    const hasChanged = performance.now() - startMs < waitSeconds * 1_000;
+    holdSeconds = hasChanged || waitSeconds === 0 ? firstSeconds : Math.min(2 * holdSeconds, READ_WAIT_SECONDS);
     // The first read was not held. One that should be held comes at once if the object has ended, or too many wait.
     const isHeld = waitSeconds === 0 || (headers.has('Preference-Applied') && !isTerminal(data));
     const pauseMs = isHeld ? 0 : pauseOf(headers);
     const restMs = endMs - performance.now() - pauseMs;
     if (restMs <= 0) throw new WaitTimeout(data, timeoutMs);
     await delay(pauseMs, undefined, signal && { signal });
-    waitSeconds = Math.min(waitMax, Math.ceil(restMs / 1_000));
+    waitSeconds = Math.min(holdSeconds, Math.ceil(restMs / 1_000));
   }
 }
 

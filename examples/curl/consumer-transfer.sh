@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A consumer signs in with a one-time code, sends money, and keeps the certificate.
 source "$(dirname "$0")/common.sh"
-AUTH='Accept: application/json' # no credential yet
+NOBODY='Accept: application/json'
+AUTH=$NOBODY
 
 # Outside the local sandbox the code comes by email, and the answer does not have it.
 challenge=$(call POST /consumer/auth/request-otp '{"email":"'"$(node -p 'crypto.randomUUID()')"'@example.com"}')
@@ -30,4 +31,5 @@ npm run --silent verify-certificate -- "$folder/$cert.json" --signature "$signat
 grep -q "^$cert is valid" "$folder/checks" && echo "certificate $cert: valid, checked offline"
 
 call POST /consumer/auth/logout
+AUTH=$NOBODY
 echo "signed out: $(call GET /consumer/me | field .code)"

@@ -16,15 +16,15 @@ const book: readonly Entry[] = ['INV-1001', 'INV-1002', 'INV-1003', 'INV-1005'].
   amount: reference === 'INV-1003' ? '300.00' : '250.00',
 }));
 
-await settleADay();
+const DAY_MS = 24 * 60 * 60_000;
+const midnight = (afterMs: number): string => `${new Date(Date.now() + afterMs).toISOString().slice(0, 10)}T00:00:00Z`;
 
-const today = new Date().toISOString().slice(0, 10);
-const tomorrow = new Date(Date.parse(today) + 24 * 60 * 60_000).toISOString();
-const day = { created_from: `${today}T00:00:00.000Z`, created_to: tomorrow, metadata: { batch } };
+const created_from = midnight(0);
+await settleADay();
+const day = { created_from, created_to: midnight(DAY_MS), metadata: { batch } };
 
 const byReference = new Map<string, Settlement>();
-for await (const { settlement_id, reference } of client.settlements.list(day))
-  byReference.set(reference ?? '', await client.settlements.get(settlement_id));
+for await (const found of client.settlements.list(day)) byReference.set(found.reference ?? '', found);
 
 for (const reference of [...new Set([...book.map((entry) => entry.reference), ...byReference.keys()])].sort()) {
   const booked = book.find((entry) => entry.reference === reference);

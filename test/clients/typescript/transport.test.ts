@@ -9,6 +9,7 @@ import {
   isApiError,
   type Retry,
   UnexpectedAnswer,
+  WaitTimeout,
 } from '../../../clients/typescript/index.ts';
 import { backoffMs, retryAfterSeconds } from '../../../clients/typescript/retry.ts';
 import { queryText } from '../../../clients/typescript/transport.ts';
@@ -200,6 +201,34 @@ test('the key goes to the base URL only, whatever Link says', async ({ open, bas
       .first(5),
   ).toHaveLength(2);
   expect(asked.map(({ url }) => url)).toEqual(['/v2/settlements', '/v2/settlements?after=c&status=a&status=b']);
+});
+
+describe('a wait', () => {
+  const HELD = { 'preference-applied': 'wait=1' };
+  const preferred = () => asked.map(({ headers }) => headers['prefer']);
+
+  test('for the end lets the API hold each read as long as it may', async ({ open }) => {
+    answers = [json(200, { status: 'accepted' }), json(200, { status: 'funded' }, HELD)];
+    await open().settlements.wait('stl_1');
+    expect(preferred()).toEqual([undefined, 'wait=30', 'wait=30']);
+  });
+
+  test('for another state holds shortly after a change, then longer', async ({ open }) => {
+    const late =
+      (ms: number, status: string): Answer =>
+      (response) =>
+        void setTimeout(() => json(200, { status }, HELD)(response), ms);
+    answers = [json(200, { status: 'accepted' }), late(1_050, 'accepted'), late(0, 'funded'), late(0, 'paying_out')];
+    expect((await open().settlements.wait('stl_1', { until: ['paying_out'] })).status).toBe('paying_out');
+    expect(preferred()).toEqual([undefined, 'wait=1', 'wait=2', 'wait=1']);
+  });
+
+  test('pauses when the API holds no read, and ends in time', async ({ open }) => {
+    const soon = { 'retry-after': '1' };
+    answers = Array.from({ length: 9 }, () => json(200, { status: 'accepted' }, soon));
+    await expect(open().settlements.wait('stl_1', { timeoutMs: 1_500 })).rejects.toThrow(WaitTimeout);
+    expect(asked.length).toBeLessThan(4);
+  });
 });
 
 test('waits grow to a bound, are random, and never undercut Retry-After', () => {
