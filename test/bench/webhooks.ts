@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { request } from 'undici';
+import { Pool } from 'undici';
 import { signWebhook } from '../../activities/webhook-signature.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
@@ -29,7 +29,6 @@ const SLOW_MS = 80;
 const BARE_AT_ONCE = 80;
 const ORGANIZATIONS = 10;
 const HANGING_PER_ORGANIZATION = 4;
-const ISOLATION_ROUNDS = 5;
 const ARRIVAL_TIMEOUT_MS = 300_000;
 const POLL_MS = 5;
 const QUIET_POLL_MS = 250;
@@ -41,8 +40,9 @@ export const webhooks: Bench = command({
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     deliveries: count('--deliveries <count>', 'how many deliveries a turn has', 2_000),
     subscriptions: count('--subscriptions <count>', 'with one delivery each, measured once', 2_000),
+    hangingRounds: count('--hanging-rounds <count>', 'how often the healthy are measured beside those that hang', 5),
   },
-  run: (printer: Printer, { rounds, deliveries, subscriptions }) =>
+  run: (printer: Printer, { rounds, deliveries, subscriptions, hangingRounds }) =>
     withBenchStack(async (stack) => {
       const bench = await open(stack);
       try {
@@ -50,7 +50,7 @@ export const webhooks: Bench = command({
         printer.warn('one delivery to each subscription');
         const singles = await measureSingles(bench, subscriptions);
         printer.warn('subscriptions that hang');
-        const isolation = await measureIsolation(bench);
+        const isolation = await measureIsolation(bench, hangingRounds);
         reportAll(printer, { turns, singles, isolation, deliveries, subscriptions });
         return EXIT.done;
       } finally {
@@ -175,6 +175,7 @@ async function measureTurns(printer: Printer, bench: Setup, rounds: number, deli
   const ofMany = eventsEach * ORGANIZATIONS * SUBSCRIPTIONS_MAX;
   const contenders: Contender[] = [
     { name: 'bare loop of signed POSTs', turns: [], take: () => bareLoop(bench, deliveries) },
+    { name: 'the same on kept connections', turns: [], take: () => bareLoop(bench, deliveries, { keeps: true }) },
     {
       name: 'one subscription',
       turns: [],
@@ -201,10 +202,11 @@ async function measureTurns(printer: Printer, bench: Setup, rounds: number, deli
   return contenders;
 }
 
-/** The least that a delivery needs: sign, connect and post. */
-async function bareLoop({ receiver }: Setup, deliveries: number): Promise<Turn> {
+/** The least that a delivery needs: sign, connect and post. With `keeps`, connections are used again, as by a run. */
+async function bareLoop({ receiver }: Setup, deliveries: number, { keeps = false } = {}): Promise<Turn> {
   const secret = randomBytes(32);
   const body = Buffer.from(JSON.stringify({ id: 'evt', data: 'x'.repeat(600) }));
+  const http = new Pool(receiver.base, { connections: BARE_AT_ONCE });
   const startedMs = performance.now();
   await inParallel(deliveries, BARE_AT_ONCE, async (index) => {
     const timestamp = Math.floor(Date.now() / 1_000);
@@ -214,10 +216,12 @@ async function bareLoop({ receiver }: Setup, deliveries: number): Promise<Turn> 
       'webhook-timestamp': String(timestamp),
       'webhook-signature': signWebhook([secret], { id, timestamp, body }),
     };
-    const answer = await request(`${receiver.base}/bare/`, { method: 'POST', body, headers, reset: true });
+    const answer = await http.request({ path: '/bare/', method: 'POST', body, headers, reset: !keeps });
     await answer.body.dump();
   });
-  return { perSecond: deliveries / ((performance.now() - startedMs) / 1_000), cpuMsEach: {} };
+  const perSecond = deliveries / ((performance.now() - startedMs) / 1_000);
+  await http.close();
+  return { perSecond, cpuMsEach: {} };
 }
 
 /** As many subscriptions as asked, with one delivery each: what a run of a workflow costs. */
@@ -237,7 +241,7 @@ type Isolation = {
 };
 
 /** The p99 of the healthy subscriptions' arrivals, in turns with and without the others, which never answer. */
-async function measureIsolation(bench: Setup): Promise<Isolation> {
+async function measureIsolation(bench: Setup, rounds: number): Promise<Isolation> {
   const healthyEach = SUBSCRIPTIONS_MAX - HANGING_PER_ORGANIZATION;
   const subscribers = await bench.subscribers(ORGANIZATIONS, healthyEach, 'healthy');
   const healthy = ORGANIZATIONS * healthyEach;
@@ -262,7 +266,7 @@ async function measureIsolation(bench: Setup): Promise<Isolation> {
   const [aloneMs, besideMs]: [number[], number[]] = [[], []];
   await setHanging('disabled');
   await round();
-  for (let n = 0; n < ISOLATION_ROUNDS; n += 1) {
+  for (let n = 0; n < rounds; n += 1) {
     await bench.untilQuiet();
     aloneMs.push(await round());
     await setHanging('enabled');
