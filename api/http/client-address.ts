@@ -29,19 +29,34 @@ const LOGGED = { ipv4: 24, ipv6: 48 };
 const UNKNOWN = 'unknown';
 
 /** @param trusted the proxies whose `X-Forwarded-For` is believed */
-export const createClientAddress =
-  (trusted: readonly AddressBlock[]) =>
-  (request: Pick<IncomingMessage, 'rawHeaders' | 'socket'>): ClientAddress => {
-    const peer = parseAddress(request.socket.remoteAddress ?? '');
-    const isTrusted = (address: NetworkAddress) => trusted.some((block) => isInBlock(address, block));
-    const forwarded = headerLines(request, 'x-forwarded-for');
-    const client = peer && isTrusted(peer) ? clientOf(peer, forwarded, isTrusted) : peer;
-    return {
-      limitKey: client ? truncatedAddress(client, LIMITED) : UNKNOWN,
-      logged: client ? truncatedAddress(client, LOGGED) : UNKNOWN,
-      isUnbelieved: forwarded.length > 0 && peer !== undefined && !isTrusted(peer),
-    };
+export function createClientAddress(trusted: readonly AddressBlock[]) {
+  const isTrusted = (address: NetworkAddress) => trusted.some((block) => isInBlock(address, block));
+  // The peer of a connection stays the same, and most requests name no other client.
+  const peers = new WeakMap<object, Peer>();
+  const peerOf = (socket: IncomingMessage['socket']): Peer => {
+    const known = peers.get(socket);
+    if (known) return known;
+    const address = parseAddress(socket.remoteAddress ?? '');
+    const peer = { address, isTrusted: address !== undefined && isTrusted(address), own: namesOf(address) };
+    if (address) peers.set(socket, peer);
+    return peer;
   };
+  return (request: Pick<IncomingMessage, 'rawHeaders' | 'socket'>): ClientAddress => {
+    const peer = peerOf(request.socket);
+    const forwarded = headerLines(request, 'x-forwarded-for');
+    if (forwarded.length === 0 || !peer.address) return peer.own;
+    if (!peer.isTrusted) return { ...peer.own, isUnbelieved: true };
+    return namesOf(clientOf(peer.address, forwarded, isTrusted));
+  };
+}
+
+type Peer = { readonly address: NetworkAddress | undefined; readonly isTrusted: boolean; readonly own: ClientAddress };
+
+const namesOf = (client: NetworkAddress | undefined): ClientAddress => ({
+  limitKey: client ? truncatedAddress(client, LIMITED) : UNKNOWN,
+  logged: client ? truncatedAddress(client, LOGGED) : UNKNOWN,
+  isUnbelieved: false,
+});
 
 /** An entry that is no address ends the walk: the proxy that sent it stands for its clients. */
 function clientOf(

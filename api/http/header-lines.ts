@@ -6,7 +6,11 @@ import type { IncomingMessage } from 'node:http';
 
 /** @param name in lower case */
 export function headerLines({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): string[] {
-  return rawHeaders.flatMap((sent, index) =>
-    index % 2 === 0 && sent.toLowerCase() === name ? [rawHeaders[index + 1] ?? ''] : [],
-  );
+  const lines: string[] = [];
+  // A loop over names and values in turn: every request asks for several headers.
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const sent = rawHeaders[index];
+    if (sent?.length === name.length && sent.toLowerCase() === name) lines.push(rawHeaders[index + 1] ?? '');
+  }
+  return lines;
 }

@@ -59,9 +59,10 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
       throw new DomainError('scope_insufficient', { required_scope: access.scope });
   });
-  app.addHook('preValidation', async (request) => {
+  app.addHook('preValidation', (request, _reply, done) => {
     if (request.principal && namesOtherOrganization(request.body, request.principal.orgId))
       throw new DomainError('organization_mismatch');
+    done();
   });
   app.addHook('onError', async (request, _reply, error) => {
     const access = request.routeOptions.config.access;

@@ -36,9 +36,10 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
   });
   // Prometheus computes a rate from two samples, so that each series must begin with 0.
   for (const code of ERROR_CODES) refusals.inc({ code }, 0);
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const { url: route = 'none' } = request.routeOptions;
     duration.observe({ route, method: request.method, status: reply.statusCode }, reply.elapsedTime / 1_000);
     if (request.refusal !== undefined) refusals.inc({ code: request.refusal });
+    done();
   });
 });
