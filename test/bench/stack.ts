@@ -12,6 +12,7 @@ import { localDirectory } from '../../process/place.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
 import { connectTemporal, ensureSearchAttributes, type TemporalClient } from '../../process/temporal.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
+import { compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { logDirectory } from '../../scripts/stack/embedded.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { freshLog, startService } from '../../scripts/stack/service.ts';
@@ -27,7 +28,10 @@ export type BenchStack = {
   readonly temporal: TemporalClient;
   readonly database: pg.Pool;
   readonly cardprocSecret: string;
-  /** Starts a script as a process on this stack. It is ready once its log contains `readyText`. */
+  /**
+   * Starts a script as a process on this stack. It is ready once its log contains `readyText`. The API and the worker
+   * are the compiled ones that `npm start` runs: what `tsx` adds to the code costs at each call.
+   */
   start(name: string, script: string, readyText: string): Promise<Started>;
 };
 
@@ -80,7 +84,8 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
   database.on('error', () => undefined);
   cleanup.push(() => database.end());
   await workflowBundle();
-  const start = starter(env, cleanup);
+  const { api, worker } = await compiledPrograms(['api', 'worker'], 'own code');
+  const start = starter(env, cleanup, { 'api/main.ts': api, 'worker/main.ts': worker });
   return {
     apiUrl: `http://127.0.0.1:${apiPort}`,
     databaseUrl: urls.databaseUrl,
@@ -92,7 +97,7 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
 }
 
 const starter =
-  (env: NodeJS.ProcessEnv, cleanup: Cleanup): BenchStack['start'] =>
+  (env: NodeJS.ProcessEnv, cleanup: Cleanup, compiled: Readonly<Record<string, string>>): BenchStack['start'] =>
   async (name, script, readyText) => {
     const logFile = freshLog(path.join(logDirectory, `bench-${name}.log`));
     const members: Member[] = [];
@@ -102,7 +107,7 @@ const starter =
       lastLog = log;
       return log.includes(readyText);
     };
-    await startService({ name, run: script, env, logFile, isReady }, async (member) => {
+    await startService({ name, run: compiled[script] ?? script, env, logFile, isReady }, async (member) => {
       members.push(member);
       cleanup.push(member.stop);
     });
