@@ -24,7 +24,7 @@ export type Payer = {
 
 /** @param recipientName decides in the sandbox about screening and payout */
 export async function createPayer(
-  { apiUrl, cardprocSecret }: BenchStack,
+  { apiUrl, cardprocSecret }: Pick<BenchStack, 'apiUrl' | 'cardprocSecret'>,
   recipientName: string,
   connectionsMax: number,
 ): Promise<Payer> {

@@ -6,8 +6,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loadavg } from 'node:os';
-import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import pg from 'pg';
+import { loadConfig } from '../../config.ts';
+import { command, EXIT, type ExitCode, type Printer } from '../../process/command-line.ts';
+import { flag } from '../../process/command-parameter.ts';
+import { localDirectory } from '../../process/place.ts';
 import { readStack } from '../../process/running-stack.ts';
+import { clusterDirectory } from '../rehearsal/steps.ts';
 import { type Bench, count, inParallel, report } from './bench.ts';
 import type { Processes } from './contender.ts';
 import { cpuMs } from './cpu.ts';
@@ -28,12 +33,12 @@ export const subscriber: Bench = command({
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     settlements: count('--settlements <count>', 'how many settlements a turn has', 60),
+    cluster: flag('--cluster', 'on the cluster that `npm run cluster` runs in this clone, with a raised rate limit'),
   },
-  run: (printer: Printer, { rounds, settlements }) =>
-    withBenchStack(async (stack) => {
+  run: (printer: Printer, { rounds, settlements, cluster }) =>
+    (cluster ? withCluster : withOwnProcesses)(async (stack, processes) => {
       const receiver = await startReceiver();
       try {
-        const processes = await startProcesses(stack);
         const contenders: Contender[] = [];
         for (const name of ['without a subscriber', 'with one subscriber'])
           contenders.push({ name, payer: await createPayer(stack, 'Marcia Brown', AT_ONCE), turns: [] });
@@ -72,20 +77,42 @@ export async function startReceiver() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, count: () => received, close };
 }
 
-async function startProcesses(stack: BenchStack): Promise<Processes> {
-  const api = await stack.start('api', 'api/main.ts', 'API ready');
-  const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
-  const servers = readStack()?.processes ?? {};
-  const pidsOf = (name: string) => [servers[name]?.pid ?? []].flat();
+/** What a turn needs of a stack. */
+type Stack = Pick<BenchStack, 'apiUrl' | 'database' | 'cardprocSecret'>;
+type Measure = (stack: Stack, processes: Processes) => Promise<ExitCode>;
+
+const withOwnProcesses = (measure: Measure): Promise<ExitCode> =>
+  withBenchStack(async (stack) => {
+    const api = await stack.start('api', 'api/main.ts', 'API ready');
+    const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
+    const { Temporal, PostgreSQL } = processesOf(readStack());
+    return await measure(stack, { API: [api.pid], worker: [worker.pid], Temporal, PostgreSQL });
+  });
+
+async function withCluster(measure: Measure): Promise<ExitCode> {
+  const running = readStack(clusterDirectory);
+  const { addresses } = running ?? {};
+  const [cardprocSecret] = loadConfig(
+    { ...process.env, DATABASE_URL: addresses?.databaseUrl },
+    localDirectory,
+  ).cardprocWebhookSecrets;
+  if (!addresses || cardprocSecret === undefined) throw new Error('No cluster runs here. Start it: npm run cluster');
+  const database = new pg.Pool({ connectionString: addresses.migrationUrl, max: 2 });
+  const stack = { apiUrl: addresses.apiUrl, database, cardprocSecret };
+  return await measure(stack, processesOf(running)).finally(() => database.end());
+}
+
+function processesOf(running: ReturnType<typeof readStack>) {
+  const pidsOf = (...names: string[]) => names.flatMap((name) => running?.processes[name]?.pid ?? []);
   return {
-    API: [api.pid],
-    worker: [worker.pid],
+    API: pidsOf('API 1', 'API 2'),
+    worker: pidsOf('worker 1', 'worker 2'),
     Temporal: pidsOf('Temporal'),
     PostgreSQL: pidsOf('PostgreSQL'),
   };
 }
 
-async function measureTurn(stack: BenchStack, payer: Payer, size: number, processes: Processes): Promise<Turn> {
+async function measureTurn(stack: Stack, payer: Payer, size: number, processes: Processes): Promise<Turn> {
   const used = (): [string, number][] => Object.entries(processes).map(([name, pids]) => [name, cpuMs(pids)]);
   const before = new Map(used());
   const perSecond = await takeTurn(stack, payer, size);
@@ -94,7 +121,7 @@ async function measureTurn(stack: BenchStack, payer: Payer, size: number, proces
 }
 
 /** @returns settlements per second, to the last delivery */
-async function takeTurn({ database }: BenchStack, payer: Payer, size: number): Promise<number> {
+async function takeTurn({ database }: Stack, payer: Payer, size: number): Promise<number> {
   const ended = `SELECT count(*)::int AS settled,
     EXISTS (SELECT FROM webhook_deliveries WHERE status = 'pending') AS pending
     FROM settlement_transitions WHERE to_status = 'settled'`;
