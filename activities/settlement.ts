@@ -7,27 +7,29 @@
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { cancelSettlementOnRequest } from '../db/commands/settlement.ts';
+import { newId } from '../db/id.ts';
 import { openPayee } from '../db/payee.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import type { Stamp } from '../db/queries/event.ts';
-import { recordEvidence } from '../db/queries/evidence.ts';
+import { type NewEvidence, recordEvidence } from '../db/queries/evidence.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
 import { getRecipientForShare } from '../db/queries/recipient.ts';
 import {
   changeOf,
   type SettlementChange,
   withDecided,
+  withEvidence,
   withException,
   withMessage,
   withMove,
   withPending,
-  writeMove,
+  writeChange,
 } from '../db/queries/settlement-change.ts';
 import { lockStep, readStepFacts, type StepFacts } from '../db/queries/settlement-step.ts';
 import { findDecisionAboutName, type NameDecision } from '../db/queries/verification.ts';
 import { notBefore } from '../domain/clock.ts';
 import type { Transaction } from '../domain/crash-point.ts';
-import { coveringEvidence, type Evidence, foldPayout, fundingOutcome } from '../domain/evidence.ts';
+import { coveringEvidence, type Evidence, foldPayout, fundingOutcome, type Reception } from '../domain/evidence.ts';
 import { sandboxCollectionMessage } from '../domain/outbox.ts';
 import type { Recipient } from '../domain/recipient.ts';
 import type { Resolution } from '../domain/review.ts';
@@ -107,8 +109,8 @@ export function settlementActivities(deps: ActivityDeps) {
       const begun = await lockAndChange(deps, 'settlement.begin_payout', input, beginPayout);
       if (begun.settlement.status !== 'paying_out') return stateOf(begun);
       const answer = await payoutRail(deps).send(begun.settlement);
-      return await changeSettlement(deps, 'settlement.record_payout', input, async (locked, settlement) =>
-        reviewPayout(locked, answer ? await record(locked, settlement, answer) : settlement),
+      return await changeSettlement(deps, 'settlement.record_payout', input, (locked, settlement) =>
+        answer ? actOnAnswer(locked, settlement, answer) : reviewPayout(locked, settlement),
       );
     },
 
@@ -178,11 +180,17 @@ type Decision = {
   readonly reason: string;
   readonly evidenceId?: string | undefined;
   readonly failure?: Failure;
+  /** The evidence with this id, where it is not recorded yet: the move records it. */
+  readonly answer?: ReceivedEvidence | undefined;
 };
+
+type ReceivedEvidence = NewEvidence & { readonly evidenceId: string };
 
 /** Writes a change of a settlement. What it decided by is pending no more. */
 async function write({ tx, evidence }: Locked, change: SettlementChange): Promise<Settlement> {
-  const written = await writeMove(tx, change);
+  const written = await writeChange(tx, change);
+  // Recorded evidence is read under the settlement's lock before, so a change never brings it again.
+  if (!written) throw new Error(`settlement ${change.before.settlementId} has this evidence already`);
   evidence.pending = evidence.pending.filter(({ evidenceId }) => !change.decided.includes(evidenceId));
   return written;
 }
@@ -204,7 +212,9 @@ async function record(
  * the new state does not wait for is booked, or recorded as an exception.
  */
 function moveOf({ stamp, evidence }: Locked, settlement: Settlement, decision: Decision): SettlementChange {
-  const moved = withMove(changeOf(settlement, stamp), decision);
+  const { answer } = decision;
+  const unmoved = changeOf(settlement, stamp);
+  const moved = withMove(answer ? withEvidence(unmoved, answer, DECIDES_AT_ONCE) : unmoved, decision);
   const isDeciding = ({ evidenceId }: Evidence) => evidenceId === decision.evidenceId;
   const deciding = evidence.pending.find(isDeciding);
   const decided = deciding ? withDecided(moved, deciding.evidenceId) : moved;
@@ -215,6 +225,9 @@ function moveOf({ stamp, evidence }: Locked, settlement: Settlement, decision: D
   );
 }
 
+/** Evidence that is recorded by the move that it decides, and so is never pending. */
+const DECIDES_AT_ONCE: Reception = { pending: false, booked: null, exception: null };
+
 const move = (locked: Locked, settlement: Settlement, decision: Decision): Promise<Settlement> =>
   write(locked, moveOf(locked, settlement, decision));
 
@@ -223,8 +236,8 @@ const end = (
   locked: Locked,
   settlement: Settlement,
   to: 'rejected' | 'expired' | 'failed',
-  { failure, evidenceId }: { readonly failure: Failure; readonly evidenceId?: string },
-): Promise<Settlement> => move(locked, settlement, { to, reason: failure.code, failure, evidenceId });
+  { failure, ...decision }: { readonly failure: Failure } & Pick<Decision, 'evidenceId' | 'answer'>,
+): Promise<Settlement> => move(locked, settlement, { to, reason: failure.code, failure, ...decision });
 
 /** Whether a launch gate forbids the settlement's next step that moves value (contract §14). */
 const isForbidden = ({ deps, facts }: Locked, settlement: Settlement): boolean =>
@@ -345,16 +358,28 @@ async function beginPayout(locked: Locked, unreviewed: Settlement): Promise<Sett
   return await move(locked, settlement, { to: 'paying_out', reason: 'payout_sent' });
 }
 
-async function reviewPayout(locked: Locked, settlement: Settlement): Promise<Settlement> {
+/**
+ * Records the rail's answer and acts on it, by one statement. Where the answer decides nothing, because the outcome is
+ * known already or the settlement waits for none, it is recorded alone.
+ */
+async function actOnAnswer(locked: Locked, settlement: Settlement, given: NewEvidence): Promise<Settlement> {
+  if (settlement.status !== 'paying_out' || foldPayout(locked.evidence.pending))
+    return await reviewPayout(locked, await record(locked, settlement, given));
+  return await reviewPayout(locked, settlement, { evidenceId: newId(), ...given });
+}
+
+/** @param answer the rail's, which is not recorded yet */
+async function reviewPayout(locked: Locked, settlement: Settlement, answer?: ReceivedEvidence): Promise<Settlement> {
   if (settlement.status !== 'paying_out') return settlement;
-  const outcome = foldPayout(locked.evidence.pending);
+  const outcome = foldPayout(answer ? [answer] : locked.evidence.pending);
   if (!outcome) {
     if (!isOver(settlement, locked)) return settlement;
     return await move(locked, settlement, { to: 'needs_review', reason: 'payout_outcome_unknown' });
   }
   const { evidenceId } = outcome;
-  if (outcome.paid) return await settle(locked, settlement, { reason: 'payout_confirmed', evidenceId });
-  return await end(locked, settlement, 'failed', { failure: outcome.failure ?? FAILURES.payoutRefused, evidenceId });
+  if (outcome.paid) return await settle(locked, settlement, { reason: 'payout_confirmed', evidenceId, answer });
+  const failure = outcome.failure ?? FAILURES.payoutRefused;
+  return await end(locked, settlement, 'failed', { failure, evidenceId, answer });
 }
 
 async function resolveReview(
@@ -374,7 +399,7 @@ async function resolveReview(
 async function settle(
   locked: Locked,
   settlement: Settlement,
-  decision: { readonly reason: string; readonly evidenceId?: string },
+  decision: Pick<Decision, 'reason' | 'evidenceId' | 'answer'>,
 ): Promise<Settlement> {
   const { deps, tx, stamp } = locked;
   const settled = await move(locked, settlement, { to: 'settled', ...decision });
