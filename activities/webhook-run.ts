@@ -31,8 +31,13 @@ const RUN_MAX_MS = 8_000;
 const STAY_MS = 1_000;
 /** Results wait this long for others, so that one statement records them. */
 const RECORD_AFTER_MS = 25;
-/** A single free request waits this long for others, so that one statement claims for them. */
-const CLAIM_AFTER_MS = 20;
+/**
+ * A claim is for at least a quarter of the requests that may be in flight; fewer that are free wait this long for
+ * others. An endpoint that takes 80 ms got 308 to 325 deliveries a second by this, and 281 to 301 when a claim was for
+ * half of them and the wait was 20 ms: 32 in flight would be 400 with no time between.
+ */
+const CLAIM_SHARE = 4;
+const CLAIM_AFTER_MS = 10;
 /** While a transaction that writes a delivery is open, the last look is repeated after this time. */
 const LOOK_AGAIN_MS = 20;
 const IDLE_MS = 1_000;
@@ -189,7 +194,7 @@ function shouldClaim({ busy, isDry, unrecordedFailures, inFlight, inFlightMax, l
   const free = inFlightMax - inFlight;
   // A failure is recorded first: it may disable the subscription.
   if (isDry || unrecordedFailures > 0 || free <= 0 || busy.has('claim')) return false;
-  return free * 2 >= inFlightMax || performance.now() - lastClaimMs >= CLAIM_AFTER_MS;
+  return free * CLAIM_SHARE >= inFlightMax || performance.now() - lastClaimMs >= CLAIM_AFTER_MS;
 }
 
 function shouldRecord({
