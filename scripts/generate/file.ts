@@ -5,6 +5,7 @@ import { repositoryRoot } from '../../process/place.ts';
 import { clientTypes } from './client.ts';
 import { errorPage } from './error.ts';
 import { describeApi } from './openapi.ts';
+import { pythonClient } from './python/client.ts';
 import { billOfMaterials } from './sbom.ts';
 import { stateMachinePage } from './state-machine.ts';
 
@@ -20,6 +21,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/state-machines.md': stateMachinePage(),
     'docs/sbom.json': billOfMaterials(lock),
     'clients/typescript/generated/openapi.ts': await clientTypes(document),
+    ...pythonClient(document),
   };
 }
 

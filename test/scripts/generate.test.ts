@@ -9,6 +9,8 @@ import { type GeneratedFiles, generatedFiles, staleFiles, writeFiles } from '../
 const NAMES = [
   ...['docs/openapi.json', 'docs/errors.md', 'docs/state-machines.md', 'docs/sbom.json'],
   'clients/typescript/generated/openapi.ts',
+  'clients/python/src/settlement_service/models.py',
+  'clients/python/src/settlement_service/resources.py',
 ];
 
 let root: string;

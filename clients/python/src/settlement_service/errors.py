@@ -1,0 +1,259 @@
+"""What can go wrong. Every error of this package is a `SettlementServiceError`.
+
+The service answers a refusal with a `code`, and each code has a class: catch `StateConflictError`, not a status. A code
+that this client does not know yet is an `ApiError` with that `code`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from ._request import Answer, Intent
+
+
+class SettlementServiceError(Exception):
+    """The base of every error of this package."""
+
+
+class ConnectionFailedError(SettlementServiceError):
+    """There was no answer, although the request was sent again where that is safe.
+
+    `maybe_done` tells whether the service may have carried it out. If it has an `intent`, create with the intent again:
+    the service carries it out once.
+    """
+
+    def __init__(self, message: str, *, maybe_done: bool, intent: Intent | None) -> None:
+        super().__init__(message)
+        self.maybe_done = maybe_done
+        self.intent = intent
+
+
+class WaitTimeoutError(SettlementServiceError):
+    """The settlement or transfer has not reached a wanted status in time. `last` is how it was read last."""
+
+    def __init__(self, message: str, last: Any) -> None:
+        super().__init__(message)
+        self.last = last
+
+
+class UnexpectedAnswerError(SettlementServiceError):
+    """The answer is not one of the service: a proxy's page, for example."""
+
+    def __init__(self, answer: Answer, intent: Intent | None) -> None:
+        super().__init__(f"The answer {answer.status} is not one of the settlement service.")
+        self.status = answer.status
+        self.content = answer.content
+        self.intent = intent
+
+
+class ApiError(SettlementServiceError):
+    """The service refused the request."""
+
+    code_of_class: ClassVar[str | None] = None
+
+    def __init__(self, answer: Answer, problem: Mapping[str, Any], intent: Intent | None) -> None:
+        self.status = answer.status
+        self.problem = problem
+        self.code: str = str(problem.get("code", ""))
+        self.title: str = str(problem.get("title", ""))
+        self.detail: str = str(problem.get("detail", ""))
+        #: Quote it when you report a fault.
+        self.request_id: str | None = answer.headers.get("x-request-id")
+        #: In how many seconds the service wants the next attempt, if it says so.
+        self.retry_after = answer.retry_after
+        #: The creation that was refused. Its key is not bound to it, unless the code is `temporarily_unavailable`.
+        self.intent = intent
+        super().__init__(self._sentence())
+
+    def _sentence(self) -> str:
+        return f"{self.status} {self.code}: {self.detail} (request {self.request_id})"
+
+
+class ValidationFailedError(ApiError):
+    """422: the request is invalid. `errors` lists every fault, each with `loc`, `msg` and `type`."""
+
+    @property
+    def errors(self) -> Sequence[Mapping[str, Any]]:
+        detail: Sequence[Mapping[str, Any]] = self.problem["detail"]
+        return detail
+
+    def _sentence(self) -> str:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in self.errors)
+        return f"422: {faults} (request {self.request_id})"
+
+
+class CredentialMissingError(ApiError):
+    """401: the operation needs a credential."""
+
+    code_of_class = "credential_missing"
+
+
+class CredentialAmbiguousError(ApiError):
+    """401: more than one credential was sent."""
+
+    code_of_class = "credential_ambiguous"
+
+
+class CredentialInvalidError(ApiError):
+    """401: the key or session is unknown, expired, revoked, rotated, or of another environment."""
+
+    code_of_class = "credential_invalid"
+
+
+class ScopeInsufficientError(ApiError):
+    """403: the key's scope does not cover the operation."""
+
+    code_of_class = "scope_insufficient"
+
+    @property
+    def required_scope(self) -> str:
+        return str(self.problem["required_scope"])
+
+
+class OrganizationMismatchError(ApiError):
+    """403: `org_id` is not the key's organization."""
+
+    code_of_class = "organization_mismatch"
+
+
+class NotFoundError(ApiError):
+    """404: the organization has no such object."""
+
+    code_of_class = "not_found"
+
+
+class MethodNotAllowedError(ApiError):
+    """405."""
+
+    code_of_class = "method_not_allowed"
+
+
+class IdempotencyKeyReusedError(ApiError):
+    """409: the key belongs to another creation. `mismatch` names the fields that differ."""
+
+    code_of_class = "idempotency_key_reused"
+
+    @property
+    def mismatch(self) -> Sequence[str]:
+        return list(self.problem.get("mismatch", []))
+
+
+class StateConflictError(ApiError):
+    """409: the object's state forbids it."""
+
+    code_of_class = "state_conflict"
+
+    @property
+    def current_state(self) -> str:
+        return str(self.problem["current_state"])
+
+
+class LastFullKeyError(ApiError):
+    """409: it is the organization's last active key with scope `full`."""
+
+    code_of_class = "last_full_key"
+
+
+class ProviderEventConflictError(ApiError):
+    """409: a provider's event was received before with other content."""
+
+    code_of_class = "provider_event_conflict"
+
+
+class RequestTimeoutError(ApiError):
+    """408: the request did not arrive completely in time."""
+
+    code_of_class = "request_timeout"
+
+
+class PayloadTooLargeError(ApiError):
+    """413."""
+
+    code_of_class = "payload_too_large"
+
+
+class UnsupportedMediaTypeError(ApiError):
+    """415."""
+
+    code_of_class = "unsupported_media_type"
+
+
+class RateLimitedError(ApiError):
+    """429: too many requests. `retry_after` says in how many seconds the next one is allowed."""
+
+    code_of_class = "rate_limited"
+
+
+class RemoteEnvironmentError(ApiError):
+    """502: bank linking is simulated in the local sandbox only."""
+
+    code_of_class = "remote_environment"
+
+
+class LaunchGatesClosedError(ApiError):
+    """503: value operations are closed in this environment. `gates` lists every closed gate."""
+
+    code_of_class = "launch_gates_closed"
+
+    @property
+    def gates(self) -> Sequence[Mapping[str, Any]]:
+        return list(self.problem.get("gates", []))
+
+
+class LocalSandboxOnlyError(ApiError):
+    """503: the operation is a simulation."""
+
+    code_of_class = "local_sandbox_only"
+
+
+class ProviderNotConfiguredError(ApiError):
+    """503: the provider has no credentials in this environment."""
+
+    code_of_class = "provider_not_configured"
+
+
+class TemporarilyUnavailableError(ApiError):
+    """503: the outcome could not be confirmed. Create with the same intent again."""
+
+    code_of_class = "temporarily_unavailable"
+
+
+class SignatureInvalidError(ApiError):
+    """401: a provider's event is not signed as it must be."""
+
+    code_of_class = "signature_invalid"
+
+
+class InternalError(ApiError):
+    """500: something failed in the service. Quote `request_id` when you report it."""
+
+    code_of_class = "internal_error"
+
+
+CLASS_OF_CODE: Mapping[str, type[ApiError]] = {
+    one.code_of_class: one for one in ApiError.__subclasses__() if one.code_of_class is not None
+}
+
+
+def error_of(answer: Answer, intent: Intent | None) -> ApiError | UnexpectedAnswerError:
+    """The error that an answer with a status from 300 stands for."""
+    problem = problem_of(answer)
+    if problem is None:
+        return UnexpectedAnswerError(answer, intent)
+    if "code" not in problem:
+        return ValidationFailedError(answer, problem, intent)
+    return CLASS_OF_CODE.get(str(problem["code"]), ApiError)(answer, problem, intent)
+
+
+def problem_of(answer: Answer) -> Mapping[str, Any] | None:
+    """The body of a refusal, or `None` when something else answered."""
+    try:
+        body = json.loads(answer.content)
+    except ValueError:
+        return None
+    if not isinstance(body, dict):
+        return None
+    is_validation = answer.status == 422 and isinstance(body.get("detail"), list)
+    return body if is_validation or isinstance(body.get("code"), str) else None

@@ -1,0 +1,67 @@
+"""What the generated groups of operations are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._request import Call
+from .paging import AsyncPages, Pages
+from .retry import Pause
+
+if TYPE_CHECKING:
+    from .transport import AsyncTransport, Transport
+
+T = TypeVar("T")
+
+
+class Resource:
+    """A group of operations of the blocking client."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _run(self, call: Call[T]) -> T:
+        return self._transport.run(call)
+
+    def _pages(self, call: Call[Any]) -> Pages[Any]:
+        return Pages(self._transport.run, call)
+
+    def _follow(self, steps: Generator[Call[Any] | Pause, Any, T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Pause):
+                    self._transport.pause(step.seconds)
+                    step = next(steps)
+                else:
+                    step = steps.send(self._transport.run(step))
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+
+class AsyncResource:
+    """A group of operations of the asynchronous client."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def _run(self, call: Call[T]) -> T:
+        return await self._transport.run(call)
+
+    def _pages(self, call: Call[Any]) -> AsyncPages[Any]:
+        return AsyncPages(self._transport.run, call)
+
+    async def _follow(self, steps: Generator[Call[Any] | Pause, Any, T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Pause):
+                    await self._transport.pause(step.seconds)
+                    step = next(steps)
+                else:
+                    step = steps.send(await self._transport.run(step))
+        except StopIteration as end:
+            value: T = end.value
+            return value

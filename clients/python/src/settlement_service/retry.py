@@ -1,0 +1,112 @@
+"""When a request is sent again. The same rules hold for the blocking and for the asynchronous client."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from ._request import Answer, Call
+from .errors import ConnectionFailedError, error_of, problem_of
+
+#: The service carried nothing out.
+NOT_DONE = 429
+#: The service, or a proxy before it, could not answer now.
+UNAVAILABLE = (502, 503, 504)
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """The limits of one request and its repetitions. Times are in seconds."""
+
+    #: For all attempts and the waits between them.
+    total_timeout: float = 60.0
+    #: For one attempt. A waiting read takes longer by as much as it may be held.
+    attempt_timeout: float = 20.0
+    attempts_max: int = 10
+    #: The first wait; each next one is twice as long, up to `wait_max`. A random part of up to one half is taken off.
+    wait_first: float = 0.1
+    wait_max: float = 5.0
+    #: A longer `Retry-After` is not waited for: the error is raised at once, and has it.
+    retry_after_max: float = 30.0
+
+
+@dataclass(frozen=True)
+class Send:
+    """The transport answers with an `Answer` or a `NoAnswer`."""
+
+    timeout: float
+
+
+@dataclass(frozen=True)
+class NoAnswer:
+    """`maybe_done`: the request may have reached the service."""
+
+    cause: str
+    maybe_done: bool
+
+
+@dataclass(frozen=True)
+class Pause:
+    seconds: float
+
+
+Exchange = Generator["Send | Pause", "Answer | NoAnswer | None", Answer]
+
+
+def exchange(
+    call: Call[Any], policy: RetryPolicy, now: Callable[[], float], draw: Callable[[], float] = random.random
+) -> Exchange:
+    """One request with its repetitions. The driver sends and pauses as it is told, and gets the successful answer.
+
+    Raises `ApiError`, `UnexpectedAnswerError` or `ConnectionFailedError`.
+    """
+    end = now() + policy.total_timeout + call.held_s
+    maybe_done = False
+    for attempt in range(1, policy.attempts_max + 1):
+        outcome = yield Send(min(policy.attempt_timeout + call.held_s, max(end - now(), 0.001)))
+        if isinstance(outcome, Answer) and outcome.status < 300:
+            return outcome
+        if isinstance(outcome, NoAnswer):
+            maybe_done = maybe_done or outcome.maybe_done
+        wait = _wait_before(attempt, outcome, policy, draw)
+        is_last = attempt == policy.attempts_max or wait is None or now() + wait > end
+        if is_last or wait is None or not _may_repeat(call, outcome):
+            raise _fault(call, outcome, maybe_done)
+        yield Pause(wait)
+    raise AssertionError("a policy has at least one attempt")
+
+
+def _may_repeat(call: Call[Any], outcome: Answer | NoAnswer | None) -> bool:
+    if isinstance(outcome, NoAnswer):
+        return call.repeatable or not outcome.maybe_done
+    if not isinstance(outcome, Answer):
+        return False
+    if outcome.status == NOT_DONE:
+        return True
+    problem = problem_of(outcome)
+    # Without a problem document it is a proxy's answer. The other codes of 502 and 503 do not pass by waiting.
+    passes = problem is None or problem.get("code") == "temporarily_unavailable"
+    return call.repeatable and outcome.status in UNAVAILABLE and passes
+
+
+def _wait_before(
+    attempt: int, outcome: Answer | NoAnswer | None, policy: RetryPolicy, draw: Callable[[], float]
+) -> float | None:
+    """`None` when the service asks for a longer wait than the policy allows."""
+    wait = min(policy.wait_first * 2.0 ** (attempt - 1), policy.wait_max)
+    wait -= wait / 2 * draw()
+    asked = outcome.retry_after if isinstance(outcome, Answer) else None
+    if asked is None:
+        return wait
+    # Clients that were told the same moment do not come back in the same moment.
+    return None if asked > policy.retry_after_max else asked + policy.wait_first * draw()
+
+
+def _fault(call: Call[Any], outcome: Answer | NoAnswer | None, maybe_done: bool) -> Exception:
+    if isinstance(outcome, Answer):
+        return error_of(outcome, call.intent)
+    cause = outcome.cause if outcome else "no answer"
+    message = f"{call.method} {call.path}: {cause}"
+    return ConnectionFailedError(message, maybe_done=maybe_done, intent=call.intent)

@@ -1,0 +1,131 @@
+"""A certificate is believed only if every check passed, and nothing is asked of the service."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from scripted import Run, Script, answer
+
+from settlement_service import CertificateFile, CertificateInvalidError, certificates, models
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+CONTENT: dict[str, Any] = {
+    "anchor": {"status": "unanchored"},
+    "postings": [
+        {"account": "card_clearing", "amount": "250.00", "currency": "USD", "step": "a"},
+        {"account": "settlement_funds", "amount": "-250.00", "currency": "USD", "step": "a"},
+    ],
+    "settlement_id": "stl_1",
+}
+
+
+def encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def canonical(content: object) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def header_of(**changes: object) -> str:
+    return encoded(json.dumps({"alg": "EdDSA", "kid": "k1", "b64": False, "crit": ["b64"], **changes}).encode())
+
+
+def signed(
+    content: bytes, key: Ed25519PrivateKey = KEY, cert_id: str | None = None, **header: object
+) -> CertificateFile:
+    protected = header_of(**header)
+    signature = encoded(key.sign(protected.encode() + b"." + content))
+    digest = hashlib.sha256(content).hexdigest()[:32].upper()
+    return CertificateFile(cert_id or f"CERT-{digest}", content, f"{protected}..{signature}")
+
+
+def key_set() -> models.JsonWebKeySet:
+    x = encoded(KEY.public_key().public_bytes_raw())
+    return {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "k1", "use": "sig", "alg": "EdDSA"}]}
+
+
+def check_of(file: CertificateFile | bytes | str, settlement_id: str | None = None) -> str:
+    with pytest.raises(CertificateInvalidError) as caught:
+        certificates.verify(file, key_set(), settlement_id=settlement_id)
+    return caught.value.check
+
+
+def test_a_valid_certificate_is_its_content() -> None:
+    certificate = certificates.verify(signed(canonical(CONTENT)), key_set(), settlement_id="stl_1")
+    assert certificate["settlement_id"] == "stl_1"
+
+
+@pytest.mark.parametrize("detached", [True, False])
+def test_the_self_contained_file_is_verified_too(detached: bool) -> None:
+    file = signed(canonical(CONTENT))
+    protected, signature = file.signature.split("..")
+    one = {"protected": protected, "signature": signature}
+    payload = file.content.decode()
+    jws = {"payload": payload, "signatures": [one]} if detached else {"payload": payload, **one}
+    assert certificates.verify(json.dumps(jws), key_set())["settlement_id"] == "stl_1"
+    assert check_of(json.dumps({**jws, "payload": payload.replace("250", "999")})) == "signature"
+
+
+def test_a_payload_in_base64url_is_verified_as_the_header_says() -> None:
+    protected = encoded(json.dumps({"alg": "EdDSA", "kid": "k1"}).encode())
+    payload = encoded(canonical(CONTENT))
+    signature = encoded(KEY.sign(f"{protected}.{payload}".encode()))
+    file = json.dumps({"payload": payload, "protected": protected, "signature": signature})
+    assert certificates.verify(file.encode(), key_set())["settlement_id"] == "stl_1"
+
+
+def test_every_changed_byte_is_noticed() -> None:
+    file = signed(canonical(CONTENT))
+    for index in range(len(file.content)):
+        changed = file.content[:index] + bytes([file.content[index] ^ 1]) + file.content[index + 1 :]
+        assert check_of(CertificateFile(file.cert_id, changed, file.signature)) == "signature"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        signed(canonical(CONTENT), STRANGER),
+        signed(canonical(CONTENT), kid="unknown"),
+        signed(canonical(CONTENT), alg="none"),
+        signed(canonical(CONTENT), crit=["b64", "exp"]),
+        CertificateFile("CERT-1", canonical(CONTENT), "not a signature"),
+        CertificateFile("CERT-1", canonical(CONTENT), signed(canonical(CONTENT)).signature + "="),
+        b"{}",
+        "not json",
+        '{"payload":"","signatures":[]}',
+    ],
+)
+def test_nothing_but_a_signature_of_a_published_key_is_accepted(file: CertificateFile | bytes | str) -> None:
+    assert check_of(file) == "signature"
+
+
+def test_the_other_spellings_of_a_signature_are_refused() -> None:
+    file = signed(canonical(CONTENT))
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    last = file.signature[-1]
+    for letter in set(alphabet) - {last}:
+        assert check_of(CertificateFile(file.cert_id, file.content, file.signature[:-1] + letter)) == "signature"
+
+
+def test_what_is_signed_must_still_be_a_sound_certificate() -> None:
+    unbalanced = {**CONTENT, "postings": [*CONTENT["postings"], {"amount": "0.01", "currency": "USD"}]}
+    assert check_of(signed(canonical(unbalanced))) == "balanced"
+    assert check_of(signed(canonical({**CONTENT, "postings": []}))) == "balanced"
+    assert check_of(signed(json.dumps(CONTENT).encode())) == "canonical"
+    assert check_of(signed(b"[]")) == "canonical"
+    assert check_of(signed(canonical(CONTENT), cert_id="CERT-" + "0" * 32)) == "id"
+    assert check_of(signed(canonical(CONTENT)), "stl_2") == "settlement"
+
+
+def test_a_download_has_the_bytes_and_their_signature(run: Run) -> None:
+    script = Script([answer(200, CONTENT, {"X-Certificate-Signature": "a..b"})])
+    file = run(script, lambda client: client.certificates.download("CERT-1"))
+    assert (file.cert_id, file.signature) == ("CERT-1", "a..b")
+    assert json.loads(file.content) == CONTENT

@@ -1,0 +1,65 @@
+"""Every refusal is an error that can be caught by its code."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import httpx
+import pytest
+from scripted import Run, Script, answer, problem
+
+from settlement_service import ApiError, errors, models
+
+
+def test_every_code_of_the_document_has_a_class() -> None:
+    assert set(errors.CLASS_OF_CODE) == set(get_args(models.ErrorCode))
+
+
+def test_an_error_has_its_code_and_the_request_id_and_says_them(run: Run) -> None:
+    with pytest.raises(errors.StateConflictError) as caught:
+        run(
+            Script([problem(409, "state_conflict", current_state="paid")]),
+            lambda client: client.settlements.cancel("s"),
+        )
+    error = caught.value
+    assert (error.status, error.code, error.current_state, error.request_id) == (409, "state_conflict", "paid", "req-1")
+    assert "state_conflict" in str(error)
+    assert "req-1" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "extras", "name", "value"),
+    [
+        ("scope_insufficient", {"required_scope": "settle"}, "required_scope", "settle"),
+        ("idempotency_key_reused", {"mismatch": ["amount"]}, "mismatch", ["amount"]),
+        ("launch_gates_closed", {"gates": [{"gate": "g", "reason": "r"}]}, "gates", [{"gate": "g", "reason": "r"}]),
+    ],
+)
+def test_the_extras_of_a_code_are_typed(run: Run, code: str, extras: dict[str, Any], name: str, value: object) -> None:
+    with pytest.raises(errors.CLASS_OF_CODE[code]) as caught:
+        run(Script([problem(403, code, **extras)]), lambda client: client.settlements.get("s"))
+    assert getattr(caught.value, name) == value
+
+
+def test_a_422_lists_every_fault(run: Run) -> None:
+    faults = [
+        {"loc": ["body", "amount"], "msg": "Input should be a string", "type": "string_type"},
+        {"loc": ["header", "Idempotency-Key"], "msg": "too short", "type": "string_too_short"},
+    ]
+    with pytest.raises(errors.ValidationFailedError) as caught:
+        run(Script([answer(422, {"detail": faults})]), lambda client: client.settlements.get("s"))
+    assert caught.value.errors == faults
+    assert "body.amount: Input should be a string; header.Idempotency-Key: too short" in str(caught.value)
+
+
+def test_a_code_that_is_not_known_yet_is_an_error_too(run: Run) -> None:
+    with pytest.raises(ApiError) as caught:
+        run(Script([problem(418, "is_a_teapot")]), lambda client: client.settlements.get("s"))
+    assert type(caught.value) is ApiError
+    assert caught.value.code == "is_a_teapot"
+
+
+@pytest.mark.parametrize("reply", [httpx.Response(404, text="<html>"), httpx.Response(200, text="<html>")])
+def test_what_another_program_answered_is_told_apart(run: Run, reply: httpx.Response) -> None:
+    with pytest.raises(errors.UnexpectedAnswerError):
+        run(Script([reply]), lambda client: client.settlements.get("s"))

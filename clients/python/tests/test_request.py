@@ -1,0 +1,112 @@
+"""What is sent, and what is refused before it is sent."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from scripted import BASE, KEY, Run, Script, answer
+
+from settlement_service import Client, Intent
+from settlement_service._request import QueryValue, encoded, path_of, prepared, query_pairs
+
+
+def test_the_bytes_of_a_body_do_not_depend_on_the_order_of_its_fields() -> None:
+    assert encoded({"b": 1, "a": "é"}) == encoded({"a": "é", "b": 1}) == '{"a":"é","b":1}'.encode()
+
+
+def test_a_number_that_json_does_not_have_and_a_decimal_are_refused() -> None:
+    with pytest.raises(ValueError, match="Out of range"):
+        encoded({"amount": float("nan")})
+    with pytest.raises(TypeError, match="Money is a string"):
+        encoded({"amount": 1j})
+
+
+def test_moments_are_sent_in_utc_and_need_a_time_zone() -> None:
+    moment = datetime(2026, 11, 21, 9, tzinfo=timezone(timedelta(hours=1)))
+    assert query_pairs({"created_from": moment}) == [("created_from", "2026-11-21T08:00:00.000Z")]
+    with pytest.raises(ValueError, match="time zone"):
+        encoded({"since": datetime(2026, 11, 21)})
+
+
+def test_filters_are_left_out_repeated_or_put_in_brackets() -> None:
+    given: dict[str, QueryValue] = {
+        "limit": 5,
+        "status": ["a", "b"],
+        "metadata": {"k": "v"},
+        "reference": None,
+        "is_active": True,
+    }
+    expected = [("limit", "5"), ("status", "a"), ("status", "b"), ("metadata[k]", "v"), ("is_active", "true")]
+    assert query_pairs(given) == expected
+
+
+@pytest.mark.parametrize("given", ["", ".", ".."])
+def test_an_id_that_would_lead_to_another_path_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="settlement_id"):
+        path_of("/v2/settle/{settlement_id}", settlement_id=given)
+
+
+def test_an_id_is_escaped() -> None:
+    assert path_of("/v2/settle/{settlement_id}", settlement_id="../a?b") == "/v2/settle/..%2Fa%3Fb"
+
+
+def test_an_intent_is_stored_and_read_unchanged_and_hides_its_body() -> None:
+    intent = prepared("/v2/settle", None, {"card_token": "tok_secret"})
+    assert Intent.from_json(intent.to_json()) == intent
+    assert "tok_secret" not in repr(intent)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"method":"POST","path":"/x","idempotency_key":"k","body":1}'])
+def test_what_is_not_an_intent_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="intent"):
+        Intent.from_json(text)
+
+
+def test_an_intent_of_another_operation_is_refused_before_it_is_sent(run: Run) -> None:
+    script = Script([])
+    with pytest.raises(ValueError, match="/v1/wallets"):
+        run(script, lambda client: client.settlements.create(prepared("/v1/wallets", None, {})))
+
+
+@pytest.mark.parametrize("key", ["short", "-starts-with-a-dash", "has a space in it", "x" * 129])
+def test_an_invalid_idempotency_key_is_refused_before_it_is_sent(key: str) -> None:
+    with pytest.raises(ValueError, match="16 to 128"):
+        prepared("/v2/settle", key, {})
+
+
+def test_a_given_key_is_used(run: Run) -> None:
+    script = Script([answer(201, {})])
+    run(script, lambda client: client.recipients.create(idempotency_key="order-2026-11-22-0001", name="x"))
+    assert script.requests[0].headers["idempotency-key"] == "order-2026-11-22-0001"
+
+
+@pytest.mark.parametrize("url", ["api.example.com", "ftp://api.example.com", "http://api.example.com", "https://a?b=c"])
+def test_an_address_that_cannot_be_right_or_would_show_the_key_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url"):
+        Client(url, KEY)
+
+
+def test_a_key_is_never_shown_and_a_broken_one_is_refused() -> None:
+    client = Client(BASE, KEY)
+    shown = repr(client) + repr(client._transport.settings)
+    assert KEY not in shown
+    with pytest.raises(ValueError, match="credential"):
+        Client(BASE, "sk_local_x\r\nX-Other: 1")
+
+
+def test_a_request_has_the_key_and_the_clients_name(run: Run) -> None:
+    script = Script([answer(200, {})])
+    run(script, lambda client: client.settlements.get("stl_1"))
+    request = script.requests[0]
+    assert str(request.url) == f"{BASE}/v2/settle/stl_1"
+    assert request.headers["x-api-key"] == KEY
+    assert request.headers["user-agent"].startswith("settlement-service-python/")
+
+
+def test_operations_without_a_method_can_be_requested(run: Run) -> None:
+    script = Script([answer(200, {"status": "ok"}), answer(201, {})])
+    assert run(script, lambda client: client.request("GET", "/health/live")) == {"status": "ok"}
+    key = "order-2026-11-22-0001"
+    run(script, lambda client: client.request("POST", "/v1/new", body={"a": 1}, idempotency_key=key))
+    assert script.requests[1].headers["idempotency-key"] == key

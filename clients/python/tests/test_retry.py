@@ -1,0 +1,132 @@
+"""A request is sent again where that is safe, and only there."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from scripted import Run, Script, answer, problem
+
+from settlement_service import ApiError, ConnectionFailedError, RetryPolicy, errors
+from settlement_service._request import Answer
+
+FIELDS = {"corridor": "US-JM", "amount": "250.00", "recipient_id": "r", "payment_method": "wire", "payout_rail": "x"}
+UNAVAILABLE = "temporarily_unavailable"
+REFUSED = httpx.ConnectError("refused")
+BROKEN = [httpx.ReadError("reset"), httpx.RemoteProtocolError("closed"), httpx.ReadTimeout("late")]
+ONCE = RetryPolicy(attempts_max=1)
+
+
+@pytest.mark.parametrize("fault", [REFUSED, *BROKEN], ids=lambda fault: type(fault).__name__)
+def test_a_keyed_creation_is_repeated_with_the_same_key_and_the_same_bytes(run: Run, fault: Exception) -> None:
+    script = Script([fault, fault, answer(202, {"settlement_id": "stl_1"})])
+    assert run(script, lambda client: client.settlements.create(**FIELDS))["settlement_id"] == "stl_1"
+    sent = {(request.headers["idempotency-key"], request.content) for request in script.requests}
+    assert len(script.requests) == 3
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize("fault", BROKEN, ids=lambda fault: type(fault).__name__)
+def test_a_command_without_a_key_is_not_repeated_when_it_may_have_been_carried_out(run: Run, fault: Exception) -> None:
+    script = Script([fault])
+    with pytest.raises(ConnectionFailedError) as caught:
+        run(script, lambda client: client.webhooks.rotate_secret("w"))
+    assert caught.value.maybe_done
+    assert caught.value.intent is None
+
+
+@pytest.mark.parametrize("nothing_done", [REFUSED, problem(429, "rate_limited", {"Retry-After": "1"})])
+def test_a_command_without_a_key_is_repeated_when_nothing_was_carried_out(run: Run, nothing_done: object) -> None:
+    script = Script([nothing_done, answer(200, {"webhook_id": "w"})])
+    assert run(script, lambda client: client.webhooks.rotate_secret("w")) == {"webhook_id": "w"}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda client: client.settlements.get("stl_1"),
+        lambda client: client.settlements.cancel("stl_1"),
+        lambda client: client.recipients.deactivate("r"),
+        lambda client: client.wallets.create(name="w", signers=[], threshold=1),
+        lambda client: client.webhooks.replay("w", since="2026-11-21T08:00:00Z"),
+        lambda client: client.api_keys.create("o", name="k", scope="read"),
+        lambda client: client.estimates.create(corridor="US-JM", amount="1", payment_method="wire"),
+    ],
+)
+def test_reads_keyed_creations_and_harmless_commands_pass_a_503(run: Run, act: object) -> None:
+    script = Script([problem(503, UNAVAILABLE, {"Retry-After": "2"}), answer(200, {})])
+    assert run(script, act) == {}
+    assert 2 <= script.waits[0] <= 2.1
+
+
+@pytest.mark.parametrize("code", ["launch_gates_closed", "local_sandbox_only", "provider_not_configured"])
+def test_a_503_that_does_not_pass_by_waiting_is_raised_at_once(run: Run, code: str) -> None:
+    script = Script([problem(503, code)])
+    with pytest.raises(errors.CLASS_OF_CODE[code]):
+        run(script, lambda client: client.settlements.create(**FIELDS))
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_proxy_that_cannot_reach_the_service_is_waited_for(run: Run, status: int) -> None:
+    script = Script([httpx.Response(status, text="<html>"), answer(200, {})])
+    assert run(script, lambda client: client.settlements.get("stl_1")) == {}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 500])
+def test_every_other_refusal_is_raised_at_once(run: Run, status: int) -> None:
+    script = Script([problem(status, "internal_error")])
+    with pytest.raises(ApiError):
+        run(script, lambda client: client.settlements.get("stl_1"))
+    assert script.waits == []
+
+
+def test_a_longer_retry_after_than_the_limit_is_not_waited_for(run: Run) -> None:
+    script = Script([problem(429, "rate_limited", {"Retry-After": "31"})])
+    with pytest.raises(errors.RateLimitedError) as caught:
+        run(script, lambda client: client.settlements.get("stl_1"))
+    assert caught.value.retry_after == 31
+    assert script.waits == []
+
+
+def test_waits_double_up_to_a_limit_and_end_with_the_last_attempt(run: Run) -> None:
+    script = Script([REFUSED] * 10)
+    with pytest.raises(ConnectionFailedError) as caught:
+        run(script, lambda client: client.settlements.create(**FIELDS))
+    assert not caught.value.maybe_done
+    expected = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+    assert len(script.waits) == len(expected)
+    for wait, most in zip(script.waits, expected, strict=True):
+        assert most / 2 <= wait <= most
+
+
+def test_no_attempt_begins_after_the_total_timeout(run: Run) -> None:
+    script = Script([REFUSED])
+    with pytest.raises(ConnectionFailedError):
+        run(script, lambda client: client.settlements.get("stl_1"), RetryPolicy(total_timeout=0.01))
+    assert len(script.requests) == 1
+
+
+def test_the_error_of_a_creation_has_its_intent_which_is_sent_again_unchanged(run: Run) -> None:
+    script = Script([httpx.ReadError("reset"), answer(202, {"settlement_id": "stl_1"})])
+    with pytest.raises(ConnectionFailedError) as caught:
+        run(script, lambda client: client.settlements.create(**FIELDS), ONCE)
+    intent = caught.value.intent
+    assert intent is not None
+    assert caught.value.maybe_done
+    run(script, lambda client: client.settlements.create(intent))
+    first, second = script.requests
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+    assert first.content == second.content
+
+
+def test_a_redirect_is_not_followed(run: Run) -> None:
+    script = Script([httpx.Response(302, headers={"Location": "https://elsewhere.example"})])
+    with pytest.raises(errors.UnexpectedAnswerError):
+        run(script, lambda client: client.settlements.get("stl_1"))
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("7", 7), ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("", None), ("soon", None), ("-1", None)]
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(text: str, seconds: float | None) -> None:
+    assert Answer(503, {"retry-after": text}, b"").retry_after == seconds

@@ -1,0 +1,165 @@
+/**
+ * The Python client: its types, its own tests, its package, and what it promises against the running service. The
+ * first run installs its packages under `.local/python`.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { sql } from 'drizzle-orm';
+import { execa } from 'execa';
+import { expect, vi } from 'vitest';
+import { localDirectory, repositoryRoot } from '../../process/place.ts';
+import { type ApiProcess, startApiProcess } from '../support/api-process.ts';
+import { FILE, withStack } from '../support/fixture.ts';
+import { acquirePython } from '../support/python-program.ts';
+
+const PACKAGE = path.join(repositoryRoot, 'clients', 'python');
+const SOURCE = path.join(PACKAGE, 'src');
+const DIRECTORY = path.join(localDirectory, 'python');
+const INSTALL_TIMEOUT_MS = 600_000;
+const SCENARIO_TIMEOUT_MS = 120_000;
+
+/** After so many settlements of both clients the API is killed. */
+const KILLED_AFTER = [20, 60];
+const SETTLEMENTS = 50;
+const DELIVERIES = 1_000;
+
+const PACKAGES = {
+  requirements: path.join(PACKAGE, 'requirements-dev.txt'),
+  directory: DIRECTORY,
+  purpose: 'The Python client',
+};
+const say = (line: string) => void process.stdout.write(`  ${line}\n`);
+
+const test = withStack({ deliveries: true }).extend('python', FILE, async () => {
+  const { command, env } = await acquirePython(PACKAGES, say);
+  const searched = [env['PYTHONPATH'], SOURCE].join(path.delimiter);
+  return { command, env: { ...env, PYTHONPATH: searched, MYPYPATH: SOURCE } };
+});
+test.beforeAll(({ python: _python }) => undefined, INSTALL_TIMEOUT_MS);
+
+/** The blocks of the README as one program. Returns its file. */
+async function writePage(): Promise<string> {
+  const page = await readFile(path.join(PACKAGE, 'README.md'), 'utf8');
+  const blocks = [...page.matchAll(/```python\n(.*?)```/gs)].map(([, code = '']) => code);
+  expect(blocks.length).toBeGreaterThan(5);
+  const file = path.join(DIRECTORY, 'readme.py');
+  await writeFile(file, blocks.join('\n'));
+  return file;
+}
+
+type Python = { readonly command: string; readonly env: Readonly<Record<string, string>> };
+
+/** Runs in the package's folder. @throws Error with everything that it printed, when it fails */
+const run = ({ command, env }: Python, args: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+  execa(command, args, { cwd: PACKAGE, env: { ...env, ...more }, all: true });
+
+test('without Python, it says in words what is missing', async () => {
+  vi.stubEnv('PATH', '/nonexistent');
+  try {
+    await expect(acquirePython(PACKAGES, say)).rejects.toThrow(
+      'The Python client needs Python 3.10 or newer as python3 on the PATH',
+    );
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
+
+test('its types are strict, and every use in its tests and its page is typed', async ({ python }) => {
+  const check = ['-m', 'mypy', '--cache-dir', path.join(DIRECTORY, 'mypy-cache')];
+  for (const files of [[], [await writePage()]]) {
+    const { stdout } = await run(python, [...check, ...files]);
+    expect(stdout).toContain('Success');
+  }
+});
+
+test('its code has the form of its linter and formatter', async ({ python }) => {
+  const files = ['--no-cache', '.'];
+  await run(python, ['-m', 'ruff', 'check', ...files]);
+  const { stdout } = await run(python, ['-m', 'ruff', 'format', '--check', ...files]);
+  expect(stdout).toContain('already formatted');
+});
+
+test('its own tests pass', async ({ python }) => {
+  const { stdout } = await run(python, ['-m', 'pytest']);
+  expect(stdout).toMatch(/\d{3} passed/);
+});
+
+test('its package is complete and typed, and no index accepts it', async ({ python }) => {
+  const build =
+    'import sys, zipfile; from flit_core import buildapi; ' +
+    'wheel = zipfile.ZipFile(sys.argv[1] + "/" + buildapi.build_wheel(sys.argv[1])); ' +
+    'print("\\n".join(wheel.namelist())); ' +
+    'print(next(wheel.read(name).decode() for name in wheel.namelist() if name.endswith("METADATA")))';
+  const { stdout } = await run(python, ['-c', build, DIRECTORY]);
+  for (const file of ['py.typed', 'models.py', 'resources.py', 'client.py'])
+    expect(stdout).toContain(`settlement_service/${file}\n`);
+  expect(stdout).toContain('Classifier: Private :: Do Not Upload');
+});
+
+test('an API killed twice during 50 settlements of each client makes no second one', {
+  timeout: SCENARIO_TIMEOUT_MS,
+}, async ({ python, stack }) => {
+  const api = await startApiProcess(stack);
+  try {
+    const ends = await settleWhileKilled(python, api);
+    for (const end of ends) {
+      const [, orgId, settled, retries] = /^done (\S+) (\d+) settled, (\d+) retries$/.exec(end) ?? [];
+      expect(Number(settled), end).toBe(SETTLEMENTS);
+      expect(Number(retries)).toBeGreaterThan(0);
+      const { rows } = await stack.api.connection.db.execute(
+        sql`SELECT count(*)::int AS count, count(DISTINCT reference)::int AS orders FROM settlements WHERE org_id = ${orgId}`,
+      );
+      expect(rows).toEqual([{ count: SETTLEMENTS, orders: SETTLEMENTS }]);
+    }
+  } finally {
+    await api.kill();
+  }
+});
+
+/** Both clients settle at once, while the API is killed twice. Returns the last line that each of them printed. */
+async function settleWhileKilled(python: Python, api: ApiProcess): Promise<string[]> {
+  let created = 0;
+  const restarts: Promise<void>[] = [];
+  const restart = async (): Promise<void> => {
+    await api.kill();
+    await api.start();
+  };
+  const play = async (style: string): Promise<string> => {
+    const program = execa(python.command, ['tests/scenarios/fifty_settlements.py', style], {
+      cwd: PACKAGE,
+      env: { ...python.env, API: api.baseUrl },
+    });
+    let last = '';
+    for await (const line of createInterface({ input: program.stdout })) {
+      last = line;
+      created += line.startsWith('created') ? 1 : 0;
+      if (created === KILLED_AFTER[restarts.length]) restarts.push(restart());
+    }
+    await program;
+    return last;
+  };
+  const ends = await Promise.all([play('blocking'), play('asynchronous')]);
+  await Promise.all(restarts);
+  expect(restarts).toHaveLength(KILLED_AFTER.length);
+  return ends;
+}
+
+test('a receiver verifies 1 000 deliveries beside the rotation of the secret', {
+  timeout: SCENARIO_TIMEOUT_MS,
+}, async ({ python, stack }) => {
+  const { apiKey } = await stack.api.createCaller('full');
+  const { stdout } = await run(python, ['tests/scenarios/thousand_deliveries.py'], {
+    API: stack.baseUrl,
+    API_KEY: apiKey,
+  });
+  const [, verified] = /^(\d+) verified of 500 events, 0 refused$/.exec(stdout) ?? [stdout];
+  expect(Number(verified)).toBeGreaterThanOrEqual(DELIVERIES);
+});
+
+test('every block of its page runs', async ({ python, stack, partner }) => {
+  const { stdout } = await run(python, [await writePage()], { API: stack.baseUrl, API_KEY: partner.apiKey });
+  expect(stdout).toContain('settled 37829.63 JMD');
+  expect(stdout).toContain('too late to cancel, it is settled');
+  expect(stdout).toContain('37829.63 unanchored');
+});
