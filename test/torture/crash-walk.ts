@@ -20,8 +20,14 @@ export type Failure = { readonly point: CrashPoint; readonly reason: string };
 /** A point, and what makes the program pass it. */
 export type Step = { readonly point: CrashPoint } & ProgramScenario;
 
-/** What is under way may still add failures. */
-export type Walked = { readonly failures: readonly Failure[]; readonly underWay: readonly Promise<void>[] };
+/** `underWay` is each pass that may not have ended yet: it resolves with what went wrong, if something did. */
+type Walked = { readonly failures: readonly Failure[]; readonly underWay: readonly Promise<Failure | undefined>[] };
+
+/** Waits until everything has ended. */
+export async function failuresOf(walked: readonly Walked[]): Promise<readonly Failure[]> {
+  const passed = await Promise.all(walked.flatMap(({ underWay }) => underWay));
+  return [...walked.flatMap(({ failures }) => failures), ...passed.filter((failure) => failure !== undefined)];
+}
 
 /** Where a program that is to die runs, and through which API its point is passed. */
 type Place = { readonly world: World; readonly env: Readonly<Record<string, string>> };
@@ -67,19 +73,27 @@ const start = (step: Step, { world, env }: Place): Victim => ({
  * point is passed again when one of them has died.
  */
 async function dieTogether(victims: readonly Victim[], timeoutMs: number): Promise<Walked> {
-  const failures: Failure[] = [];
-  const underWay: Promise<void>[] = [];
+  const underWay: Promise<Failure | undefined>[] = [];
+  let hasFailed = false;
   const end = Date.now() + timeoutMs;
   let living = victims;
-  while (living.length > 0 && failures.length === 0 && Date.now() < end) {
+  while (living.length > 0 && !hasFailed && Date.now() < end) {
     const passed = new Map(living.map((victim) => [victim.world, victim]));
     for (const { point, pass, world } of passed.values())
-      underWay.push(pass(world).catch((error: unknown) => void failures.push({ point, reason: String(error) })));
+      underWay.push(
+        pass(world).then(
+          () => undefined,
+          (error: unknown) => {
+            hasFailed = true;
+            return { point, reason: String(error) };
+          },
+        ),
+      );
     const again = delay(Math.min(PASS_AGAIN_MS, timeoutMs), undefined, { ref: false });
     await Promise.race([again, ...living.map(({ process }) => process.ended())]);
     living = living.filter(({ process }) => process.isRunning());
   }
-  for (const { point } of living) failures.push({ point, reason: 'the program did not die there' });
+  const failures: Failure[] = living.map(({ point }) => ({ point, reason: 'the program did not die there' }));
   await Promise.all(living.map(({ process }) => process.kill()));
   for (const { point, process } of victims)
     if ((await process.ended()) !== 'SIGKILL') failures.push({ point, reason: 'the program ended by itself' });
