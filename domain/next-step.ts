@@ -13,6 +13,7 @@ export const RUNBOOK_SECTIONS = [
   'Lost runs',
   'When the outbox grows',
   'Alerts',
+  'Logs',
 ] as const;
 export type RunbookSection = (typeof RUNBOOK_SECTIONS)[number];
 
@@ -105,6 +106,15 @@ export const lostRunStep = (id: string, isSettlement: boolean): NextStep => ({
     : 'It has no run. A sweep starts it again within a minute. To start all that is open now:',
   command: act(isSettlement ? `redispatch ${id}` : 'redispatch --all'),
   section: 'Lost runs',
+});
+
+/** For an object whose workflow repeats a step that fails. */
+export const failingStep = (name: string, failure: string): NextStep => ({
+  say:
+    `The step ${name} fails and is repeated: ${failure}. The worker's log has the whole error, by the same id. ` +
+    'When its cause is mended, it goes on by itself.',
+  command: '',
+  section: 'Logs',
 });
 
 /** For an object whose committed work has not reached Temporal. */

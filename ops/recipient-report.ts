@@ -112,7 +112,7 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
         ? queuedStep(late.lastError)
         : isLost
           ? lostRunStep(verificationId, false)
-          : verificationStep(status, provider === 'manual_mock', expiresAt.toISOString()),
+          : (run.failing ?? verificationStep(status, provider === 'manual_mock', expiresAt.toISOString())),
     ],
   };
 }

@@ -1,4 +1,5 @@
 /** The run of an object's workflow, as `show` prints it. */
+import { failingStep, type NextStep } from '../domain/next-step.ts';
 import type { RunDescription } from '../process/runs.ts';
 import type { OpsDeps } from './command.ts';
 import { temporalSilence } from './failure.ts';
@@ -10,6 +11,8 @@ type RunReport = {
   readonly isRunning: boolean;
   readonly known: boolean;
   readonly steps: readonly Row[];
+  /** About the first step that fails. */
+  readonly failing?: NextStep;
 };
 
 export async function reportRun(
@@ -25,12 +28,18 @@ export async function reportRun(
       isRunning: run.status === 'running',
       known: true,
       steps: run.steps.map(stepRow),
+      ...failingOf(run),
     };
   } catch (error) {
     const silence = temporalSilence(error);
     if (silence === undefined) throw error;
     return { facts: facts('unknown: Temporal does not answer'), isRunning: false, known: false, steps: [] };
   }
+}
+
+function failingOf({ steps }: RunDescription): Pick<RunReport, 'failing'> {
+  const failing = steps.find(({ lastFailure }) => lastFailure !== null);
+  return failing?.lastFailure ? { failing: failingStep(failing.name, failing.lastFailure) } : {};
 }
 
 const sentenceOf = ({ status, startedAt }: RunDescription): string => `${status}, started ${startedAt.toISOString()}`;

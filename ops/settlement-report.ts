@@ -63,7 +63,7 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
       deliveries: (await listDeliveriesAbout(db, settlementId)).map(deliveryRow),
       audit: (await listAuditEntries(db, settlementId)).map(auditRow),
     },
-    next: nextSteps(settlement, { isLost, isOverdue, late: outbox.find(isLate) }),
+    next: nextSteps(settlement, { isLost, isOverdue, late: outbox.find(isLate), failing: run.failing }),
   };
 }
 
@@ -100,11 +100,13 @@ function nextSteps(
     readonly isLost: boolean;
     readonly isOverdue: boolean;
     readonly late: { lastError: string | null } | undefined;
+    readonly failing: NextStep | undefined;
   },
 ): NextStep[] {
   const { settlementId, expiresAt } = settlement;
   if (found.late) return [queuedStep(found.late.lastError)];
   if (found.isLost) return [lostRunStep(settlementId, true)];
+  if (found.failing) return [found.failing];
   const until = expiresAt?.toISOString() ?? null;
   return [settlementStep({ ...settlement, until, isOverdue: found.isOverdue })];
 }

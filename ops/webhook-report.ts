@@ -55,7 +55,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
     },
     next: [
       subscriptionNext(
-        { late, isLost, webhookId },
+        { late, isLost, webhookId, failing: run.failing },
         { status, disabledReason, isDeleted: deletedAt !== null, isFailing: failingSince !== null },
       ),
     ],
@@ -67,12 +67,13 @@ function subscriptionNext(
     readonly late: { readonly lastError: string | null } | undefined;
     readonly isLost: boolean;
     readonly webhookId: string;
+    readonly failing: NextStep | undefined;
   },
   standing: Parameters<typeof subscriptionStep>[0],
 ): NextStep {
   if (found.late) return queuedStep(found.late.lastError);
   // A subscription runs only while one of its deliveries is pending.
-  return found.isLost ? lostRunStep(found.webhookId, false) : subscriptionStep(standing);
+  return found.isLost ? lostRunStep(found.webhookId, false) : (found.failing ?? subscriptionStep(standing));
 }
 
 export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise<Report | undefined> {

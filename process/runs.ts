@@ -1,10 +1,13 @@
 /** Which workflows run, as Temporal knows it. */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { z } from 'zod';
 import type { Runs } from '../db/commands/lost-run.ts';
 
 const CALL_TIMEOUT_MS = 5_000;
 const IDS_PER_QUERY_MAX = 200;
 const CALLS_AT_ONCE = 8;
+/** Of a history, newest first: a failed local activity is followed by a timer and a workflow task. */
+const EVENTS_MAX = 20;
 
 export const createRuns = (client: Client): Runs => ({
   findRunning: async (workflowIds) => {
@@ -50,26 +53,73 @@ export type RunDescription = {
   /** In lower case, as in `running` or `terminated`. */
   readonly status: string;
   readonly startedAt: Date;
-  /** The activities that are not done. Failures are codes and constant sentences. */
-  readonly steps: readonly { readonly name: string; readonly attempt: number; readonly lastFailure: string | null }[];
+  /** The activities that are not done. A failure is a code, such as `dependency:53100`, or a constant sentence. */
+  readonly steps: readonly PendingStep[];
+};
+type PendingStep = { readonly name: string; readonly attempt: number; readonly lastFailure: string | null };
+
+type Failure = {
+  readonly message?: string | null;
+  readonly applicationFailureInfo?: { readonly type?: string | null } | null;
+  readonly cause?: Failure | null;
 };
 
 /** Undefined for a workflow that was never started, or is no longer kept. */
 export async function describeRun(client: Client, workflowId: string): Promise<RunDescription | undefined> {
   const describe = () => client.workflow.getHandle(workflowId).describe();
   try {
-    const { status, startTime, raw } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, describe);
+    const { status, startTime, runId, raw } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, describe);
     const steps = (raw.pendingActivities ?? []).map(({ activityType, attempt, lastFailure }) => ({
       name: activityType?.name ?? 'unknown',
       attempt: attempt ?? 1,
-      lastFailure: lastFailure?.message ?? null,
+      lastFailure: failureText(lastFailure),
     }));
-    return { status: status.name.toLowerCase().replaceAll('_', ' '), startedAt: startTime, steps };
+    const failing = status.name === 'RUNNING' ? await findFailingLocalStep(client, workflowId, runId) : undefined;
+    return {
+      status: status.name.toLowerCase().replaceAll('_', ' '),
+      startedAt: startTime,
+      steps: failing === undefined ? steps : [...steps, failing],
+    };
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined;
     throw error;
   }
 }
+
+/**
+ * The local activity that fails, if the last one did. Temporal lists no local activity as pending: the SDK records a
+ * marker with the failure when it begins to wait for the next attempt.
+ */
+async function findFailingLocalStep(
+  client: Client,
+  workflowId: string,
+  runId: string,
+): Promise<PendingStep | undefined> {
+  const { namespace } = client.options;
+  const execution = { workflowId, runId };
+  const { history } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+    client.workflowService.getWorkflowExecutionHistoryReverse({ namespace, execution, maximumPageSize: EVENTS_MAX }),
+  );
+  const markers = (history?.events ?? []).flatMap(({ markerRecordedEventAttributes: marker }) =>
+    marker?.markerName === 'core_local_activity' ? [marker] : [],
+  );
+  const [latest] = markers;
+  const data = latest?.details?.['data']?.payloads?.[0]?.data;
+  if (!latest?.failure || !data) return undefined;
+  const read = LocalActivity.safeParse(JSON.parse(Buffer.from(data).toString()));
+  const { activity_type: name = 'unknown', attempt = 1 } = read.success ? read.data : {};
+  return { name, attempt, lastFailure: failureText(latest.failure) };
+}
+
+/** What the SDK writes of a local activity. */
+const LocalActivity = z.object({ activity_type: z.string(), attempt: z.number() });
+
+/** The code of an error, which says more than the constant sentence. */
+const failureText = (failure: Failure | null | undefined): string | null =>
+  failure ? (failureType(failure) ?? failure.message ?? null) : null;
+
+const failureType = ({ applicationFailureInfo, cause }: Failure): string | undefined =>
+  applicationFailureInfo?.type || (cause ? failureType(cause) : undefined);
 
 const chunksOf = <Item>(items: readonly Item[], size: number): Item[][] =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));

@@ -1,6 +1,9 @@
 /** Workflows whose local activities fail leave the worker to the others (design §4). */
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { describeRun } from '../../process/runs.ts';
 import { withStack } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 
 /** As many as the worker has slots for workflow tasks. */
@@ -16,7 +19,7 @@ const POISON_TRIGGER = `
 
 const test = withStack({ worker: false });
 
-test('forty settlements that fail at every retry do not keep another one from settling', async ({
+test('forty settlements that fail at every retry do not keep another one from settling, and ops show says why each fails', async ({
   stack,
   api,
   partner,
@@ -28,10 +31,22 @@ test('forty settlements that fail at every retry do not keep another one from se
     const answer = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId, overrides), headers);
     return jsonOf(answer).settlement_id;
   };
-  for (let count = 0; count < FAILING; count += 1) await settle({ reference: POISON });
+  const failing: string[] = [];
+  for (let count = 0; count < FAILING; count += 1) failing.push(await settle({ reference: POISON }));
   await stack.startWorker();
   const startedAt = Date.now();
   await untilStatus(api, partner, await settle(), 'settled');
   // With the SDK's default for local retries it took over 40 s (design §4).
   expect(Date.now() - startedAt).toBeLessThan(30_000);
+  const describe = (id: string) => describeRun(stack.temporal, id);
+  const [poisoned = ''] = failing;
+  // Temporal lists no local activity as pending.
+  const steps = await vi.waitUntil(async () => {
+    const run = await describe(settlementWorkflowId(poisoned));
+    return run !== undefined && run.steps.length > 0 && run.steps;
+  }, 30_000);
+  expect(steps).toEqual([{ name: 'admitSettlement', attempt: expect.any(Number), lastFailure: 'dependency:53100' }]);
+  const ops = createOps(api.connection.db, { describeRun: describe });
+  const [next] = JSON.parse((await ops('show', poisoned, '--json')).printed.join('')).next;
+  expect(next.say).toMatch(/^The step admitSettlement fails and is repeated: dependency:53100\. The worker's log has/);
 });
