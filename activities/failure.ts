@@ -4,6 +4,7 @@
  * a row, and people read histories.
  */
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import { causeOf } from '../db/client.ts';
 import { DomainError, ValidationError } from '../domain/error.ts';
 
 /** What operators read at an activity that is retried. The failure's type names the dependency's error. */
@@ -24,7 +25,9 @@ export function failureOf(error: unknown): ApplicationFailure {
   }
   if (error instanceof ValidationError)
     return ApplicationFailure.create({ message: 'The input is not valid.', type: 'validation', nonRetryable: true });
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';
+  // A statement's error has PostgreSQL's one, with its code, inside.
+  const cause = causeOf(error);
+  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : 'unknown';
   return ApplicationFailure.create({ message: DEPENDENCY_FAILED, type: `dependency:${code}` });
 }
 

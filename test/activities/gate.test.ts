@@ -318,7 +318,7 @@ describe('gates that cannot be read', () => {
     const settlementId = await world.accept('US-GY', 'GY');
     await withoutGateStore(api.owner.pool, () =>
       world.movesNothing(() => world.activities().admitSettlement(steps.step(settlementId)), {
-        type: 'dependency:unknown',
+        type: 'dependency:42P01',
         nonRetryable: false,
       }),
     );
@@ -336,7 +336,7 @@ describe('gates that cannot be read', () => {
     await world.fund(settlementId);
     await withoutGateStore(api.owner.pool, () =>
       world.movesNothing(() => world.activities().sendPayout(steps.step(settlementId)), {
-        type: 'dependency:unknown',
+        type: 'dependency:42P01',
         nonRetryable: false,
       }),
     );

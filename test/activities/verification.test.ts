@@ -71,7 +71,7 @@ describe('a review', () => {
       const review = () => activities.reviewVerification({ ...input, nowMs: expiresAtMs });
       const before = await digestTables(api.connection.pool);
       await whileWritesFail(api.owner.pool, table, () =>
-        expect(review()).rejects.toMatchObject({ type: 'dependency:unknown', nonRetryable: false }),
+        expect(review()).rejects.toMatchObject({ type: 'dependency:23514', nonRetryable: false }),
       );
       expect(await digestTables(api.connection.pool)).toEqual(before);
       expect((await review()).status).toBe('expired');
