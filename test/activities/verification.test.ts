@@ -41,6 +41,8 @@ describe('a review', () => {
     expect(await activities.reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({
       status: 'pending',
       waitMs: 1,
+      until: new Date(expiresAtMs).toISOString(),
+      isManual: true,
     });
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
@@ -54,7 +56,8 @@ describe('a review', () => {
     const { input, expiresAtMs, recipientId } = await open();
     const review = () => activities.reviewVerification({ ...input, nowMs: expiresAtMs });
     const states = await Promise.all(Array.from({ length: 6 }, review));
-    expect(states).toEqual(states.map(() => ({ status: 'expired', waitMs: null })));
+    const until = new Date(expiresAtMs).toISOString();
+    expect(states).toEqual(states.map(() => ({ status: 'expired', waitMs: null, until, isManual: true })));
     const recorded = await api.connection.db
       .select({ type: events.type })
       .from(events)
