@@ -15,6 +15,7 @@ import { acquirePython } from '../support/python-program.ts';
 
 const PACKAGE = path.join(repositoryRoot, 'clients', 'python');
 const SOURCE = path.join(PACKAGE, 'src');
+const EXAMPLES = path.join(repositoryRoot, 'examples', 'python');
 const DIRECTORY = path.join(localDirectory, 'python');
 const INSTALL_TIMEOUT_MS = 600_000;
 const SCENARIO_TIMEOUT_MS = 120_000;
@@ -65,7 +66,7 @@ test('without Python, it says in words what is missing', async () => {
   }
 });
 
-test('its types are strict, and every use in its tests and its page is typed', async ({ python }) => {
+test('its types are strict, and every use in its tests, its page and the examples is typed', async ({ python }) => {
   const check = ['-m', 'mypy', '--cache-dir', path.join(DIRECTORY, 'mypy-cache')];
   for (const files of [[], [await writePage()]]) {
     const { stdout } = await run(python, [...check, ...files]);
@@ -74,7 +75,7 @@ test('its types are strict, and every use in its tests and its page is typed', a
 });
 
 test('its code has the form of its linter and formatter', async ({ python }) => {
-  const files = ['--no-cache', '.'];
+  const files = ['--no-cache', '.', EXAMPLES];
   await run(python, ['-m', 'ruff', 'check', ...files]);
   const { stdout } = await run(python, ['-m', 'ruff', 'format', '--check', ...files]);
   expect(stdout).toContain('already formatted');
@@ -162,4 +163,30 @@ test('every block of its page runs', async ({ python, stack, partner }) => {
   expect(stdout).toContain('settled 37829.63 JMD');
   expect(stdout).toContain('too late to cancel, it is settled');
   expect(stdout).toContain('37829.63 unanchored');
+});
+
+const STORIES = ['settle-and-wait', 'receive-webhooks', 'reconcile-a-day', 'handle-exceptions', 'consumer-transfer'];
+
+test.for(STORIES)(
+  'the example %s runs, and prints what the page of examples shows',
+  async (story, { python, stack }) => {
+    const { apiKey } = await stack.api.createCaller('full');
+    const program = path.join(EXAMPLES, `${story.replaceAll('-', '_')}.py`);
+    const { stdout } = await run(python, [program], { API: stack.baseUrl, API_KEY: apiKey, PORT: '0' });
+    const expected = await readFile(path.join(repositoryRoot, 'examples', 'expected', `${story}.txt`), 'utf8');
+    expect(stdout.replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>').trim()).toBe(expected.trim());
+  },
+);
+
+test('the receiver of the examples verifies what the service sends, with one of its secrets', async ({
+  python,
+  stack,
+}) => {
+  const { apiKey } = await stack.api.createCaller('full');
+  const program = path.join(PACKAGE, 'tests', 'scenarios', 'receiver_example.py');
+  const { stdout } = await run(python, [program, path.join(EXAMPLES, 'receiver.py')], {
+    API: stack.baseUrl,
+    API_KEY: apiKey,
+  });
+  expect(stdout).toBe('webhook.ping, number 1');
 });

@@ -11,10 +11,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scripted import Run, Script, answer
 
-from settlement_service import CertificateFile, CertificateInvalidError, certificates, models
+from settlement_service import CertificateFile, CertificateInvalidError, certificates, errors, models
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+CERT_ID = "CERT-" + "0A" * 16
 CONTENT: dict[str, Any] = {
     "anchor": {"status": "unanchored"},
     "postings": [
@@ -124,8 +125,14 @@ def test_what_is_signed_must_still_be_a_sound_certificate() -> None:
     assert check_of(signed(canonical(CONTENT)), "stl_2") == "settlement"
 
 
-def test_a_download_has_the_bytes_and_their_signature(run: Run) -> None:
-    script = Script([answer(200, CONTENT, {"X-Certificate-Signature": "a..b"})])
-    file = run(script, lambda client: client.certificates.download("CERT-1"))
-    assert (file.cert_id, file.signature) == ("CERT-1", "a..b")
+def test_a_download_has_the_bytes_their_id_and_their_signature(run: Run) -> None:
+    headers = {"X-Certificate-Signature": "a..b", "Content-Disposition": f'attachment; filename="{CERT_ID}.json"'}
+    script = Script([answer(200, CONTENT, headers)])
+    file = run(script, lambda client: client.certificates.download(CERT_ID))
+    assert (file.cert_id, file.signature) == (CERT_ID, "a..b")
     assert json.loads(file.content) == CONTENT
+
+
+def test_an_answer_without_a_signature_is_no_certificate(run: Run) -> None:
+    with pytest.raises(errors.UnexpectedAnswerError):
+        run(Script([answer(200, CONTENT)]), lambda client: client.certificates.download(CERT_ID))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection
 from typing import TypeVar, Union, cast
@@ -11,6 +12,7 @@ from ._request import Answer, Call, path_of
 from .certificates import CertificateFile
 from .waiting import TERMINAL, waiting
 
+CERTIFICATE_ID = re.compile(r"CERT-[0-9A-F]{32}")
 #: How long a `wait` lasts, in seconds, unless another time is given.
 WAIT_TIMEOUT = 60.0
 
@@ -77,6 +79,10 @@ class Transfers(resources.Transfers):
         """
         return cast("models.TransferResponse", self._follow(waiting(_transfer(transfer_id), until, timeout, _now)))
 
+    def certificate(self, transfer_id: str) -> CertificateFile:
+        """The certificate of a settled transfer: its exact bytes and their signature, for `certificates.verify`."""
+        return self._run(_transfer_certificate(transfer_id))
+
 
 class AsyncTransfers(resources.AsyncTransfers):
     async def wait(
@@ -93,6 +99,10 @@ class AsyncTransfers(resources.AsyncTransfers):
         return cast(
             "models.TransferResponse", await self._follow(waiting(_transfer(transfer_id), until, timeout, _now))
         )
+
+    async def certificate(self, transfer_id: str) -> CertificateFile:
+        """The certificate of a settled transfer: its exact bytes and their signature, for `certificates.verify`."""
+        return await self._run(_transfer_certificate(transfer_id))
 
 
 class Certificates(resources.Certificates):
@@ -134,8 +144,19 @@ def _rendering(cert_id: str, media_type: str) -> Call[bytes]:
 
 
 def _download(cert_id: str) -> Call[CertificateFile]:
-    def read(answer: Answer) -> CertificateFile:
-        return CertificateFile(cert_id, answer.content, answer.headers["x-certificate-signature"])
-
     path = path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id)
-    return Call("GET", path, repeatable=True, read=read)
+    return Call("GET", path, repeatable=True, read=_certificate_file)
+
+
+def _transfer_certificate(transfer_id: str) -> Call[CertificateFile]:
+    path = path_of("/consumer/transfers/{transfer_id}/certificate", transfer_id=transfer_id)
+    return Call("GET", path, repeatable=True, read=_certificate_file)
+
+
+def _certificate_file(answer: Answer) -> CertificateFile:
+    """The service names the file by the certificate's id."""
+    found = CERTIFICATE_ID.search(answer.headers.get("content-disposition", ""))
+    signature = answer.headers.get("x-certificate-signature")
+    if found is None or signature is None:
+        raise ValueError("The answer is not a certificate.")
+    return CertificateFile(found.group(), answer.content, signature)

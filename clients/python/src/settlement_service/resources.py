@@ -785,150 +785,6 @@ class AsyncCertificates(AsyncResource):
         return await self._run(call)
 
 
-class Transfers(Resource):
-    def certificate(self, transfer_id: str) -> models.EvidenceCertificate:
-        """Download a transfer's evidence certificate.
-
-        As for partners. 404 until the transfer is settled.
-        """
-        call: Call[models.EvidenceCertificate] = Call(
-            "GET",
-            path_of("/consumer/transfers/{transfer_id}/certificate", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return self._run(call)
-
-    @overload
-    def create(self, intent: Intent) -> models.TransferResponse: ...
-    @overload
-    def create(
-        self,
-        *,
-        idempotency_key: str | None = None,
-        **fields: Unpack[models.TransferBody],
-    ) -> models.TransferResponse: ...
-    def create(
-        self,
-        intent: Intent | None = None,
-        *,
-        idempotency_key: str | None = None,
-        **fields: Any,
-    ) -> models.TransferResponse:
-        """Send money.
-
-        Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.
-        """
-        chosen = intent or prepared("/consumer/transfers", idempotency_key, fields)
-        call: Call[models.TransferResponse] = creation(chosen, "/consumer/transfers")
-        return self._run(call)
-
-    def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.TransferBody]) -> Intent:
-        """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
-        return prepared("/consumer/transfers", idempotency_key, fields)
-
-    def list(self, *, after: str | None = None) -> Pages[models.TransferResponse]:
-        """List the transfers."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers"),
-            query={
-                "after": after,
-            },
-            repeatable=True,
-        )
-        return self._pages(call)
-
-    def get(self, transfer_id: str) -> models.TransferResponse:
-        """Read a transfer."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return self._run(call)
-
-    def cancel(self, transfer_id: str) -> models.TransferResponse:
-        """Cancel a transfer that is not yet funded."""
-        call: Call[models.TransferResponse] = Call(
-            "POST",
-            path_of("/consumer/transfers/{transfer_id}/cancel", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return self._run(call)
-
-
-class AsyncTransfers(AsyncResource):
-    async def certificate(self, transfer_id: str) -> models.EvidenceCertificate:
-        """Download a transfer's evidence certificate.
-
-        As for partners. 404 until the transfer is settled.
-        """
-        call: Call[models.EvidenceCertificate] = Call(
-            "GET",
-            path_of("/consumer/transfers/{transfer_id}/certificate", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return await self._run(call)
-
-    @overload
-    async def create(self, intent: Intent) -> models.TransferResponse: ...
-    @overload
-    async def create(
-        self,
-        *,
-        idempotency_key: str | None = None,
-        **fields: Unpack[models.TransferBody],
-    ) -> models.TransferResponse: ...
-    async def create(
-        self,
-        intent: Intent | None = None,
-        *,
-        idempotency_key: str | None = None,
-        **fields: Any,
-    ) -> models.TransferResponse:
-        """Send money.
-
-        Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.
-        """
-        chosen = intent or prepared("/consumer/transfers", idempotency_key, fields)
-        call: Call[models.TransferResponse] = creation(chosen, "/consumer/transfers")
-        return await self._run(call)
-
-    def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.TransferBody]) -> Intent:
-        """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
-        return prepared("/consumer/transfers", idempotency_key, fields)
-
-    def list(self, *, after: str | None = None) -> AsyncPages[models.TransferResponse]:
-        """List the transfers."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers"),
-            query={
-                "after": after,
-            },
-            repeatable=True,
-        )
-        return self._pages(call)
-
-    async def get(self, transfer_id: str) -> models.TransferResponse:
-        """Read a transfer."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return await self._run(call)
-
-    async def cancel(self, transfer_id: str) -> models.TransferResponse:
-        """Cancel a transfer that is not yet funded."""
-        call: Call[models.TransferResponse] = Call(
-            "POST",
-            path_of("/consumer/transfers/{transfer_id}/cancel", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return await self._run(call)
-
-
 class Organizations(Resource):
     def create(self, **fields: Unpack[models.CreateOrganizationRequest]) -> models.OrganizationCreatedResponse:
         """Create an organization and its first API key."""
@@ -1747,6 +1603,126 @@ class AsyncQuotes(AsyncResource):
             "POST",
             path_of("/consumer/quote"),
             body=encoded(fields),
+        )
+        return await self._run(call)
+
+
+class Transfers(Resource):
+    @overload
+    def create(self, intent: Intent) -> models.TransferResponse: ...
+    @overload
+    def create(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Unpack[models.TransferBody],
+    ) -> models.TransferResponse: ...
+    def create(
+        self,
+        intent: Intent | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> models.TransferResponse:
+        """Send money.
+
+        Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.
+        """
+        chosen = intent or prepared("/consumer/transfers", idempotency_key, fields)
+        call: Call[models.TransferResponse] = creation(chosen, "/consumer/transfers")
+        return self._run(call)
+
+    def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.TransferBody]) -> Intent:
+        """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
+        return prepared("/consumer/transfers", idempotency_key, fields)
+
+    def list(self, *, after: str | None = None) -> Pages[models.TransferResponse]:
+        """List the transfers."""
+        call: Call[models.TransferResponse] = Call(
+            "GET",
+            path_of("/consumer/transfers"),
+            query={
+                "after": after,
+            },
+            repeatable=True,
+        )
+        return self._pages(call)
+
+    def get(self, transfer_id: str) -> models.TransferResponse:
+        """Read a transfer."""
+        call: Call[models.TransferResponse] = Call(
+            "GET",
+            path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
+            repeatable=True,
+        )
+        return self._run(call)
+
+    def cancel(self, transfer_id: str) -> models.TransferResponse:
+        """Cancel a transfer that is not yet funded."""
+        call: Call[models.TransferResponse] = Call(
+            "POST",
+            path_of("/consumer/transfers/{transfer_id}/cancel", transfer_id=transfer_id),
+            repeatable=True,
+        )
+        return self._run(call)
+
+
+class AsyncTransfers(AsyncResource):
+    @overload
+    async def create(self, intent: Intent) -> models.TransferResponse: ...
+    @overload
+    async def create(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Unpack[models.TransferBody],
+    ) -> models.TransferResponse: ...
+    async def create(
+        self,
+        intent: Intent | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> models.TransferResponse:
+        """Send money.
+
+        Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.
+        """
+        chosen = intent or prepared("/consumer/transfers", idempotency_key, fields)
+        call: Call[models.TransferResponse] = creation(chosen, "/consumer/transfers")
+        return await self._run(call)
+
+    def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.TransferBody]) -> Intent:
+        """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
+        return prepared("/consumer/transfers", idempotency_key, fields)
+
+    def list(self, *, after: str | None = None) -> AsyncPages[models.TransferResponse]:
+        """List the transfers."""
+        call: Call[models.TransferResponse] = Call(
+            "GET",
+            path_of("/consumer/transfers"),
+            query={
+                "after": after,
+            },
+            repeatable=True,
+        )
+        return self._pages(call)
+
+    async def get(self, transfer_id: str) -> models.TransferResponse:
+        """Read a transfer."""
+        call: Call[models.TransferResponse] = Call(
+            "GET",
+            path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
+            repeatable=True,
+        )
+        return await self._run(call)
+
+    async def cancel(self, transfer_id: str) -> models.TransferResponse:
+        """Cancel a transfer that is not yet funded."""
+        call: Call[models.TransferResponse] = Call(
+            "POST",
+            path_of("/consumer/transfers/{transfer_id}/cancel", transfer_id=transfer_id),
+            repeatable=True,
         )
         return await self._run(call)
 

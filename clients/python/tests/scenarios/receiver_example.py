@@ -1,0 +1,48 @@
+"""Runs the receiver of the examples and lets the service send it one event.
+
+`python receiver_example.py <receiver.py>`, with API and API_KEY. It prints what the receiver printed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from settlement_service import Client
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def until_listening(port: int) -> None:
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+
+
+def main(program: str, port: int) -> None:
+    with Client(os.environ["API"], os.environ["API_KEY"]) as client:
+        webhook = client.webhooks.create(url=f"http://127.0.0.1:{port}/", event_types=["webhook.ping"])
+        env = {**os.environ, "WEBHOOK_SECRETS": f"whsec_AAAA,{webhook['secret']}", "PORT": str(port)}
+        command = [sys.executable, program]
+        with subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as receiver:
+            until_listening(port)
+            client.webhooks.ping(webhook["webhook_id"])
+            assert receiver.stdout is not None
+            print(receiver.stdout.readline().strip())
+            receiver.kill()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], free_port())
