@@ -34,7 +34,7 @@ const recipient = await client.recipients.create({
   country: 'JM',
   bank_details: { bank_name: 'Example Bank of Jamaica', account_number: '004512378', currency: 'JMD' },
 });
-await client.settlements.create({
+const { settlement_id } = await client.settlements.create({
   corridor: 'US-JM',
   amount: '250.00',
   recipient_id: recipient.recipient_id,
@@ -44,8 +44,12 @@ await client.settlements.create({
 });
 
 const LAST_NUMBER = 6;
-/** Other objects have events too: the certificate, and the key. The type of an event says what its data is. */
-const ofSettlement = () => [...received.values()].filter(({ type }) => type.startsWith('settlement.'));
+/** Other objects have events too. The type of an event says what its data is. */
+const ofSettlement = () =>
+  [...received.values()].filter(
+    ({ type, data }) =>
+      type.startsWith('settlement.') && 'settlement_id' in data && data.settlement_id === settlement_id,
+  );
 while (ofSettlement().length < LAST_NUMBER) await once(server, 'received');
 for (const { type, sequence } of ofSettlement().sort((left, right) => left.sequence - right.sequence))
   console.log(`${type}, number ${sequence}`);

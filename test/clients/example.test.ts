@@ -39,10 +39,10 @@ const test = withStack({ deliveries: true })
 
 const all = LANGUAGES.flatMap((language) => language.stories.map((story) => ({ ...language, story })));
 
-test.for(all)(
+test.concurrent.for(all)(
   '$name/$story prints what is expected',
   { timeout: 60_000 },
-  async (example, { stack, apiKey, folder }) => {
+  async (example, { stack, apiKey, folder, expect }) => {
     const { name, story, command, extension } = example;
     const [program = '', ...options] = command.split(' ');
     const env = { API: stack.baseUrl, API_KEY: apiKey, PORT: '0', INTENT_FILE: path.join(folder, 'intent.json') };
