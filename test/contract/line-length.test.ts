@@ -5,8 +5,13 @@
 import { expect, test } from 'vitest';
 import { readSource, sourceFiles } from '../support/source.ts';
 
-/** Written by a generator. */
-const GENERATED = ['docs/errors.md', 'docs/state-machines.md', 'clients/typescript/generated/openapi.ts'];
+/** Written by a generator, or by `npm run drill`, which quotes whole lines. */
+const GENERATED = [
+  'docs/errors.md',
+  'docs/state-machines.md',
+  'docs/drills.md',
+  'clients/typescript/generated/openapi.ts',
+];
 
 /** A line that holds a literal, or lies inside of one of several lines. */
 const LITERAL = /['"`/]|SELECT|WHERE|JOIN|CASE|<\w+>/;

@@ -25,10 +25,19 @@ const commandsIn = (text: string): string[] =>
     .map(([, command = '']) => command.trim())
     .filter((command) => command !== '…');
 
+/** Of the placeholders that do not take any word. */
+const VALUES: Readonly<Record<string, string>> = {
+  '<percent>': '10',
+  '<corridor>': 'US-JM',
+  '<gate>': 'dispute_accounting',
+  '<file>': 'package.json',
+  '<date>': '2099-01-31',
+};
+
 /** As somebody would type it: a value for each placeholder, one of several words. */
 const argsOf = (command: string): string[] =>
   command
-    .replaceAll(/<[^>]+>/g, (name) => (name === '<percent>' ? '10' : 'value'))
+    .replaceAll(/<[^>]+>/g, (name) => VALUES[name] ?? 'value')
     .split(/\s+/)
     .map((word) => word.split('|')[0] ?? '');
 

@@ -1,0 +1,90 @@
+/** Drills in which a part of the stack is down. Nothing that was accepted may be lost. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { cardSettlementBody } from '../../scripts/partner/partner.ts';
+import { type Drill, DrillError } from './scene.ts';
+
+/** The API notices a lost connection at its next request. */
+const NOTICE_MS = 1_000;
+
+export const OUTAGES: readonly Drill[] = [
+  {
+    name: 'worker',
+    title: 'A worker is down',
+    run: async (scene, runbook) => {
+      const { stack } = scene.world;
+      await stack.kill('worker');
+      scene.did('The worker is killed.');
+      const settlement = await scene.requests();
+      scene.did('A settlement is accepted (202).');
+      await scene.fires('WorkerDown');
+      scene.reads('`WorkerDown`', runbook.alert('WorkerDown'), 'accepted settlements wait; nothing is lost');
+      const waits = runbook.section('Why does a settlement wait?');
+      await scene.types(waits, 'show <id>', { id: settlement }, /None while a worker runs/);
+      scene.reads(
+        '`WorkerDown`',
+        runbook.alert('WorkerDown'),
+        'start a worker; it continues where the last one stopped',
+      );
+      await stack.start('worker');
+      scene.did('A worker is started.');
+      await scene.settles(settlement);
+      await scene.ends('WorkerDown');
+    },
+  },
+  {
+    name: 'temporal',
+    title: 'Temporal is down',
+    run: async (scene, runbook) => {
+      const { stack } = scene.world;
+      await stack.kill('temporal');
+      scene.did('Temporal is killed.');
+      const settlement = await scene.requests();
+      scene.did('A settlement is accepted (202).');
+      await scene.fires('OutboxStuck');
+      const row = runbook.alert('OutboxStuck');
+      scene.reads('`OutboxStuck`', row, 'committed work does not reach Temporal');
+      await scene.types(row, 'stuck', {}, new RegExp(`settlement ${settlement}: .* last error \\w+`));
+      const waits = runbook.section('Why does a settlement wait?');
+      await scene.types(
+        waits,
+        'show <id>',
+        { id: settlement },
+        /Committed work has not reached Temporal .*Is Temporal up/,
+      );
+      scene.reads('`OutboxStuck`', row, 'is Temporal up');
+      await stack.start('temporal');
+      scene.did('Temporal is started.');
+      await scene.settles(settlement);
+      await scene.ends('OutboxStuck');
+    },
+  },
+  {
+    name: 'postgres',
+    title: 'PostgreSQL is down',
+    run: async (scene, runbook) => {
+      const { stack, partner } = scene.world;
+      const body = cardSettlementBody(await partner.createRecipient());
+      const key = randomUUID();
+      await stack.kill('postgres');
+      scene.did('PostgreSQL is killed.');
+      await delay(NOTICE_MS);
+      const refused = await scene.asks(body, key);
+      if (refused.status !== 503) throw new DrillError(`A request without PostgreSQL was answered ${refused.status}.`);
+      scene.did(`A settlement is refused (503, \`Retry-After: ${refused.retryAfter}\`).`);
+      await scene.fires('DatabaseDown');
+      const row = runbook.alert('DatabaseDown');
+      scene.reads('`DatabaseDown`', row, 'every request gets 503; retries with the same key are safe');
+      const commands = runbook.section('Commands');
+      await scene.types(`${commands} \`ops stuck\``, 'stuck', {}, /PostgreSQL/, 69);
+      scene.reads('`DatabaseDown`', row, 'bring PostgreSQL back; nothing else');
+      await stack.start('postgres');
+      scene.did('PostgreSQL is started.');
+      const asked = { method: 'POST', path: '/v2/settle', idempotencyKey: key, body, expectStatus: 202 } as const;
+      const answer = await partner.call(asked);
+      scene.did('The same request with the same key is accepted (202).');
+      await scene.settles(String(answer.json['settlement_id']));
+      await scene.ends('DatabaseDown');
+    },
+  },
+];

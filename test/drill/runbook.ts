@@ -1,0 +1,59 @@
+/**
+ * docs/operations.md as an operator uses it: the line of an alert, a section, the line of what somebody says, and the
+ * commands in them. A drill types only what the page has.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { repositoryRoot } from '../../process/place.ts';
+
+/** What somebody says, and the first command, as the page has it: `show <settlement id>`. */
+export type FirstLook = { readonly said: string; readonly command: string };
+
+export type Runbook = {
+  /** The cells of an alert's line. @throws Error when there is none */
+  alert(name: string): string;
+  /** From a heading to the next one. @throws Error when there is none */
+  section(heading: string): string;
+  /** The table "What to look at first". */
+  readonly firstLooks: readonly FirstLook[];
+};
+
+export function readRunbook(page = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8')): Runbook {
+  const lines = page.split('\n');
+  const section = (heading: string): string => {
+    const start = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
+    if (start === -1) throw new Error(`docs/operations.md has no heading "${heading}".`);
+    const length = lines.slice(start + 1).findIndex((line) => /^#+ /.test(line));
+    return lines.slice(start + 1, length === -1 ? undefined : start + 1 + length).join('\n');
+  };
+  return {
+    section,
+    alert: (name) => {
+      const found = lines.find((line) => line.startsWith(`| \`${name}\` |`));
+      if (found === undefined) throw new Error(`docs/operations.md has no line for the alert ${name}.`);
+      return found;
+    },
+    firstLooks: [...section('What to look at first').matchAll(/^\| ([^|`]+) \| `ops ([^`]+)` \|/gm)].map(
+      ([, said = '', command = '']) => ({ said, command }),
+    ),
+  };
+}
+
+/** Whether a text of the page has the command, with or without `npm run`. */
+export const hasCommand = (text: string, command: string): boolean =>
+  [`\`ops ${command}`, `npm run ops -- ${command}`].some((typed) => text.includes(typed));
+
+/**
+ * What is typed for a command of the page: each placeholder, and each choice as in `paid|refused`, has its value.
+ *
+ * @throws Error for a placeholder without a value
+ */
+export function typed(command: string, values: Readonly<Record<string, string>>): string[] {
+  const words = command.match(/(?:<[^>]+>|[^\s<])+/g) ?? [];
+  return words.map((word) => {
+    if (!/[<|]/.test(word)) return word;
+    const value = values[word.replaceAll(/[<>]/g, '')];
+    if (value === undefined) throw new Error(`The command "${command}" needs a value for ${word}.`);
+    return value;
+  });
+}

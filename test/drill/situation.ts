@@ -1,0 +1,194 @@
+/**
+ * Seeded situations. An operator who has only docs/operations.md, "What to look at first", finds the cause by at most
+ * two commands: the one of the line, and the one that its output names.
+ */
+import { createHmac, randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { freePort } from '../../scripts/stack/port.ts';
+import { PROVIDER_SECRETS } from '../torture/provider.ts';
+import { advance } from './incident.ts';
+import { type FirstLook, typed } from './runbook.ts';
+import { DrillError, mask, OPERATORS, type Scene } from './scene.ts';
+import { until } from './world.ts';
+
+const COMMANDS_MAX = 2;
+const SEED_TIMEOUT_MS = 60_000;
+const SHOWN_LENGTH = 160;
+const [ANA] = OPERATORS;
+
+type Seeded = {
+  readonly values: Readonly<Record<string, string>>;
+  /** What the operator must read. */
+  readonly cause: RegExp;
+  readonly restore?: () => Promise<void>;
+};
+export type Situation = { readonly said: string; readonly seed: (scene: Scene) => Promise<Seeded> };
+
+export type Finding = FirstLook & {
+  /** As they were typed. */
+  readonly commands: readonly string[];
+  /** The line that says the cause. */
+  readonly cause: string;
+};
+
+/** An open settlement of before, for a situation that needs any. */
+const waiting = async (scene: Scene): Promise<string> => {
+  const settlement = await scene.requests({ card_token: 'tok_manual' });
+  await scene.stands(settlement, 'awaiting_funds');
+  return settlement;
+};
+
+const payoutUnknown = async (scene: Scene): Promise<Seeded> => {
+  const settlement = await scene.requests({}, { name: 'PAYOUT PENDING' });
+  await scene.stands(settlement, 'paying_out');
+  await advance(scene, settlement);
+  await scene.stands(settlement, 'needs_review');
+  return { values: {}, cause: new RegExp(`${settlement} needs_review .*waits for an operator: resolve it`) };
+};
+
+const unknownEvent = async ({ world: { stack } }: Scene): Promise<Seeded> => {
+  const id = `evt_${randomUUID()}`;
+  const object = { id: `pi_${id}`, object: 'payment_intent', amount_received: 25_000, currency: 'usd', metadata: {} };
+  const event = { id, object: 'event', type: 'payment_intent.succeeded', created: 1_700_000_000, livemode: false };
+  const body = JSON.stringify({ ...event, data: { object } });
+  const time = Math.floor(Date.now() / 1_000);
+  const signature = createHmac('sha256', PROVIDER_SECRETS.cardproc).update(`${time}.${body}`).digest('hex');
+  const { status } = await fetch(`${stack.baseUrl}/v2/webhooks/cardproc`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'cardproc-signature': `t=${time},v1=${signature}` },
+    body,
+  });
+  if (status !== 200) throw new DrillError(`The provider event was answered ${status}.`);
+  return { values: { 'provider event id': id }, cause: /It was stored and not applied: it names no object/ };
+};
+
+const failingSubscriber = async (scene: Scene): Promise<Seeded> => {
+  const { partner } = scene.world;
+  const created = await partner.call({
+    method: 'POST',
+    path: '/v1/webhooks',
+    // Nobody listens there.
+    body: { url: `http://127.0.0.1:${await freePort()}/hook`, event_types: ['*'] },
+  });
+  const webhook = String(created.json['webhook_id']);
+  await waiting(scene);
+  await until('failed delivery', SEED_TIMEOUT_MS, async () => {
+    const statement = 'SELECT 1 FROM webhooks WHERE webhook_id = $1 AND failing_since IS NOT NULL';
+    return (await scene.world.sql(statement, [webhook])).length > 0;
+  });
+  return {
+    values: { 'webhook id': webhook },
+    cause: /Its endpoint fails/,
+    restore: async () => void (await partner.call({ method: 'DELETE', path: `/v1/webhooks/${webhook}` })),
+  };
+};
+
+const gateWithoutApproval = async ({ world: { stack, ops } }: Scene): Promise<Seeded> => {
+  const file = path.join(stack.folder, 'dispute.pdf');
+  writeFileSync(file, 'how disputes are booked');
+  const args = ['--corridor', 'CA-JM', '--evidence', file, '--expires', '2099-01-31', '--operator', ANA, '--yes'];
+  await ops(['gate', 'record', 'dispute_accounting', ...args]);
+  return { values: { corridor: 'CA-JM' }, cause: /dispute_accounting: closed, not_approved: .* has 0 of 2 approvals/ };
+};
+
+/** What is committed waits: Temporal does not answer. */
+const silentTemporal = async (scene: Scene): Promise<Seeded> => {
+  const { stack, sql } = scene.world;
+  stack.pause('temporal');
+  const settlement = await scene.requests();
+  const row = "SELECT 1 FROM outbox WHERE kind = 'settlement' AND object_id = $1 AND last_error IS NOT NULL";
+  await until('failed dispatch', SEED_TIMEOUT_MS, async () => (await sql(row, [settlement])).length > 0);
+  await sql(`UPDATE outbox SET created_at = created_at - interval '2 minutes' WHERE object_id = $1`, [settlement]);
+  return {
+    values: {},
+    cause: new RegExp(`settlement ${settlement}: since .*, last error \\w+`),
+    restore: async () => {
+      stack.resume('temporal');
+      await scene.stands(settlement, 'settled');
+    },
+  };
+};
+
+const canceled = async (scene: Scene): Promise<string> => {
+  const settlement = await waiting(scene);
+  const note = 'the partner asked by phone';
+  const { text } = await scene.world.ops(['cancel', settlement, '--operator', ANA, '--note', note, '--yes']);
+  await scene.stands(settlement, 'canceled').catch(() => Promise.reject(new DrillError(text)));
+  return settlement;
+};
+
+export const SITUATIONS: readonly Situation[] = [
+  {
+    said: 'A settlement does not go on',
+    seed: async (scene) => ({ values: { 'settlement id': await waiting(scene) }, cause: /waits for +card evidence/ }),
+  },
+  {
+    said: 'A large settlement is held',
+    seed: async (scene) => {
+      const settlement = await scene.requests({ amount: '1500.00' });
+      await scene.stands(settlement, 'compliance_hold');
+      return { values: { 'settlement id': settlement }, cause: /until the partner has it verified/ };
+    },
+  },
+  {
+    said: 'A settlement failed',
+    seed: async (scene) => {
+      const settlement = await scene.requests({}, { name: 'PAYOUT REFUSED' });
+      await scene.stands(settlement, 'failed');
+      return { values: { 'settlement id': settlement }, cause: /failure +payout_refused/ };
+    },
+  },
+  { said: 'The payer has paid, and the money was not counted', seed: unknownEvent },
+  {
+    said: 'What came of this request?',
+    seed: async (scene) => {
+      const settlement = await waiting(scene);
+      await scene.world.partner.call({ method: 'POST', path: `/v2/settle/${settlement}/cancel` });
+      const [row] = await scene.world.sql('SELECT request_id FROM settlements WHERE settlement_id = $1', [settlement]);
+      return { values: { 'request id': String(row?.['request_id']) }, cause: /status +canceled/ };
+    },
+  },
+  { said: 'A subscriber gets no events', seed: failingSubscriber },
+  { said: 'Requests are refused because a launch gate is closed', seed: gateWithoutApproval },
+  {
+    said: 'A partner has lost its key',
+    seed: async ({ world: { partner } }) => ({
+      values: { 'organization id': partner.orgId },
+      cause: /two operators give it a new one/,
+    }),
+  },
+  { said: 'Nothing goes on', seed: silentTemporal },
+  { said: 'What must be decided now?', seed: payoutUnknown },
+  {
+    said: 'Who did this?',
+    seed: async (scene) => ({
+      values: { id: await canceled(scene) },
+      cause: /action settlement_cancel, operator ana|settlement_cancel.*ana/,
+    }),
+  },
+];
+
+/** @throws DrillError when two commands did not show the cause */
+export async function play(scene: Scene, look: FirstLook): Promise<Finding> {
+  const situation = SITUATIONS.find(({ said }) => said === look.said);
+  if (!situation) throw new DrillError(`docs/operations.md has "${look.said}", for which there is no situation.`);
+  const { values, cause, restore } = await situation.seed(scene);
+  const commands: string[] = [];
+  try {
+    let args: readonly string[] | undefined = typed(look.command, values);
+    let text = '';
+    while (args !== undefined && commands.length < COMMANDS_MAX) {
+      ({ text } = await scene.world.ops(args));
+      commands.push(`ops ${mask(args.join(' '))}`);
+      const found = text.split('\n').find((line) => cause.test(line));
+      if (found !== undefined)
+        return { ...look, commands, cause: mask(found.trim()).replaceAll(/ +/g, ' ').slice(0, SHOWN_LENGTH) };
+      // The next command that the output names.
+      args = /npm run ops -- (show \S+)/.exec(text)?.[1]?.split(' ');
+    }
+    throw new DrillError(`"${look.said}": ${commands.join(', ')} did not show ${cause}:\n${text}`);
+  } finally {
+    await restore?.();
+  }
+}
