@@ -347,6 +347,7 @@ const SECRET_VALUES: Readonly<Record<string, (given: string) => readonly string[
   IDVERIFY_WEBHOOK_SECRET: valuesOf,
   IDVERIFY_APP_TOKEN: valuesOf,
   IDVERIFY_SECRET_KEY: valuesOf,
+  OPERATOR_TOKEN: valuesOf,
 };
 
 /**

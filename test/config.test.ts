@@ -212,6 +212,15 @@ describe('is refused', () => {
     },
   );
 
+  test.for(['remote-sandbox', 'production', 'local-sandbox'])(
+    "in %s an operator's token that is also a secret of the service, without the value",
+    (runtime, { faultsOf }) => {
+      const token = text();
+      const faults = faultsOf(remoteEnvironment(runtime, { API_KEY_PEPPER: token, OPERATOR_TOKEN: token }));
+      expect(faults).toEqual(['API_KEY_PEPPER must not have a value of OPERATOR_TOKEN']);
+    },
+  );
+
   test('every invalid variable at once, without the values', ({ faultsOf }) => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(

@@ -26,7 +26,8 @@ const Project = z.object({
     z.string(),
     z.looseObject({ environment: z.record(z.string(), z.string().nullable()).default({}) }),
   ),
-  configs: z.record(z.string(), z.looseObject({ content: z.string() })),
+  // A configuration that is a file of the repository has no content here.
+  configs: z.record(z.string(), z.looseObject({ content: z.string().default('') })),
 });
 type Environment = Readonly<Record<string, string>>;
 
@@ -36,6 +37,7 @@ const OPTIONAL: Environment = {
   IDVERIFY_APP_TOKEN: randomBytes(32).toString('hex'),
   IDVERIFY_SECRET_KEY: randomBytes(32).toString('hex'),
   SMTP_URL: `smtps://user:${randomBytes(16).toString('hex')}@smtp.example:465`,
+  OPERATOR_TOKEN: randomBytes(32).toString('hex'),
   TEMPORAL_PAYLOAD_KEYS: `p1:${randomBytes(32).toString('base64')}`,
   OTEL_EXPORTER_OTLP_HEADERS: `authorization=${randomBytes(16).toString('hex')}`,
 };
@@ -85,6 +87,8 @@ describe.runIf(hasGo)('the project that Compose loads (needs Go)', () => {
       SANDBOX_DB_PASSWORD: ['postgres', 'sandbox-migrate'],
       SANDBOX_SERVICE_DB_PASSWORD: ['postgres', 'sandbox-api', 'sandbox-migrate', 'sandbox-worker'],
       TEMPORAL_DB_PASSWORD: ['postgres', 'temporal', 'temporal-schema'],
+      // `docker compose run worker` is how operators run their commands.
+      OPERATOR_TOKEN: ['worker'],
     };
     const given = { ...secrets, ...OPTIONAL };
     expect(Object.keys(secrets)).toHaveLength(18);
