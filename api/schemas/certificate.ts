@@ -10,6 +10,7 @@ import {
   environment,
   flag,
   growing,
+  headerText,
   objectId,
   pattern,
   rail,
@@ -37,10 +38,7 @@ export const CertificatePath = z.object({ cert_id: certificateId() });
 
 /** A loose object, because every request has other headers too. */
 export const CertificateConditions = z.looseObject({
-  'if-none-match': z
-    .string()
-    .optional()
-    .meta({ description: 'If it contains the ETag of the certificate, the answer is 304.' }),
+  'if-none-match': headerText('If it contains the ETag of the certificate, the answer is 304.').optional(),
 });
 
 export const CertificateVerifyQuery = z.strictObject({

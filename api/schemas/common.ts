@@ -222,6 +222,13 @@ export const constant = <const Value extends string | number | boolean>(value: V
   z.literal(value).meta({ description });
 export const simulation = () => constant(true, 'No money moves: this is a simulation.');
 
+/**
+ * A header of a request. The pattern is of the document only: what HTTP does not allow in a header is 400 before any
+ * operation is known.
+ */
+export const headerText = (description: string, example?: string) =>
+  z.string().meta({ description, pattern: '^[ -~]*$', ...(example === undefined ? {} : { example }) });
+
 /** Text of an answer. */
 export const shown = (description: string, example: string) => z.string().meta({ description, example });
 /** Text of an answer that can be null. The example is a value, or null where null is usual. */

@@ -3,7 +3,7 @@
  * validated for the types that the service knows. Providers add fields, so these objects are open.
  */
 import { z } from 'zod';
-import { EXAMPLE_ID, nullAsAbsent } from './common.ts';
+import { EXAMPLE_ID, headerText, nullAsAbsent } from './common.ts';
 import { EXAMPLE_DIGEST, eventId, eventType, signatureHeader } from './provider-event.ts';
 
 /** The types that the service knows. */
@@ -17,7 +17,7 @@ export const IdverifySignature = signatureHeader(
   'The hex HMAC-SHA256 of the body.',
   EXAMPLE_DIGEST,
 ).extend({
-  'x-payload-digest-alg': z.string().meta({ description: 'How the digest is made.', example: DIGEST_ALGORITHM }),
+  'x-payload-digest-alg': headerText('How the digest is made.', DIGEST_ALGORITHM),
 });
 
 /** Any event of the identity provider. */

@@ -4,7 +4,7 @@
  * objects are open, and send null for what they do not have.
  */
 import { z } from 'zod';
-import { constant, EXAMPLE_SETTLEMENT_ID, flag, nullAsAbsent, objectId, text } from './common.ts';
+import { constant, EXAMPLE_SETTLEMENT_ID, flag, headerText, nullAsAbsent, objectId, text } from './common.ts';
 
 const EVENT_ID_LENGTH_MAX = 255;
 const EVENT_TYPE_LENGTH_MAX = 255;
@@ -24,7 +24,7 @@ export const EXAMPLE_DIGEST = '5d41402abc4b2a76b9719d911017c592ae2d1d9d1c1f4e6e3
 
 /** Loose objects, because every request has other headers too. The signature is verified before they are read. */
 export const signatureHeader = <const Name extends string>(name: Name, description: string, example: string) =>
-  z.looseObject({ [name]: z.string().meta({ description, example }) } as Record<Name, z.ZodString>);
+  z.looseObject({ [name]: headerText(description, example) } as Record<Name, z.ZodString>);
 
 export const CardprocSignature = signatureHeader(
   'cardproc-signature',

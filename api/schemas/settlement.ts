@@ -16,6 +16,7 @@ import {
   EXAMPLE_SETTLEMENT_ID,
   environment,
   growing,
+  headerText,
   ID_LENGTH_MAX,
   id,
   metadata,
@@ -300,10 +301,10 @@ export const SettlementExceptionEventData = z
 
 /** A loose object, because every request has other headers too. An invalid preference is ignored (RFC 7240). */
 export const SettlementPreferences = z.looseObject({
-  prefer: z.string().optional().meta({
-    description: '`wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30.',
-    example: 'wait=10',
-  }),
+  prefer: headerText(
+    '`wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30.',
+    'wait=10',
+  ).optional(),
 });
 
 export const SettlementPath = z.object({ settlement_id: settlementId() });

@@ -57,6 +57,8 @@ const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
   ['a name with a line break', { name: 'Marcia\nBrown' }, [['body.name', 'value_error']]],
   ['a name with half a surrogate pair', { name: 'Marcia \ud800' }, [['body.name', 'value_error']]],
   ['an invalid e-mail address', { email: 'marcia' }, [['body.email', 'value_error']]],
+  ['an e-mail address of a host that cannot exist', { email: 'marcia@b-.example' }, [['body.email', 'value_error']]],
+  ['a name of 141 characters of two units each', { name: '\u{1D400}'.repeat(141) }, [['body.name', 'string_too_long']]],
   ['a phone without its country', { phone: '8765550123' }, [['body.phone', 'string_pattern_mismatch']]],
   ['a phone of an unknown country', { phone: '+99912345678' }, [['body.phone', 'value_error']]],
   ['a phone that is too long for its country', { phone: '+187655501234' }, [['body.phone', 'value_error']]],

@@ -159,6 +159,18 @@ describe('advancing the clock', () => {
       await expectRefused(api, () => helper(canceled, 'advance', body), 409);
   });
 
+  test('422 for what is no duration names an example of one, and no pattern', async ({ steps, helper }) => {
+    const id = await steps.waiting(BY_MANUAL_CARD);
+    for (const by of ['3d', 'P', 'PT', 'P1Y', 'P3D ']) {
+      const [fault] = jsonOf(await helper(id, 'advance', { by })).detail;
+      expect(fault.loc).toEqual(['body', 'by']);
+      expect(fault.msg).not.toContain('^');
+    }
+    expect(jsonOf(await helper(id, 'advance', { by: '3d' }))).toEqual({
+      detail: [{ loc: ['body', 'by'], msg: 'Value error, must be an ISO 8601 duration such as P3D', type: 'value_error' }],
+    });
+  });
+
   test('202 to the end of the wait by default, and signals the workflow', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const answer = await helper(id, 'advance');

@@ -132,6 +132,17 @@ test.each(['P3D', 'P1W', 'P1W2D', 'PT1H', 'PT1H30M', 'PT90M', 'PT0.5S', 'P1DT12H
   },
 );
 
+test('the document allows no header that HTTP does not allow', () => {
+  const texts = describedOperations(described).flatMap(({ name, parameters }) =>
+    parameters.filter((parameter) => parameter.in === 'header').map((header) => [name, header] as const),
+  );
+  expect(texts.length).toBeGreaterThan(10);
+  const open = texts.filter(([, { schema }]) =>
+    ['\x05', 'a\n', 'é'].some((text) => new RegExp(schema.pattern ?? '').test(text)),
+  );
+  expect(open.map(([name, header]) => `${name} ${header.name}`)).toEqual([]);
+});
+
 describe('what the document allows is not refused for its form', () => {
   const withBody = operations.flatMap((operation) => (operation.body ? [[operation.name, operation] as const] : []));
   test.each(withBody)('in the body of %s', (_name, operation) => {
