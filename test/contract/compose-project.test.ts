@@ -151,8 +151,16 @@ describe.runIf(hasGo)('the project that Compose loads (needs Go)', () => {
 
   test('is refused for each image without a digest, and for none when each is pinned', async ({ secrets }) => {
     const open = await compose(secrets, '--pinned');
-    expect([open.exitCode, open.stderr.match(/\S+:\d[\w.-]*/g)?.length]).toEqual([1, 7]);
-    const names = ['NODE', 'POSTGRES', 'TEMPORAL_SERVER', 'TEMPORAL_ADMIN_TOOLS', 'TEMPORAL_UI'];
+    expect([open.exitCode, open.stderr.match(/\S+:v?\d[\w.-]*/g)?.length]).toEqual([1, 7]);
+    const names = [
+      'NODE',
+      'POSTGRES',
+      'TEMPORAL_SERVER',
+      'TEMPORAL_ADMIN_TOOLS',
+      'TEMPORAL_UI',
+      'PROMETHEUS',
+      'GRAFANA',
+    ];
     const pinned = Object.fromEntries(names.map((name) => [`${name}_IMAGE`, `any:1@sha256:${'0'.repeat(64)}`]));
     expect((await compose({ ...secrets, ...pinned }, '--pinned')).exitCode).toBe(0);
   });
