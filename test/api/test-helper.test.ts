@@ -167,7 +167,9 @@ describe('advancing the clock', () => {
       expect(fault.msg).not.toContain('^');
     }
     expect(jsonOf(await helper(id, 'advance', { by: '3d' }))).toEqual({
-      detail: [{ loc: ['body', 'by'], msg: 'Value error, must be an ISO 8601 duration such as P3D', type: 'value_error' }],
+      detail: [
+        { loc: ['body', 'by'], msg: 'Value error, must be an ISO 8601 duration such as P3D', type: 'value_error' },
+      ],
     });
   });
 
