@@ -20,6 +20,7 @@ COPY package.json package-lock.json config.ts ./
 COPY activities activities
 COPY api api
 COPY db db
+COPY docs/guides docs/guides
 COPY domain domain
 COPY ops ops
 COPY process process

@@ -4,6 +4,7 @@ import { firstRequest } from './first-request.ts';
 import { document, type Frame, SERVICE_NAME } from './layout.ts';
 
 const PLACES = [
+  { path: '/docs/quickstart', text: 'Guides', what: 'from the first request to reconciliation, with examples to run' },
   { path: '/docs', text: 'API reference', what: 'every operation, field and error, each with a curl command to copy' },
   { path: '/status', text: 'Status', what: 'what works in which environment, and the launch gates' },
   { path: '/openapi.json', text: 'OpenAPI document', what: 'version 3.1, for generated clients' },

@@ -20,6 +20,7 @@ export type Page = {
 
 const LINKS = [
   { path: '/', text: 'Overview' },
+  { path: '/docs/quickstart', text: 'Guides' },
   { path: '/docs', text: 'API reference' },
   { path: '/status', text: 'Status' },
 ] as const;

@@ -45,7 +45,7 @@ export const referencePage = (frame: Frame, operations: readonly Operation[]): s
       ({ method, path, schema }) => html`<div><dt><code>${method} ${path}</code></dt><dd>${schema.summary}</dd></div>`,
     )}
 </dl>
-<p><a href="/">${SERVICE_NAME}</a></p>
+<p><a href="/docs/quickstart">Guides</a> · <a href="/">${SERVICE_NAME}</a></p>
 </main>
 </noscript>
 <script id="api-reference" data-url="/openapi.json" data-configuration="${JSON.stringify(CONFIGURATION)}"></script>

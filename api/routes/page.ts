@@ -9,6 +9,7 @@ import type { ApiDeps } from '../deps.ts';
 import { readGates } from '../http/gate.ts';
 import { REFERENCE_POLICY, sendAsset, sendPage } from '../pages/answer.ts';
 import { ASSETS_PATH, loadAssets } from '../pages/asset.ts';
+import { createGuidePages } from '../pages/guide.ts';
 import { homePage } from '../pages/home.ts';
 import type { Frame } from '../pages/layout.ts';
 import { problemPage } from '../pages/problem.ts';
@@ -35,12 +36,19 @@ export const pageRoutes =
     const assets = await loadAssets();
     const assetOf = new Map(Object.values(assets).map((asset) => [asset.name, asset]));
     const frame: Frame = { runtime, assets };
+    const guidePage = createGuidePages(frame);
 
     app.get('/', PAGE, async (_request, reply) => sendPage(reply, homePage(frame, publicBaseUrl)));
 
     app.get('/docs', PAGE, async (_request, reply) =>
       sendPage(reply, referencePage(frame, app.operations), REFERENCE_POLICY),
     );
+
+    app.get<ByName<{ guide: string }>>('/docs/:guide', PAGE, async (request, reply) => {
+      const page = await guidePage(request.params.guide);
+      if (page === undefined) throw new DomainError('not_found', {}, 'There is no such guide.');
+      return sendPage(reply, page);
+    });
 
     app.get('/status', PAGE, async (request, reply) => {
       const gates = gatesResource(environmentName(runtime), await readGates(deps, request.log));

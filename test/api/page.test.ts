@@ -9,6 +9,7 @@ import { loadAssets } from '../../api/pages/asset.ts';
 import { certificateView } from '../../api/pages/certificate.ts';
 import { certificateHtml } from '../../api/pages/certificate-html.ts';
 import { certificatePdf } from '../../api/pages/certificate-pdf.ts';
+import { GUIDES, guidePath } from '../../api/pages/guide.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
@@ -23,7 +24,13 @@ import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
-const PAGES = ['/', '/docs', '/status', ...ERROR_CODES.map((code) => `/problems/${code}`)];
+const PAGES = [
+  '/',
+  '/docs',
+  '/status',
+  ...GUIDES.map(({ name }) => guidePath(name)),
+  ...ERROR_CODES.map((code) => `/problems/${code}`),
+];
 const NO_KEY = `CERT-${'0'.repeat(32)}`;
 
 const test = withApi({ scope: 'read' })
@@ -74,6 +81,8 @@ describe('an address that is not a page', () => {
     '/assets/style.css',
     '/assets/..%2Flayout.ts',
     '/docs/x',
+    '/docs/..%2Fcontract',
+    '/docs/quickstart.md',
   ])('404 as a problem for %s', async (url, { api }) => {
     const response = await get(api, url);
     expect(response.statusCode).toBe(404);
@@ -81,7 +90,7 @@ describe('an address that is not a page', () => {
     expect(response.json()).toMatchObject({ code: 'not_found' });
   });
 
-  test.for(['/', '/docs', '/status', '/problems/not_found'])(
+  test.for(['/', '/docs', '/docs/quickstart', '/status', '/problems/not_found'])(
     '405 for anything but reading %s',
     async (url, { api }) => {
       for (const method of ['POST', 'PUT', 'DELETE'] as const) {

@@ -9,7 +9,7 @@ import { BROWSER_TIMEOUT_MS, startBrowser } from '../support/browser.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
-const PLAIN_PAGES = ['/', '/status', '/problems/idempotency_key_reused'];
+const PLAIN_PAGES = ['/', '/docs/settlement', '/status', '/problems/idempotency_key_reused'];
 const NARROW = { width: 360, height: 740 };
 const WIDE = { width: 1280, height: 900 };
 const BACKGROUND = { light: 'rgb(255, 255, 255)', dark: 'rgb(18, 24, 29)' };
@@ -144,7 +144,7 @@ test('the keyboard skips the navigation, and the focus is visible', async ({ vis
     const skip = await focused();
     expect(skip.text).toBe('Skip to content');
     expect(skip.left).toBeGreaterThanOrEqual(0);
-    for (const text of ['Settlement service', 'Overview', 'API reference', 'Status']) {
+    for (const text of ['Settlement service', 'Overview', 'Guides', 'API reference', 'Status']) {
       await page.keyboard.press('Tab');
       expect(await focused()).toMatchObject({ text, outline: '3px' });
     }

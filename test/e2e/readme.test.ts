@@ -1,15 +1,13 @@
 /** The README promises outputs. Its own lines are run against a stack, and their outputs are compared. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { execa } from 'execa';
 import { expect, test as plain } from 'vitest';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import { repositoryRoot } from '../../process/place.ts';
 import { withStack } from '../support/fixture.ts';
+import { examplesOf, expectExamples } from '../support/page-example.ts';
 
 const README = readFileSync(path.join(repositoryRoot, 'README.md'), 'utf8');
-/** Between the outputs of two blocks. */
-const MARK = '---- next block ----';
 
 const test = withStack();
 
@@ -18,33 +16,11 @@ function sectionOf(title: string): string {
   return section.split('\n## ')[0] ?? '';
 }
 
-/** The commands of each block, and the output that the README shows below it. */
-const blocks = [...sectionOf('Five minutes').matchAll(/```sh\n(.*?)```\n\n```text\n(.*?)```/gs)].map(
-  ([, commands = '', output = '']) => ({ commands, output }),
-);
-
-/** Times, ids and digests differ in each run. */
-const general = (output: string): string =>
-  output
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
-    .replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>')
-    .trim();
-
 test('every line of the five minutes runs, and prints what the README shows', async ({ stack }) => {
-  expect(blocks.length).toBeGreaterThan(3);
-  const script = blocks.map(({ commands }) => `${commands}echo '${MARK}'`).join('\n');
-  const { stdout, stderr, exitCode } = await execa(
-    'bash',
-    ['-eu', '-o', 'pipefail', '-c', script.replaceAll('http://127.0.0.1:3000', stack.baseUrl)],
-    {
-      cwd: repositoryRoot,
-      reject: false,
-    },
-  );
-  expect(exitCode, stderr).toBe(0);
-  const outputs = stdout.split(MARK).slice(0, -1).map(general);
-  expect(outputs).toEqual(blocks.map(({ output }) => general(output)));
-}, 90_000);
+  const examples = examplesOf(sectionOf('Five minutes'));
+  expect(examples.length).toBeGreaterThan(3);
+  await expectExamples(examples, stack.baseUrl);
+}, 120_000);
 
 plain('the picture of a settlement shows every state, and none that does not exist', () => {
   const words = new Set(sectionOf('The way of a settlement').match(/\b[a-z_]+\b/g));

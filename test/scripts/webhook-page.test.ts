@@ -1,4 +1,4 @@
-/** Runs the receivers of docs/webhooks.md exactly as the page shows them. */
+/** Runs the receivers of docs/guides/webhooks.md exactly as the page shows them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { signWebhook } from '../../activities/webhook-signature.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { until } from '../support/webhook.ts';
 
-const PAGE = path.join(import.meta.dirname, '..', '..', 'docs', 'webhooks.md');
+const PAGE = path.join(import.meta.dirname, '..', '..', 'docs', 'guides', 'webhooks.md');
 const KEY = Buffer.alloc(32, 7);
 const ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40';
 const BODY = Buffer.from(JSON.stringify({ id: ID, type: 'webhook.ping', data: {} }));
