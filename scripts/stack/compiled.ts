@@ -13,9 +13,12 @@ import { localDirectory, repositoryRoot } from '../../process/place.ts';
 /** Inside the repository, so that the packages are found. */
 const DIRECTORY = path.join(localDirectory, 'compiled');
 
+/** The folders of the programs' code. */
+export const PROGRAM_FOLDERS = ['activities', 'api', 'db', 'domain', 'ops', 'process', 'worker', 'workflows'] as const;
+
 /** What determines the programs: their code, the versions of the packages, and the options in this file. */
 const SOURCES = [
-  ...['activities', 'api', 'db', 'domain', 'ops', 'process', 'worker', 'workflows'],
+  ...PROGRAM_FOLDERS,
   ...['config.ts', 'package-lock.json', path.relative(repositoryRoot, import.meta.filename)],
 ];
 
@@ -106,6 +109,7 @@ async function compile(program: CompiledProgram, folder: string, extent: Extent)
     sourcesContent: false,
     // A program runs when it is the one that was started.
     banner: { js: `${COMMON_JS} process.argv[1] = ${JSON.stringify(source)};` },
-    logLevel: 'error',
+    // The error that is thrown says it all.
+    logLevel: 'silent',
   });
 }

@@ -14,7 +14,7 @@ import { type ServiceOptions, startService } from './service.ts';
 import type { Supervisor } from './supervisor.ts';
 
 /** What the steps find out for later steps. */
-type Findings = {
+export type Findings = {
   databaseUrl: string;
   /** Of the role that owns the tables. */
   migrationUrl: string;
@@ -138,31 +138,41 @@ const programsStep: ListrTask<Findings> = {
   },
 };
 
-/**
- * Both at the same time. Both need the API's port: the sandbox's providers run in the worker and send their events to
- * it.
- */
 function serviceStep(start: Start): ListrTask<Findings> {
   return {
     title: 'API and worker',
     task: async (findings, task) => {
-      const { config, supervisor } = start;
-      for (let attempt = 1; ; attempt += 1) {
-        findings.apiPort = await freePort(config.port);
-        const elsewhere =
-          config.port !== 0 && findings.apiPort !== config.port ? `, because ${config.port} is taken` : '';
-        task.title = `API on port ${findings.apiPort}${elsewhere}, and worker`;
-        const outcomes = await Promise.allSettled(
-          [api(start, findings), worker(start, findings)].map((service) => startService(service, supervisor.keep)),
-        );
-        const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-        if (!failed) return;
-        // Retry only if another program took the port between the probe and the start.
-        if (attempt === SERVICE_ATTEMPTS || !readFileSync(API_LOG, 'utf8').includes('EADDRINUSE')) throw failed.reason;
-        await supervisor.stopStage('service');
-      }
+      await startServices(start, findings, (title) => {
+        task.title = title;
+      });
     },
   };
+}
+
+/**
+ * Starts API and worker, both at the same time. Both need the API's port: the sandbox's providers run in the worker and
+ * send their events to it.
+ */
+export async function startServices(
+  start: Start,
+  findings: Findings,
+  onTitle: (title: string) => void = () => undefined,
+): Promise<void> {
+  const { config, supervisor } = start;
+  for (let attempt = 1; ; attempt += 1) {
+    // A restart keeps the port.
+    findings.apiPort = await freePort(findings.apiPort || config.port);
+    const elsewhere = config.port !== 0 && findings.apiPort !== config.port ? `, because ${config.port} is taken` : '';
+    onTitle(`API on port ${findings.apiPort}${elsewhere}, and worker`);
+    const outcomes = await Promise.allSettled(
+      [api(start, findings), worker(start, findings)].map((service) => startService(service, supervisor.keep)),
+    );
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (!failed) return;
+    // Retry only if another program took the port between the probe and the start.
+    if (attempt === SERVICE_ATTEMPTS || !readFileSync(API_LOG, 'utf8').includes('EADDRINUSE')) throw failed.reason;
+    await supervisor.stopStage('service');
+  }
 }
 
 const api = ({ env, config }: Start, findings: Findings): ServiceOptions =>

@@ -49,15 +49,21 @@ export async function createSupervisor({
   await stopLeftovers(embedsDatabase, directory);
   const members = new Map<string, Member>();
   let addresses: StackAddresses | undefined;
+  /** Their end is expected. */
+  const ending = new Set<string>();
   let stopping = false;
   const save = () => {
     const processes = Object.fromEntries([...members.values()].map(({ name, record }) => [name, record]));
     writeStack({ supervisor: own, processes, ...(addresses && { addresses }) }, directory);
   };
   const stopStage = async (stage: Stage) => {
-    const ending = [...members.values()].filter((member) => member.stage === stage);
-    await Promise.all(ending.map((member) => member.stop()));
-    for (const { name } of ending) members.delete(name);
+    const stopped = [...members.values()].filter((member) => member.stage === stage);
+    for (const { name } of stopped) ending.add(name);
+    await Promise.all(stopped.map((member) => member.stop()));
+    for (const { name } of stopped) {
+      members.delete(name);
+      ending.delete(name);
+    }
     save();
   };
   save();
@@ -75,7 +81,7 @@ export async function createSupervisor({
       addresses = known;
       save();
     },
-    findDead: () => [...members.values()].find(({ record }) => !isRunning(record)),
+    findDead: () => [...members.values()].find(({ name, record }) => !ending.has(name) && !isRunning(record)),
     stopAll: async () => {
       stopping = true;
       for (const stage of STAGES.toReversed()) await stopStage(stage);

@@ -8,6 +8,7 @@ import { repositoryRoot } from '../../process/place.ts';
 const PROGRAMS = [
   ...[
     'start',
+    'dev',
     'reset',
     'demo',
     'sandbox',

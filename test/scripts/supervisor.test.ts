@@ -93,6 +93,18 @@ test('stops a process that starts while the stack is stopping', async () => {
   expect(stops).toBe(1);
 });
 
+test('a process that ends because its stage is stopped is not reported as one that ended by itself', async () => {
+  const supervisor = await createSupervisor({ embedsDatabase: true, directory });
+  const found: (Member | undefined)[] = [];
+  const api = member('The API', 'service', async () => {
+    await stopProcess(api.record, 2_000, 'SIGKILL');
+    found.push(supervisor.findDead());
+  });
+  await supervisor.keep(api);
+  await supervisor.stopStage('service');
+  expect(found).toEqual([undefined]);
+});
+
 test('names the process that has ended', async () => {
   const supervisor = await createSupervisor({ embedsDatabase: true, directory });
   const api = member('The API', 'service');
