@@ -1,0 +1,91 @@
+/** What users of a forge and of dev containers get: it is valid, and does what `.ci/run` and the README do. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { repositoryRoot } from '../../process/place.ts';
+import { readSource } from '../support/source.ts';
+
+const WORKFLOW = '.github/workflows/ci.yml';
+
+const Workflow = z.object({
+  permissions: z.unknown(),
+  jobs: z.object({
+    test: z.object({
+      strategy: z.object({ matrix: z.object({ node: z.array(z.string()) }) }),
+      steps: z.array(z.object({ uses: z.string().optional(), run: z.string().optional() })),
+    }),
+  }),
+});
+
+/** The properties that we use, as the specification of dev containers describes them; a misspelt one is a fault. */
+const DevContainer = z.strictObject({
+  name: z.string(),
+  image: z.string(),
+  remoteUser: z.string(),
+  postCreateCommand: z.string(),
+  forwardPorts: z.array(z.number().int()),
+  portsAttributes: z.record(z.string().regex(/^\d+$/), z.strictObject({ label: z.string() })),
+});
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'ci-test-'));
+let parser: typeof import('@actions/workflow-parser');
+
+/** The parser imports JSON as only a bundler does. */
+beforeAll(async () => {
+  const outfile = path.join(folder, 'parser.mjs');
+  await build({
+    stdin: { contents: "export * from '@actions/workflow-parser';", resolveDir: repositoryRoot },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+    outfile,
+  });
+  parser = await import(pathToFileURL(outfile).href);
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const faultsOf = (content: string): string[] =>
+  parser
+    .parseWorkflow({ name: WORKFLOW, content }, new parser.NoOperationTraceWriter())
+    .context.errors.getErrors()
+    .map(({ message }) => message);
+
+const workflow = () => Workflow.parse(parse(readSource(WORKFLOW)));
+/** The version of Node that the image has. */
+const imageNode = (): string => /NODE_IMAGE=node:([\d.]+)/.exec(readSource('Dockerfile'))?.[1] ?? 'none';
+
+test('the workflow is valid for the parser of its forge', () => {
+  expect(faultsOf(readSource(WORKFLOW))).toEqual([]);
+  expect(faultsOf(readSource(WORKFLOW).replace('runs-on', 'run-on'))).not.toEqual([]);
+});
+
+test('the workflow runs .ci/run, may only read, and names each action by its commit', () => {
+  const { permissions, jobs } = workflow();
+  expect(permissions).toEqual({ contents: 'read' });
+  const { steps } = jobs.test;
+  expect(steps.flatMap(({ run }) => run ?? [])).toEqual(['.ci/run']);
+  const actions = steps.flatMap(({ uses }) => uses ?? []);
+  expect(actions.length).toBeGreaterThan(0);
+  expect(actions.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
+});
+
+test('the workflow tests with the oldest supported Node and with that of the image', () => {
+  const { engines }: { engines: { node: string } } = JSON.parse(readSource('package.json'));
+  const minor = (version: string): string => version.split('.').slice(0, 2).join('.');
+  const oldest = minor(engines.node.replace('>=', ''));
+  expect(workflow().jobs.test.strategy.matrix.node).toEqual([oldest, minor(imageNode())]);
+});
+
+test('the dev container has the Node of the image, installs what npm start needs, and forwards its ports', () => {
+  const container = DevContainer.parse(JSON.parse(readSource('.devcontainer/devcontainer.json')));
+  expect(container.image).toMatch(new RegExp(`^node:${imageNode()}-`));
+  expect(container.postCreateCommand).toBe('npm ci');
+  expect(container.forwardPorts.map(String)).toEqual(Object.keys(container.portsAttributes));
+});
