@@ -5,7 +5,8 @@ import { isDeepStrictEqual, styleText } from 'node:util';
 import { type ApiRequest, type Client, createClient, type Reply, requireStatus } from '../partner/client.ts';
 
 export type Narrator = {
-  say(sentence: string): void;
+  /** Begins a chapter. `why` says what it is good for, or what to look at. */
+  say(sentence: string, why?: string): void;
   show(line: string): void;
   /** Prints the request and its answer, whatever its status. Throws when the status is not the expected one. */
   call: Client['call'];
@@ -21,9 +22,10 @@ export function createNarrator(baseUrl: string): Narrator {
     onRetry: (reason, waitMs) => console.log(styleText('dim', `  ${reason}; next attempt in ${waitMs / 1_000} s`)),
   });
   return {
-    say: (sentence) => {
+    say: (sentence, why) => {
       chapter += 1;
       console.log(`\n${styleText(['bold', 'cyan'], `${chapter}. ${sentence}`)}`);
+      if (why !== undefined) console.log(styleText('italic', `   ${why}`));
     },
     show: (line) => console.log(`  ${line}`),
     call: async (asked) => {
