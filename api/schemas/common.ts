@@ -227,7 +227,9 @@ export const simulation = () => constant(true, 'No money moves: this is a simula
  * operation is known.
  */
 export const headerText = (description: string, example?: string) =>
-  z.string().meta({ description, pattern: '^[ -~]*$', ...(example === undefined ? {} : { example }) });
+  z
+    .string()
+    .meta({ description, pattern: '^[^\\x00-\\x08\\x0a-\\x1f\\x7f]*$', ...(example === undefined ? {} : { example }) });
 
 /** Text of an answer. */
 export const shown = (description: string, example: string) => z.string().meta({ description, example });

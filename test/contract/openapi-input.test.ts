@@ -138,7 +138,7 @@ test('the document allows no header that HTTP does not allow', () => {
   );
   expect(texts.length).toBeGreaterThan(10);
   const open = texts.filter(([, { schema }]) =>
-    ['\x05', 'a\n', 'é'].some((text) => new RegExp(schema.pattern ?? '').test(text)),
+    ['\x05', 'a\n', '\x7f'].some((text) => new RegExp(schema.pattern ?? '').test(text)),
   );
   expect(open.map(([name, header]) => `${name} ${header.name}`)).toEqual([]);
 });
