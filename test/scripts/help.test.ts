@@ -20,7 +20,7 @@ const PROGRAMS = [
     'record-history',
     'verify-certificate',
   ],
-  ...['bench', 'cluster', 'drill', 'fuzz', 'screenshots', 'timing'],
+  ...['bench', 'cluster', 'drill', 'fuzz', 'record', 'screenshots', 'timing'],
 ];
 
 const { scripts }: { scripts: Record<string, string> } = JSON.parse(
