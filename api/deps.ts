@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Config } from '../config.ts';
 import type { ChangeListener } from '../db/change-listener.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
+import type { LongLists } from '../db/queries/long-list.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
 import type { RequestTracing } from '../process/tracing.ts';
 import type { CertificateKeys } from './http/certificate-key.ts';
@@ -25,6 +26,8 @@ export type ApiDeps = CommandDeps & {
     | 'logLevel'
   >;
   readonly certificateKeys: CertificateKeys;
+  /** What this process knows of lists that are longer than is counted. */
+  readonly longLists: LongLists;
   /** Wakes reads that wait for a settlement to change. */
   readonly changes: Pick<ChangeListener, 'subscribe'>;
   /** Undefined in a remote runtime without the provider's credentials. */

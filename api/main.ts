@@ -2,6 +2,7 @@
 import { loadConfig } from '../config.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { connect } from '../db/client.ts';
+import { createLongLists } from '../db/queries/long-list.ts';
 import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
 import { createCrash } from '../process/crash.ts';
@@ -19,6 +20,7 @@ import { certificateKeys } from './http/certificate-key.ts';
 import { createDrain } from './http/drain.ts';
 
 const POOL_SIZE_MAX = 20;
+const LONG_LISTS_MAX = 10_000;
 const CLOSE_TIMEOUT_MS = 20_000;
 
 const config = loadConfig();
@@ -54,6 +56,7 @@ const app = await buildApp(
     certificateKeys: certificateKeys(config.certificateSigningKeys),
     idverify: createIdverify({ runtime: config.runtime, settings: config.idverify, now: () => new Date(), log }),
     dispatcher,
+    longLists: createLongLists(LONG_LISTS_MAX),
     changes,
     crash,
     temporalHealth: temporal.health,

@@ -54,7 +54,8 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   rateLimits: PASSING,
   recipients: { ...PERMANENT, update: { allBut: ['recipientId', 'orgId', 'createdAt'] } },
   settlementExceptions: PERMANENT,
-  settlementMetadata: PERMANENT,
+  // Triggers write it, as the owner of the tables.
+  settlementMetadata: { ...PERMANENT, insert: false },
   settlementTransitions: PERMANENT,
   settlements: {
     ...PERMANENT,
@@ -76,6 +77,8 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
         'inputFeeMinor',
         'platformFeeMinor',
         'totalFeesMinor',
+        'reference',
+        'metadata',
         'environment',
         'createdAt',
       ],

@@ -102,13 +102,10 @@ const acceptanceStatement = statement<readonly Parameter[], { readonly key: stri
    ), accepted AS (
      INSERT INTO settlements (${columnNames(SETTLEMENT)})
      SELECT ${columnParameters(SETTLEMENT, SETTLEMENT_OFFSET)} FROM bound
-     RETURNING settlement_id, org_id, version, status, metadata, created_at
+     RETURNING settlement_id, version, status, created_at
    ), history AS (
      INSERT INTO settlement_transitions (settlement_id, sequence, to_status, at)
      SELECT settlement_id, version, status, created_at FROM accepted
-   ), labels AS (
-     INSERT INTO settlement_metadata (org_id, key, value, created_at, settlement_id)
-     SELECT org_id, key, value, created_at, settlement_id FROM accepted CROSS JOIN jsonb_each_text(metadata)
    ), event AS (
      INSERT INTO events (${columnNames(EVENT)}) SELECT ${columnParameters(EVENT, EVENT_OFFSET)} FROM bound
      RETURNING event_id, org_id, type, object_id, ${REQUEST_ID} AS request_id, ${TRACEPARENT} AS traceparent

@@ -37,7 +37,7 @@ export async function listEventBodies(
 ): Promise<Paged<Buffer>> {
   const list: List<EventRow> = {
     table: events,
-    where: selectedBy(orgId, selection),
+    ...selectedBy(orgId, selection),
     createdAt: events.createdAt,
     id: events.eventId,
     cursorOf: ({ createdAt: at, eventId: id }) => ({ at, id }),
@@ -54,11 +54,18 @@ export async function listEventBodies(
   return { ...paged, items: paged.items.map(({ body }) => body) };
 }
 
-const selectedBy = (orgId: string, { types, objectId, createdFrom, createdTo }: EventSelection) =>
-  and(
-    eq(events.orgId, orgId),
-    types && inArray(events.type, [...types]),
-    objectId === undefined ? undefined : eq(events.objectId, objectId),
-    createdFrom && gte(events.createdAt, createdFrom),
-    createdTo && lt(events.createdAt, createdTo),
-  );
+/** The indexes are (organization, [type,] creation), and one by object: an object has few events. */
+function selectedBy(orgId: string, { types, objectId, createdFrom, createdTo }: EventSelection) {
+  const ofOrganization = eq(events.orgId, orgId);
+  const created = and(createdFrom && gte(events.createdAt, createdFrom), createdTo && lt(events.createdAt, createdTo));
+  if (objectId !== undefined)
+    return {
+      where: and(ofOrganization, eq(events.objectId, objectId), types && inArray(events.type, [...types])),
+      within: created,
+    };
+  return {
+    where: ofOrganization,
+    within: created,
+    ...(types ? { ranges: [{ column: events.type, values: types }] } : {}),
+  };
+}

@@ -1,27 +1,37 @@
 /** Reads one page of a list, newest first (contract §1). */
-import { and, count, desc, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { COUNTED_MAX, type Cursor, type Page, type Paged } from '../../domain/page.ts';
 import type { Queryable } from '../client.ts';
+import type { LongLists } from './long-list.ts';
 
 /** Rows with an id and a date, by which an index reads them newest first. */
 export type Source = {
   readonly table: PgTable;
+  /** Equalities on the first columns of the index. */
   readonly where: SQL | undefined;
   readonly createdAt: PgColumn;
   readonly id: PgColumn;
   /**
-   * Columns that stand between those of `where` and `createdAt` in the index, each with the values that are wanted. The
-   * index is read once for each combination of the values, newest first, so few rows are read although the wanted rows
-   * are not beside each other. Every column has few values.
+   * The columns that stand between those of `where` and `createdAt` in the index, in the index's order. The index is
+   * read once for each combination of their values that exists, newest first, so few rows are read although the wanted
+   * rows are not beside each other. Every column has few values, and none is null.
    */
   readonly ranges?: readonly Range[];
+  /** What else a row must match: when it was created, and what the index does not hold. */
+  readonly within?: SQL | undefined;
 };
 
-export type Range = { readonly column: PgColumn; readonly values: readonly (string | boolean)[] };
+/** Without `values`, every value is wanted. */
+export type Range = { readonly column: PgColumn; readonly values?: readonly (string | boolean)[] | undefined };
 
 /** What a page is cut from. `idsFrom` is another table that knows which rows match, in the same order. */
-export type List<Row> = Source & { readonly idsFrom?: Source; readonly cursorOf: (row: Row) => Cursor };
+export type List<Row> = Source & {
+  readonly idsFrom?: Source;
+  readonly cursorOf: (row: Row) => Cursor;
+  /** For a list that can only become longer: the lists that are known to be long, and the key of this one. */
+  readonly length?: { readonly longLists: LongLists; readonly key: string } | undefined;
+};
 
 /** The clauses of the query that reads the rows of a page. `limit` is one more than the page has, to see the next. */
 export type PageClauses = {
@@ -43,36 +53,74 @@ export async function readPage<Row>(
   select: (clauses: PageClauses) => PromiseLike<Row[]>,
 ): Promise<Paged<Row>> {
   const source = list.idsFrom ?? list;
-  const [rows, total] = await Promise.all([select(clausesOf(list, source, page)), countMatches(db, source)]);
+  const { length } = list;
+  const [rows, total] = await Promise.all([
+    select(clausesOf(list, source, page)),
+    length?.longLists.has(length.key) ? null : countMatches(db, source),
+  ]);
+  if (total === null) length?.longLists.add(length.key);
   return { ...cutPage(rows, page, list.cursorOf), total };
 }
 
 function clausesOf(list: Pick<Source, 'createdAt' | 'id'>, source: Source, page: Page): PageClauses {
   const { limit, offset, after } = page;
-  const { createdAt, id, where } = source;
+  const { createdAt, id, where, within } = source;
   const behind = after && sql`(${createdAt}, ${id}) < (${after.at.toISOString()}::timestamptz, ${after.id})`;
-  const cut = { where: and(where, behind), orderBy: [desc(createdAt), desc(id)], limit: limit + 1, offset };
-  if (source === list && source.ranges === undefined) return cut;
-  const orderBy = [desc(list.createdAt), desc(list.id)];
-  return { where: inArray(list.id, idsOf(source, cut)), orderBy, limit: limit + 1, offset: 0 };
+  const cut = { within: and(within, behind), limit: limit + 1, offset };
+  if (source === list && source.ranges === undefined)
+    return { ...cut, where: and(where, cut.within), orderBy: newestFirst(source) };
+  return { where: inArray(list.id, idsOf(source, cut)), orderBy: newestFirst(list), limit: limit + 1, offset: 0 };
 }
+
+const newestFirst = ({ createdAt, id }: Pick<Source, 'createdAt' | 'id'>): SQL[] => [desc(createdAt), desc(id)];
+
+type Cut = { readonly within: SQL | undefined; readonly limit: number; readonly offset: number };
 
 /** The ids of a page: the newest rows of each range, merged. */
-function idsOf({ table, createdAt, id, ranges = [] }: Source, clauses: PageClauses): SQL {
-  const { where, orderBy, limit, offset } = clauses;
-  const wanted = ranges.map(
-    ({ column, values }, index) =>
-      sql`unnest(${sql.param(values)}::${sql.raw(column.getSQLType())}[]) AS ${wantedName(index)} (value)`,
-  );
-  const isWanted = ranges.map(({ column }, index) => sql`${column} = ${wantedName(index)}.value`);
-  return sql`(SELECT page.id FROM ${sql.join([sql`(SELECT) AS one`, ...wanted], sql` CROSS JOIN `)}
-    CROSS JOIN LATERAL (
-      SELECT ${id} AS id, ${createdAt} AS created_at FROM ${table} WHERE ${and(where, ...isWanted)}
-      ORDER BY ${sql.join(orderBy, sql`, `)} LIMIT ${limit + offset}
-    ) AS page ORDER BY page.created_at DESC, page.id DESC LIMIT ${limit} OFFSET ${offset})`;
+function idsOf(source: Source, { within, limit, offset }: Cut): SQL {
+  return sql`(SELECT page.id FROM ${rowsOf(source, { within, orderBy: newestFirst(source), limit: limit + offset })}
+    ORDER BY page.created_at DESC, page.id DESC LIMIT ${limit} OFFSET ${offset})`;
 }
 
-const wantedName = (index: number): SQL => sql.raw(`wanted_${index}`);
+/** The first rows of each range in this order, as `page`; not in order. */
+function rowsOf(
+  { table, createdAt, id, where, ranges = [] }: Source,
+  { within, orderBy, limit }: { readonly within: SQL | undefined; readonly orderBy: SQL[]; readonly limit: number },
+): SQL {
+  const isInRange = ranges.map(({ column }) => sql`${column} = ${rangeColumn(column)}`);
+  const rows = sql`(SELECT ${id} AS id, ${createdAt} AS created_at FROM ${table}
+    WHERE ${and(where, ...isInRange, within) ?? sql`true`}
+    ORDER BY ${sql.join(orderBy, sql`, `)} LIMIT ${limit}) AS page`;
+  return ranges.length === 0 ? rows : sql`${rangesOf({ table, where, ranges })} CROSS JOIN LATERAL ${rows}`;
+}
+
+const rangeColumn = (column: PgColumn): SQL => sql`${sql.identifier('range')}.${sql.identifier(column.name)}`;
+
+/** The wanted ranges, as `range`. The index is asked for the first combination of values, then for the next, and so on. */
+function rangesOf({ table, where, ranges }: Required<Pick<Source, 'table' | 'ranges'>> & Pick<Source, 'where'>): SQL {
+  const columns = sql.join(
+    ranges.map(({ column }) => sql`${column}`),
+    sql`, `,
+  );
+  const previous = sql.join(
+    ranges.map(({ column }) => rangeColumn(column)),
+    sql`, `,
+  );
+  const first = (condition: SQL | undefined): SQL =>
+    sql`(SELECT ${columns} FROM ${table} WHERE ${condition ?? sql`true`} ORDER BY ${columns} LIMIT 1)`;
+  const wanted = ranges.flatMap(({ column, values }) =>
+    values === undefined
+      ? []
+      : [sql`${rangeColumn(column)} = ANY(${sql.param(values)}::${sql.raw(`${column.getSQLType()}[]`)})`],
+  );
+  return sql`(
+      WITH RECURSIVE range AS (
+        ${first(where)}
+        UNION ALL
+        SELECT next.* FROM range CROSS JOIN LATERAL ${first(and(where, sql`(${columns}) > (${previous})`))} AS next
+      ) SELECT * FROM range WHERE ${and(...wanted) ?? sql`true`}
+    ) AS range`;
+}
 
 /** The rows of a page, from a query for one row more. */
 export function cutPage<Row>(
@@ -85,15 +133,16 @@ export function cutPage<Row>(
   return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
-/** How many rows match; null when they are more than are counted. */
-async function countMatches(db: Queryable, { table, where, ranges = [] }: Source): Promise<number | null> {
-  const counted = db
-    .select({ one: sql`1`.as('one') })
-    .from(table)
-    .where(and(where, ...ranges.map(({ column, values }) => inArray(column, [...values]))))
-    .limit(COUNTED_MAX + 1)
-    .as('counted');
-  const [row] = await db.select({ count: count() }).from(counted);
-  const matches = row?.count ?? 0;
+/**
+ * How many rows match; null when they are more than are counted. No more entries of the index are read than that, the
+ * oldest first: PostgreSQL knows of most old rows that everybody sees them, so it need not look at the rows themselves.
+ */
+async function countMatches(db: Queryable, source: Source): Promise<number | null> {
+  const limit = COUNTED_MAX + 1;
+  const found = rowsOf(source, { within: source.within, orderBy: [asc(source.createdAt), asc(source.id)], limit });
+  const { rows } = await db.execute<{ matches: number }>(
+    sql`SELECT count(*)::int AS matches FROM (SELECT FROM ${found} LIMIT ${limit}) AS counted`,
+  );
+  const matches = rows[0]?.matches ?? 0;
   return matches > COUNTED_MAX ? null : matches;
 }

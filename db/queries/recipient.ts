@@ -9,7 +9,6 @@ import type { Page, Paged } from '../../domain/page.ts';
 import {
   type GivenBankDetails,
   lastFour,
-  RECIPIENT_VERIFICATION_STATUSES,
   type Recipient,
   type RecipientChange,
   type RecipientDraft,
@@ -149,11 +148,8 @@ function selectedBy(orgId: string, { isActive, verificationStatus, country }: Re
   return {
     where: and(ofOrganization, country === undefined ? undefined : eq(recipients.country, country)),
     ranges: [
-      { column: recipients.isActive, values: isActive === undefined ? [true, false] : [isActive] },
-      {
-        column: recipients.verificationStatus,
-        values: verificationStatus === undefined ? RECIPIENT_VERIFICATION_STATUSES : [verificationStatus],
-      },
+      { column: recipients.isActive, values: isActive === undefined ? undefined : [isActive] },
+      { column: recipients.verificationStatus, values: verificationStatus && [verificationStatus] },
     ],
   };
 }

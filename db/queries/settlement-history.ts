@@ -16,11 +16,13 @@ import { openPayee } from '../payee.ts';
 import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
+import { type LongLists, listKey } from './long-list.ts';
 import { type List, type PageClauses, readPage } from './page.ts';
-import { type SettlementSelection, sourceOf } from './settlement-selection.ts';
+import { onlyGrows, type SettlementSelection, sourceOf } from './settlement-selection.ts';
 
 /** The sealer opens the frozen payee. */
 type ReadDeps = { readonly db: Queryable; readonly sealer: Sealer };
+type ListDeps = ReadDeps & { readonly longLists: LongLists };
 
 const SETTLEMENT = aliasedColumns<Settlement>(
   columnsOf(settlements).filter(({ key }) => key !== 'paymentTokenSealed'),
@@ -63,13 +65,14 @@ export async function getSettlementWithHistory(
 
 /** A page of the organization's settlements, newest first. */
 export async function listSettlementsWithHistory(
-  deps: ReadDeps,
+  deps: ListDeps,
   orgId: string,
   { selection, page }: { readonly selection: SettlementSelection; readonly page: Page },
 ): Promise<Paged<SettlementWithHistory>> {
   const list: List<SettlementWithHistory> = {
     ...sourceOf(deps.db, orgId, selection),
     cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
+    length: onlyGrows(selection) ? { longLists: deps.longLists, key: listKey(orgId, selection) } : undefined,
   };
   return await readPage(deps.db, list, page, (clauses) => selectWithHistory(deps, clauses));
 }

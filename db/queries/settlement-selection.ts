@@ -1,12 +1,13 @@
 /**
- * Which settlements a list shows (contract §1), and the index that reads them newest first: by metadata, by recipient,
- * by reference, or by status, corridor and payment method together.
+ * Which settlements a list shows (contract §1), and the index that reads them newest first: by one entry of the
+ * metadata, by reference, by recipient, or by none of them. In each, status, corridor and payment method follow, then
+ * the date. What else is wanted is checked for each row.
  */
-import { and, eq, exists, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
+import { and, eq, exists, gte, lt, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { CORRIDOR_IDS, type CorridorId } from '../../domain/corridor.ts';
-import { PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
-import { SETTLEMENT_STATUSES, type SettlementStatus } from '../../domain/settlement.ts';
+import type { CorridorId } from '../../domain/corridor.ts';
+import type { PaymentMethod } from '../../domain/payment-method.ts';
+import { isTerminal, type SettlementStatus } from '../../domain/settlement.ts';
 import type { Queryable } from '../client.ts';
 import { settlementMetadata, settlements } from '../schema/settlement.ts';
 import type { Range, Source } from './page.ts';
@@ -40,24 +41,37 @@ export function sourceOf(
   if (label) return { ...SETTLEMENTS, where: undefined, idsFrom: labeled(db, orgId, { selection, label }) };
   const { recipientId, reference } = selection;
   const isNamed = recipientId !== undefined || reference !== undefined;
-  const created = and(eq(settlements.orgId, orgId), ...createdWithin(settlements.createdAt, selection));
-  const ranges = rangesOf(selection);
-  if (!isNamed) return { ...SETTLEMENTS, where: created, ...(isChosen(selection) ? { ranges } : {}) };
-  return { ...SETTLEMENTS, where: and(created, ...chosenBy(selection)) };
+  const named = reference === undefined ? isRecipient(selection) : eq(settlements.reference, reference);
+  return {
+    ...SETTLEMENTS,
+    where: and(eq(settlements.orgId, orgId), named),
+    within: and(
+      ...createdWithin(settlements.createdAt, selection),
+      reference === undefined ? undefined : isRecipient(selection),
+    ),
+    ...(isNamed || isChosen(selection) ? { ranges: rangesOf(settlements, selection) } : {}),
+  };
 }
 
-/** The settlements with one label; what else is wanted is checked for each of them. */
+/** The settlements with one label; the others are checked for each of them, and so are recipient and reference. */
 function labeled(
   db: Queryable,
   orgId: string,
   { selection, label: [key, value] }: { readonly selection: SettlementSelection; readonly label: [string, string] },
 ): Source {
-  const { metadata, ...rest } = selection;
+  const { metadata, reference } = selection;
   const others = [
-    ...chosenBy(rest),
-    Object.keys(metadata ?? {}).length > 1 && sql`${settlements.metadata} @> ${JSON.stringify(metadata)}::jsonb`,
-  ].filter((condition) => condition !== false && condition !== undefined);
+    isRecipient(selection),
+    reference === undefined ? undefined : eq(settlements.reference, reference),
+    Object.keys(metadata ?? {}).length > 1
+      ? sql`${settlements.metadata} @> ${JSON.stringify(metadata)}::jsonb`
+      : undefined,
+  ].filter((condition) => condition !== undefined);
   const isSame = eq(settlements.settlementId, settlementMetadata.settlementId);
+  const matching = db
+    .select({ one: sql`1` })
+    .from(settlements)
+    .where(and(isSame, ...others));
   return {
     table: settlementMetadata,
     createdAt: settlementMetadata.createdAt,
@@ -66,18 +80,23 @@ function labeled(
       eq(settlementMetadata.orgId, orgId),
       eq(settlementMetadata.key, key),
       eq(settlementMetadata.value, value),
+    ),
+    ranges: rangesOf(settlementMetadata, selection),
+    within: and(
       ...createdWithin(settlementMetadata.createdAt, selection),
-      others.length === 0
-        ? undefined
-        : exists(
-            db
-              .select({ one: sql`1` })
-              .from(settlements)
-              .where(and(isSame, ...others)),
-          ),
+      others.length === 0 ? undefined : exists(matching),
     ),
   };
 }
+
+/**
+ * Whether the selected settlements can only become more. Nothing of a settlement changes that a filter reads but its
+ * status, and a terminal one stays.
+ */
+export const onlyGrows = ({ statuses }: SettlementSelection): boolean => statuses?.every(isTerminal) ?? true;
+
+const isRecipient = ({ recipientId }: SettlementSelection): SQL | undefined =>
+  recipientId === undefined ? undefined : eq(settlements.recipientId, recipientId);
 
 const createdWithin = (column: PgColumn, { createdFrom, createdTo }: SettlementSelection): (SQL | undefined)[] => [
   createdFrom && gte(column, createdFrom),
@@ -87,19 +106,11 @@ const createdWithin = (column: PgColumn, { createdFrom, createdTo }: SettlementS
 const isChosen = ({ statuses, corridor, paymentMethod }: SettlementSelection): boolean =>
   statuses !== undefined || corridor !== undefined || paymentMethod !== undefined;
 
-const rangesOf = ({ statuses, corridor, paymentMethod }: SettlementSelection): Range[] => [
-  { column: settlements.status, values: statuses ?? SETTLEMENT_STATUSES },
-  { column: settlements.corridor, values: corridor === undefined ? CORRIDOR_IDS : [corridor] },
-  { column: settlements.paymentMethod, values: paymentMethod === undefined ? PAYMENT_METHODS : [paymentMethod] },
+const rangesOf = (
+  { status, corridor, paymentMethod }: typeof settlements | typeof settlementMetadata,
+  selection: SettlementSelection,
+): Range[] => [
+  { column: status, values: selection.statuses },
+  { column: corridor, values: selection.corridor && [selection.corridor] },
+  { column: paymentMethod, values: selection.paymentMethod && [selection.paymentMethod] },
 ];
-
-function chosenBy(selection: SettlementSelection): (SQL | undefined)[] {
-  const { statuses, corridor, paymentMethod, recipientId, reference } = selection;
-  return [
-    statuses && inArray(settlements.status, [...statuses]),
-    corridor && eq(settlements.corridor, corridor),
-    paymentMethod && eq(settlements.paymentMethod, paymentMethod),
-    recipientId === undefined ? undefined : eq(settlements.recipientId, recipientId),
-    reference === undefined ? undefined : eq(settlements.reference, reference),
-  ];
-}

@@ -66,9 +66,25 @@ export const settlements = pgTable(
       table.createdAt,
       table.settlementId,
     ),
-    index('settlements_org_recipient').on(table.orgId, table.recipientId, table.createdAt, table.settlementId),
+    index('settlements_org_recipient').on(
+      table.orgId,
+      table.recipientId,
+      table.status,
+      table.corridor,
+      table.paymentMethod,
+      table.createdAt,
+      table.settlementId,
+    ),
     index('settlements_org_reference')
-      .on(table.orgId, table.reference, table.createdAt, table.settlementId)
+      .on(
+        table.orgId,
+        table.reference,
+        table.status,
+        table.corridor,
+        table.paymentMethod,
+        table.createdAt,
+        table.settlementId,
+      )
       .where(sql`${table.reference} IS NOT NULL`),
     index('settlements_recipient_status').on(table.recipientId, table.status),
     index('settlements_status').on(table.status, table.updatedAt),
@@ -76,13 +92,19 @@ export const settlements = pgTable(
   ],
 );
 
-/** The metadata of settlements, one row for each key: a list that is filtered by metadata reads it in its order. */
+/**
+ * The metadata of settlements, one row for each key: a list that is filtered by metadata reads it in its order. Only
+ * triggers of `settlements` write it, so that status, corridor and payment method are the settlement's.
+ */
 export const settlementMetadata = pgTable(
   'settlement_metadata',
   {
     orgId: text('org_id').notNull(),
     key: text('key').notNull(),
     value: text('value').notNull(),
+    status: text('status').$type<SettlementStatus>().notNull(),
+    corridor: text('corridor').$type<CorridorId>().notNull(),
+    paymentMethod: text('payment_method').$type<PaymentMethod>().notNull(),
     createdAt: moment('created_at').notNull(),
     settlementId: text('settlement_id')
       .notNull()
@@ -91,7 +113,16 @@ export const settlementMetadata = pgTable(
   (table) => [
     primaryKey({
       name: 'settlement_metadata_pk',
-      columns: [table.orgId, table.key, table.value, table.createdAt, table.settlementId],
+      columns: [
+        table.orgId,
+        table.key,
+        table.value,
+        table.status,
+        table.corridor,
+        table.paymentMethod,
+        table.createdAt,
+        table.settlementId,
+      ],
     }),
   ],
 );

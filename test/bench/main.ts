@@ -5,6 +5,7 @@
 import { group, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
 import { accept } from './accept.ts';
 import { complete } from './complete.ts';
+import { list } from './list.ts';
 import { read } from './read.ts';
 import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
@@ -12,7 +13,7 @@ import { subscriber } from './subscription.ts';
 import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
 
-const benches = [accept, read, complete, worker, webhooks, subscriber, soak, slowClients];
+const benches = [accept, read, list, complete, worker, webhooks, subscriber, soak, slowClients];
 const program = group<Printer>('bench', 'Measures the service beside the least that it could cost.', benches);
 
 process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

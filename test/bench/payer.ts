@@ -10,6 +10,7 @@ const AMOUNT_MINOR = 25_000;
 const SILENT_CARD_TOKEN = 'tok_manual';
 
 export type Payer = {
+  readonly orgId: string;
   readonly apiKey: string;
   /** The body of `POST /v2/settle`. */
   readonly settleBody: string;
@@ -33,6 +34,7 @@ export async function createPayer(
   const recipientId = await partner.createRecipient({ name: recipientName });
   const body = cardSettlementBody(recipientId, { amount: AMOUNT, card_token: SILENT_CARD_TOKEN });
   return {
+    orgId: partner.orgId,
     apiKey: partner.apiKey,
     settleBody: JSON.stringify(body),
     settle: async () => (await partner.settle(body)).settlement_id,

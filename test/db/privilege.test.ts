@@ -95,6 +95,32 @@ describe('the list of privileges', () => {
     expect(await grantedTo(owner, role)).toEqual(new Set([...tables, ...sequences.map(({ granted }) => granted)]));
   });
 
+  test('names each function that runs with the rights of the owner, and each has a search path of its own', async ({
+    database,
+  }) => {
+    const { rows } = await database.owner.query<{
+      callable: string;
+      path: string;
+      isOfService: boolean;
+      isPublic: boolean;
+    }>(
+      `SELECT p.oid::regprocedure::text AS callable, array_to_string(p.proconfig, ',') AS path,
+         has_function_privilege($1, p.oid, 'EXECUTE') AS "isOfService",
+         EXISTS (SELECT FROM aclexplode(p.proacl) WHERE grantee = 0) OR p.proacl IS NULL AS "isPublic"
+       FROM pg_proc p WHERE p.prosecdef AND p.prorettype <> 'trigger'::regtype ORDER BY 1`,
+      [new URL(database.databaseUrl).username],
+    );
+    const path = 'search_path=pg_catalog, public, pg_temp';
+    expect(rows).toEqual([
+      { callable: 'delete_expired_events(integer,integer)', path, isOfService: true, isPublic: false },
+    ]);
+    const triggers = await database.owner.query(
+      `SELECT proname FROM pg_proc WHERE prosecdef AND prorettype = 'trigger'::regtype AND proconfig IS DISTINCT FROM ARRAY[$1]`,
+      [path],
+    );
+    expect(triggers.rows).toEqual([]);
+  });
+
   test('makes journal, evidence, events, certificates, audit and history permanent', () => {
     const permanent = PERMANENT.map(({ table }) => table.replace('public.', ''));
     expect(permanent).toEqual(
@@ -172,6 +198,7 @@ describe('permission is denied to the service', () => {
     'DROP INDEX certificates_settlement',
     `INSERT INTO settlement_transition_rules VALUES ('settled', 'funded')`,
     'DELETE FROM drizzle.__drizzle_migrations',
+    `INSERT INTO settlement_metadata SELECT * FROM settlement_metadata`,
     `SELECT setval('evidence_position_seq', 1)`,
     'DROP SCHEMA public CASCADE',
     'ALTER ROLE CURRENT_USER SUPERUSER',

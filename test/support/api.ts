@@ -8,6 +8,7 @@ import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
+import { createLongLists } from '../../db/queries/long-list.ts';
 import { apiKeys, organizations } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
@@ -103,6 +104,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
         nudgeCount += 1;
       },
     },
+    longLists: createLongLists(100),
     changes,
     temporalHealth: async () => 'up',
     resolveHost: async () => {

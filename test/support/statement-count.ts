@@ -4,20 +4,22 @@ import type { Pool, PoolClient } from 'pg';
 /** The dispatcher's own: it sends them for batches of rows, and once a second without any. */
 const OF_DISPATCHER = ['claim_outbox', 'delete_outbox', 'postpone_outbox'];
 
+export type SentQuery = { readonly label: string; readonly text: string; readonly values: unknown[] };
+
 /**
- * Records the statements of a pool's connections, each by its name or by its text. BEGIN and COMMIT count.
+ * Records what a pool's connections send. BEGIN and COMMIT count.
  *
  * @returns ends the recording and tells what was recorded, without the dispatcher's statements
  */
-export function recordStatements(pool: Pool): () => string[] {
-  const recorded: string[] = [];
+export function recordQueries(pool: Pool): () => SentQuery[] {
+  const recorded: SentQuery[] = [];
   const hooked = new Map<PoolClient, PoolClient['query']>();
   const hook = (client: PoolClient): void => {
     if (hooked.has(client)) return;
     const query = client.query;
     hooked.set(client, query);
     client.query = ((...args: [unknown, ...unknown[]]) => {
-      recorded.push(labelOf(args[0]));
+      recorded.push(sentQuery(args[0], args[1]));
       return Reflect.apply(query, client, args);
     }) as PoolClient['query'];
   };
@@ -25,12 +27,18 @@ export function recordStatements(pool: Pool): () => string[] {
   return () => {
     pool.off('acquire', hook);
     for (const [client, query] of hooked) client.query = query;
-    return recorded.filter((label) => !OF_DISPATCHER.includes(label));
+    return recorded.filter(({ label }) => !OF_DISPATCHER.includes(label));
   };
 }
 
-function labelOf(query: unknown): string {
-  if (typeof query === 'string') return query;
-  const { name, text } = query as { readonly name?: string; readonly text?: string };
-  return name ?? text ?? '';
+/** As `recordQueries`: each statement by its name or by its text. */
+export function recordStatements(pool: Pool): () => string[] {
+  const recorded = recordQueries(pool);
+  return () => recorded().map(({ label }) => label);
+}
+
+function sentQuery(query: unknown, given: unknown): SentQuery {
+  if (typeof query === 'string') return { label: query, text: query, values: Array.isArray(given) ? given : [] };
+  const { name, text = '', values = given } = query as { name?: string; text?: string; values?: unknown };
+  return { label: name ?? text, text, values: Array.isArray(values) ? values : [] };
 }

@@ -1,0 +1,228 @@
+/**
+ * `list`: pages of a list of settlements in an organization with a million of them, beside the same page in one that
+ * has only these. Each filter is asked for its first page, for page 10 000 (or its middle) and for its last page.
+ */
+import { loadavg } from 'node:os';
+import type pg from 'pg';
+import { request } from 'undici';
+import { cursorText, PAGE } from '../../domain/page.ts';
+import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
+import { command, EXIT, type ExitCode, type Printer } from '../../process/command-line.ts';
+import { fillSettlements } from '../support/settlement-fill.ts';
+import { type Bench, count, percentile, report } from './bench.ts';
+import { ratios, spreadOf } from './figure.ts';
+import { createPayer } from './payer.ts';
+import { type BenchStack, withBenchStack } from './stack.ts';
+
+const PAGE_WANTED = 10_000;
+const RATIO_MAX = 1.5;
+const FIRST_DAY = '2020-01-01T00:00:00.000Z';
+const LAST_DAY = '2100-01-01T00:00:00.000Z';
+
+/** Two of three rows have the first value, so that each filter selects more rows than page 10 000 needs. */
+const oneOf = (common: string, ...others: string[]): string =>
+  `(ARRAY[${[...others.flatMap(() => [common, common]), ...others].map((value) => `'${value}'`).join(', ')}])`;
+const pick = (values: string, step: number): string => `${values}[1 + (n / ${step}) % array_length(${values}, 1)]`;
+
+const STATUS = pick(oneOf('settled', 'awaiting_funds', 'canceled', 'failed'), 1);
+const CORRIDOR = pick(oneOf('US-JM', 'CA-JM', 'US-TT'), 7);
+const METHOD = pick(oneOf('card', 'wire', 'ach'), 11);
+
+/** Query parameters of a filter, and the same as a condition of SQL. */
+type Filter = { readonly query: Readonly<Record<string, string | readonly string[]>>; readonly sql: string };
+
+const filtersOf = (recipientId: string): Record<string, Filter> => {
+  const status: Filter = { query: { status: 'settled' }, sql: `status = 'settled'` };
+  const recipient: Filter = { query: { recipient_id: recipientId }, sql: `recipient_id = '${recipientId}'` };
+  const reference: Filter = { query: { reference: 'invoice 0' }, sql: `reference = 'invoice 0'` };
+  const label: Filter = { query: { 'metadata[team]': 'a' }, sql: `metadata->>'team' = 'a'` };
+  const open: Filter = {
+    query: { status: ['awaiting_funds', 'settled'] },
+    sql: `status IN ('awaiting_funds', 'settled')`,
+  };
+  const chosen = { corridor: 'US-JM', payment_method: 'card' };
+  const isChosen = `corridor = 'US-JM' AND payment_method = 'card'`;
+  const both = (...filters: readonly Filter[]): Filter => ({
+    query: Object.assign({}, ...filters.map(({ query }) => query)),
+    sql: filters.map(({ sql }) => sql).join(' AND '),
+  });
+  return {
+    none: { query: {}, sql: 'true' },
+    status,
+    'two statuses, one of them open': open,
+    corridor: { query: { corridor: 'US-JM' }, sql: `corridor = 'US-JM'` },
+    'payment method': { query: { payment_method: 'card' }, sql: `payment_method = 'card'` },
+    'status, corridor, payment method': both(status, { query: chosen, sql: isChosen }),
+    recipient,
+    'recipient, two statuses': both(recipient, open),
+    reference,
+    'reference, recipient, status': both(reference, recipient, status),
+    metadata: label,
+    'metadata, two statuses, corridor': both(label, open, { query: { corridor: 'US-JM' }, sql: `corridor = 'US-JM'` }),
+    'metadata, recipient': both(label, recipient),
+    dates: { query: { created_from: FIRST_DAY, created_to: LAST_DAY }, sql: 'true' },
+    'dates, status': both(status, { query: { created_from: FIRST_DAY }, sql: 'true' }),
+  };
+};
+
+type Organization = { readonly orgId: string; readonly apiKey: string };
+type Organizations = Readonly<Record<'large' | 'small' | 'empty', Organization>>;
+
+export const list: Bench = command({
+  name: 'list',
+  description: `Pages of a million settlements, beside the same page alone. Exits with 1 above ${RATIO_MAX} times.`,
+  takes: {
+    settlements: count('--settlements <count>', 'how many the organization has', 1_000_000),
+    rounds: count('--rounds <count>', 'how often each page is measured', 5),
+    calls: count('--calls <count>', 'how often it is read in a round', 11),
+  },
+  run: (printer: Printer, { settlements, rounds, calls }) =>
+    withBenchStack(async (stack) => {
+      await stack.start('api', 'api/main.ts', 'API ready');
+      const organizations = { large: await signUp(stack), small: await signUp(stack), empty: await signUp(stack) };
+      const recipientId = await fill(stack, organizations, settlements);
+      printer.warn(`${settlements} settlements are written`);
+      const measured: Measured[] = [];
+      for (const [name, filter] of Object.entries(filtersOf(recipientId))) {
+        measured.push(await measure(stack, organizations, { name, filter, rounds, calls }));
+        printer.warn(`${name}, load ${loadavg()[0]?.toFixed(1)}`);
+      }
+      return show(printer, measured);
+    }),
+});
+
+async function signUp(stack: BenchStack): Promise<Organization> {
+  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit, 1);
+  await payer.close();
+  return payer;
+}
+
+/** @returns the recipient of most of the settlements */
+async function fill(stack: BenchStack, { large, small }: Organizations, settlements: number): Promise<string> {
+  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit, 1);
+  const templateId = await payer.settle();
+  await payer.close();
+  const { rows } = await stack.database.query('SELECT recipient_id AS id FROM settlements');
+  const recipientId = String(rows[0]?.id);
+  await fillSettlements(stack.database, {
+    orgId: large.orgId,
+    templateId,
+    settlements,
+    columns: {
+      status: STATUS,
+      corridor: CORRIDOR,
+      payment_method: METHOD,
+      recipient_id: `CASE WHEN n % 3 = 0 THEN 'other ' || n % 1000 ELSE '${recipientId}' END`,
+      reference: `'invoice ' || CASE WHEN n % 5 < 2 THEN n ELSE 0 END`,
+      metadata: `jsonb_build_object('team', CASE WHEN n % 7 < 2 THEN 'b' ELSE 'a' END)`,
+    },
+  });
+  await fillSettlements(stack.database, {
+    orgId: small.orgId,
+    templateId,
+    settlements: PAGE.limitDefault,
+    columns: {
+      ...{ status: `'settled'`, corridor: `'US-JM'`, payment_method: `'card'`, recipient_id: `'${recipientId}'` },
+      ...{ reference: `'invoice 0'`, metadata: `'{"team": "a"}'::jsonb` },
+    },
+  });
+  await stack.database.query('VACUUM (ANALYZE)');
+  return recipientId;
+}
+
+type Place = 'first page' | `page ${number}` | 'last page' | 'one row';
+type Measured = { readonly name: string; readonly matches: number; readonly places: readonly Times[] };
+/** Medians of each round in ms, in the large organization and in the one beside it. */
+type Times = { readonly place: Place; readonly large: readonly number[]; readonly beside: readonly number[] };
+
+async function measure(
+  stack: BenchStack,
+  { large, small, empty }: Organizations,
+  { name, filter, rounds, calls }: { name: string; filter: Filter; rounds: number; calls: number },
+): Promise<Measured> {
+  const where = `org_id = '${large.orgId}' AND ${filter.sql}`;
+  const { rows } = await stack.database.query(`SELECT count(*)::int AS matches FROM settlements WHERE ${where}`);
+  const matches = Number(rows[0]?.matches);
+  const pages = Math.ceil(matches / PAGE.limitDefault);
+  const middle = Math.min(PAGE_WANTED, Math.ceil(pages / 2));
+  const before = async (page: number): Promise<string> =>
+    await cursorBefore(stack.database, where, (page - 1) * PAGE.limitDefault);
+  const url = (parameters: Readonly<Record<string, string>>): string =>
+    urlOf(stack, { ...filter.query, ...parameters });
+  const first = url({});
+  const turns: { place: Place; of: string; beside: [url: string, of: Organization] }[] = [
+    { place: 'first page', of: first, beside: [first, small] },
+    { place: `page ${middle}`, of: url({ after: await before(middle) }), beside: [first, small] },
+    { place: 'last page', of: url({ after: await before(pages) }), beside: [first, small] },
+    { place: 'one row', of: url({ limit: '1' }), beside: [url({ limit: '1' }), empty] },
+  ];
+  const places: Times[] = [];
+  for (const { place, of, beside } of turns) {
+    const times = { large: [] as number[], beside: [] as number[] };
+    for (let round = 0; round <= rounds; round += 1) {
+      const [ours, theirs] = [await medianMs(of, large, calls), await medianMs(...beside, calls)];
+      // The first round warms up.
+      if (round > 0) times.large.push(ours);
+      if (round > 0) times.beside.push(theirs);
+    }
+    places.push({ place, ...times });
+  }
+  return { name, matches, places };
+}
+
+/** The cursor of the row that has this many rows before it and itself. */
+async function cursorBefore(database: pg.Pool, where: string, rank: number): Promise<string> {
+  const { rows } = await database.query<{ at: Date; id: string }>(
+    `SELECT created_at AS at, settlement_id AS id FROM settlements WHERE ${where}
+     ORDER BY created_at DESC, settlement_id DESC OFFSET ${rank - 1} LIMIT 1`,
+  );
+  const [row] = rows;
+  if (!row) throw new Error(`No row has rank ${rank} WHERE ${where}.`);
+  return cursorText(row);
+}
+
+function urlOf({ apiUrl }: BenchStack, parameters: Filter['query']): string {
+  const query = new URLSearchParams();
+  for (const [name, values] of Object.entries(parameters))
+    for (const value of [values].flat()) query.append(name, value);
+  return `${apiUrl}/v1/caribbean/settlements?${query}`;
+}
+
+async function medianMs(url: string, { apiKey }: Organization, calls: number): Promise<number> {
+  const times: number[] = [];
+  for (let call = 0; call < calls; call += 1) {
+    const askedMs = performance.now();
+    const answer = await request(url, { headers: { 'x-api-key': apiKey } });
+    await answer.body.dump();
+    if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`);
+    times.push(performance.now() - askedMs);
+  }
+  return percentile(times, 0.5);
+}
+
+/** @returns the exit code: whether every ratio is small enough */
+function show(printer: Printer, measured: readonly Measured[]): ExitCode {
+  const head = [
+    'filter',
+    'matches',
+    'the page alone, ms',
+    'first page',
+    `page ${PAGE_WANTED} or the middle`,
+    'last page',
+  ];
+  const table = measured.map(({ name, matches, places }) => [
+    ...[name, String(matches), places[0]?.beside ?? []],
+    ...places.map(({ large, beside }) => ratios(large, beside)),
+  ]);
+  report(printer, 'list', [{ head: [...head, 'one row ÷ no row'], rows: table }], {
+    figures: measured.map(({ places, ...of }) => ({
+      ...of,
+      places: places.map(({ place, large, beside }) => ({
+        ...{ place, large_ms: spreadOf(large), beside_ms: spreadOf(beside) },
+        ratio: spreadOf(ratios(large, beside)),
+      })),
+    })),
+  });
+  const isFast = ({ large, beside }: Times): boolean => spreadOf(ratios(large, beside)).median <= RATIO_MAX;
+  return measured.every(({ places }) => places.every(isFast)) ? EXIT.done : EXIT.refused;
+}
