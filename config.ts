@@ -9,6 +9,7 @@ import path from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
 import { CRASH_POINTS, type CrashPoint } from './domain/crash-point.ts';
+import { EVENT_RETENTION } from './domain/event.ts';
 import { type AddressBlock, parseBlock } from './domain/network-address.ts';
 import { RUNTIME_ENVIRONMENTS, type RuntimeEnvironment } from './domain/runtime.ts';
 
@@ -58,6 +59,8 @@ export type Config = Readonly<{
   rateLimitPerMinute: number;
   /** Beyond this many undispatched rows, new commands are refused. */
   outboxMaxRows: number;
+  /** For how many days events are kept, with their deliveries. */
+  eventRetentionDays: number;
   logLevel: string;
   /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
   otlpEndpoint: string | undefined;
@@ -189,6 +192,12 @@ const Environment = z.object({
   TRUSTED_PROXIES: addressBlocks.optional(),
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
   OUTBOX_MAX_ROWS: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(10_000_000).default(200_000),
+  EVENT_RETENTION_DAYS: z.coerce
+    .number({ error: 'must be a whole number' })
+    .int()
+    .min(EVENT_RETENTION.daysMin)
+    .max(EVENT_RETENTION.daysMax)
+    .default(EVENT_RETENTION.daysMin),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
   OPERATOR_TOKEN: z.string().min(SECRET_LENGTH_MIN, { error: 'must be a token of ops operator add' }).optional(),
   CRASH_AT: crashAt.optional(),
@@ -263,6 +272,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     trustedProxies: value.TRUSTED_PROXIES ?? [],
     rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
     outboxMaxRows: value.OUTBOX_MAX_ROWS,
+    eventRetentionDays: value.EVENT_RETENTION_DAYS,
     logLevel: value.LOG_LEVEL,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
     operatorToken: value.OPERATOR_TOKEN,

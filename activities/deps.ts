@@ -20,5 +20,6 @@ export type ActivityDeps = CommandDeps & {
   /** Undefined when no mail server is configured. */
   readonly mailer: Mailer | undefined;
   readonly runs: Runs;
+  readonly eventRetentionDays: number;
   readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;
 };

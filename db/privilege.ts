@@ -103,6 +103,12 @@ const READ_ONLY = [
   'drizzle.__drizzle_migrations',
 ];
 
+/**
+ * What the role may do by functions of the owner. Each holds its own bounds, because the role gives the arguments. No
+ * other role may call them.
+ */
+const OWNER_FUNCTIONS = ['public.delete_expired_events(integer, integer)'];
+
 type TablePrivileges = {
   /** With its schema. */
   readonly table: string;
@@ -181,6 +187,7 @@ function grants(role: string): string[] {
   return [
     `GRANT USAGE ON SCHEMA public, drizzle TO ${role}`,
     `GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role}`,
+    `GRANT EXECUTE ON FUNCTION ${OWNER_FUNCTIONS.join(', ')} TO ${role}`,
     grant('SELECT', () => true),
     grant('INSERT', (table) => table.insert),
     grant('DELETE', (table) => table.delete),

@@ -238,6 +238,7 @@ describe('is refused', () => {
         'TRUSTED_PROXIES',
         'RATE_LIMIT_PER_MINUTE',
         'OUTBOX_MAX_ROWS',
+        'EVENT_RETENTION_DAYS',
         'LOG_LEVEL',
         'TEMPORAL_TLS',
         'TEMPORAL_PAYLOAD_KEYS',

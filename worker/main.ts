@@ -83,6 +83,7 @@ const activities = createActivities({
   mailer: createMailer(config),
   dispatcher,
   runs: createRuns(temporal.client),
+  eventRetentionDays: config.eventRetentionDays,
   crash,
   now: () => new Date(),
   log,

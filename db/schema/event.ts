@@ -20,6 +20,7 @@ export const events = pgTable(
   },
   (table) => [
     uniqueIndex('events_object_sequence').on(table.objectId, table.sequence),
+    index('events_created').on(table.createdAt),
     index('events_org_created').on(table.orgId, table.createdAt, table.eventId),
     index('events_org_type').on(table.orgId, table.type, table.createdAt, table.eventId),
   ],

@@ -3,6 +3,7 @@ import { createCertifier } from '../../activities/certificate.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { createMailer } from '../../activities/providers/mailer.ts';
+import { EVENT_RETENTION } from '../../domain/event.ts';
 import { TEST_SECRETS, type TestApi } from './api.ts';
 
 /** The same database and secrets as those of the API. */
@@ -24,6 +25,7 @@ export const activityDeps = (
   dispatcher,
   // Without Temporal, every workflow counts as running.
   runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
+  eventRetentionDays: EVENT_RETENTION.daysMin,
   now: () => new Date(),
   log: { info: () => undefined, warn: () => undefined },
 });
