@@ -56,6 +56,8 @@ export type Config = Readonly<{
   webhookAllowLocalTargets: boolean;
   /** The proxies whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly AddressBlock[];
+  /** The web origins that may call the consumers' operations. */
+  consumerAllowedOrigins: readonly string[];
   rateLimitPerMinute: number;
   /** Beyond this many undispatched rows, new commands are refused. */
   outboxMaxRows: number;
@@ -147,6 +149,19 @@ const addressBlocks = z.string().transform((value, context) =>
     return block ? [block] : [];
   }),
 );
+/** As a browser sends them. `null` and `*` are no origins: anybody could have them. */
+const origins = z.string().transform((value, context) =>
+  value.split(',').map((part) => {
+    const origin = part.trim();
+    const isOrigin = /^https?:[^*]*$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
+    if (!isOrigin)
+      context.addIssue({
+        code: 'custom',
+        message: 'must be a comma-separated list of origins such as https://app.example',
+      });
+    return origin;
+  }),
+);
 const levelNames = z
   .string()
   .transform((value) => value.split(',').map((part) => part.trim()))
@@ -190,6 +205,7 @@ const Environment = z.object({
   SMTP_URL: url(/^smtps?$/).optional(),
   WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
   TRUSTED_PROXIES: addressBlocks.optional(),
+  CONSUMER_ALLOWED_ORIGINS: origins.optional(),
   RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
   OUTBOX_MAX_ROWS: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(10_000_000).default(200_000),
   EVENT_RETENTION_DAYS: z.coerce
@@ -236,6 +252,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     ...togetherFaults(given),
     ...idverifyFaults(given),
     ...crashFaults(given),
+    ...originFaults(given),
     ...sharingFaults(complete),
   ];
   if (!parsed.success || 'fault' in temporal || others.length > 0)
@@ -270,6 +287,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     smtpUrl: value.SMTP_URL,
     webhookAllowLocalTargets: sandbox && value.WEBHOOK_ALLOW_LOCAL_TARGETS,
     trustedProxies: value.TRUSTED_PROXIES ?? [],
+    consumerAllowedOrigins: value.CONSUMER_ALLOWED_ORIGINS ?? [],
     rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
     outboxMaxRows: value.OUTBOX_MAX_ROWS,
     eventRetentionDays: value.EVENT_RETENTION_DAYS,
@@ -396,6 +414,12 @@ function passwordsOf(address: string): string[] {
 const idverifyFaults = (given: Readonly<Record<string, string>>): string[] =>
   /^http:/i.test(String(given['IDVERIFY_BASE_URL'])) && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
     ? ['IDVERIFY_BASE_URL must be an https URL']
+    : [];
+
+/** A page that came without encryption may have been changed on its way, and reads the consumer's session. */
+const originFaults = (given: Readonly<Record<string, string>>): string[] =>
+  /(^|,)\s*http:/i.test(given['CONSUMER_ALLOWED_ORIGINS'] ?? '') && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
+    ? ['CONSUMER_ALLOWED_ORIGINS must name https origins']
     : [];
 
 /** A process that ends itself is for tests, wherever the variable came from. */

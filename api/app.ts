@@ -6,8 +6,10 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
 import type { ApiDeps } from './deps.ts';
 import { handleAddressError, handleClientError, handleExpectation } from './http/client-error.ts';
+import { createWaitingRead } from './http/prefer-wait.ts';
 import { parseQuery } from './http/query-string.ts';
 import { authentication } from './plugins/authentication.ts';
+import { consumerOrigin } from './plugins/consumer-origin.ts';
 import { http, requestIdOf } from './plugins/http.ts';
 import { loadShedding } from './plugins/load-shedding.ts';
 import { registerMethodFallbacks } from './plugins/method-fallback.ts';
@@ -88,10 +90,12 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(loadShedding);
   await app.register(authentication, { deps });
   await app.register(rateLimit, { deps });
+  await app.register(consumerOrigin, { deps });
   await app.register(remoteGate, { deps });
   await app.register(outboxLimit, { deps });
 
-  await app.register(settlementRoutes(deps));
+  const readWaiting = createWaitingRead(app, deps.changes);
+  await app.register(settlementRoutes(deps, readWaiting));
   await app.register(settlementListRoutes(deps));
   await app.register(caribbeanRoutes(deps));
   await app.register(async (signed) => {
@@ -115,7 +119,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(walletRoutes(deps));
   await app.register(sessionRoutes(deps));
   await app.register(consumerRoutes(deps));
-  await app.register(transferRoutes(deps));
+  await app.register(transferRoutes(deps, readWaiting));
   await app.register(capabilityRoutes());
   await app.register(launchGateRoutes(deps));
   await app.register(webhookRoutes(deps));

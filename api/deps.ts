@@ -21,6 +21,7 @@ export type ApiDeps = CommandDeps & {
     | 'smtpUrl'
     | 'webhookAllowLocalTargets'
     | 'trustedProxies'
+    | 'consumerAllowedOrigins'
     | 'rateLimitPerMinute'
     | 'outboxMaxRows'
     | 'logLevel'

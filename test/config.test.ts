@@ -184,6 +184,37 @@ describe('is refused', () => {
     },
   );
 
+  test.for([
+    '*',
+    'null',
+    'app.example',
+    'https://app.example/',
+    'https://app.example/pay',
+    'https://*.app.example',
+    'https://app.example:443',
+    'HTTPS://app.example',
+    'https://user@app.example',
+    'https://app.example,',
+    'https://app.example https://pay.example',
+    'ftp://app.example',
+    'file:///app',
+  ])('CONSUMER_ALLOWED_ORIGINS=%s, which no browser sends as its origin, or anybody does', (given, { faultsOf }) => {
+    expect(faultsOf(remoteEnvironment('production', { CONSUMER_ALLOWED_ORIGINS: given }))).toEqual([
+      'CONSUMER_ALLOWED_ORIGINS must be a comma-separated list of origins such as https://app.example',
+    ]);
+  });
+
+  test.for(['remote-sandbox', 'production'])('%s with a page that is sent without TLS', (runtime, { faultsOf }) => {
+    const given = { CONSUMER_ALLOWED_ORIGINS: 'https://app.example, http://localhost:5173' };
+    expect(faultsOf(remoteEnvironment(runtime, given))).toEqual(['CONSUMER_ALLOWED_ORIGINS must name https origins']);
+  });
+
+  test.for(['89', '0', '-1', '90.5', '36501', 'ever'])('EVENT_RETENTION_DAYS=%s', (given, { faultsOf }) => {
+    expect(faultsOf(remoteEnvironment('production', { EVENT_RETENTION_DAYS: given }))).toEqual([
+      expect.stringMatching(/^EVENT_RETENTION_DAYS /),
+    ]);
+  });
+
   test.for(['remote-sandbox', 'production', 'local-sandbox'])(
     'in %s one value for three providers, a password and two kinds of key, with a fault for each and no value',
     (runtime, { faultsOf }) => {
@@ -236,6 +267,7 @@ describe('is refused', () => {
         'SMTP_URL',
         'WEBHOOK_ALLOW_LOCAL_TARGETS',
         'TRUSTED_PROXIES',
+        'CONSUMER_ALLOWED_ORIGINS',
         'RATE_LIMIT_PER_MINUTE',
         'OUTBOX_MAX_ROWS',
         'EVENT_RETENTION_DAYS',

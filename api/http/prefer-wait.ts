@@ -2,23 +2,29 @@
  * `Prefer: wait=N` (RFC 7240) on reads: the answer waits until the object changes, at most `WAIT_SECONDS_MAX`. The
  * database notifies this process of a change. In case a notification is missed, a waiting read also looks now and then.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ChangeListener } from '../../db/change-listener.ts';
+import { isTerminal, type Settlement } from '../../domain/settlement.ts';
 
 const WAIT_SECONDS_MAX = 30;
 const POLL_INTERVAL_MS = 2_000;
 /** Waiting reads in one process, in all and of one organization. A read beyond them is answered at once. */
 export const WAITERS = { max: 256, perOrganization: 16 } as const;
 
+/** For the description of an operation that waits. */
+export const WAIT_DESCRIPTION =
+  'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says that ' +
+  'it waited: an organization has a limited number of waiting reads.';
+
 /** The wait that a Prefer header asks for, at most the maximum; undefined without a valid wait. */
-export function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
+function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
   const seconds = /(?:^|[,\s])wait=([0-9]{1,4})(?:$|[,;\s])/.exec([prefer ?? ''].flat().join(','))?.[1];
   return seconds === undefined ? undefined : Math.min(Number(seconds), WAIT_SECONDS_MAX) * 1_000;
 }
 
-type Versioned = { readonly version: number };
+type Readable = Pick<Settlement, 'settlementId' | 'version' | 'status'>;
 
-export type Wait<T> = {
+type Wait<T> = {
   readonly orgId: string;
   readonly settlementId: string;
   readonly read: () => Promise<T>;
@@ -26,18 +32,42 @@ export type Wait<T> = {
 };
 
 /** `isApplied` is false where there was no room to wait. */
-export type Waited<T> = { readonly latest: T; readonly isApplied: boolean };
+type Waited<T> = { readonly latest: T; readonly isApplied: boolean };
+
+/** Reads a settlement, after a wait if the caller prefers one. `Preference-Applied` says that there was one. */
+export type WaitingRead = <T extends Readable>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  of: {
+    readonly orgId: string;
+    /** Where the caller's id is another one, it is read first. */
+    readonly settlementId?: string;
+    readonly read: () => Promise<T>;
+  },
+) => Promise<T>;
 
 /**
+ * All reads of a process that wait share its room.
+ *
  * @param app when it closes, every waiting read is answered with the latest state
- * @param isFinal whether the object can no longer change; then the read does not wait
- * @returns reads until the version changes, the wait is over or the caller has disconnected
  */
-export function createChangeWaiter<T extends Versioned>(
+export function createWaitingRead(
   app: Pick<FastifyInstance, 'addHook'>,
   changes: Pick<ChangeListener, 'subscribe'>,
-  isFinal: (value: T) => boolean,
-) {
+): WaitingRead {
+  const waitForChange = createChangeWaiter(app, changes);
+  return async (request, reply, { orgId, read, ...of }) => {
+    const waitMs = preferredWaitMs(request.headers['prefer']);
+    if (waitMs === undefined) return await read();
+    const { settlementId } = of.settlementId === undefined ? await read() : { settlementId: of.settlementId };
+    const { latest, isApplied } = await waitForChange(request, { orgId, settlementId, read, waitMs });
+    if (isApplied) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
+    return latest;
+  };
+}
+
+/** @returns reads until the version changes, the wait is over, the caller has disconnected or nothing can change */
+function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick<ChangeListener, 'subscribe'>) {
   const room = createRoom();
   const bells = new Set<() => void>();
   let isClosing = false;
@@ -45,7 +75,10 @@ export function createChangeWaiter<T extends Versioned>(
     isClosing = true;
     for (const ring of bells) ring();
   });
-  return async ({ raw }: FastifyRequest, { orgId, settlementId, read, waitMs }: Wait<T>): Promise<Waited<T>> => {
+  return async <T extends Readable>(
+    { raw }: FastifyRequest,
+    { orgId, settlementId, read, waitMs }: Wait<T>,
+  ): Promise<Waited<T>> => {
     if (!room.enter(orgId)) return { latest: await read(), isApplied: false };
     const bell = createBell();
     const unsubscribe = changes.subscribe(settlementId, bell.ring);
@@ -55,7 +88,7 @@ export function createChangeWaiter<T extends Versioned>(
       const end = performance.now() + waitMs;
       const first = await read();
       let latest = first;
-      while (latest.version === first.version && !isFinal(latest) && !raw.destroyed && !isClosing) {
+      while (latest.version === first.version && !isTerminal(latest.status) && !raw.destroyed && !isClosing) {
         const leftMs = end - performance.now();
         if (leftMs <= 0) break;
         await bell.wait(Math.min(POLL_INTERVAL_MS, leftMs));

@@ -2,12 +2,11 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { acceptSettlement, cancelSettlement } from '../../db/commands/settlement.ts';
 import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
-import { type SettlementWithHistory, settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
-import { isTerminal } from '../../domain/settlement.ts';
+import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
-import { createChangeWaiter, preferredWaitMs } from '../http/prefer-wait.ts';
+import { WAIT_DESCRIPTION, type WaitingRead } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
 import {
@@ -20,12 +19,8 @@ import {
 } from '../schemas/settlement.ts';
 
 export const settlementRoutes =
-  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  (deps: ApiDeps, readWaiting: WaitingRead): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const waitForChange = createChangeWaiter(app, deps.changes, ({ status }: SettlementWithHistory) =>
-      isTerminal(status),
-    );
-
     app.post(
       '/v2/settle',
       {
@@ -72,9 +67,7 @@ export const settlementRoutes =
           tags: ['Settlement'],
           operationId: 'getSettlement',
           summary: 'Read a settlement',
-          description:
-            'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says that ' +
-            'it waited: an organization has a limited number of waiting reads.',
+          description: WAIT_DESCRIPTION,
           params: SettlementPath,
           headers: SettlementPreferences,
           response: { 200: SettlementResponse },
@@ -84,12 +77,7 @@ export const settlementRoutes =
         const { orgId } = principalOf(request);
         const { settlement_id: settlementId } = request.params;
         const read = () => getSettlementWithHistory(deps, orgId, settlementId);
-        const waitMs = preferredWaitMs(request.headers['prefer']);
-        const { latest: settlement, isApplied } =
-          waitMs === undefined
-            ? { latest: await read(), isApplied: false }
-            : await waitForChange(request, { orgId, settlementId, read, waitMs });
-        if (waitMs !== undefined && isApplied) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
+        const settlement = await readWaiting(request, reply, { orgId, settlementId, read });
         return sendRead(reply, settlement, settlementDetail(settlement));
       },
     );

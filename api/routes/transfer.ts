@@ -18,17 +18,19 @@ import { consumerPage } from '../http/consumer-list.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
+import { WAIT_DESCRIPTION, type WaitingRead } from '../http/prefer-wait.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOfIssues } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
 import { CursorQuery } from '../schemas/common.ts';
 import { SessionHeader } from '../schemas/session.ts';
+import { SettlementPreferences } from '../schemas/settlement.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';
 
 const TAGS = ['Consumer'];
 
 export const transferRoutes =
-  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  (deps: ApiDeps, readWaiting: WaitingRead): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     app.post(
       '/consumer/transfers',
@@ -98,18 +100,23 @@ export const transferRoutes =
     app.get(
       '/consumer/transfers/:transfer_id',
       {
-        config: { access: { auth: 'session', refusals: ['not_found'], headers: READ_HEADERS } },
+        config: {
+          access: { auth: 'session', refusals: ['not_found'], headers: [...READ_HEADERS, 'Preference-Applied'] },
+        },
         schema: {
           tags: TAGS,
           operationId: 'getTransfer',
           summary: 'Read a transfer',
-          headers: SessionHeader,
+          description: WAIT_DESCRIPTION,
+          headers: SettlementPreferences.extend(SessionHeader.shape),
           params: TransferPath,
           response: { 200: TransferResponse },
         },
       },
       async (request, reply) => {
-        const transfer = await getTransfer(deps, consumerOf(request).orgId, request.params.transfer_id);
+        const { orgId } = consumerOf(request);
+        const read = () => getTransfer(deps, orgId, request.params.transfer_id);
+        const transfer = await readWaiting(request, reply, { orgId, read });
         return sendRead(reply, transfer, transferDetail(transfer));
       },
     );

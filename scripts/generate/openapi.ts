@@ -14,6 +14,7 @@ const CONFIG: ApiDeps['config'] = {
   smtpUrl: undefined,
   webhookAllowLocalTargets: false,
   trustedProxies: [],
+  consumerAllowedOrigins: [],
   rateLimitPerMinute: 1,
   outboxMaxRows: 1,
   logLevel: 'silent',

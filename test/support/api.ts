@@ -90,6 +90,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
       smtpUrl: undefined,
       webhookAllowLocalTargets: true,
       trustedProxies: [],
+      consumerAllowedOrigins: [],
       rateLimitPerMinute: 1_000_000,
       outboxMaxRows: 200_000,
       logLevel: 'silent',

@@ -1,0 +1,149 @@
+/** Which web pages may call the consumers' operations (contract §12), and that no other page and no other route may. */
+import { describe, expect } from 'vitest';
+import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
+import { FILE, openApi, withApi } from '../support/fixture.ts';
+import { sendRaw } from '../support/raw-request.ts';
+
+const APP = 'https://app.example';
+const OTHER = 'https://pay.example:8443';
+const test = withApi({ config: { consumerAllowedOrigins: [APP, OTHER] } })
+  .extend('closed', FILE, openApi())
+  .extend('server', FILE, async ({ api }) => new URL(await api.app.listen({ host: '127.0.0.1', port: 0 })));
+
+const CORS = /^access-control-/;
+const corsOf = (headers: Readonly<Record<string, unknown>>) => Object.keys(headers).filter((name) => CORS.test(name));
+const varyOf = (headers: Readonly<Record<string, unknown>>) => String(headers['vary'] ?? '').split(/, */);
+
+/** Not the allowed origin, although each resembles it. */
+const STRANGERS = [
+  'null',
+  '*',
+  'https://app.example.evil.example',
+  'https://evil-app.example',
+  'https://evilapp.example',
+  'https://app.example:444',
+  'https://app.example:443',
+  'https://app.example.',
+  'https://app.example/',
+  'https://app.example, https://evil.example',
+  'https://user@app.example',
+  'https://sub.app.example',
+  'https://app.exampl',
+  'http://app.example',
+  'HTTPS://APP.EXAMPLE',
+  'https://pay.example',
+  'chrome-extension://app.example',
+  '',
+];
+
+const preflight = (origin: string, method = 'POST') => [
+  ...['Origin', origin, 'Access-Control-Request-Method', method],
+  ...['Access-Control-Request-Headers', 'authorization, content-type, idempotency-key'],
+];
+
+describe('a page of an allowed origin', () => {
+  test.for([APP, OTHER])('may ask whether it may send a transfer, from %s', async (origin, { server }) => {
+    const asked = { method: 'OPTIONS', path: '/consumer/transfers', lines: preflight(origin), body: undefined };
+    const { status, headers } = await sendRaw(server, asked, false);
+    expect([status, headers['access-control-allow-origin']]).toEqual([204, origin]);
+    expect(headers['access-control-allow-methods']).toBe('POST');
+    expect(String(headers['access-control-allow-headers']).toLowerCase().split(', ')).toEqual(
+      expect.arrayContaining(['authorization', 'content-type', 'idempotency-key', 'prefer']),
+    );
+    expect(varyOf(headers)).toContain('Origin');
+    expect(headers).not.toHaveProperty('access-control-allow-credentials');
+  });
+
+  test('reads answers and refusals, and never with credentials of the browser', async ({ api }) => {
+    const consumer = await signIn(api);
+    for (const [caller, status] of [
+      [consumer, 200],
+      [null, 401],
+    ] as const) {
+      const answer = await callAs(api, caller, 'GET', '/consumer/me', undefined, { origin: APP });
+      expect([answer.statusCode, answer.headers['access-control-allow-origin']]).toEqual([status, APP]);
+      expect(answer.headers).not.toHaveProperty('access-control-allow-credentials');
+      expect(String(answer.headers['access-control-expose-headers'])).toContain('X-Request-ID');
+    }
+  });
+
+  test('may send what an operation does not offer as little as anybody', async ({ server }) => {
+    for (const method of ['DELETE', 'PATCH', 'post', 'TRACE', '']) {
+      const asked = { method: 'OPTIONS', path: '/consumer/me', lines: preflight(APP, method), body: undefined };
+      const { status, headers } = await sendRaw(server, asked, false);
+      expect([status, headers['access-control-allow-methods']]).toEqual([405, undefined]);
+    }
+  });
+
+  test.for(['/v2/settle', '/v1/orgs', '/v2/capabilities', '/health/live', '/.well-known/jwks.json', '/consumer', '/'])(
+    'may not call %s',
+    async (path, { server }) => {
+      for (const method of ['OPTIONS', 'GET', 'POST']) {
+        const asked = { method, path, lines: preflight(APP), body: method === 'POST' ? '{}' : undefined };
+        const { headers } = await sendRaw(server, asked, false).catch(() => ({ headers: {} }));
+        expect(corsOf(headers)).toEqual([]);
+      }
+    },
+  );
+});
+
+describe('a page of any other origin', () => {
+  test.for(STRANGERS)('gets no permission from %s', async (origin, { api, server }) => {
+    const asked = { method: 'OPTIONS', path: '/consumer/transfers', body: undefined };
+    const { status, headers } = await sendRaw(server, { ...asked, lines: preflight(origin) }, false);
+    expect([status, corsOf(headers)]).toEqual([405, []]);
+    const answer = await api.call(null, 'GET', '/consumer/me', undefined, { origin });
+    expect([answer.statusCode, corsOf(answer.headers)]).toEqual([401, []]);
+    // A cache between must not give this answer to an allowed origin.
+    expect(varyOf(answer.headers)).toContain('Origin');
+  });
+
+  test('gets none when it sends the allowed origin beside its own', async ({ server }) => {
+    for (const origins of [
+      [APP, 'https://evil.example'],
+      ['https://evil.example', APP],
+      [APP, APP],
+    ]) {
+      const lines = [...preflight(APP).slice(2), ...origins.flatMap((origin) => ['Origin', origin])];
+      const asked = { method: 'OPTIONS', path: '/consumer/transfers', lines, body: undefined };
+      const { status, headers } = await sendRaw(server, asked, false);
+      expect([status, corsOf(headers)]).toEqual([405, []]);
+    }
+  });
+
+  test('gets none where no origin is configured', async ({ closed }) => {
+    const answer = await closed.call(null, 'GET', '/consumer/me', undefined, { origin: APP });
+    expect([answer.statusCode, corsOf(answer.headers)]).toEqual([401, []]);
+  });
+});
+
+describe('a transfer that is read with Prefer: wait', () => {
+  const create = async (api: Parameters<typeof signIn>[0], consumer: ConsumerCaller) => {
+    const recipientId = await createConsumerRecipient(api, consumer);
+    const body = transferBody(recipientId);
+    const created = await callAs(api, consumer, 'POST', '/consumer/transfers', body, {
+      'idempotency-key': `wait-${consumer.consumerId}`,
+    });
+    expect(created.statusCode, created.body).toBe(201);
+    return created.json<{ transfer_id: string; settlement_id: string }>();
+  };
+
+  test('is answered by its change', async ({ api }) => {
+    const consumer = await signIn(api);
+    const { transfer_id: id } = await create(api, consumer);
+    const waiting = callAs(api, consumer, 'GET', `/consumer/transfers/${id}`, undefined, { prefer: 'wait=20' });
+    const canceled = await callAs(api, consumer, 'POST', `/consumer/transfers/${id}/cancel`);
+    expect(canceled.statusCode, canceled.body).toBe(200);
+    const answer = await waiting;
+    expect([answer.json().status, answer.headers['preference-applied']]).toEqual(['canceled', 'wait=20']);
+  });
+
+  test("404 at once for another consumer's, which shows nothing of it", async ({ api }) => {
+    const { transfer_id: id } = await create(api, await signIn(api));
+    const startedAt = performance.now();
+    const other = await callAs(api, await signIn(api), 'GET', `/consumer/transfers/${id}`, undefined, {
+      prefer: 'wait=20',
+    });
+    expect([other.statusCode, performance.now() - startedAt < 5_000]).toEqual([404, true]);
+  });
+});
