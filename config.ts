@@ -418,7 +418,7 @@ const idverifyFaults = (given: Readonly<Record<string, string>>): string[] =>
 
 /** A page that came without encryption may have been changed on its way, and reads the consumer's session. */
 const originFaults = (given: Readonly<Record<string, string>>): string[] =>
-  /(^|,)\s*http:/i.test(given['CONSUMER_ALLOWED_ORIGINS'] ?? '') && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
+  /(^|,)\s*http:/i.test(String(given['CONSUMER_ALLOWED_ORIGINS'])) && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
     ? ['CONSUMER_ALLOWED_ORIGINS must name https origins']
     : [];
 

@@ -29,7 +29,10 @@ const KEPT = { insert: true, update: 'all', delete: false } as const;
 const PASSING = { insert: true, update: 'all', delete: true } as const;
 
 const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>> } = {
-  apiKeys: { ...PERMANENT, update: { allBut: ['keyId', 'orgId', 'scope', 'environment', 'createdAt'] } },
+  apiKeys: {
+    ...PERMANENT,
+    update: { allBut: ['keyId', 'orgId', 'scope', 'environment', 'allowedCidrs', 'createdAt'] },
+  },
   auditEntries: PERMANENT,
   banklinkTokens: { ...PERMANENT, update: ['exchangedAt'] },
   certificates: PERMANENT,

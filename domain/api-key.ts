@@ -19,6 +19,10 @@ export type ApiKey = {
   readonly prefix: string;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
+  /** The network that it was last used from: IPv4 by /24, IPv6 by /48. */
+  readonly lastUsedFrom: string | null;
+  /** The blocks of addresses that it is valid from; null: every address. */
+  readonly allowedCidrs: readonly string[] | null;
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
   /** The key that replaced it; null unless it was rotated. */
@@ -29,6 +33,9 @@ export const API_KEY_NAME_LENGTH_MAX = 60;
 
 /** Valid keys of one organization. Rotating a key does not change their number. */
 export const ACTIVE_KEYS_MAX = 100;
+
+/** Blocks of addresses that a key may be limited to. */
+export const ALLOWED_CIDRS_MAX = 20;
 
 /** The name of the key that is created with an organization. */
 export const FIRST_KEY_NAME = 'First key';

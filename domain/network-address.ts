@@ -40,6 +40,10 @@ export function parseBlock(text: string): AddressBlock | undefined {
 export const isInBlock = ({ value, bits }: NetworkAddress, block: AddressBlock): boolean =>
   bits === block.bits && within(value, block, bits);
 
+/** A block as text. Two texts of one block become the same: `10.1.2.3/8` and `::ffff:10.0.0.0/104` are `10.0.0.0/8`. */
+export const blockText = ({ base, prefix, bits }: AddressBlock): string =>
+  `${truncatedAddress({ value: base, bits }, { ipv4: prefix, ipv6: prefix })}/${prefix}`;
+
 /**
  * The first bits of an address as text, such as `192.0.2.0` for 24 bits of an IPv4 address. The bits after them are 0.
  *

@@ -242,6 +242,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
           status: apiKeyStatus(row, now),
           prefix: row.prefix,
           last_used_at: row.lastUsedAt,
+          last_used_from: row.lastUsedFrom,
+          allowed_cidrs: row.allowedCidrs?.join(' ') ?? null,
           expires_at: row.expiresAt,
           organization: row.orgId,
         })),

@@ -31,13 +31,15 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       created_at: organization.createdAt,
     },
     lists: {
-      keys: keys.map(({ keyId, name, scope, status, prefix, lastUsedAt, expiresAt }) => ({
+      keys: keys.map(({ keyId, name, scope, status, prefix, lastUsedAt, lastUsedFrom, allowedCidrs, expiresAt }) => ({
         key: keyId,
         name,
         scope,
         status,
         prefix,
         last_used_at: lastUsedAt,
+        last_used_from: lastUsedFrom,
+        allowed_cidrs: allowedCidrs?.join(' ') ?? null,
         expires_at: expiresAt,
       })),
       subscriptions: (await listWebhooksOf(db, orgId)).map((webhook) => ({

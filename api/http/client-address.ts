@@ -6,6 +6,8 @@
 import type { IncomingMessage } from 'node:http';
 import {
   type AddressBlock,
+  IPV4_BITS,
+  IPV6_BITS,
   isInBlock,
   type NetworkAddress,
   parseAddress,
@@ -14,6 +16,8 @@ import {
 import { headerLines } from './header-lines.ts';
 
 export type ClientAddress = {
+  /** The whole address, to compare with what a key allows; null when it is unknown. Never logged. */
+  readonly exact: string | null;
   /** What limits count by. One customer of a network provider has a whole IPv6 /64. */
   readonly limitKey: string;
   /** For logs: short enough to be no person's address, long enough to find a network (IPv4 /24, IPv6 /48). */
@@ -22,6 +26,7 @@ export type ClientAddress = {
   readonly isUnbelieved: boolean;
 };
 
+const WHOLE = { ipv4: IPV4_BITS, ipv6: IPV6_BITS };
 const LIMITED = { ipv4: 32, ipv6: 64 };
 const LOGGED = { ipv4: 24, ipv6: 48 };
 
@@ -53,6 +58,7 @@ export function createClientAddress(trusted: readonly AddressBlock[]) {
 type Peer = { readonly address: NetworkAddress | undefined; readonly isTrusted: boolean; readonly own: ClientAddress };
 
 const namesOf = (client: NetworkAddress | undefined): ClientAddress => ({
+  exact: client ? truncatedAddress(client, WHOLE) : null,
   limitKey: client ? truncatedAddress(client, LIMITED) : UNKNOWN,
   logged: client ? truncatedAddress(client, LOGGED) : UNKNOWN,
   isUnbelieved: false,

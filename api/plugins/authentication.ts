@@ -97,17 +97,28 @@ async function authenticateKey(
   const key = await authenticateApiKey(
     deps.db,
     hashed.map(({ keyHash }) => keyHash),
-    { environment: environmentName(runtime), now, touchedBefore: new Date(now.getTime() - TOUCH_INTERVAL_MS) },
+    {
+      environment: environmentName(runtime),
+      address: request.clientAddress.exact,
+      now,
+      touchedBefore: new Date(now.getTime() - TOUCH_INTERVAL_MS),
+    },
     count,
   );
   if (!key) throw new DomainError('credential_invalid');
-  const { isTouchDue, ...caller } = key;
+  const { isTouchDue, counted, ...caller } = key;
+  const from = request.clientAddress.logged;
+  if (!counted) {
+    // The caller is told no more than for an unknown key: it may have stolen this one.
+    request.log.warn({ key_id: key.keyId, org_id: key.orgId, client: from }, 'an API key does not allow this address');
+    throw new DomainError('credential_invalid');
+  }
   if (isTouchDue) {
-    touchApiKey(deps.db, key, now, hashed[0]).catch((error: unknown) =>
+    touchApiKey(deps.db, key, { at: now, from }, hashed[0]).catch((error: unknown) =>
       request.log.warn({ err: error }, 'the last use of an API key could not be stored'),
     );
   }
-  return caller;
+  return { ...caller, counted };
 }
 
 /**

@@ -51,7 +51,7 @@ export const apiKeyRoutes =
       },
       async (request, reply) => {
         const caller = principalOf(request);
-        const { name, scope, expires_at: expiry } = request.body;
+        const { name, scope, expires_at: expiry, allowed_cidrs: allowedCidrs = null } = request.body;
         const now = deps.now();
         const expiresAt = expiry === undefined ? null : new Date(expiry);
         // The route requires scope `full`, which covers every scope. The rule must not depend on that.
@@ -63,7 +63,7 @@ export const apiKeyRoutes =
         if (refusal && request.params.org_id !== caller.orgId) throw refusal;
         requireOwnOrganization(caller, request.params.org_id);
         const { apiKey, credential } = issueApiKey(deps);
-        const wanted = { name, scope, expiresAt, credential };
+        const wanted = { name, scope, expiresAt, allowedCidrs, credential };
         const answer = await createApiKey(deps, { ...caller, requestId: request.id }, wanted, {
           keyed: keyedRequest(request, caller.orgId),
           status: 201,
@@ -108,7 +108,7 @@ export const apiKeyRoutes =
           summary: 'Replace an API key',
           description:
             'Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same ' +
-            'name, scope and expiry. The event `api_key.rotated` tells the organization.',
+            'name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.',
           params: ApiKeyPath,
           response: { 200: ApiKeyRotatedResponse },
         },

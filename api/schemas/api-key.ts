@@ -1,6 +1,7 @@
 /** API keys (contract §3). Only the answers of creation and rotation show the raw key. */
 import { z } from 'zod';
-import { API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.ts';
+import { ALLOWED_CIDRS_MAX, API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '../../domain/api-key.ts';
+import { blockText, parseBlock } from '../../domain/network-address.ts';
 import { SCOPES } from '../../domain/scope.ts';
 import {
   createdAt,
@@ -25,6 +26,24 @@ export const scope = (description = 'What the key may do.') => Scope.meta({ desc
 
 const ApiKeyStatus = growing('ApiKeyStatus', API_KEY_STATUSES, 'Only an `active` key is valid.');
 
+/** Blocks of addresses in one form, each once. */
+const allowedCidrs = () =>
+  z
+    .array(
+      z.string().transform((value, context) => {
+        const block = value.length > BLOCK_LENGTH_MAX ? undefined : parseBlock(value);
+        if (block) return blockText(block);
+        context.addIssue({ code: 'custom', message: 'must be an address or a CIDR block that has not every address' });
+        return z.NEVER;
+      }),
+    )
+    .min(1)
+    .max(ALLOWED_CIDRS_MAX)
+    .transform((blocks) => [...new Set(blocks)]);
+
+/** The longest text of an IPv6 address with an IPv4 tail, and of its prefix. */
+const BLOCK_LENGTH_MAX = 49;
+
 export const CreateApiKeyRequest = z
   .strictObject({
     name: text(1, API_KEY_NAME_LENGTH_MAX).meta({
@@ -35,6 +54,11 @@ export const CreateApiKeyRequest = z
     expires_at: nullAsAbsent(z.iso.datetime({ offset: true })).meta({
       description: 'RFC 3339, in the future. At this time the key becomes invalid.',
       example: '2027-11-21T08:00:00.000Z',
+    }),
+    allowed_cidrs: nullAsAbsent(allowedCidrs()).meta({
+      description:
+        'IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown key.',
+      example: ['203.0.113.0/24', '2001:db8:4::/48'],
     }),
   })
   .meta({ id: 'CreateApiKeyRequest' });
@@ -49,6 +73,14 @@ const apiKey = {
   prefix: z.string().meta({ description: 'The first 12 characters of the raw key.', example: 'sk_local_4fQ' }),
   created_at: createdAt(),
   last_used_at: timestampOrNull('May be up to one minute old. Null until the first use.'),
+  last_used_from: z.string().nullable().meta({
+    description: 'The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6.',
+    example: '203.0.113.0',
+  }),
+  allowed_cidrs: z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'Where the key is valid from. Null: from everywhere.', example: ['203.0.113.0/24'] }),
   expires_at: timestampOrNull('When the key becomes invalid; null for never.'),
   revoked_at: timestampOrNull('When it was revoked; null otherwise.'),
   rotated_to: z.string().nullable().meta({ description: 'The `key_id` of the key that replaced it.', example: null }),

@@ -39,7 +39,12 @@ const KEY_LIMIT_REACHED = `An organization has at most ${ACTIVE_KEYS_MAX} active
 export async function createApiKey(
   deps: CreationDeps,
   caller: Caller,
-  { credential, ...wanted }: Pick<ApiKey, 'name' | 'scope' | 'expiresAt'> & { readonly credential: ApiKeyCredential },
+  {
+    credential,
+    ...wanted
+  }: Pick<ApiKey, 'name' | 'scope' | 'expiresAt' | 'allowedCidrs'> & {
+    readonly credential: ApiKeyCredential;
+  },
   creation: Creation<ApiKey>,
 ): Promise<Answer> {
   const createdAt = deps.now();
@@ -55,7 +60,8 @@ export async function createApiKey(
 }
 
 /**
- * Replaces an active key by a new one with the same name, scope and expiry. A key has at most one successor: of two
+ * Replaces an active key by a new one with the same name, scope, expiry and allowed addresses. A
+ * key has at most one successor: of two
  * rotations at the same moment, the second finds the key rotated.
  *
  * @returns the new key
@@ -73,10 +79,17 @@ export async function rotateApiKey(
     const status = apiKeyStatus(key, now);
     if (status !== 'active')
       throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
-    // The expiry stays: otherwise a short-lived key could prolong itself for ever.
-    const { name, scope, expiresAt } = key;
+    // The expiry and the addresses stay: otherwise a limited key could rid itself of its limits.
+    const { name, scope, expiresAt, allowedCidrs } = key;
     const createdAt = notBefore(now, key.createdAt);
-    const successor = await insertApiKey(tx, key.orgId, { ...credential, name, scope, expiresAt, createdAt });
+    const successor = await insertApiKey(tx, key.orgId, {
+      ...credential,
+      name,
+      scope,
+      expiresAt,
+      allowedCidrs,
+      createdAt,
+    });
     const rotated = await setApiKeyRotated(tx, key, successor.keyId);
     await recordKeyEvent(tx, rotated, 'api_key.rotated', { at: createdAt, requestId: caller.requestId });
     return successor;

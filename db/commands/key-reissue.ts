@@ -49,7 +49,14 @@ export async function reissueApiKey(
         { current_state: 'requested' },
         `This operator has requested it. Another one confirms it before ${open.expiresAt.toISOString()}.`,
       );
-    const key = { ...credential, name: FIRST_KEY_NAME, scope: 'full', expiresAt: null, createdAt: at } as const;
+    const key = {
+      ...credential,
+      name: FIRST_KEY_NAME,
+      scope: 'full',
+      expiresAt: null,
+      allowedCidrs: null,
+      createdAt: at,
+    } as const;
     const { keyId } = await insertApiKey(tx, orgId, key);
     await confirmKeyReissue(tx, open.reissueId, { confirmedBy: operator, keyId });
     await audit('key_reissue');

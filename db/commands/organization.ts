@@ -16,7 +16,14 @@ export async function createOrganization(
   const { orgId, createdAt } = organization;
   await commit(deps, 'organization.create', async (tx) => {
     await insertOrganization(tx, organization);
-    const key = { ...credential, name: FIRST_KEY_NAME, scope: 'full', expiresAt: null, createdAt } as const;
+    const key = {
+      ...credential,
+      name: FIRST_KEY_NAME,
+      scope: 'full',
+      expiresAt: null,
+      allowedCidrs: null,
+      createdAt,
+    } as const;
     const inserted = await insertApiKey(tx, orgId, key);
     await recordKeyEvent(tx, inserted, 'api_key.created', { at: createdAt, requestId });
   });

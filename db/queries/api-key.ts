@@ -22,7 +22,7 @@ export type ApiKeyCredential = Pick<ApiKey, 'keyId' | 'environment' | 'prefix'> 
   readonly keyHash: Buffer;
   readonly pepperId: string;
 };
-export type NewApiKey = ApiKeyCredential & Pick<ApiKey, 'name' | 'scope' | 'createdAt' | 'expiresAt'>;
+export type NewApiKey = ApiKeyCredential & Pick<ApiKey, 'name' | 'scope' | 'createdAt' | 'expiresAt' | 'allowedCidrs'>;
 
 const toApiKey = ({
   keyHash: _hash,
@@ -35,11 +35,14 @@ const isWorking = (at: Date) =>
   and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
-/** What authentication needs of a valid key, and its request counted for its organization. */
+/**
+ * What authentication needs of a valid key, and its request counted for its organization. `counted` is null for a request
+ * from an address that the key does not allow.
+ */
 export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
   /** Whether `touchApiKey` is due. */
   readonly isTouchDue: boolean;
-  readonly counted: Counted;
+  readonly counted: Counted | null;
 };
 
 type KeyCallerRow = {
@@ -47,33 +50,44 @@ type KeyCallerRow = {
   readonly org_id: string;
   readonly scope: Scope;
   readonly is_touch_due: boolean;
-  readonly used: number;
-  readonly reset_seconds: number;
+  /** Null from an address that is not allowed. */
+  readonly used: number | null;
+  readonly reset_seconds: number | null;
 };
 
-const callerStatement = statement<[Buffer[], EnvironmentName, string, number, number, string], KeyCallerRow>(
+const callerStatement = statement<
+  [Buffer[], EnvironmentName, string, number, number, string, address: string | null],
+  KeyCallerRow
+>(
   'api_key.caller',
   `WITH key AS (
-     SELECT key_id, org_id, scope, coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due
+     SELECT key_id, org_id, scope, coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due,
+            allowed_cidrs IS NULL OR coalesce($7::inet <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
        FROM api_keys
       WHERE key_hash = ANY ($1::bytea[]) AND status = 'active' AND environment = $2
         AND (expires_at IS NULL OR expires_at > $3::timestamptz)
       LIMIT 1
    ),
-   counted AS (${countingSql("SELECT 'org:' || org_id, $4::int, $5::int FROM key")})
-   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds FROM key, counted`,
+   counted AS (${countingSql("SELECT 'org:' || org_id, $4::int, $5::int FROM key WHERE is_allowed")})
+   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds FROM key LEFT JOIN counted ON true`,
 );
 
 /**
  * Finds a valid key by one of these hashes (one for each pepper) and counts the request for its organization, in one
- * round trip. An invalid key is not counted.
+ * round trip. An invalid key is not counted, and neither is one from an address that it does not allow.
  *
+ * @param address of the client, whole; null when it is unknown, which only a key without `allowed_cidrs` allows
  * @param touchedBefore a key that was last used before this is due to be touched
  */
 export async function authenticateApiKey(
   db: Queryable,
   keyHashes: readonly Buffer[],
-  { environment, now, touchedBefore }: { environment: EnvironmentName; now: Date; touchedBefore: Date },
+  {
+    environment,
+    address,
+    now,
+    touchedBefore,
+  }: { environment: EnvironmentName; address: string | null; now: Date; touchedBefore: Date },
   { windowSeconds, cost }: Pick<Count, 'windowSeconds' | 'cost'>,
 ): Promise<KeyCaller | undefined> {
   const [row] = await callerStatement(
@@ -84,6 +98,7 @@ export async function authenticateApiKey(
     windowSeconds,
     cost,
     touchedBefore.toISOString(),
+    address,
   );
   return (
     row && {
@@ -91,24 +106,26 @@ export async function authenticateApiKey(
       orgId: row.org_id,
       scope: row.scope,
       isTouchDue: row.is_touch_due,
-      counted: { used: row.used, resetSeconds: row.reset_seconds },
+      counted:
+        row.used === null || row.reset_seconds === null ? null : { used: row.used, resetSeconds: row.reset_seconds },
     }
   );
 }
 
 /**
- * Stores when the key was last used, and its hash under the current pepper. The caller limits how often.
+ * Stores when the key was last used and from which network, and its hash under the current pepper. The caller limits how often.
  */
 export async function touchApiKey(
   db: Queryable,
   { orgId, keyId }: Pick<ApiKey, 'orgId' | 'keyId'>,
-  at: Date,
+  { at, from }: { readonly at: Date; readonly from: string },
   hashed: Partial<Pick<NewApiKey, 'keyHash' | 'pepperId'>> = {},
 ): Promise<void> {
   await db
     .update(apiKeys)
     .set({
       lastUsedAt: sql`greatest(${apiKeys.lastUsedAt}, ${apiKeys.createdAt}, ${at.toISOString()}::timestamptz)`,
+      lastUsedFrom: from,
       ...hashed,
     })
     .where(owned(orgId, keyId));
@@ -116,9 +133,11 @@ export async function touchApiKey(
 
 /** Writes a new active key. */
 export async function insertApiKey(tx: Tx, orgId: string, { keyHash, pepperId, ...key }: NewApiKey): Promise<ApiKey> {
-  const unused = { status: 'active', lastUsedAt: null, revokedAt: null, rotatedTo: null } as const;
+  const unused = { status: 'active', lastUsedAt: null, lastUsedFrom: null, revokedAt: null, rotatedTo: null } as const;
   const stored: ApiKey = { ...key, orgId, ...unused };
-  await tx.insert(apiKeys).values({ ...stored, keyHash, pepperId });
+  await tx
+    .insert(apiKeys)
+    .values({ ...stored, allowedCidrs: key.allowedCidrs && [...key.allowedCidrs], keyHash, pepperId });
   return stored;
 }
 

@@ -237,6 +237,8 @@ export const listKeysBy = (
       prefix: apiKeys.prefix,
       createdAt: apiKeys.createdAt,
       lastUsedAt: apiKeys.lastUsedAt,
+      lastUsedFrom: apiKeys.lastUsedFrom,
+      allowedCidrs: apiKeys.allowedCidrs,
       expiresAt: apiKeys.expiresAt,
     })
     .from(apiKeys)

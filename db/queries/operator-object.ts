@@ -242,6 +242,8 @@ export const listKeysOf = (db: Queryable, orgId: string) =>
       prefix: apiKeys.prefix,
       createdAt: apiKeys.createdAt,
       lastUsedAt: apiKeys.lastUsedAt,
+      lastUsedFrom: apiKeys.lastUsedFrom,
+      allowedCidrs: apiKeys.allowedCidrs,
       expiresAt: apiKeys.expiresAt,
     })
     .from(apiKeys)

@@ -26,6 +26,10 @@ export const apiKeys = pgTable(
     pepperId: text('pepper_id'),
     createdAt: moment('created_at').notNull(),
     lastUsedAt: moment('last_used_at'),
+    /** The network of the address that used it last, never the whole address. */
+    lastUsedFrom: text('last_used_from'),
+    /** Blocks of addresses from which alone the key is valid; null: from everywhere. */
+    allowedCidrs: text('allowed_cidrs').array(),
     expiresAt: moment('expires_at'),
     revokedAt: moment('revoked_at'),
     rotatedTo: text('rotated_to'),

@@ -13,6 +13,8 @@ export function apiKeyResource(key: ApiKey, now: Date) {
     prefix: key.prefix,
     created_at: key.createdAt.toISOString(),
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    last_used_from: key.lastUsedFrom,
+    allowed_cidrs: key.allowedCidrs && [...key.allowedCidrs],
     expires_at: key.expiresAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
     rotated_to: key.rotatedTo,

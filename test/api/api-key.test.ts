@@ -125,6 +125,8 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
         prefix: api_key.slice(0, 12),
         created_at: expect.any(String),
         last_used_at: null,
+        last_used_from: null,
+        allowed_cidrs: null,
         expires_at: null,
         revoked_at: null,
         rotated_to: null,

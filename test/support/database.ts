@@ -14,7 +14,7 @@ export async function digestTables(pool: pg.Pool): Promise<Record<string, string
   const digests = tables.map(
     ({ name }) =>
       `SELECT '${name}' AS name, md5(coalesce(string_agg(line, ',' ORDER BY line), '')) AS digest
-       FROM (SELECT (to_jsonb(t) - 'last_used_at')::text AS line FROM ${name} t) lines`,
+       FROM (SELECT (to_jsonb(t) - 'last_used_at' - 'last_used_from')::text AS line FROM ${name} t) lines`,
   );
   const { rows } = await pool.query<{ name: string; digest: string }>(digests.join(' UNION ALL '));
   return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]));
