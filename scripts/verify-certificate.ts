@@ -1,6 +1,6 @@
 /**
- * `npm run verify-certificate -- <file> --signature <jws or file> --jwks <file>`: checks a downloaded certificate
- * offline (contract §7). It shares no code with the service, so that a mistake of the service cannot hide here.
+ * `npm run verify-certificate -- <file> --jwks <file>`: checks a downloaded certificate offline (contract §7): the signed
+ * file (`application/jose+json`), or the JSON with its `--signature`. It shares no code with the service, so that a mistake of the service cannot hide here.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { createLocalJWKSet, errors, flattenedVerify, type JSONWebKeySet } from '
 import { z } from 'zod';
 
 const USAGE =
-  'Usage: npm run verify-certificate -- <file named CERT-….json> --signature <the X-Certificate-Signature, or a file with it> --jwks <file> [--cert-id CERT-…]';
+  'Usage: npm run verify-certificate -- <CERT-….jose.json, or CERT-….json with --signature <the X-Certificate-Signature, or a file with it>> --jwks <file> [--cert-id CERT-…]';
 
 export type Download = {
   readonly bytes: Buffer;
@@ -113,6 +113,19 @@ function describeSubject(content: unknown): string {
 
 const KeySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
+/** Nothing but what was signed: a reader of the file could believe another member of it. */
+const SignedFile = z.strictObject({ payload: z.string(), protected: z.string(), signature: z.string() });
+
+/**
+ * The certificate and its signature in a signed file.
+ *
+ * @throws Error when the bytes are no such file
+ */
+export function readSigned(bytes: Buffer): Pick<Download, 'bytes' | 'signature'> {
+  const file = SignedFile.parse(parse(bytes));
+  return { bytes: Buffer.from(file.payload), signature: `${file.protected}..${file.signature}` };
+}
+
 /** Undefined when a required argument is missing or a file cannot be read. */
 function readDownload(args: readonly string[]): Download | undefined {
   try {
@@ -122,15 +135,17 @@ function readDownload(args: readonly string[]): Download | undefined {
       options: { signature: { type: 'string' }, jwks: { type: 'string' }, 'cert-id': { type: 'string' } },
     });
     const [file, ...more] = positionals;
-    if (file === undefined || more.length > 0 || values.signature === undefined || values.jwks === undefined)
-      return undefined;
+    if (file === undefined || more.length > 0 || values.jwks === undefined) return undefined;
+    const signed = values.signature === undefined ? readSigned(readFileSync(file)) : undefined;
+    const given = signed?.signature ?? values.signature;
+    if (given === undefined) return undefined;
     const certId = values['cert-id'] ?? CERTIFICATE_ID.exec(path.basename(file))?.[0];
     if (certId === undefined) return undefined;
-    const signature = existsSync(values.signature) ? readFileSync(values.signature, 'utf8').trim() : values.signature;
+    const isFile = signed === undefined && existsSync(given);
     return {
-      bytes: readFileSync(file),
+      bytes: signed?.bytes ?? readFileSync(file),
       certId,
-      signature,
+      signature: isFile ? readFileSync(given, 'utf8').trim() : given,
       jwks: KeySet.parse(JSON.parse(readFileSync(values.jwks, 'utf8'))),
     };
   } catch {

@@ -1,12 +1,15 @@
-/** The forms of a certificate (contract §7): the signed JSON, and the HTML and PDF that are made from it. */
+/**
+ * The forms of a certificate (contract §7): the signed JSON, one file that has its signature too, and the HTML and PDF
+ * that are made from it.
+ */
 import { createHash } from 'node:crypto';
 import type { CertificateRow } from '../../db/queries/certificate.ts';
-import { certificateView } from './certificate.ts';
+import { certificateView, type OwnFacts } from './certificate.ts';
 import { certificateHtml, certificatePolicy } from './certificate-html.ts';
 import { certificatePdf } from './certificate-pdf.ts';
 
 /** JSON is the first and therefore the default: it is the form that was signed. */
-export const CERTIFICATE_TYPES = ['application/json', 'text/html', 'application/pdf'] as const;
+export const CERTIFICATE_TYPES = ['application/json', 'text/html', 'application/pdf', 'application/jose+json'] as const;
 export type CertificateType = (typeof CERTIFICATE_TYPES)[number];
 
 /** `etag` is the digest of `bytes`. */
@@ -16,7 +19,8 @@ export type CertificateForm = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-type Make = (certificate: CertificateRow) => Promise<CertificateForm>;
+/** @param readOwn what only the owner of the certificate is shown; read for the printable forms alone */
+type Make = (certificate: CertificateRow, readOwn: () => Promise<OwnFacts>) => Promise<CertificateForm>;
 
 /** @param style the stylesheet that the HTML contains */
 export function certificateForms(style: string): Readonly<Record<CertificateType, Make>> {
@@ -32,18 +36,32 @@ export function certificateForms(style: string): Readonly<Record<CertificateType
         'X-Certificate-Signature': certificate.signature,
       },
     }),
-    'text/html': async (certificate) =>
-      rendering(Buffer.from(certificateHtml(certificateView(certificate), style)), {
+    'text/html': async (certificate, readOwn) =>
+      rendering(Buffer.from(certificateHtml(certificateView(certificate, await readOwn()), style)), {
         'Content-Type': 'text/html; charset=utf-8',
         'Content-Disposition': `inline; filename="${certificate.certId}.html"`,
         'Content-Security-Policy': policy,
       }),
-    'application/pdf': async (certificate) =>
-      rendering(await certificatePdf(certificateView(certificate)), {
+    'application/pdf': async (certificate, readOwn) =>
+      rendering(await certificatePdf(certificateView(certificate, await readOwn())), {
         'Content-Type': 'application/pdf',
         'Content-Disposition': `attachment; filename="${certificate.certId}.pdf"`,
       }),
+    'application/jose+json': async (certificate) =>
+      rendering(signedFile(certificate), {
+        'Content-Type': 'application/jose+json',
+        'Content-Disposition': `attachment; filename="${certificate.certId}.jose.json"`,
+      }),
   };
+}
+
+/**
+ * The certificate with its signature as one file: a flattened JWS (RFC 7515 §7.2.2), whose payload is the unencoded text
+ * (RFC 7797), as it was signed.
+ */
+function signedFile({ content, signature }: CertificateRow): Buffer {
+  const [header = '', , value = ''] = signature.split('.');
+  return Buffer.from(JSON.stringify({ payload: content.toString(), protected: header, signature: value }));
 }
 
 const rendering = (bytes: Buffer, headers: CertificateForm['headers']): CertificateForm => ({

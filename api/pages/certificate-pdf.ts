@@ -63,7 +63,9 @@ function warning(pdf: Pdf, word: string, meaning: string): void {
 function fact(pdf: Pdf, name: string, value: string): void {
   const top = pdf.y;
   pdf.font('Helvetica').fontSize(9.5).fillColor(QUIET).text(name, MARGIN, top, { width: FACT_LABEL_WIDTH });
-  pdf.fillColor(INK).text(value, MARGIN + FACT_LABEL_WIDTH, top, { width: innerWidth(pdf) - FACT_LABEL_WIDTH });
+  pdf
+    .fillColor(INK)
+    .text(printable(value), MARGIN + FACT_LABEL_WIDTH, top, { width: innerWidth(pdf) - FACT_LABEL_WIDTH });
   pdf.x = MARGIN;
   pdf.y += 1;
 }
@@ -143,6 +145,9 @@ function footers(pdf: Pdf, view: CertificateView): void {
       );
   }
 }
+
+/** The standard fonts have Latin letters only. A letter that they do not have is shown as a question mark. */
+const printable = (text: string): string => text.replace(/[^ -~\u00a0-\u00ff]/gu, '?');
 
 const innerWidth = (pdf: Pdf): number => pdf.page.width - 2 * MARGIN;
 

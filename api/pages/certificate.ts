@@ -28,10 +28,16 @@ export type CertificateView = {
   readonly howToVerify: string;
 };
 
+/**
+ * What the certificate does not contain, since it may be given to anybody, and its owner is shown: whom the owner paid,
+ * and the owner's own reference. Null where there is none.
+ */
+export type OwnFacts = { readonly payeeName: string | null; readonly reference: string | null };
+
 type StoredCertificate = { readonly certId: string; readonly content: Buffer };
 
 /** @throws Error if the id does not match the bytes: only what was certified is printed */
-export function certificateView({ certId, content }: StoredCertificate): CertificateView {
+export function certificateView({ certId, content }: StoredCertificate, own: OwnFacts): CertificateView {
   const sha256Hex = createHash('sha256').update(content).digest('hex');
   if (certificateId(sha256Hex) !== certId) throw new Error(`the bytes of certificate ${certId} have another digest`);
   const certificate = EvidenceCertificate.parse(JSON.parse(content.toString()));
@@ -45,7 +51,7 @@ export function certificateView({ certId, content }: StoredCertificate): Certifi
       ['SIMULATION', 'No value moved. This is a record of the local sandbox.'],
       ['UNANCHORED', 'This certificate is published on no ledger and by no authority of time.'],
     ],
-    facts: facts(certificate),
+    facts: [...facts(certificate), ...ownFacts(own)],
     tables: tables(certificate),
     qrText: `${certId} sha256:${sha256Hex}`,
     howToVerify: [
@@ -65,6 +71,11 @@ export const allFacts = ({ certId, sha256Hex, facts: others }: CertificateView):
 
 type Certificate = z.infer<typeof EvidenceCertificate>;
 
+const ownFacts = ({ payeeName, reference }: OwnFacts): CertificateView['facts'] => [
+  ...(payeeName === null ? [] : [['Payee (not certified)', payeeName] as const]),
+  ...(reference === null ? [] : [['Reference (not certified)', reference] as const]),
+];
+
 const payeeFact = (sha256: string | null | undefined): CertificateView['facts'] =>
   sha256 ? [['Payee (SHA-256)', sha256]] : [];
 
@@ -75,10 +86,12 @@ function facts({ amounts, fees, rate, ...certificate }: Certificate): Certificat
     ['Recipient', certificate.parties.recipient_id],
     ...payeeFact(certificate.parties.payee_sha256),
     ['Corridor', certificate.corridor],
-    ['Amount', `${amounts.source.amount} ${amounts.source.currency}`],
-    ['Destination amount', `${amounts.destination.amount} ${amounts.destination.currency}`],
+    ['Amount sent', `${amounts.source.amount} ${amounts.source.currency}`],
+    ['Amount paid out', `${amounts.destination.amount} ${amounts.destination.currency}`],
     ['Rate', `${rate.fx_rate} (${words(rate.rate_source)})`],
-    ['Fees', `${fees.total_fees} ${fees.currency}: input ${fees.input_fee}, platform ${fees.platform_fee}`],
+    ['Input fee', `${fees.input_fee} ${fees.currency}`],
+    ['Platform fee', `${fees.platform_fee} ${fees.currency}`],
+    ['Fees in total', `${fees.total_fees} ${fees.currency}`],
     ['Payment method', words(certificate.payment_method)],
     ['Payout rail', words(certificate.payout_rail)],
     ['Environment', certificate.environment],

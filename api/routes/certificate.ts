@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { type CertificateRow, getCertificate, listPostings } from '../../db/queries/certificate.ts';
+import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
 import { getTransfer } from '../../db/queries/transfer.ts';
 import { certificateId, isLedgerConfirmed, type StepPosting, UNANCHORED } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -12,6 +13,7 @@ import type { ApiDeps } from '../deps.ts';
 import type { CertificateKeys } from '../http/certificate-key.ts';
 import { ETAG_HEADER, namesTag } from '../http/conditional.ts';
 import { readStyle } from '../pages/asset.ts';
+import type { OwnFacts } from '../pages/certificate.ts';
 import { CERTIFICATE_TYPES, type CertificateType, certificateForms } from '../pages/certificate-form.ts';
 import { preferredType } from '../pages/negotiation.ts';
 import { consumerOf, principalOf } from '../route-config.ts';
@@ -21,6 +23,7 @@ import {
   CertificateVerification,
   CertificateVerifyQuery,
   EvidenceCertificate,
+  SignedCertificate,
 } from '../schemas/certificate.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { TransferPath } from '../schemas/transfer.ts';
@@ -57,6 +60,7 @@ const certificateResponses = () => ({
           description: 'For print. The same certificate always gives the same bytes.',
         }),
       },
+      'application/jose+json': { schema: SignedCertificate },
     },
   },
   304: { description: 'The caller has these bytes.' },
@@ -69,13 +73,17 @@ export const certificateRoutes =
     const forms = certificateForms((await readStyle()).toString());
     const tags = createTagMemory();
 
+    const readOwn = async ({ orgId, settlementId }: CertificateRow): Promise<OwnFacts> => {
+      const { payee, reference } = await getSettlementWithHistory(deps, orgId, settlementId);
+      return { payeeName: payee?.name ?? null, reference };
+    };
     const send = async (request: FastifyRequest, reply: FastifyReply, certificate: CertificateRow) => {
       const type = preferredType(request.headers.accept, CERTIFICATE_TYPES);
       const known = tags.of(type, certificate.certId);
       const condition = request.headers['if-none-match'];
       reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
       if (known !== undefined && namesTag(condition, known)) return reply.header('ETag', known).code(304).send();
-      const { bytes, etag, headers } = await forms[type](certificate);
+      const { bytes, etag, headers } = await forms[type](certificate, () => readOwn(certificate));
       tags.remember(type, certificate.certId, etag);
       reply.header('ETag', etag);
       return namesTag(condition, etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
@@ -89,7 +97,9 @@ export const certificateRoutes =
           tags: ['Caribbean off-ramp'],
           operationId: 'getCertificate',
           summary: 'Download an evidence certificate',
-          description: 'JSON, unless `Accept` prefers `text/html` or `application/pdf`. The signature covers the JSON.',
+          description:
+            'JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has both in one ' +
+            "file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified.",
           params: CertificatePath,
           headers: CertificateConditions,
           response: certificateResponses(),

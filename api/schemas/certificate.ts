@@ -152,6 +152,26 @@ const CertificateChecks = z
   })
   .meta({ id: 'CertificateChecks', description: 'What was checked.' });
 
+export const SignedCertificate = z
+  .object({
+    payload: z
+      .string()
+      .meta({
+        description: 'The bytes of the certificate as text: its canonical JSON, not encoded.',
+        example: '{"amounts":{}}',
+      }),
+    protected: z
+      .string()
+      .meta({
+        description: 'The header, base64url: `alg` EdDSA, `kid` of the JWKS, `b64` false.',
+        example: 'eyJhbGciOiJFZERTQSJ9',
+      }),
+    signature: z
+      .string()
+      .meta({ description: 'Ed25519 over the header, a dot and the payload; base64url.', example: 'c2lnbmF0dXJl' }),
+  })
+  .meta({ id: 'SignedCertificate', description: 'A flattened JWS (RFC 7515) with an unencoded payload (RFC 7797).' });
+
 export const CertificateVerification = z
   .object({
     cert_id: certificateId(),

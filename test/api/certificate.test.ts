@@ -7,6 +7,7 @@ import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { checkCertificate } from '../../api/routes/certificate.ts';
 import { findCertificate, listPostings } from '../../db/queries/certificate.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
+import { readSigned, verifyCertificate } from '../../scripts/verify-certificate.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { otherTexts } from '../support/certificate.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -184,6 +185,54 @@ describe('download', () => {
       expect((await api.call(owner, 'GET', `/v1/caribbean/certificate/${certId}`)).statusCode).toBe(200);
     },
   );
+
+  test('200 with one signed file, which the offline verifier accepts, without the payee or the reference', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const { certId } = await certified(api, partner, { reference: 'rent for Marisol' });
+    const response = await download(certId, { accept: 'application/jose+json' });
+    expect(response.headers).toMatchObject({
+      'content-type': 'application/jose+json',
+      'content-disposition': `attachment; filename="${certId}.jose.json"`,
+      etag: `"${createHash('sha256').update(response.rawPayload).digest('hex')}"`,
+    });
+    const jwks = (await api.call(null, 'GET', '/.well-known/jwks.json')).json();
+    const checks = await verifyCertificate({ ...readSigned(response.rawPayload), certId, jwks });
+    expect(checks.map(({ passed }) => passed)).toEqual([true, true, true, true]);
+    // Any JOSE library verifies it as it is.
+    await flattenedVerify(response.json(), createLocalJWKSet(jwks), { algorithms: ['EdDSA'] });
+    expect(readSigned(response.rawPayload).bytes.equals((await download(certId)).rawPayload)).toBe(true);
+    expect(response.body).not.toContain('Marisol');
+  });
+
+  test('200 with the payee and the reference in the forms for reading, for their owner alone', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const payee = { name: 'Marisol Quintero', country: 'JM', entityType: 'individual', rail: 'cash_pickup' } as const;
+    const { certId } = await certified(api, partner, {
+      reference: 'rent <of> May 五',
+      payee: { ...payee, bankDetails: null, mobileDetails: null },
+    });
+    const page = (await download(certId, { accept: 'text/html' })).body;
+    expect(page).toContain(payee.name);
+    expect(page).toContain('May 五');
+    expect(page).not.toContain('rent <of>');
+    const [one, again] = [
+      await download(certId, { accept: 'application/pdf' }),
+      await download(certId, { accept: 'application/pdf' }),
+    ];
+    expect([one.statusCode, one.rawPayload.equals(again.rawPayload)]).toEqual([200, true]);
+    const other = await api.createCaller('full');
+    const path = `/v1/caribbean/certificate/${certId}`;
+    for (const accept of ['application/json', 'application/jose+json'])
+      expect((await download(certId, { accept })).body).not.toContain('Marisol');
+    for (const accept of ['text/html', 'application/pdf', 'application/jose+json'])
+      expect((await api.call(other, 'GET', path, undefined, { accept })).statusCode).toBe(404);
+  });
 
   test('304 without a body if If-None-Match has the tag: alone, weak, in a list or as *', async ({
     api,

@@ -447,7 +447,7 @@ describe('the form of a certificate', () => {
 
   test('continues a long history on further pages, each with id and page number', async ({ certId, certificate }) => {
     const content = (await certificate()).rawPayload;
-    const view = certificateView({ certId, content });
+    const view = certificateView({ certId, content }, { payeeName: null, reference: null });
     const pdf = await certificatePdf({
       ...view,
       tables: [

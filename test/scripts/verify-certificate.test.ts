@@ -7,7 +7,7 @@ import { exportJWK, generateKeyPair } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
-import { type Download, verifyCertificate } from '../../scripts/verify-certificate.ts';
+import { type Download, readSigned, verifyCertificate } from '../../scripts/verify-certificate.ts';
 import { certificateFacts, otherTexts } from '../support/certificate.ts';
 
 const KEY = { id: 'test-1', key: randomBytes(32) };
@@ -114,6 +114,46 @@ describe('a certificate is accepted', () => {
   });
 });
 
+describe('a signed file', () => {
+  const [header = '', , value = ''] = sealed.signature.split('.');
+  const members = { payload: sealed.content.toString(), protected: header, signature: value };
+  const check = async (file: unknown): Promise<boolean[] | 'no signed file'> => {
+    try {
+      return await outcome(readSigned(Buffer.from(typeof file === 'string' ? file : JSON.stringify(file))));
+    } catch {
+      return 'no signed file';
+    }
+  };
+
+  test('has all that the checks need, however it is spaced', async () => {
+    expect(await check(members)).toEqual([true, true, true, true]);
+    expect(await check(JSON.stringify(members, null, 2))).toEqual([true, true, true, true]);
+  });
+
+  test('is refused with another payload, header or signature', async () => {
+    const changed = members.payload.replace('250.00', '950.00');
+    expect(await check({ ...members, payload: changed })).toEqual([false, false, true, true]);
+    expect(await check({ ...members, payload: `${members.payload} ` })).toEqual([false, false, false, true]);
+    const none = Buffer.from(JSON.stringify({ alg: 'none' })).toString('base64url');
+    for (const other of [none, '', header.slice(1)])
+      expect(await check({ ...members, protected: other })).toEqual([true, false, true, true]);
+    for (const other of ['', value.slice(0, -1), `${value}A`, `${value.slice(0, -1)}.`])
+      expect(await check({ ...members, signature: other })).toEqual([true, false, true, true]);
+  });
+
+  test.for([
+    ['an unsigned member, which a reader could believe', { ...members, payee: { name: 'Marcia Brown' } }],
+    ['an unprotected header', { ...members, header: { kid: 'other' } }],
+    ['several signatures', { payload: members.payload, signatures: [members] }],
+    ['a payload that is no text', { ...members, payload: JSON.parse(members.payload) }],
+    ['no signature', { payload: members.payload, protected: header }],
+    ['the bare certificate', members.payload],
+    ['no JSON', 'signed'],
+  ] as const)('is refused with %s', async ([, file]) => {
+    expect(await check(file)).toBe('no signed file');
+  });
+});
+
 describe('the command', () => {
   let folder: string;
   const file = (name: string) => path.join(folder, name);
@@ -126,6 +166,9 @@ describe('the command', () => {
   beforeAll(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'verify-certificate-'));
     await writeFile(file(`${sealed.certId}.json`), sealed.content);
+    const [protectedHeader, , signature] = sealed.signature.split('.');
+    const signed = { payload: sealed.content.toString(), protected: protectedHeader, signature };
+    await writeFile(file(`${sealed.certId}.jose.json`), JSON.stringify(signed));
     await writeFile(file('tampered.json'), sealed.content.toString().replace('250.00', '950.00'));
     await writeFile(file('signature.txt'), `${sealed.signature}\n`);
     await writeFile(file('jwks.json'), JSON.stringify(jwks));
@@ -142,6 +185,7 @@ describe('the command', () => {
       'a file that does not exist',
       () => [file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature, '--jwks', file('jwks.json')],
     ],
+    ['a certificate without its signature', () => [file(`${sealed.certId}.json`), '--jwks', file('jwks.json')]],
     [
       'an invalid key set',
       () => [file(`${sealed.certId}.json`), '--signature', sealed.signature, '--jwks', file('signature.txt')],
@@ -151,6 +195,14 @@ describe('the command', () => {
     expect(exitCode).toBe(1);
     expect(stdout).toBe('');
     expect(stderr).toMatch(/^Usage: npm run verify-certificate -- .*--signature .*--jwks[^\n]*$/);
+  });
+
+  test('exits with 0 for a signed file, which needs no more than the key set', async () => {
+    const { exitCode, stdout } = await run(file(`${sealed.certId}.jose.json`), '--jwks', file('jwks.json'));
+    expect([exitCode, stdout.split('\n').map((said) => said.slice(0, 3))]).toEqual([
+      0,
+      ['yes', 'yes', 'yes', 'yes', 'CER'],
+    ]);
   });
 
   test('exits with 1 and names the failed checks', async () => {

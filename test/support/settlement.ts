@@ -12,6 +12,7 @@ import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
 import type { Database, Tx } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
+import { sealPayee } from '../../db/payee.ts';
 import { recordFirstEvent, type Stamp } from '../../db/queries/event.ts';
 import { type NewEvidence, recordEvidence } from '../../db/queries/evidence.ts';
 import { insertRecipient } from '../../db/queries/recipient.ts';
@@ -21,6 +22,7 @@ import { settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { EvidenceProvider } from '../../domain/evidence.ts';
+import type { Payee } from '../../domain/payee.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { price } from '../../domain/pricing.ts';
 import type { RecipientDraft } from '../../domain/recipient.ts';
@@ -135,6 +137,8 @@ export type SettledOptions = {
   readonly amount?: string;
   readonly paymentMethod?: PaymentMethod;
   readonly recipient?: Partial<RecipientDraft>;
+  /** Without one, the settlement is of before payees were frozen. */
+  readonly payee?: Payee;
   readonly reference?: string;
   readonly metadata?: Record<string, string>;
   /** The reason of every transition but the first, which has none. */
@@ -214,14 +218,17 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
   };
   const sealer = createSealer([TEST_SECRETS.encryption]);
   const { recipientId } = await insertRecipient(tx, orgId, draft, { sealer, at: createdAt });
+  const newSettlementId = settlementIdOf(orgId, newId());
+  const payee = options.payee
+    ? sealPayee(sealer, newSettlementId, options.payee)
+    : { payeeSealed: null, payeeSha256: null };
   const settlement = acceptedSettlement({
     ...priced.pricing,
-    settlementId: settlementIdOf(orgId, newId()),
+    settlementId: newSettlementId,
     orgId,
     origin: 'v2',
     recipientId,
-    payeeSealed: null,
-    payeeSha256: null,
+    ...payee,
     purpose: null,
     reference: options.reference ?? null,
     metadata: options.metadata ?? {},
