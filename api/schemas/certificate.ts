@@ -154,18 +154,14 @@ const CertificateChecks = z
 
 export const SignedCertificate = z
   .object({
-    payload: z
-      .string()
-      .meta({
-        description: 'The bytes of the certificate as text: its canonical JSON, not encoded.',
-        example: '{"amounts":{}}',
-      }),
-    protected: z
-      .string()
-      .meta({
-        description: 'The header, base64url: `alg` EdDSA, `kid` of the JWKS, `b64` false.',
-        example: 'eyJhbGciOiJFZERTQSJ9',
-      }),
+    payload: z.string().meta({
+      description: 'The bytes of the certificate as text: its canonical JSON, not encoded.',
+      example: '{"amounts":{}}',
+    }),
+    protected: z.string().meta({
+      description: 'The header, base64url: `alg` EdDSA, `kid` of the JWKS, `b64` false.',
+      example: 'eyJhbGciOiJFZERTQSJ9',
+    }),
     signature: z
       .string()
       .meta({ description: 'Ed25519 over the header, a dot and the payload; base64url.', example: 'c2lnbmF0dXJl' }),

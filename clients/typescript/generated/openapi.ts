@@ -428,7 +428,7 @@ export interface paths {
         };
         /**
          * Download an evidence certificate
-         * @description JSON, unless `Accept` prefers `text/html` or `application/pdf`. The signature covers the JSON.
+         * @description JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified.
          */
         get: operations["getCertificate"];
         put?: never;
@@ -559,7 +559,7 @@ export interface paths {
         put?: never;
         /**
          * Replace an API key
-         * @description Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name, scope and expiry. The event `api_key.rotated` tells the organization.
+         * @description Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.
          */
         post: operations["rotateApiKey"];
         delete?: never;
@@ -920,7 +920,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read a transfer */
+        /**
+         * Read a transfer
+         * @description With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
+         */
         get: operations["getTransfer"];
         put?: never;
         post?: never;
@@ -1749,6 +1752,18 @@ export interface components {
              */
             last_used_at: string | null;
             /**
+             * @description The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6.
+             * @example 203.0.113.0
+             */
+            last_used_from: string | null;
+            /**
+             * @description Where the key is valid from. Null: from everywhere.
+             * @example [
+             *       "203.0.113.0/24"
+             *     ]
+             */
+            allowed_cidrs: string[] | null;
+            /**
              * @description When the key becomes invalid; null for never.
              * @example 2026-11-21T08:00:00.000Z
              */
@@ -2554,6 +2569,14 @@ export interface components {
              * @example 2027-11-21T08:00:00.000Z
              */
             expires_at?: string | null;
+            /**
+             * @description IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown key.
+             * @example [
+             *       "203.0.113.0/24",
+             *       "2001:db8:4::/48"
+             *     ]
+             */
+            allowed_cidrs?: string[] | null;
         };
         CreateIdverifyApplicantRequest: {
             /**
@@ -4673,6 +4696,24 @@ export interface components {
          * @enum {string}
          */
         SettlementStatus: "accepted" | "compliance_hold" | "awaiting_funds" | "funded" | "paying_out" | "needs_review" | "settled" | "rejected" | "expired" | "failed" | "canceled";
+        /** @description A flattened JWS (RFC 7515) with an unencoded payload (RFC 7797). */
+        SignedCertificate: {
+            /**
+             * @description The bytes of the certificate as text: its canonical JSON, not encoded.
+             * @example {"amounts":{}}
+             */
+            payload: string;
+            /**
+             * @description The header, base64url: `alg` EdDSA, `kid` of the JWKS, `b64` false.
+             * @example eyJhbGciOiJFZERTQSJ9
+             */
+            protected: string;
+            /**
+             * @description Ed25519 over the header, a dot and the payload; base64url.
+             * @example c2lnbmF0dXJl
+             */
+            signature: string;
+        };
         StartVerificationRequest: {
             /**
              * @description Who is verified.
@@ -5613,6 +5654,8 @@ export interface components {
         OrgIdPath: string;
         /** @description Only settlements paid like this. */
         PaymentMethodQuery: components["schemas"]["SettlementPaymentMethod"];
+        /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
+        PreferHeader: string;
         /** @description The recipient. */
         RecipientIdPath: string;
         /** @description Only settlements for this recipient. */
@@ -5697,7 +5740,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
-                Prefer?: string;
+                Prefer?: components["parameters"]["PreferHeader"];
             };
             path: {
                 /** @description The settlement. */
@@ -6266,6 +6309,7 @@ export interface operations {
                     "application/json": components["schemas"]["EvidenceCertificate"];
                     "text/html": string;
                     "application/pdf": string;
+                    "application/jose+json": components["schemas"]["SignedCertificate"];
                 };
             };
         };
@@ -6294,6 +6338,7 @@ export interface operations {
                     "application/json": components["schemas"]["EvidenceCertificate"];
                     "text/html": string;
                     "application/pdf": string;
+                    "application/jose+json": components["schemas"]["SignedCertificate"];
                 };
             };
         };
@@ -7067,7 +7112,10 @@ export interface operations {
     getTransfer: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
+                Prefer?: components["parameters"]["PreferHeader"];
+            };
             path: {
                 /** @description The transfer. */
                 transfer_id: components["parameters"]["TransferIdPath"];

@@ -359,6 +359,10 @@ class ApiKeyResponse(TypedDict):
     """When it was created."""
     last_used_at: str | None
     """May be up to one minute old. Null until the first use."""
+    last_used_from: str | None
+    """The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6."""
+    allowed_cidrs: list[str] | None
+    """Where the key is valid from. Null: from everywhere."""
     expires_at: str | None
     """When the key becomes invalid; null for never."""
     revoked_at: str | None
@@ -839,6 +843,10 @@ class CreateApiKeyRequest(TypedDict):
     """What the new key may do; at most what your key may do."""
     expires_at: NotRequired[Timestamp | None]
     """RFC 3339, in the future. At this time the key becomes invalid."""
+    allowed_cidrs: NotRequired[Sequence[str] | None]
+    """IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an
+    unknown key.
+    """
 
 
 class CreateIdverifyApplicantRequest(TypedDict):
@@ -1841,6 +1849,16 @@ class SettlementSettledEvent(EventEnvelope):
     """What happened."""
     data: SettlementEventData
     """The object as it was right after the change."""
+
+
+class SignedCertificate(TypedDict):
+    """A flattened JWS (RFC 7515) with an unencoded payload (RFC 7797)."""
+    payload: str
+    """The bytes of the certificate as text: its canonical JSON, not encoded."""
+    protected: str
+    """The header, base64url: `alg` EdDSA, `kid` of the JWKS, `b64` false."""
+    signature: str
+    """Ed25519 over the header, a dot and the payload; base64url."""
 
 
 class StartVerificationRequest(TypedDict):
