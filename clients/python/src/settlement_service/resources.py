@@ -719,7 +719,9 @@ class Certificates(Resource):
     def get(self, cert_id: str) -> models.EvidenceCertificate:
         """Download an evidence certificate.
 
-        JSON, unless `Accept` prefers `text/html` or `application/pdf`. The signature covers the JSON.
+        JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has
+        both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which
+        are not certified.
         """
         call: Call[models.EvidenceCertificate] = Call(
             "GET",
@@ -754,7 +756,9 @@ class AsyncCertificates(AsyncResource):
     async def get(self, cert_id: str) -> models.EvidenceCertificate:
         """Download an evidence certificate.
 
-        JSON, unless `Accept` prefers `text/html` or `application/pdf`. The signature covers the JSON.
+        JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has
+        both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which
+        are not certified.
         """
         call: Call[models.EvidenceCertificate] = Call(
             "GET",
@@ -863,7 +867,7 @@ class ApiKeys(Resource):
         """Replace an API key.
 
         Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name,
-        scope and expiry. The event `api_key.rotated` tells the organization.
+        scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.
         """
         call: Call[models.ApiKeyRotatedResponse] = Call(
             "POST",
@@ -921,7 +925,7 @@ class AsyncApiKeys(AsyncResource):
         """Replace an API key.
 
         Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name,
-        scope and expiry. The event `api_key.rotated` tells the organization.
+        scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.
         """
         call: Call[models.ApiKeyRotatedResponse] = Call(
             "POST",
@@ -1649,7 +1653,11 @@ class Transfers(Resource):
         return self._pages(call)
 
     def get(self, transfer_id: str) -> models.TransferResponse:
-        """Read a transfer."""
+        """Read a transfer.
+
+        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says
+        that it waited: an organization has a limited number of waiting reads.
+        """
         call: Call[models.TransferResponse] = Call(
             "GET",
             path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
@@ -1709,7 +1717,11 @@ class AsyncTransfers(AsyncResource):
         return self._pages(call)
 
     async def get(self, transfer_id: str) -> models.TransferResponse:
-        """Read a transfer."""
+        """Read a transfer.
+
+        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says
+        that it waited: an organization has a limited number of waiting reads.
+        """
         call: Call[models.TransferResponse] = Call(
             "GET",
             path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
