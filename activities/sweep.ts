@@ -10,8 +10,8 @@ export type SweepResult = Readonly<Record<SweptKind, number>>;
 export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
-     * Starts the workflows of open settlements and verifications without a run again. Then deletes events that were kept
-     * for long enough, a bounded number of them. May be repeated.
+     * Starts the workflows of open settlements and verifications without a run again. Then deletes events that were
+     * kept for long enough, a bounded number of them. May be repeated.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
       const restarted = await restartLostRuns(deps, new Date(nowMs));

@@ -1,6 +1,7 @@
 /**
- * `npm run verify-certificate -- <file> --jwks <file>`: checks a downloaded certificate offline (contract §7): the signed
- * file (`application/jose+json`), or the JSON with its `--signature`. It shares no code with the service, so that a mistake of the service cannot hide here.
+ * `npm run verify-certificate -- <file> --jwks <file>`: checks a downloaded certificate offline (contract §7): the
+ * signed file (`application/jose+json`), or the JSON with its `--signature`. It shares no code with the service, so
+ * that a mistake of the service cannot hide here.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';

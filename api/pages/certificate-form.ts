@@ -56,8 +56,8 @@ export function certificateForms(style: string): Readonly<Record<CertificateType
 }
 
 /**
- * The certificate with its signature as one file: a flattened JWS (RFC 7515 §7.2.2), whose payload is the unencoded text
- * (RFC 7797), as it was signed.
+ * The certificate with its signature as one file: a flattened JWS (RFC 7515 §7.2.2), whose payload is the unencoded
+ * text (RFC 7797), as it was signed.
  */
 function signedFile({ content, signature }: CertificateRow): Buffer {
   const [header = '', , value = ''] = signature.split('.');

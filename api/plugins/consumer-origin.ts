@@ -1,7 +1,7 @@
 /**
  * The web origins that may call the consumers' operations (contract §12, CORS). An origin is compared as a whole, so
- * that no other scheme, port or longer name matches. No other operation answers a browser's origin. A session is sent in
- * `Authorization` and never by a browser itself, so no credentials are allowed.
+ * that no other scheme, port or longer name matches. No other operation answers a browser's origin. A session is sent
+ * in `Authorization` and never by a browser itself, so no credentials are allowed.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';

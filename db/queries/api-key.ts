@@ -36,8 +36,8 @@ const isWorking = (at: Date) =>
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
 /**
- * What authentication needs of a valid key, and its request counted for its organization. `counted` is null for a request
- * from an address that the key does not allow.
+ * What authentication needs of a valid key, and its request counted for its organization. `counted` is null for a
+ * request from an address that the key does not allow.
  */
 export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
   /** Whether `touchApiKey` is due. */
@@ -113,7 +113,8 @@ export async function authenticateApiKey(
 }
 
 /**
- * Stores when the key was last used and from which network, and its hash under the current pepper. The caller limits how often.
+ * Stores when the key was last used and from which network, and its hash under the current pepper. The caller limits
+ * how often.
  */
 export async function touchApiKey(
   db: Queryable,

@@ -1,5 +1,5 @@
 /** Stored events as the bytes that subscribers are sent (contract §11). */
-import { and, eq, gte, inArray, lt } from 'drizzle-orm';
+import { and, eq, gte, inArray } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -57,15 +57,15 @@ export async function listEventBodies(
 /** The indexes are (organization, [type,] creation), and one by object: an object has few events. */
 function selectedBy(orgId: string, { types, objectId, createdFrom, createdTo }: EventSelection) {
   const ofOrganization = eq(events.orgId, orgId);
-  const created = and(createdFrom && gte(events.createdAt, createdFrom), createdTo && lt(events.createdAt, createdTo));
+  const created = { within: createdFrom && gte(events.createdAt, createdFrom), createdTo };
   if (objectId !== undefined)
     return {
       where: and(ofOrganization, eq(events.objectId, objectId), types && inArray(events.type, [...types])),
-      within: created,
+      ...created,
     };
   return {
     where: ofOrganization,
-    within: created,
+    ...created,
     ...(types ? { ranges: [{ column: events.type, values: types }] } : {}),
   };
 }

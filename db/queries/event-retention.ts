@@ -1,6 +1,6 @@
 /**
- * Events are kept for a time, and then deleted with their deliveries (contract §11). The service's role may delete none:
- * a function of the role that owns the tables does it, and refuses what is younger than the contract's time.
+ * Events are kept for a time, and then deleted with their deliveries (contract §11). The service's role may delete
+ * none: a function of the role that owns the tables does it, and refuses what is younger than the contract's time.
  */
 import { EVENT_RETENTION } from '../../domain/event.ts';
 import type { Queryable } from '../client.ts';

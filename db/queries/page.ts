@@ -1,5 +1,5 @@
 /** Reads one page of a list, newest first (contract §1). */
-import { and, asc, desc, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, inArray, lt, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { COUNTED_MAX, type Cursor, type Page, type Paged } from '../../domain/page.ts';
 import type { Queryable } from '../client.ts';
@@ -18,8 +18,10 @@ export type Source = {
    * rows are not beside each other. Every column has few values, and none is null.
    */
   readonly ranges?: readonly Range[];
-  /** What else a row must match: when it was created, and what the index does not hold. */
+  /** What else a row must match: from when on it was created, and what the index does not hold. */
   readonly within?: SQL | undefined;
+  /** Rows of this moment and later are not wanted. */
+  readonly createdTo?: Date | undefined;
 };
 
 /** Without `values`, every value is wanted. */
@@ -64,12 +66,21 @@ export async function readPage<Row>(
 
 function clausesOf(list: Pick<Source, 'createdAt' | 'id'>, source: Source, page: Page): PageClauses {
   const { limit, offset, after } = page;
-  const { createdAt, id, where, within } = source;
-  const behind = after && sql`(${createdAt}, ${id}) < (${after.at.toISOString()}::timestamptz, ${after.id})`;
-  const cut = { within: and(within, behind), limit: limit + 1, offset };
+  const cut = { within: and(source.within, upperBound(source, after)), limit: limit + 1, offset };
+  const { where } = source;
   if (source === list && source.ranges === undefined)
     return { ...cut, where: and(where, cut.within), orderBy: newestFirst(source) };
   return { where: inArray(list.id, idsOf(source, cut)), orderBy: newestFirst(list), limit: limit + 1, offset: 0 };
+}
+
+/**
+ * Where the newest wanted row is: the lower one of two bounds, which implies the other. PostgreSQL would begin to read
+ * at one of them, and pass every row up to the other.
+ */
+function upperBound({ createdAt, id, createdTo }: Source, after?: Cursor): SQL | undefined {
+  if (after && (createdTo === undefined || after.at < createdTo))
+    return sql`(${createdAt}, ${id}) < (${after.at.toISOString()}::timestamptz, ${after.id})`;
+  return createdTo && lt(createdAt, createdTo);
 }
 
 const newestFirst = ({ createdAt, id }: Pick<Source, 'createdAt' | 'id'>): SQL[] => [desc(createdAt), desc(id)];
@@ -96,7 +107,9 @@ function rowsOf(
 
 const rangeColumn = (column: PgColumn): SQL => sql`${sql.identifier('range')}.${sql.identifier(column.name)}`;
 
-/** The wanted ranges, as `range`. The index is asked for the first combination of values, then for the next, and so on. */
+/**
+ * The wanted ranges, as `range`. The index is asked for the first combination of values, then for the next, and so on.
+ */
 function rangesOf({ table, where, ranges }: Required<Pick<Source, 'table' | 'ranges'>> & Pick<Source, 'where'>): SQL {
   const columns = sql.join(
     ranges.map(({ column }) => sql`${column}`),
@@ -139,7 +152,11 @@ export function cutPage<Row>(
  */
 async function countMatches(db: Queryable, source: Source): Promise<number | null> {
   const limit = COUNTED_MAX + 1;
-  const found = rowsOf(source, { within: source.within, orderBy: [asc(source.createdAt), asc(source.id)], limit });
+  const found = rowsOf(source, {
+    within: and(source.within, upperBound(source)),
+    orderBy: [asc(source.createdAt), asc(source.id)],
+    limit,
+  });
   const { rows } = await db.execute<{ matches: number }>(
     sql`SELECT count(*)::int AS matches FROM (SELECT FROM ${found} LIMIT ${limit}) AS counted`,
   );

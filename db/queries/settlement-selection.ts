@@ -3,7 +3,7 @@
  * metadata, by reference, by recipient, or by none of them. In each, status, corridor and payment method follow, then
  * the date. What else is wanted is checked for each row.
  */
-import { and, eq, exists, gte, lt, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
@@ -45,8 +45,9 @@ export function sourceOf(
   return {
     ...SETTLEMENTS,
     where: and(eq(settlements.orgId, orgId), named),
+    createdTo: selection.createdTo,
     within: and(
-      ...createdWithin(settlements.createdAt, selection),
+      createdFrom(settlements.createdAt, selection),
       reference === undefined ? undefined : isRecipient(selection),
     ),
     ...(isNamed || isChosen(selection) ? { ranges: rangesOf(settlements, selection) } : {}),
@@ -68,10 +69,12 @@ function labeled(
       : undefined,
   ].filter((condition) => condition !== undefined);
   const isSame = eq(settlements.settlementId, settlementMetadata.settlementId);
+  // A value and not EXISTS, which PostgreSQL may turn into a join that reads every settlement first.
   const matching = db
-    .select({ one: sql`1` })
+    .select({ isWanted: sql`true` })
     .from(settlements)
-    .where(and(isSame, ...others));
+    .where(and(isSame, ...others))
+    .limit(1);
   return {
     table: settlementMetadata,
     createdAt: settlementMetadata.createdAt,
@@ -82,9 +85,10 @@ function labeled(
       eq(settlementMetadata.value, value),
     ),
     ranges: rangesOf(settlementMetadata, selection),
+    createdTo: selection.createdTo,
     within: and(
-      ...createdWithin(settlementMetadata.createdAt, selection),
-      others.length === 0 ? undefined : exists(matching),
+      createdFrom(settlementMetadata.createdAt, selection),
+      others.length === 0 ? undefined : sql`(${matching})`,
     ),
   };
 }
@@ -98,10 +102,8 @@ export const onlyGrows = ({ statuses }: SettlementSelection): boolean => statuse
 const isRecipient = ({ recipientId }: SettlementSelection): SQL | undefined =>
   recipientId === undefined ? undefined : eq(settlements.recipientId, recipientId);
 
-const createdWithin = (column: PgColumn, { createdFrom, createdTo }: SettlementSelection): (SQL | undefined)[] => [
-  createdFrom && gte(column, createdFrom),
-  createdTo && lt(column, createdTo),
-];
+const createdFrom = (column: PgColumn, { createdFrom: from }: SettlementSelection): SQL | undefined =>
+  from && gte(column, from);
 
 const isChosen = ({ statuses, corridor, paymentMethod }: SettlementSelection): boolean =>
   statuses !== undefined || corridor !== undefined || paymentMethod !== undefined;

@@ -1,6 +1,6 @@
 /**
- * What a page of a long list costs PostgreSQL, in rows and in blocks: both are the same on every machine. The statements
- * of each request are explained as they were sent.
+ * What a page of a long list costs PostgreSQL, in rows and in blocks: both are the same on every machine. The
+ * statements of each request are explained as they were sent.
  */
 import type pg from 'pg';
 import { describe, expect } from 'vitest';
@@ -16,13 +16,13 @@ const SETTLEMENTS = 3 * COUNTED_MAX;
 const LIMIT = 20;
 /** The status, corridor and payment method of each settlement here make 16 combinations, each read for one page. */
 const RANGES_MAX = 40;
-/** PostgreSQL may sort the entries of a combination before it counts them: then all of the last one are read. */
-const COUNTED_ROWS_MAX = 2 * COUNTED_MAX;
+/** With a second named filter, each entry's settlement is read too. */
+const COUNTED_ROWS_MAX = 2 * COUNTED_MAX + 1_000;
 const PAGE_ROWS_MAX = RANGES_MAX * (LIMIT + 3);
 /** With the history of each row of the page, and two or three blocks of the index for each combination. */
-const PAGE_BLOCKS_MAX = 1_000;
-/** Some thirty entries of an index are in a block. Of a row that is not known to be visible, its own block is read too. */
-const COUNT_BLOCKS_MAX = COUNTED_ROWS_MAX + 600;
+const PAGE_BLOCKS_MAX = 2_000;
+/** A row that is looked up by its key takes up to four blocks. */
+const COUNT_BLOCKS_MAX = 5 * COUNTED_MAX;
 const STATUSES = `(ARRAY['settled', 'settled', 'settled', 'awaiting_funds', 'canceled'])[1 + n % 5]`;
 
 type Node = {
@@ -50,7 +50,7 @@ const test = withApi()
         metadata: `'{"team": "a"}'::jsonb`,
       },
     });
-    await api.owner.pool.query('VACUUM (ANALYZE) settlements, settlement_metadata, settlement_transitions');
+    await expect.poll(() => vacuum(api.owner.pool), { timeout: 20_000 }).toBe(true);
     return String(rows[0]?.id);
   })
   .extend(
@@ -60,6 +60,21 @@ const test = withApi()
       (query: string) =>
         explainPage(api, partner, query.replace('RECIPIENT', recipientId)),
   );
+
+/**
+ * As PostgreSQL does by itself for a table of any age. Somebody's snapshot may keep it from marking rows as visible to
+ * all; with so few rows, it would then read the table instead of an index.
+ *
+ * @returns whether nearly every row is marked
+ */
+async function vacuum(pool: pg.Pool): Promise<boolean> {
+  await pool.query('VACUUM (ANALYZE) settlements, settlement_metadata, settlement_transitions');
+  const { rows } = await pool.query(
+    `SELECT bool_and(relallvisible > 0.95 * relpages) AS marked FROM pg_class
+     WHERE relname IN ('settlements', 'settlement_metadata')`,
+  );
+  return rows[0]?.marked;
+}
 
 type Plans = { readonly page: Node; readonly count: Node | undefined };
 
@@ -117,7 +132,10 @@ describe('a page of 30 000 settlements reads few rows, and counts no more than i
     'reference=invoice',
     'reference=invoice&corridor=CA-JM',
     'reference=invoice&status=rejected',
+    `created_from=2020-01-01T00:00:00Z&created_to=2100-01-01T00:00:00Z&${AFTER}`,
     'metadata[team]=a',
+    'metadata[team]=a&recipient_id=RECIPIENT',
+    'metadata[team]=a&reference=invoice&status=settled',
     'metadata[team]=a&status=awaiting_funds',
     'metadata[team]=a&status=rejected',
     `metadata[team]=a&payment_method=wire&${AFTER}`,
