@@ -23,7 +23,7 @@ export type RouteAccess =
   | { readonly auth: 'optional_api_key' | 'none' | 'signature' | 'session' };
 
 /** Described once for all operations, in `plugins/openapi-component.ts`. */
-export type AnswerHeader = 'Location' | 'Idempotency-Replayed' | 'Preference-Applied' | 'Retry-After';
+export type AnswerHeader = 'Location' | 'Idempotency-Replayed' | 'Preference-Applied' | 'Retry-After' | 'ETag';
 
 export type RouteConfig = RouteAccess & {
   /** How the operation answers in a remote runtime; by default `same`. */

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 /** The JSON schema of the header, which the generator of the OpenAPI document turns into a header object. */
 export const ETAG_HEADER = { type: 'string', description: 'The SHA-256 of the bytes, in hex.' } as const;
 
-/** A JSON answer that is made once for all requests. */
+/** A JSON answer as its bytes. */
 export type TaggedJson = { readonly bytes: Buffer; readonly etag: string };
 
 export function taggedJson(value: unknown): TaggedJson {
@@ -13,10 +13,10 @@ export function taggedJson(value: unknown): TaggedJson {
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex')}"` };
 }
 
-/** Sends the answer, or 304 to a caller that has it. */
+/** Sends the answer, or 304 to a caller that reads it and has it. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, { bytes, etag }: TaggedJson): FastifyReply {
   reply.header('ETag', etag);
-  if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  if (request.method === 'GET' && namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
   return reply.type('application/json; charset=utf-8').send(bytes);
 }
 

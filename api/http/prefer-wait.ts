@@ -1,10 +1,13 @@
 /**
- * `Prefer: wait=N` (RFC 7240) on reads: the answer waits until the object changes, at most `WAIT_SECONDS_MAX`. The
+ * `Prefer: wait=N` (RFC 7240) on reads: the answer waits until the object changes, at most `WAIT_SECONDS_MAX`. With
+ * `If-None-Match` it waits for an answer that the caller has not seen: a change between two reads is not missed. The
  * database notifies this process of a change. In case a notification is missed, a waiting read also looks now and then.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ChangeListener } from '../../db/change-listener.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement.ts';
+import { namesTag, taggedJson } from './conditional.ts';
+import { sendRead } from './pending-read.ts';
 
 const WAIT_SECONDS_MAX = 30;
 const POLL_INTERVAL_MS = 2_000;
@@ -13,8 +16,9 @@ export const WAITERS = { max: 256, perOrganization: 16 } as const;
 
 /** For the description of an operation that waits. */
 export const WAIT_DESCRIPTION =
-  'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says that ' +
-  'it waited: an organization has a limited number of waiting reads.';
+  'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last answer in ' +
+  '`If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` ' +
+  'says that it waited: an organization has a limited number of waiting reads.';
 
 /** The wait that a Prefer header asks for, at most the maximum; undefined without a valid wait. */
 function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
@@ -29,12 +33,14 @@ type Wait<T> = {
   readonly settlementId: string;
   readonly read: () => Promise<T>;
   readonly waitMs: number;
+  /** Whether the caller has seen this answer; undefined where the caller does not say what it has seen. */
+  readonly isSeen: ((value: T) => boolean) | undefined;
 };
 
 /** `isApplied` is false where there was no room to wait. */
 type Waited<T> = { readonly latest: T; readonly isApplied: boolean };
 
-/** Reads a settlement, after a wait if the caller prefers one. `Preference-Applied` says that there was one. */
+/** Answers a read of a settlement, after a wait if the caller prefers one; then with `Preference-Applied`. */
 export type WaitingRead = <T extends Readable>(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -43,8 +49,10 @@ export type WaitingRead = <T extends Readable>(
     /** Where the caller's id is another one, it is read first. */
     readonly settlementId?: string;
     readonly read: () => Promise<T>;
+    /** What the caller sees of it. */
+    readonly show: (value: T) => unknown;
   },
-) => Promise<T>;
+) => Promise<FastifyReply>;
 
 /**
  * All reads of a process that wait share its room.
@@ -56,17 +64,25 @@ export function createWaitingRead(
   changes: Pick<ChangeListener, 'subscribe'>,
 ): WaitingRead {
   const waitForChange = createChangeWaiter(app, changes);
-  return async (request, reply, { orgId, read, ...of }) => {
+  return async (request, reply, { orgId, read, show, ...of }) => {
     const waitMs = preferredWaitMs(request.headers['prefer']);
-    if (waitMs === undefined) return await read();
+    if (waitMs === undefined) {
+      const now = await read();
+      return sendRead(request, reply, now, show(now));
+    }
     const { settlementId } = of.settlementId === undefined ? await read() : { settlementId: of.settlementId };
-    const { latest, isApplied } = await waitForChange(request, { orgId, settlementId, read, waitMs });
+    const seen = request.headers['if-none-match'];
+    const isSeen =
+      seen === undefined
+        ? undefined
+        : (value: Parameters<typeof show>[0]) => namesTag(seen, taggedJson(show(value)).etag);
+    const { latest, isApplied } = await waitForChange(request, { orgId, settlementId, read, waitMs, isSeen });
     if (isApplied) reply.header('Preference-Applied', `wait=${waitMs / 1_000}`);
-    return latest;
+    return sendRead(request, reply, latest, show(latest));
   };
 }
 
-/** @returns reads until the version changes, the wait is over, the caller has disconnected or nothing can change */
+/** @returns reads until there is a change, the wait is over, the caller has disconnected or nothing can change */
 function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick<ChangeListener, 'subscribe'>) {
   const room = createRoom();
   const bells = new Set<() => void>();
@@ -77,7 +93,7 @@ function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick
   });
   return async <T extends Readable>(
     { raw }: FastifyRequest,
-    { orgId, settlementId, read, waitMs }: Wait<T>,
+    { orgId, settlementId, read, waitMs, isSeen }: Wait<T>,
   ): Promise<Waited<T>> => {
     if (!room.enter(orgId)) return { latest: await read(), isApplied: false };
     const bell = createBell();
@@ -87,8 +103,9 @@ function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick
     try {
       const end = performance.now() + waitMs;
       const first = await read();
+      const isOld = isSeen ?? (({ version }: T) => version === first.version);
       let latest = first;
-      while (latest.version === first.version && !isTerminal(latest.status) && !raw.destroyed && !isClosing) {
+      while (isOld(latest) && !isTerminal(latest.status) && !raw.destroyed && !isClosing) {
         const leftMs = end - performance.now();
         if (leftMs <= 0) break;
         await bell.wait(Math.min(POLL_INTERVAL_MS, leftMs));

@@ -41,13 +41,16 @@ export function describeSharedAnswers(
   for (const [status, codes] of sharedProblems(operation)) responses[status] = shared.problem(status, codes);
   if (hasInput(operation)) responses['422'] = shared.validationFailed();
   for (const [status, response] of Object.entries(described.responses ?? {})) {
-    if (!('$ref' in response)) describeAnswer(status, response, status.startsWith('2') ? operation.access.headers : []);
+    if (!('$ref' in response)) describeAnswer(status, response, isSuccess(status) ? operation.access.headers : []);
     responses[status] = response;
   }
   Object.assign(described, { responses });
   describeParameters(described);
   describeBody(described.requestBody);
 }
+
+/** 304 has the headers of the answer that the caller has. */
+const isSuccess = (status: string): boolean => status.startsWith('2') || status === '304';
 
 function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, own: readonly AnswerHeader[] = []): void {
   const published = Object.keys(response.headers ?? {}).filter((name) => name in PUBLISHED_HEADERS);

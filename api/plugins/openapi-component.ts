@@ -86,13 +86,7 @@ const sortedByName = <Value>(record: Record<string, Value>): Record<string, Valu
 
 /** The headers that several operations answer with. The components have each once. */
 export const PUBLISHED_HEADERS: Record<
-  | AnswerHeader
-  | keyof typeof PAGE_HEADERS
-  | 'X-Request-ID'
-  | 'WWW-Authenticate'
-  | 'ETag'
-  | 'RateLimit'
-  | 'RateLimit-Policy',
+  AnswerHeader | keyof typeof PAGE_HEADERS | 'X-Request-ID' | 'WWW-Authenticate' | 'RateLimit' | 'RateLimit-Policy',
   OpenAPIV3_1.HeaderObject
 > = {
   'X-Request-ID': {

@@ -6,12 +6,13 @@ import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
-import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
+import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
   CaribbeanOfframpRequest,
   CaribbeanOfframpResponse,
+  SettlementConditions,
   SettlementPath,
   SettlementResponse,
   settlementFields,
@@ -67,13 +68,14 @@ export const caribbeanRoutes =
           operationId: 'getCaribbeanSettlement',
           summary: 'Read a settlement',
           params: SettlementPath,
-          response: { 200: SettlementResponse },
+          headers: SettlementConditions,
+          response: { 200: SettlementResponse, ...UNCHANGED },
         },
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
         const settlement = await getSettlementWithHistory(deps, orgId, request.params.settlement_id);
-        return sendRead(reply, settlement, settlementDetail(settlement));
+        return sendRead(request, reply, settlement, settlementDetail(settlement));
       },
     );
   };

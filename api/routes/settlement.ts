@@ -5,7 +5,7 @@ import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
-import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
+import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import { WAIT_DESCRIPTION, type WaitingRead } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
@@ -70,15 +70,14 @@ export const settlementRoutes =
           description: WAIT_DESCRIPTION,
           params: SettlementPath,
           headers: SettlementPreferences,
-          response: { 200: SettlementResponse },
+          response: { 200: SettlementResponse, ...UNCHANGED },
         },
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
         const { settlement_id: settlementId } = request.params;
         const read = () => getSettlementWithHistory(deps, orgId, settlementId);
-        const settlement = await readWaiting(request, reply, { orgId, settlementId, read });
-        return sendRead(reply, settlement, settlementDetail(settlement));
+        return await readWaiting(request, reply, { orgId, settlementId, read, show: settlementDetail });
       },
     );
 
@@ -99,7 +98,7 @@ export const settlementRoutes =
         const { settlement_id: settlementId } = request.params;
         await cancelSettlement(deps, orgId, settlementId, request.id);
         const canceled = await getSettlementWithHistory(deps, orgId, settlementId);
-        return sendRead(reply, canceled, settlementDetail(canceled));
+        return sendRead(request, reply, canceled, settlementDetail(canceled));
       },
     );
   };

@@ -17,7 +17,7 @@ import type { ApiDeps } from '../deps.ts';
 import { consumerPage } from '../http/consumer-list.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
-import { READ_HEADERS, sendRead } from '../http/pending-read.ts';
+import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import { WAIT_DESCRIPTION, type WaitingRead } from '../http/prefer-wait.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOfIssues } from '../http/validation.ts';
@@ -110,14 +110,13 @@ export const transferRoutes =
           description: WAIT_DESCRIPTION,
           headers: SettlementPreferences.extend(SessionHeader.shape),
           params: TransferPath,
-          response: { 200: TransferResponse },
+          response: { 200: TransferResponse, ...UNCHANGED },
         },
       },
       async (request, reply) => {
         const { orgId } = consumerOf(request);
         const read = () => getTransfer(deps, orgId, request.params.transfer_id);
-        const transfer = await readWaiting(request, reply, { orgId, read });
-        return sendRead(reply, transfer, transferDetail(transfer));
+        return await readWaiting(request, reply, { orgId, read, show: transferDetail });
       },
     );
 
@@ -140,7 +139,7 @@ export const transferRoutes =
         const { settlementId } = await getTransfer(deps, orgId, transferId);
         await cancelSettlement(deps, orgId, settlementId, request.id);
         const canceled = await getTransfer(deps, orgId, transferId);
-        return sendRead(reply, canceled, transferDetail(canceled));
+        return sendRead(request, reply, canceled, transferDetail(canceled));
       },
     );
   };

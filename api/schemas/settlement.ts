@@ -299,8 +299,15 @@ export const SettlementExceptionEventData = z
   })
   .meta({ id: 'SettlementExceptionEventData', description: 'The settlement, with the evidence that needs attention.' });
 
-/** A loose object, because every request has other headers too. An invalid preference is ignored (RFC 7240). */
-export const SettlementPreferences = z.looseObject({
+/** A loose object, because every request has other headers too. */
+export const SettlementConditions = z.looseObject({
+  'if-none-match': headerText(
+    'The `ETag` of the last answer. If nothing has changed since, the answer is 304.',
+  ).optional(),
+});
+
+/** An invalid preference is ignored (RFC 7240). */
+export const SettlementPreferences = SettlementConditions.extend({
   prefer: headerText(
     '`wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30.',
     'wait=10',

@@ -70,3 +70,51 @@ test('one organization cannot take the room of all, and beyond its own nothing i
   const again = await api.call(partner, 'GET', `/v2/settle/${id}`, undefined, { prefer: 'wait=0' });
   expect(again.headers['preference-applied']).toBe('wait=0');
 });
+
+test('a change between two reads is answered at once to a caller that names what it has seen', async ({
+  api,
+  partner,
+  steps,
+}) => {
+  const id = await steps.accept(BY_WIRE);
+  const path = `/v2/settle/${id}`;
+  const first = await api.call(partner, 'GET', path);
+  await steps.activities.admitSettlement(steps.step(id));
+  const startedAt = performance.now();
+  const seen = { 'if-none-match': String(first.headers['etag']) };
+  const next = await api.call(partner, 'GET', path, undefined, { ...WAIT, ...seen });
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  expect([next.statusCode, jsonOf(next).status]).toEqual([200, 'awaiting_funds']);
+  expect(next.headers['etag']).not.toBe(first.headers['etag']);
+});
+
+test('a waiting read is 304 when the answer is still the one that the caller has seen', async ({
+  api,
+  partner,
+  steps,
+}) => {
+  const path = `/v2/settle/${await steps.accept(BY_WIRE)}`;
+  const { etag } = (await api.call(partner, 'GET', path)).headers;
+  const startedAt = performance.now();
+  const seen = { 'if-none-match': `W/${etag}` };
+  const next = await api.call(partner, 'GET', path, undefined, { prefer: 'wait=1', ...seen });
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
+  expect([next.statusCode, next.body, next.headers['etag']]).toEqual([304, '', etag]);
+  expect([next.headers['preference-applied'], next.headers['retry-after']]).toEqual(['wait=1', '1']);
+});
+
+test('a read without a wait is 304 at once for its tag, and a cancellation is never conditional', async ({
+  api,
+  partner,
+  steps,
+}) => {
+  const id = await steps.accept(BY_WIRE);
+  const path = `/v2/settle/${id}`;
+  const { etag } = (await api.call(partner, 'GET', path)).headers;
+  const seen = { 'if-none-match': String(etag) };
+  for (const read of [path, `/v1/caribbean/settlements/${id}`])
+    expect((await api.call(partner, 'GET', read, undefined, seen)).statusCode).toBe(304);
+  const canceled = await api.call(partner, 'POST', `${path}/cancel`, undefined, { 'if-none-match': '*' });
+  expect([canceled.statusCode, jsonOf(canceled).status]).toEqual([200, 'canceled']);
+  expect((await api.call(partner, 'GET', path, undefined, seen)).statusCode).toBe(200);
+});

@@ -29,7 +29,7 @@ export interface paths {
         };
         /**
          * Read a settlement
-         * @description With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
+         * @description With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
          */
         get: operations["getSettlement"];
         put?: never;
@@ -922,7 +922,7 @@ export interface paths {
         };
         /**
          * Read a transfer
-         * @description With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
+         * @description With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
          */
         get: operations["getTransfer"];
         put?: never;
@@ -5638,7 +5638,7 @@ export interface components {
         CreatedToQuery: string;
         /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
         IdempotencyKeyHeader: string;
-        /** @description If it contains the ETag of the certificate, the answer is 304. */
+        /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
         IfNoneMatchHeader: string;
         /** @description The key. */
         KeyIdPath: string;
@@ -5650,6 +5650,8 @@ export interface components {
         };
         /** @description How many objects to skip. `after` is faster for far pages. */
         OffsetQuery: number;
+        /** @description If it contains the ETag of the certificate, the answer is 304. */
+        OptionalIfNoneMatchHeader: string;
         /** @description The organization of your key. */
         OrgIdPath: string;
         /** @description Only settlements paid like this. */
@@ -5739,6 +5741,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
                 Prefer?: components["parameters"]["PreferHeader"];
             };
@@ -5900,7 +5904,10 @@ export interface operations {
     getCaribbeanSettlement: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+            };
             path: {
                 /** @description The settlement. */
                 settlement_id: components["parameters"]["SettlementIdPath"];
@@ -6290,7 +6297,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the ETag of the certificate, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: components["parameters"]["OptionalIfNoneMatchHeader"];
             };
             path: {
                 /** @description The id of the certificate. */
@@ -6319,7 +6326,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the ETag of the certificate, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: components["parameters"]["OptionalIfNoneMatchHeader"];
             };
             path: {
                 /** @description The transfer. */
@@ -7113,6 +7120,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
                 Prefer?: components["parameters"]["PreferHeader"];
             };

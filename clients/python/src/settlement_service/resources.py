@@ -46,8 +46,9 @@ class Settlements(Resource):
     def get(self, settlement_id: str) -> models.SettlementResponse:
         """Read a settlement.
 
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says
-        that it waited: an organization has a limited number of waiting reads.
+        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
+        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
+        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -136,8 +137,9 @@ class AsyncSettlements(AsyncResource):
     async def get(self, settlement_id: str) -> models.SettlementResponse:
         """Read a settlement.
 
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says
-        that it waited: an organization has a limited number of waiting reads.
+        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
+        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
+        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -1655,8 +1657,9 @@ class Transfers(Resource):
     def get(self, transfer_id: str) -> models.TransferResponse:
         """Read a transfer.
 
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says
-        that it waited: an organization has a limited number of waiting reads.
+        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
+        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
+        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
         """
         call: Call[models.TransferResponse] = Call(
             "GET",
@@ -1719,8 +1722,9 @@ class AsyncTransfers(AsyncResource):
     async def get(self, transfer_id: str) -> models.TransferResponse:
         """Read a transfer.
 
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. `Preference-Applied` says
-        that it waited: an organization has a limited number of waiting reads.
+        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
+        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
+        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
         """
         call: Call[models.TransferResponse] = Call(
             "GET",
