@@ -9,6 +9,8 @@ import { sql } from 'drizzle-orm';
 import { execa } from 'execa';
 import { expect, vi } from 'vitest';
 import { localDirectory, repositoryRoot } from '../../process/place.ts';
+import { createClient } from '../../scripts/partner/client.ts';
+import { type Partner, signUp } from '../../scripts/partner/partner.ts';
 import { type ApiProcess, startApiProcess } from '../support/api-process.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { acquirePython } from '../support/python-program.ts';
@@ -103,9 +105,12 @@ test('an API killed twice during 50 settlements of each client makes no second o
 }, async ({ python, stack }) => {
   const api = await startApiProcess(stack);
   try {
-    const ends = await settleWhileKilled(python, api);
-    for (const end of ends) {
-      const [, orgId, settled, retries] = /^done (\S+) (\d+) settled, (\d+) retries$/.exec(end) ?? [];
+    // A sign-up has no idempotency key, so it comes before the kills.
+    const call = createClient({ baseUrl: () => api.baseUrl }).call;
+    const partners = [await signUp(call), await signUp(call)] as const;
+    const ends = await settleWhileKilled(python, api, partners);
+    for (const { orgId, end } of ends) {
+      const [, settled, retries] = /^done (\d+) settled, (\d+) retries$/.exec(end) ?? [];
       expect(Number(settled), end).toBe(SETTLEMENTS);
       expect(Number(retries)).toBeGreaterThan(0);
       const { rows } = await stack.api.connection.db.execute(
@@ -118,29 +123,35 @@ test('an API killed twice during 50 settlements of each client makes no second o
   }
 });
 
-/** Both clients settle at once, while the API is killed twice. Returns the last line that each of them printed. */
-async function settleWhileKilled(python: Python, api: ApiProcess): Promise<string[]> {
+type Settled = { readonly orgId: string; readonly end: string };
+
+/** Both clients settle at once, while the API is killed twice. `end` is the last line that one of them printed. */
+async function settleWhileKilled(
+  python: Python,
+  api: ApiProcess,
+  [first, second]: readonly [Partner, Partner],
+): Promise<Settled[]> {
   let created = 0;
   const restarts: Promise<void>[] = [];
   const restart = async (): Promise<void> => {
     await api.kill();
     await api.start();
   };
-  const play = async (style: string): Promise<string> => {
+  const play = async (style: string, { orgId, apiKey }: Partner): Promise<Settled> => {
     const program = execa(python.command, ['tests/scenarios/fifty_settlements.py', style], {
       cwd: PACKAGE,
-      env: { ...python.env, API: api.baseUrl },
+      env: { ...python.env, API: api.baseUrl, API_KEY: apiKey },
     });
-    let last = '';
+    let end = '';
     for await (const line of createInterface({ input: program.stdout })) {
-      last = line;
+      end = line;
       created += line.startsWith('created') ? 1 : 0;
       if (created === KILLED_AFTER[restarts.length]) restarts.push(restart());
     }
     await program;
-    return last;
+    return { orgId, end };
   };
-  const ends = await Promise.all([play('blocking'), play('asynchronous')]);
+  const ends = await Promise.all([play('blocking', first), play('asynchronous', second)]);
   await Promise.all(restarts);
   expect(restarts).toHaveLength(KILLED_AFTER.length);
   return ends;

@@ -1,6 +1,6 @@
 """Fifty settlements, while the API is killed. Nothing here repeats a request: the client does.
 
-`python fifty_settlements.py blocking|asynchronous`, with API. It prints a line for each settlement.
+`python fifty_settlements.py blocking|asynchronous`, with API and API_KEY. It prints a line for each settlement.
 """
 
 from __future__ import annotations
@@ -15,11 +15,6 @@ from settlement_service import AsyncClient, Client, models
 
 COUNT = 50
 AT_ONCE = 8
-ORGANIZATION: models.CreateOrganizationRequest = {
-    "name": "Fifty settlements",
-    "country": "US",
-    "contact_email": "dev@partner.example",
-}
 RECIPIENT: models.CreateRecipientRequest = {
     "kind": "contractor",
     "entity_type": "individual",
@@ -48,14 +43,12 @@ def count_retry(_request: str, _seconds: float) -> None:
     retries += 1
 
 
-def report(org_id: str, statuses: list[str]) -> None:
-    print(f"done {org_id} {statuses.count('settled')} settled, {retries} retries", flush=True)
+def report(statuses: list[str]) -> None:
+    print(f"done {statuses.count('settled')} settled, {retries} retries", flush=True)
 
 
-def blocking(base_url: str) -> None:
-    with Client(base_url) as anonymous:
-        organization = anonymous.organizations.create(**ORGANIZATION)
-    with Client(base_url, organization["api_key"], on_retry=count_retry) as client, ThreadPoolExecutor(AT_ONCE) as pool:
+def blocking(base_url: str, api_key: str) -> None:
+    with Client(base_url, api_key, on_retry=count_retry) as client, ThreadPoolExecutor(AT_ONCE) as pool:
         recipient_id = client.recipients.create(**RECIPIENT)["recipient_id"]
 
         def create(number: int) -> str:
@@ -66,13 +59,11 @@ def blocking(base_url: str) -> None:
         def wait(settlement_id: str) -> str:
             return client.settlements.wait(settlement_id)["status"]
 
-        report(organization["org_id"], list(pool.map(wait, pool.map(create, range(COUNT)))))
+        report(list(pool.map(wait, pool.map(create, range(COUNT)))))
 
 
-async def asynchronous(base_url: str) -> None:
-    async with AsyncClient(base_url) as anonymous:
-        organization = await anonymous.organizations.create(**ORGANIZATION)
-    async with AsyncClient(base_url, organization["api_key"], on_retry=count_retry) as client:
+async def asynchronous(base_url: str, api_key: str) -> None:
+    async with AsyncClient(base_url, api_key, on_retry=count_retry) as client:
         recipient_id = (await client.recipients.create(**RECIPIENT))["recipient_id"]
         limiter = anyio.CapacityLimiter(AT_ONCE)
         statuses: list[str] = []
@@ -86,12 +77,12 @@ async def asynchronous(base_url: str) -> None:
         async with anyio.create_task_group() as group:
             for number in range(COUNT):
                 group.start_soon(settle, number)
-        report(organization["org_id"], statuses)
+        report(statuses)
 
 
 if __name__ == "__main__":
-    address = os.environ["API"]
+    address, key = os.environ["API"], os.environ["API_KEY"]
     if sys.argv[1] == "blocking":
-        blocking(address)
+        blocking(address, key)
     else:
-        anyio.run(asynchronous, address)
+        anyio.run(asynchronous, address, key)
