@@ -2,7 +2,7 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { ETAG_HEADER, sendTagged, type TaggedJson, taggedJson } from '../http/conditional.ts';
-import { constant, headerText } from '../schemas/common.ts';
+import { constant, ifNoneMatch } from '../schemas/common.ts';
 
 const OpenApiDocument = z
   .looseObject({ openapi: constant('3.1.0', 'The version of OpenAPI.') })
@@ -10,7 +10,7 @@ const OpenApiDocument = z
 
 /** A loose object, because every request has other headers too. */
 const DocumentConditions = z.looseObject({
-  'if-none-match': headerText('If it contains the current ETag of the document, the answer is 304.').optional(),
+  'if-none-match': ifNoneMatch(),
 });
 
 /** The document is made at the first request for it: it describes every route, and generating it takes long. */

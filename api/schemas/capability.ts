@@ -6,7 +6,7 @@ import {
   CAPABILITY_ENVIRONMENTS,
   EVIDENCE_LEVELS,
 } from '../../domain/capability.ts';
-import { growing, headerText, named, shown, timestamp } from './common.ts';
+import { growing, ifNoneMatch, named, shown, timestamp } from './common.ts';
 import { gateName } from './launch-gate.ts';
 import { CapabilityState, capabilityState } from './payment-method.ts';
 
@@ -47,5 +47,5 @@ export const CapabilitiesResponse = z
 
 /** A loose object, because every request has other headers too. */
 export const CatalogConditions = z.looseObject({
-  'if-none-match': headerText('If it contains the current ETag of the catalog, the answer is 304.').optional(),
+  'if-none-match': ifNoneMatch(),
 });

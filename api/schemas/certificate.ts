@@ -10,7 +10,7 @@ import {
   environment,
   flag,
   growing,
-  headerText,
+  ifNoneMatch,
   objectId,
   pattern,
   rail,
@@ -38,7 +38,7 @@ export const CertificatePath = z.object({ cert_id: certificateId() });
 
 /** A loose object, because every request has other headers too. */
 export const CertificateConditions = z.looseObject({
-  'if-none-match': headerText('If it contains the ETag of the certificate, the answer is 304.').optional(),
+  'if-none-match': ifNoneMatch(),
 });
 
 export const CertificateVerifyQuery = z.strictObject({

@@ -231,6 +231,10 @@ export const headerText = (description: string, example?: string) =>
     .string()
     .meta({ description, pattern: '^[^\\x00-\\x08\\x0a-\\x1f\\x7f]*$', ...(example === undefined ? {} : { example }) });
 
+/** For operations whose answers have a tag. */
+export const ifNoneMatch = () =>
+  headerText('If it contains the `ETag` of the current answer, the answer is 304.').optional();
+
 /** Text of an answer. */
 export const shown = (description: string, example: string) => z.string().meta({ description, example });
 /** Text of an answer that can be null. The example is a value, or null where null is usual. */

@@ -19,6 +19,7 @@ import {
   headerText,
   ID_LENGTH_MAX,
   id,
+  ifNoneMatch,
   metadata,
   metadataFilter,
   money,
@@ -301,9 +302,7 @@ export const SettlementExceptionEventData = z
 
 /** A loose object, because every request has other headers too. */
 export const SettlementConditions = z.looseObject({
-  'if-none-match': headerText(
-    'The `ETag` of the last answer. If nothing has changed since, the answer is 304.',
-  ).optional(),
+  'if-none-match': ifNoneMatch(),
 });
 
 /** An invalid preference is ignored (RFC 7240). */

@@ -5638,7 +5638,7 @@ export interface components {
         CreatedToQuery: string;
         /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
         IdempotencyKeyHeader: string;
-        /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
+        /** @description If it contains the `ETag` of the current answer, the answer is 304. */
         IfNoneMatchHeader: string;
         /** @description The key. */
         KeyIdPath: string;
@@ -5650,8 +5650,6 @@ export interface components {
         };
         /** @description How many objects to skip. `after` is faster for far pages. */
         OffsetQuery: number;
-        /** @description If it contains the ETag of the certificate, the answer is 304. */
-        OptionalIfNoneMatchHeader: string;
         /** @description The organization of your key. */
         OrgIdPath: string;
         /** @description Only settlements paid like this. */
@@ -5741,7 +5739,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
+                /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
                 Prefer?: components["parameters"]["PreferHeader"];
@@ -5905,7 +5903,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
+                /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
             };
             path: {
@@ -6296,8 +6294,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description If it contains the ETag of the certificate, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["OptionalIfNoneMatchHeader"];
+                /** @description If it contains the `ETag` of the current answer, the answer is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
             };
             path: {
                 /** @description The id of the certificate. */
@@ -6325,8 +6323,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description If it contains the ETag of the certificate, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["OptionalIfNoneMatchHeader"];
+                /** @description If it contains the `ETag` of the current answer, the answer is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
             };
             path: {
                 /** @description The transfer. */
@@ -7120,7 +7118,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the last answer. If nothing has changed since, the answer is 304. */
+                /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
                 Prefer?: components["parameters"]["PreferHeader"];
@@ -7171,8 +7169,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description If it contains the current ETag of the catalog, the answer is 304. */
-                "If-None-Match"?: string;
+                /** @description If it contains the `ETag` of the current answer, the answer is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
             };
             path?: never;
             cookie?: never;
@@ -7573,8 +7571,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description If it contains the current ETag of the document, the answer is 304. */
-                "If-None-Match"?: string;
+                /** @description If it contains the `ETag` of the current answer, the answer is 304. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
             };
             path?: never;
             cookie?: never;
