@@ -2,7 +2,8 @@
  * The Python client: its types, its own tests, its package, and what it promises against the running service. The
  * first run installs its packages under `.local/python`.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { sql } from 'drizzle-orm';
@@ -56,6 +57,19 @@ type Python = { readonly command: string; readonly env: Readonly<Record<string, 
 /** Runs in the package's folder. @throws Error with everything that it printed, when it fails */
 const run = ({ command, env }: Python, args: readonly string[], more: Readonly<Record<string, string>> = {}) =>
   execa(command, args, { cwd: PACKAGE, env: { ...env, ...more }, all: true });
+
+test('the interpreter itself is used, and not a shim of it', async () => {
+  const { stdout: interpreter } = await execa('python3', ['-c', 'import sys; print(sys.executable)']);
+  const directory = await mkdtemp(path.join(tmpdir(), 'python-shim-'));
+  await writeFile(path.join(directory, 'python3'), `#!/bin/sh\nexec ${interpreter} "$@"\n`, { mode: 0o755 });
+  vi.stubEnv('PATH', directory);
+  try {
+    expect((await acquirePython(PACKAGES, say)).command).toBe(interpreter);
+  } finally {
+    vi.unstubAllEnvs();
+    await rm(directory, { recursive: true });
+  }
+});
 
 test('without Python, it says in words what is missing', async () => {
   vi.stubEnv('PATH', '/nonexistent');

@@ -52,9 +52,14 @@ const CANDIDATES = ['python3', 'python'];
 
 async function findPython(purpose: string): Promise<string> {
   for (const candidate of CANDIDATES)
-    if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version']))) return candidate;
+    if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version'])))
+      return await interpreterOf(candidate);
   throw new Error(`${purpose} needs Python 3.10 or newer as python3 on the PATH.`);
 }
+
+/** The interpreter itself. A shim, as of pyenv, does work of its own at `pip install`, and two of them at once fail. */
+const interpreterOf = async (command: string): Promise<string> =>
+  (await answerOf(command, ['-c', 'import sys; print(sys.executable)'])) || command;
 
 /** What a program prints; empty when it fails or does not exist. */
 async function answerOf(command: string, args: readonly string[]): Promise<string> {
