@@ -5,7 +5,7 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
 import type { ApiDeps } from './deps.ts';
-import { handleAddressError, handleClientError, handleExpectation } from './http/client-error.ts';
+import { handleAddressError, handleClientError } from './http/client-error.ts';
 import { createWaitingRead } from './http/prefer-wait.ts';
 import { parseQuery } from './http/query-string.ts';
 import { authentication } from './plugins/authentication.ts';
@@ -156,7 +156,8 @@ function createServer(logger: FastifyBaseLogger): FastifyInstance {
     },
   });
   app.server.maxConnections = LIMITS.connectionsMax;
-  app.server.on('checkExpectation', handleExpectation);
+  // Node would answer 417 itself to an `Expect` other than `100-continue`, without a log line and without counting it.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(createSerializerCompiler({ stringify: (value) => JSON.stringify(value) }));
   return app;

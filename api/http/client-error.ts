@@ -4,7 +4,7 @@
  * the connection is closed after the answer.
  */
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DomainError, ERROR_TEXT } from '../../domain/error.ts';
@@ -17,7 +17,6 @@ const STATUS_OF_FAULT: Record<string, number> = {
 };
 const UNREAD_MS = 2_000;
 const BAD_REQUEST = 400;
-const EXPECTATION_FAILED = 417;
 
 export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -33,12 +32,6 @@ export function handleClientError(error: Error & { code?: string }, socket: Sock
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   // A caller that does not read the answer keeps no connection.
   setTimeout(() => socket.destroy(), UNREAD_MS).unref();
-}
-
-/** 417 for every `Expect` header but `100-continue`, which Node answers itself. */
-export function handleExpectation(_request: IncomingMessage, response: ServerResponse): void {
-  const { headers, body } = refusal(EXPECTATION_FAILED);
-  response.writeHead(EXPECTATION_FAILED, headers).end(body);
 }
 
 /**

@@ -9,7 +9,7 @@ import { acquirePython, type PythonProgram } from '../support/python-program.ts'
 import { createFuzzCaller } from './caller.ts';
 
 const CONFIG_FILE = path.join(import.meta.dirname, 'schemathesis.toml');
-const HOOKS_FILE = path.join(import.meta.dirname, 'signature.py');
+const HOOKS_FILE = path.join(import.meta.dirname, 'hooks.py');
 const START = 'import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())';
 const REQUEST_TIMEOUT_SECONDS = 10;
 /** The time that a run may take beyond its budget, for starting and for shrinking what it found. */
