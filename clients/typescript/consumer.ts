@@ -66,10 +66,10 @@ export function createConsumerClient({ accessToken, ...options }: ConsumerClient
       /** As `settlements.wait`. */
       wait: async (transferId: string, wait?: WaitOptions<Transfer>): Promise<Transfer> =>
         waitFor(
-          (waitSeconds, read) =>
+          (hold, read) =>
             request('GET', '/consumer/transfers/{transfer_id}', {
               path: at(transferId),
-              ...heldRead(waitSeconds, read),
+              ...heldRead(hold, read),
             }),
           wait,
         ),

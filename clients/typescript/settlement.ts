@@ -2,18 +2,18 @@
 import type { AnswerOf, BodyOf, QueryOf } from './operation.ts';
 import { creationAt, listAt, type Request } from './request.ts';
 import type { CallOptions, Send } from './transport.ts';
-import { ANSWER_MS, type WaitOptions, waitFor } from './wait.ts';
+import { ANSWER_MS, type Hold, type WaitOptions, waitFor } from './wait.ts';
 
 export type Settlement = AnswerOf<'GET', '/v2/settle/{settlement_id}'>;
 
-/** The options of a read that the API may hold back for so many seconds. */
-export const heldRead = (waitSeconds: number, options: CallOptions) =>
-  waitSeconds === 0
+/** The options of a read that the API may hold back. */
+export const heldRead = (hold: Hold | undefined, options: CallOptions) =>
+  hold === undefined
     ? options
     : {
         ...options,
-        headers: { Prefer: `wait=${waitSeconds}` },
-        attemptTimeoutMs: waitSeconds * 1_000 + ANSWER_MS,
+        headers: { Prefer: `wait=${hold.seconds}`, ...(hold.seen !== null && { 'If-None-Match': hold.seen }) },
+        attemptTimeoutMs: hold.seconds * 1_000 + ANSWER_MS,
       };
 
 /** Canceling what is canceled answers the same, so it may be repeated (contract §6). */
@@ -34,10 +34,10 @@ export const settlementGroups = (send: Send, request: Request) => ({
      */
     wait: async (settlementId: string, options?: WaitOptions<Settlement>): Promise<Settlement> =>
       waitFor(
-        (waitSeconds, read) =>
+        (hold, read) =>
           request('GET', '/v2/settle/{settlement_id}', {
             path: { settlement_id: settlementId },
-            ...heldRead(waitSeconds, read),
+            ...heldRead(hold, read),
           }),
         options,
       ),

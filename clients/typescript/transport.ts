@@ -106,7 +106,9 @@ async function attemptOnce(options: TransportOptions, call: Call, leftMs: number
     });
     const bytes = new Uint8Array(await response.arrayBuffer());
     const answer = { status: response.status, headers: response.headers, bytes };
-    return response.ok ? { answer } : refusal(answer, call.intent);
+    // Without a body, to a caller that named the answer it has.
+    const isUnchanged = response.status === 304;
+    return response.ok || isUnchanged ? { answer } : refusal(answer, call.intent);
   } catch (cause) {
     call.signal?.throwIfAborted();
     const fault: ConnectionFault = timeout.aborted ? 'timeout' : connectionFault(cause);

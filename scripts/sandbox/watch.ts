@@ -4,11 +4,8 @@ import { CURRENCIES, type Currency, parseMoney } from '../../domain/money.ts';
 import { isTerminal, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import { command, EXIT } from '../../process/command-line.ts';
 import { required, text } from '../../process/command-parameter.ts';
-import { apiOf, callApi } from './api.ts';
+import { apiOf, readChange } from './api.ts';
 import { API_URL, type SandboxCommand, type SandboxDeps } from './command.ts';
-
-/** The API answers earlier when the settlement changes. */
-const WAIT_SECONDS = 20;
 
 const Watched = z.object({
   status: z.enum(SETTLEMENT_STATUSES),
@@ -32,13 +29,11 @@ export const watch: SandboxCommand = command({
     const api = apiOf(env, url, 'read');
     const path = `/v2/settle/${encodeURIComponent(settlementId)}`;
     let before: Watched | undefined;
-    for (;;) {
-      const headers = before === undefined ? undefined : { prefer: `wait=${WAIT_SECONDS}` };
-      const answer = await callApi(api, 'GET', path, undefined, headers);
-      const settlement = Watched.parse(answer);
+    for (let answer = await readChange(api, path, undefined); ; answer = await readChange(api, path, answer)) {
+      const settlement = Watched.parse(answer.object);
       const lines = changesSince(before, settlement);
       for (const line of lines) print(line);
-      if (lines.length > 0) printData(answer);
+      if (lines.length > 0) printData(answer.object);
       if (isOver(settlement)) return EXIT.done;
       before = settlement;
     }

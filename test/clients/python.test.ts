@@ -183,6 +183,15 @@ test('a receiver verifies 1 000 deliveries beside the rotation of the secret', {
   expect(Number(verified)).toBeGreaterThanOrEqual(DELIVERIES);
 });
 
+test('a wait of each client tells within a second of what changed between two reads', async ({ python, stack }) => {
+  const { apiKey } = await stack.api.createCaller('full');
+  const access = { API: stack.baseUrl, API_KEY: apiKey };
+  const { stdout } = await run(python, ['tests/scenarios/change_between_reads.py'], access);
+  const late = stdout.split('\n').map((line) => line.split(' '));
+  expect(late.map(([style]) => style)).toEqual(['blocking', 'asynchronous']);
+  for (const [style, seconds] of late) expect(Number(seconds), style).toBeLessThan(1);
+});
+
 test('every block of its page runs', async ({ python, stack, partner }) => {
   const { stdout } = await run(python, [await writePage()], { API: stack.baseUrl, API_KEY: partner.apiKey });
   expect(stdout).toContain('settled 37829.63 JMD');

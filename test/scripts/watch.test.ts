@@ -1,11 +1,14 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { execa } from 'execa';
 import { describe, expect } from 'vitest';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+import { EXIT, runProgram } from '../../process/command-line.ts';
 import { repositoryRoot } from '../../process/place.ts';
 import { createClient } from '../../scripts/partner/client.ts';
 import { cardSettlementBody, signUp } from '../../scripts/partner/partner.ts';
-import { changesSince, type Watched } from '../../scripts/sandbox/watch.ts';
+import { changesSince, type Watched, watch } from '../../scripts/sandbox/watch.ts';
 import { withStack } from '../support/fixture.ts';
 
 const test = withStack();
@@ -63,6 +66,43 @@ describe('the changes of a settlement', () => {
       'Ended as failed: The debit was returned. (debit_returned)',
     ]);
   });
+});
+
+test('watch names the answer that it has seen, so that a change between two reads is not missed', async () => {
+  const asked: unknown[] = [];
+  const first = JSON.stringify(watched({}));
+  const last = JSON.stringify(watched({ status: 'canceled', timeline: [{ status: 'canceled', at: 'later' }] }));
+  const answers = [
+    { status: 200, headers: { etag: '"1"' }, body: first },
+    { status: 304, headers: { etag: '"1"' }, body: '' },
+    // An answer whose tag was lost on the way.
+    { status: 200, headers: {}, body: first },
+    { status: 200, headers: { etag: '"2"' }, body: last },
+  ];
+  const server = createServer((request, response) => {
+    asked.push([request.headers['if-none-match'], request.headers['prefer']]);
+    const { status, headers, body } = answers.shift() ?? { status: 500, headers: {}, body: '' };
+    response.writeHead(status, headers).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const printed: string[] = [];
+  const output = { print: (line: string) => void printed.push(line), warn: (line: string) => void printed.push(line) };
+  try {
+    const exitCode = await runProgram(watch, ['stl_1', '--url', url], output, (act, printer) =>
+      act({ ...printer, env: { API_KEY: 'sk_local_x' } }),
+    );
+    expect([exitCode, printed.length, printed.at(-1)]).toEqual([EXIT.done, 2, 'Ended as canceled.']);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+  expect(asked).toEqual([
+    [undefined, undefined],
+    ['"1"', 'wait=30'],
+    ['"1"', 'wait=30'],
+    [undefined, 'wait=1'],
+  ]);
 });
 
 describe('the commands on a running stack', () => {

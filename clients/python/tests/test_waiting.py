@@ -14,27 +14,48 @@ HELD = {"Preference-Applied": "wait=30"}
 
 
 def settlement(*statuses: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    """Its tag is its status."""
     timeline = [{"status": status} for status in statuses]
-    return answer(200, {"status": statuses[-1], "timeline": timeline, "updated_at": statuses[-1]}, headers)
+    tag = {"ETag": f'"{statuses[-1]}"'}
+    return answer(200, {"status": statuses[-1], "timeline": timeline}, {**tag, **(headers or {})})
+
+
+def untagged(status: str) -> httpx.Response:
+    return answer(200, {"status": status}, HELD)
+
+
+def unchanged(status: str, headers: dict[str, str] = HELD) -> httpx.Response:
+    return httpx.Response(304, headers={"ETag": f'"{status}"', **headers})
 
 
 def prefers(script: Script) -> Sequence[str | None]:
     return [request.headers.get("prefer") for request in script.requests]
 
 
-def test_the_first_read_is_not_held_and_each_next_one_is(run: Run) -> None:
-    script = Script([settlement("accepted"), settlement("funded", headers=HELD), settlement("settled", headers=HELD)])
-    assert run(script, lambda client: client.settlements.wait("s"))["status"] == "settled"
-    assert prefers(script) == [None, "wait=1", "wait=1"]
+def seen(script: Script) -> Sequence[str | None]:
+    return [request.headers.get("if-none-match") for request in script.requests]
+
+
+def test_the_first_read_is_not_held_and_each_next_one_names_the_answer_before(run: Run) -> None:
+    script = Script(
+        [
+            settlement("accepted"),
+            unchanged("accepted"),
+            settlement("funded", headers=HELD),
+            settlement("settled", headers=HELD),
+        ]
+    )
+    assert run(script, lambda client: client.settlements.wait("s", timeout=600))["status"] == "settled"
+    assert seen(script) == [None, '"accepted"', '"accepted"', '"funded"']
+    assert prefers(script) == [None, "wait=30", "wait=30", "wait=30"]
     assert script.waits == []
 
 
-def test_a_hold_doubles_while_nothing_changes_and_is_short_again_after_a_change(run: Run) -> None:
-    same = [settlement("accepted", headers=HELD) for _ in range(7)]
-    script = Script([*same, settlement("funded", headers=HELD), settlement("settled", headers=HELD)])
+def test_without_a_tag_each_hold_is_short(run: Run) -> None:
+    script = Script([*(untagged("accepted") for _ in range(3)), untagged("settled")])
     run(script, lambda client: client.settlements.wait("s", timeout=600))
-    expected = [None, *(f"wait={held}" for held in [1, 2, 4, 8, 16, 30, 30, 1])]
-    assert prefers(script) == expected
+    assert prefers(script) == [None, "wait=1", "wait=1", "wait=1"]
+    assert seen(script) == [None] * 4
 
 
 @pytest.mark.parametrize("final", ["settled", "rejected", "expired", "failed", "canceled"])
@@ -63,11 +84,18 @@ def test_it_gives_up_after_the_timeout_and_has_the_last_read(run: Run) -> None:
     assert caught.value.last["status"] == "compliance_hold"
 
 
+def test_it_has_the_last_read_also_when_nothing_has_changed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("settlement_service.groups._now", iter([0.0, 0.0, 61.0]).__next__)
+    script = Script([settlement("accepted"), unchanged("accepted")])
+    with pytest.raises(WaitTimeoutError) as caught:
+        run(script, lambda client: client.settlements.wait("s"))
+    assert caught.value.last["status"] == "accepted"
+
+
 def test_the_hold_is_not_longer_than_the_time_that_is_left(run: Run) -> None:
-    same = [settlement("accepted", headers=HELD) for _ in range(4)]
-    script = Script([*same, settlement("settled", headers=HELD)])
+    script = Script([settlement("accepted"), unchanged("accepted"), settlement("settled", headers=HELD)])
     run(script, lambda client: client.settlements.wait("s", timeout=3.5))
-    assert prefers(script) == [None, "wait=1", "wait=2", "wait=3", "wait=3"]
+    assert prefers(script) == [None, "wait=3", "wait=3"]
 
 
 def test_a_condition_is_waited_for_beyond_the_end_of_the_settlement(run: Run) -> None:

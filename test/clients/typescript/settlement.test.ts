@@ -1,4 +1,5 @@
 /** The TypeScript client against the running service: what a partner does all day. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { describe, expect } from 'vitest';
 import {
@@ -69,6 +70,29 @@ describe('a settlement', () => {
     expect(late).toMatchObject({ latest: { settlement_id: id, status: 'awaiting_funds' } });
     expect((await client.settlements.cancel(id)).status).toBe('canceled');
     expect((await client.settlements.cancel(id)).status).toBe('canceled');
+  });
+
+  test('is awaited without delay, also when it changes between two reads', async ({
+    client,
+    recipientId,
+    stack,
+    partner,
+  }) => {
+    const body = { ...cardOf(recipientId), card_token: 'tok_manual' };
+    const { settlement_id: id } = await client.settlements.create(body);
+    await client.settlements.wait(id, { until: ['awaiting_funds'] });
+    let changedAtMs = 0;
+    const changing: typeof fetch = async (...request) => {
+      const answer = await fetch(...request);
+      if (changedAtMs > 0) return answer;
+      await client.sandbox.sendEvent(id, { event: 'collection_partial', amount: '100.00' });
+      while ((await client.settlements.get(id)).amount_received !== '100.00') await delay(20);
+      changedAtMs = performance.now();
+      return answer;
+    };
+    const slow = createClient({ baseUrl: stack.baseUrl, apiKey: partner.apiKey, fetch: changing });
+    await slow.settlements.wait(id, { until: ({ amount_received }) => amount_received === '100.00' });
+    expect(performance.now() - changedAtMs).toBeLessThan(1_000);
   });
 
   test('is created once by an intent that was stored as JSON', async ({ client, recipientId }) => {

@@ -207,20 +207,40 @@ describe('a wait', () => {
   const HELD = { 'preference-applied': 'wait=1' };
   const preferred = () => asked.map(({ headers }) => headers['prefer']);
 
-  test('for the end lets the API hold each read as long as it may', async ({ open }) => {
-    answers = [json(200, { status: 'accepted' }), json(200, { status: 'funded' }, HELD)];
-    await open().settlements.wait('stl_1');
-    expect(preferred()).toEqual([undefined, 'wait=30', 'wait=30']);
+  test('names the last answer in each read, which the API may hold as long as it can', async ({ open }) => {
+    answers = [
+      json(200, { status: 'accepted' }, { etag: '"1"' }),
+      (response) => response.writeHead(304, { etag: '"1"', ...HELD }).end(),
+      json(200, { status: 'funded' }, { etag: '"2"', ...HELD }),
+      json(200, { status: 'paying_out' }, { etag: '"3"', ...HELD }),
+    ];
+    expect((await open().settlements.wait('stl_1', { until: ['paying_out'] })).status).toBe('paying_out');
+    expect(asked.map(({ headers }) => [headers['if-none-match'], headers['prefer']])).toEqual([
+      [undefined, undefined],
+      ['"1"', 'wait=30'],
+      ['"1"', 'wait=30'],
+      ['"2"', 'wait=30'],
+    ]);
   });
 
-  test('for another state holds shortly after a change, then longer', async ({ open }) => {
-    const late =
-      (ms: number, status: string): Answer =>
-      (response) =>
-        void setTimeout(() => json(200, { status }, HELD)(response), ms);
-    answers = [json(200, { status: 'accepted' }), late(1_050, 'accepted'), late(0, 'funded'), late(0, 'paying_out')];
-    expect((await open().settlements.wait('stl_1', { until: ['paying_out'] })).status).toBe('paying_out');
-    expect(preferred()).toEqual([undefined, 'wait=1', 'wait=2', 'wait=1']);
+  test('has the object as it was read last, when nothing has changed until the time is over', async ({ open }) => {
+    const unchanged: Answer = (response) =>
+      void setTimeout(() => response.writeHead(304, { etag: '"1"', ...HELD }).end(), 60);
+    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), unchanged, unchanged];
+    const late = open().settlements.wait('stl_1', { timeoutMs: 100 });
+    await expect(late).rejects.toMatchObject({ latest: { status: 'accepted' } });
+  });
+
+  test('holds shortly where an answer has no ETag', async ({ open }) => {
+    answers = [json(200, { status: 'accepted' }), json(200, { status: 'accepted' }, HELD)];
+    await open().settlements.wait('stl_1');
+    expect(preferred()).toEqual([undefined, 'wait=1', 'wait=1']);
+  });
+
+  test('ends for a status that was passed between two reads', async ({ open }) => {
+    const passed = { status: 'paying_out', timeline: [{ status: 'funded' }, { status: 'paying_out' }] };
+    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), json(200, passed, { etag: '"2"', ...HELD })];
+    expect((await open().settlements.wait('stl_1', { until: ['funded'] })).status).toBe('paying_out');
   });
 
   test('pauses when the API holds no read, and ends in time', async ({ open }) => {

@@ -18,6 +18,8 @@ QueryValue = Union[str, int, bool, datetime, Sequence[str], Mapping[str, str], N
 
 IDEMPOTENCY_KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:-]{15,127}$")
 CREATES = "POST"
+#: The answer, without a body, to a read that named the answer it has.
+NOT_MODIFIED = 304
 
 
 @dataclass(frozen=True)

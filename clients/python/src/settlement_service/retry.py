@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from ._request import Answer, Call
+from ._request import NOT_MODIFIED, Answer, Call
 from .errors import ConnectionFailedError, error_of, problem_of
 
 #: The service carried nothing out.
@@ -66,7 +66,7 @@ def exchange(
     maybe_done = False
     for attempt in range(1, policy.attempts_max + 1):
         outcome = yield Send(min(policy.attempt_timeout + call.held_s, max(end - now(), 0.001)))
-        if isinstance(outcome, Answer) and outcome.status < 300:
+        if isinstance(outcome, Answer) and (outcome.status < 300 or outcome.status == NOT_MODIFIED):
             return outcome
         if isinstance(outcome, NoAnswer):
             maybe_done = maybe_done or outcome.maybe_done

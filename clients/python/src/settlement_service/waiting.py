@@ -6,15 +6,16 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Union
 
-from ._request import Answer, Call
+from ._request import NOT_MODIFIED, Answer, Call
 from .errors import WaitTimeoutError
 from .retry import Pause
 
 #: A settlement in one of these changes no more.
 TERMINAL: Final = ("settled", "rejected", "expired", "failed", "canceled")
-#: The longest hold that the service allows, and the first one, in seconds. Each next one is twice as long.
+#: The longest hold that the service allows, in seconds.
 HELD_MAX = 30
-HELD_MIN = 1
+#: Without an `ETag`, a change between two reads is not noticed before the hold ends. So it is short.
+HELD_UNTAGGED = 1
 #: The wait before the next read, when the service has not held the last one.
 PAUSE_MAX = 5.0
 PAUSE = 0.5
@@ -22,9 +23,10 @@ PAUSE = 0.5
 
 @dataclass(frozen=True)
 class Read:
-    """A read of the object, and whether the service has held it."""
+    """A read of the object, and whether the service has held it. `value` is `None` when nothing has changed."""
 
-    value: Mapping[str, Any]
+    value: Mapping[str, Any] | None
+    etag: str | None
     held: bool
     retry_after: float | None
 
@@ -42,25 +44,23 @@ def waiting(read: Call[Any], until: Until, timeout: float, now: Callable[[], flo
     Raises `WaitTimeoutError` after `timeout` seconds.
     """
     end = now() + timeout
-    held_s = 0
-    changed_at: object = None
+    # The first read is not held, so that a status that is already reached returns at once.
+    held_s, seen = 0, None
+    value: Mapping[str, Any] = {}
     while True:
-        last: Read = yield _held(read, held_s)
-        if _is_reached(last.value, until):
-            return last.value
+        last: Read = yield _held(read, held_s, seen)
+        value = value if last.value is None else last.value
+        if _is_reached(value, until):
+            return value
         left = end - now()
         if left <= 0:
             wanted = "as wanted" if callable(until) else " or ".join(sorted(until))
-            message = f"{read.path} is {last.value['status']} and was not {wanted} within {timeout:g} s."
-            raise WaitTimeoutError(message, last.value)
-        if held_s and not last.held:
+            message = f"{read.path} is {value['status']} and was not {wanted} within {timeout:g} s."
+            raise WaitTimeoutError(message, value)
+        if held_s and (not last.held or value["status"] in TERMINAL):
             yield Pause(min(last.retry_after or PAUSE, PAUSE_MAX, left))
-        # The first read is not held, so that a status that is already reached returns at once. After a change the hold
-        # is short: the service holds from the state that it finds, so it does not notice what changed before.
-        is_changed = last.value.get("updated_at") != changed_at
-        changed_at = last.value.get("updated_at")
-        held_s = HELD_MIN if is_changed or not held_s else held_s * 2
-        held_s = max(HELD_MIN, min(held_s, HELD_MAX, int(left)))
+        seen = last.etag
+        held_s = max(1, min(HELD_MAX if seen else HELD_UNTAGGED, int(left)))
 
 
 def _is_reached(value: Mapping[str, Any], until: Until) -> bool:
@@ -70,10 +70,13 @@ def _is_reached(value: Mapping[str, Any], until: Until) -> bool:
     return value["status"] in TERMINAL or not statuses.isdisjoint(until)
 
 
-def _held(read: Call[Any], held_s: int) -> Call[Read]:
+def _held(read: Call[Any], held_s: int, seen: str | None) -> Call[Read]:
     headers = {"Prefer": f"wait={held_s}"} if held_s else {}
+    if seen:
+        headers["If-None-Match"] = seen
     return replace(read.reading(_read, **headers), held_s=float(held_s))
 
 
 def _read(answer: Answer) -> Read:
-    return Read(answer.json(), "preference-applied" in answer.headers, answer.retry_after)
+    value = None if answer.status == NOT_MODIFIED else answer.json()
+    return Read(value, answer.headers.get("etag"), "preference-applied" in answer.headers, answer.retry_after)
