@@ -22,6 +22,11 @@ const CALL_TIMEOUT_MS = 2_000;
 const POLL_INTERVAL_MS = 1_000;
 /** At least between two claims. A single commit is dispatched at once; commits in quick succession share a claim. */
 const CLAIM_INTERVAL_MS = 10;
+/**
+ * At least between two claims while Temporal accepts nothing. Each commit nudges, and each claim reads all rows that
+ * wait for their next try.
+ */
+const CLAIM_INTERVAL_REFUSED_MS = 250;
 
 export type Dispatcher = {
   /** To be called after a commit that wrote to the outbox. Never waits and never throws. */
@@ -47,19 +52,20 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   let nudged = false;
   let running: Promise<void> | undefined;
 
-  let claimedAtMs = Number.NEGATIVE_INFINITY;
+  let nextClaimMs = Number.NEGATIVE_INFINITY;
 
   const drain = async (): Promise<void> => {
     while (nudged && !stopped) {
-      const waitMs = claimedAtMs + CLAIM_INTERVAL_MS - performance.now();
+      const waitMs = nextClaimMs - performance.now();
       if (waitMs > 0) await delay(waitMs);
       nudged = false;
-      claimedAtMs = performance.now();
-      const full = await dispatchBatch(deps).catch((error: unknown) => {
+      nextClaimMs = performance.now() + CLAIM_INTERVAL_MS;
+      const { isFull, isRefused } = await dispatchBatch(deps).catch((error: unknown) => {
         deps.log.warn({ err: error }, 'the outbox could not be read');
-        return false;
+        return { isFull: false, isRefused: false };
       });
-      nudged ||= full;
+      nudged ||= isFull;
+      if (isRefused) nextClaimMs = performance.now() + CLAIM_INTERVAL_REFUSED_MS;
     }
   };
   const nudge = (): void => {
@@ -82,8 +88,10 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 }
 
-/** @returns whether the batch was full; then there may be more rows */
-async function dispatchBatch(deps: DispatcherDeps): Promise<boolean> {
+/** A full batch: there may be more rows. A refused one: it had rows, and Temporal accepted none of them. */
+type Batch = { readonly isFull: boolean; readonly isRefused: boolean };
+
+async function dispatchBatch(deps: DispatcherDeps): Promise<Batch> {
   const { db, log, crash, traceDispatch = untraced } = deps;
   const rows = await claimOutbox(db, BATCH_SIZE);
   for (const row of rows) crash?.(dispatchPoint(row, 'after_claim'));
@@ -109,7 +117,7 @@ async function dispatchBatch(deps: DispatcherDeps): Promise<boolean> {
       'Temporal did not accept the dispatched rows; they are retried',
     );
   }
-  return rows.length === BATCH_SIZE;
+  return { isFull: rows.length === BATCH_SIZE, isRefused: failed.length > 0 && dispatched.length === 0 };
 }
 
 /** The ids by which one settlement is followed through the logs. */

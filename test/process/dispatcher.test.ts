@@ -66,3 +66,33 @@ test('commits in quick succession share their claims', async ({ connection }) =>
   expect(claimed()).toBeLessThanOrEqual(2 + Math.ceil(tookMs / 10));
   claims.mockRestore();
 });
+
+test('while Temporal refuses all calls, commits in quick succession cause four claims a second', async ({
+  connection,
+}) => {
+  const { db } = connection;
+  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
+  const commit = async (index: number): Promise<void> => {
+    await db.insert(outbox).values({ kind: 'settlement', objectId: `stl_${index}`, context, requestId: 'req' });
+  };
+  const refuse = async (): Promise<string> => {
+    throw new Error('unavailable');
+  };
+  const claims = vi.spyOn(pg.Client.prototype, 'query');
+  const claimed = () => claims.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
+  const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start: refuse }] } });
+  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
+  await vi.waitUntil(() => claimed() === 1, { timeout: 10_000 });
+  const startedMs = performance.now();
+  for (let index = 0; index < 200; index += 1) {
+    await commit(index);
+    dispatcher.nudge();
+    await delay(5);
+  }
+  await dispatcher.stop();
+  const tookMs = performance.now() - startedMs;
+  // The first refusal comes after a claim or two.
+  expect(claimed()).toBeGreaterThan(1);
+  expect(claimed()).toBeLessThanOrEqual(3 + Math.ceil(tookMs / 250));
+  claims.mockRestore();
+});
