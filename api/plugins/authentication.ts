@@ -7,7 +7,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { authenticateApiKey, touchApiKey } from '../../db/queries/api-key.ts';
+import { touchApiKey } from '../../db/queries/api-key.ts';
 import { authenticateConsumer } from '../../db/queries/consumer.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { budgetsOf, type Counted } from '../../domain/rate-limit.ts';
@@ -17,14 +17,12 @@ import { hashApiKey, isWellFormedApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
 import { createFailureCount } from '../http/failure-count.ts';
 import { headerLines } from '../http/header-lines.ts';
+import { createKeyLookup, type KeyLookup, type PresentedKey } from '../http/key-lookup.ts';
 import { requireBudget } from '../http/rate-limit.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { bearerToken, hashSessionToken } from '../http/session-token.ts';
 import { type ConsumerPrincipal, costOf, type Principal, type RouteConfig } from '../route-config.ts';
 import { AUTHORIZATION_LENGTH_MAX } from '../schemas/session.ts';
-
-/** How far `last_used_at` of a key may lag behind. */
-const TOUCH_INTERVAL_MS = 60_000;
 
 /** Refusals that count as a failed authentication of the client's address. */
 const FAILURES: readonly ErrorCode[] = [
@@ -40,20 +38,22 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   app.decorateRequest('consumer', null);
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
   const failures = createFailureCount(budgets.failure, deps.now);
+  const lookUp = createKeyLookup(deps, budgets.default.windowSeconds);
   app.addHook('onRequest', async (request, reply) => {
     const access = request.routeOptions.config.access;
     if (!access || !takesCredential(access, request)) return;
     const failed = failures.of(request.clientAddress.limitKey);
     if (failed && failed.used >= budgets.failure.quota)
       requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, TOO_MANY_FAILURES);
-    const count = { windowSeconds: budgets.default.windowSeconds, cost: costOf(access, request) };
+    const cost = costOf(access, request);
     if (access.auth === 'session') {
-      const { counted, ...consumer } = await authenticateSession(deps, request, count);
+      const { windowSeconds } = budgets.default;
+      const { counted, ...consumer } = await authenticateSession(deps, request, { windowSeconds, cost });
       request.consumer = consumer;
       requireBudget(reply, budgets.default, counted);
       return;
     }
-    const { counted, ...principal } = await authenticateKey(deps, request, count);
+    const { counted, ...principal } = await authenticateKey(deps, request, (presented) => lookUp(presented, cost));
     request.principal = principal;
     requireBudget(reply, budgets.default, counted);
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
@@ -77,13 +77,13 @@ const TOO_MANY_FAILURES =
 const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
   auth === 'api_key' || auth === 'session' || (auth === 'optional_api_key' && headerLines(raw, 'x-api-key').length > 0);
 
-type RequestCount = Parameters<typeof authenticateApiKey>[3];
+type RequestCount = Parameters<typeof authenticateConsumer>[3];
 
 /** @throws DomainError `credential_missing`, `credential_ambiguous`, `credential_invalid` */
 async function authenticateKey(
   deps: ApiDeps,
   request: FastifyRequest,
-  count: RequestCount,
+  lookUp: (presented: PresentedKey) => ReturnType<KeyLookup>,
 ): Promise<Principal & { readonly counted: Counted }> {
   const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;
@@ -92,19 +92,11 @@ async function authenticateKey(
   const { runtime } = deps;
   const { apiKeyPeppers } = deps.config;
   if (!isWellFormedApiKey(raw, runtime)) throw new DomainError('credential_invalid');
-  const now = deps.now();
   const hashed = apiKeyPeppers.map((pepper) => ({ keyHash: hashApiKey(pepper, raw), pepperId: pepper.id }));
-  const key = await authenticateApiKey(
-    deps.db,
-    hashed.map(({ keyHash }) => keyHash),
-    {
-      environment: environmentName(runtime),
-      address: request.clientAddress.exact,
-      now,
-      touchedBefore: new Date(now.getTime() - TOUCH_INTERVAL_MS),
-    },
-    count,
-  );
+  const key = await lookUp({
+    keyHashes: hashed.map(({ keyHash }) => keyHash),
+    address: request.clientAddress.exact,
+  });
   if (!key) throw new DomainError('credential_invalid');
   const { isTouchDue, counted, ...caller } = key;
   const from = request.clientAddress.logged;
@@ -114,7 +106,7 @@ async function authenticateKey(
     throw new DomainError('credential_invalid');
   }
   if (isTouchDue) {
-    touchApiKey(deps.db, key, { at: now, from }, hashed[0]).catch((error: unknown) =>
+    touchApiKey(deps.db, key, { at: deps.now(), from }, hashed[0]).catch((error: unknown) =>
       request.log.warn({ err: error }, 'the last use of an API key could not be stored'),
     );
   }

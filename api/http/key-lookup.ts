@@ -1,0 +1,78 @@
+/**
+ * Looks API keys up and counts their requests. Requests with one key that arrive together share a statement: while one
+ * runs, those that arrive wait, and the next statement serves all of them. Nothing is kept for later requests, and no
+ * request is answered by a statement that began before it arrived, so a revoked key is refused at once.
+ */
+import { authenticateApiKey, type KeyCaller } from '../../db/queries/api-key.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/** How far `last_used_at` of a key may lag behind. */
+const TOUCH_INTERVAL_MS = 60_000;
+
+/** A key as it was presented: its hash under each pepper, and the client's whole address. */
+export type PresentedKey = { readonly keyHashes: readonly Buffer[]; readonly address: string | null };
+
+/** @returns undefined for an invalid key; rejects when PostgreSQL cannot be read */
+export type KeyLookup = (presented: PresentedKey, cost: number) => Promise<KeyCaller | undefined>;
+
+type Waiting = {
+  readonly cost: number;
+  readonly answer: (caller: KeyCaller | undefined) => void;
+  readonly fail: (error: unknown) => void;
+};
+
+/** @param windowSeconds the window in which requests are counted */
+export function createKeyLookup(
+  { db, runtime, now }: Pick<ApiDeps, 'db' | 'runtime' | 'now'>,
+  windowSeconds: number,
+): KeyLookup {
+  const queues = new Map<string, Waiting[]>();
+
+  const lookUp = (presented: PresentedKey, cost: number): Promise<KeyCaller | undefined> => {
+    const at = now();
+    const touchedBefore = new Date(at.getTime() - TOUCH_INTERVAL_MS);
+    const valid = { environment: environmentName(runtime), address: presented.address, now: at, touchedBefore };
+    return authenticateApiKey(db, presented.keyHashes, valid, { windowSeconds, cost });
+  };
+  const serve = async (presented: PresentedKey, together: readonly Waiting[]): Promise<void> => {
+    try {
+      const found = await lookUp(
+        presented,
+        together.reduce((sum, { cost }) => sum + cost, 0),
+      );
+      shareOut(found, together);
+    } catch (error) {
+      for (const { fail } of together) fail(error);
+    }
+  };
+  const serveQueue = async (id: string, presented: PresentedKey, queue: Waiting[]): Promise<void> => {
+    queues.set(id, queue);
+    while (queue.length > 0) await serve(presented, queue.splice(0));
+    queues.delete(id);
+  };
+
+  return (presented, cost) =>
+    new Promise((answer, fail) => {
+      const id = `${presented.keyHashes[0]?.toString('latin1')} ${presented.address}`;
+      const queue = queues.get(id);
+      const waiting = { cost, answer, fail };
+      if (queue) queue.push(waiting);
+      else void serveQueue(id, presented, [waiting]);
+    });
+}
+
+/** Each request has used as much as those before it and itself. The first one touches the key. */
+function shareOut(found: KeyCaller | undefined, together: readonly Waiting[]): void {
+  let later = together.reduce((sum, { cost }) => sum + cost, 0);
+  for (const [index, { cost, answer }] of together.entries()) {
+    later -= cost;
+    answer(
+      found && {
+        ...found,
+        isTouchDue: found.isTouchDue && index === 0,
+        counted: found.counted && { ...found.counted, used: found.counted.used - later },
+      },
+    );
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * Requests with one key that arrive together share a statement (`api/http/key-lookup.ts`). Each is counted as it would
+ * be alone, and a key that was revoked before a request arrived is refused.
+ */
+import { expect } from 'vitest';
+import { withApi } from '../support/fixture.ts';
+
+const TOGETHER = 20;
+
+const test = withApi({ config: { rateLimitPerMinute: 15 } });
+
+const leftIn = (header: unknown): number => Number(/;r=(\d+);/.exec(String(header))?.[1]);
+
+test('requests that arrive together are counted one by one, and refused from the limit on', async ({ api }) => {
+  const caller = await api.createCaller();
+  const answers = await Promise.all(
+    Array.from({ length: TOGETHER }, () => api.call(caller, 'GET', '/v1/caribbean/settlements')),
+  );
+  const accepted = answers.filter(({ statusCode }) => statusCode === 200);
+  expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(TOGETHER - 15);
+  expect(accepted.map(({ headers }) => leftIn(headers['ratelimit'])).sort((one, other) => other - one)).toEqual(
+    Array.from({ length: 15 }, (_, index) => 14 - index),
+  );
+});
+
+test('401 for a key that was revoked while an earlier request with it was looked up', async ({ api }) => {
+  const caller = await api.createCaller();
+  const read = () => api.call(caller, 'GET', '/v1/caribbean/settlements');
+  expect((await read()).statusCode).toBe(200);
+  const blocker = await api.owner.pool.connect();
+  await blocker.query('BEGIN');
+  await blocker.query('SELECT FROM rate_limits WHERE caller = $1 FOR UPDATE', [`org:${caller.orgId}`]);
+  const earlier = read();
+  await expect
+    .poll(async () => {
+      const { rows } = await api.owner.pool.query('SELECT FROM pg_locks WHERE NOT granted');
+      return rows.length;
+    })
+    .toBeGreaterThan(0);
+  await api.owner.pool.query("UPDATE api_keys SET status = 'revoked', revoked_at = now() WHERE key_id = $1", [
+    caller.keyId,
+  ]);
+  const later = Promise.all([read(), read()]);
+  await blocker.query('COMMIT');
+  blocker.release();
+  expect((await earlier).statusCode).toBe(200);
+  expect((await later).map(({ statusCode }) => statusCode)).toEqual([401, 401]);
+});
+
+test('every request that waits for a failing statement fails, and the next one is served', async ({ newApi }) => {
+  const api = await newApi();
+  const caller = await api.createCaller();
+  await api.owner.pool.query('ALTER TABLE api_keys RENAME TO api_keys_away');
+  const answers = await Promise.all([1, 2, 3].map(() => api.call(caller, 'GET', '/v1/caribbean/settlements')));
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([500, 500, 500]);
+  await api.owner.pool.query('ALTER TABLE api_keys_away RENAME TO api_keys');
+  expect((await api.call(caller, 'GET', '/v1/caribbean/settlements')).statusCode).toBe(200);
+});
