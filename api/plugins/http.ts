@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import helmet from '@fastify/helmet';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { z } from 'zod';
@@ -19,6 +18,7 @@ import { parseJsonBody } from '../http/json-body.ts';
 import { subjectFields } from '../http/log-subject.ts';
 import { splitAddress } from '../http/query-string.ts';
 import { FAULTS_MAX, InvalidRequestError, missingField, type RequestFault } from '../http/request-fault.ts';
+import { securityHeaders } from '../http/security-header.ts';
 import { faultsOfIssues, requestFaults } from '../http/validation.ts';
 import { methodsAt } from './method-fallback.ts';
 
@@ -32,6 +32,13 @@ export function requestIdOf(raw: IncomingMessage): string {
 
 const JSON_TYPE = /^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i;
 const NO_BYTES = Buffer.alloc(0);
+
+/** @throws DomainError `unsupported_media_type` */
+function requireReadableBody({ headers, raw }: FastifyRequest): void {
+  if (headers['content-encoding'] !== undefined)
+    throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
+  if (headerLines(raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
+}
 
 /** Refuses `null` as a body: a schema with an optional body would accept it as absent. */
 function requireGiven(body: unknown): unknown {
@@ -69,16 +76,12 @@ function noBodyFaults(body: unknown): RequestFault[] {
 }
 
 export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
-  await app.register(helmet, {
-    contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-    hsts: isRemote(deps.runtime),
-    referrerPolicy: { policy: 'no-referrer' },
-  });
   app.decorateRequest('rawBody');
   app.decorateRequest('parsedBody');
   app.decorateRequest('arrivedAtMs', 0);
   app.decorateRequest('clientAddress');
   const clientAddressOf = createClientAddress(deps.config.trustedProxies);
+  const headersOfAll = { ...securityHeaders(isRemote(deps.runtime)), 'Cache-Control': 'no-store' };
   let isProxyNamed = false;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(/^application\/json/i, { parseAs: 'buffer' }, (request, body, done) => {
@@ -92,7 +95,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
       done(error instanceof Error ? error : new DomainError('internal_error'));
     }
   });
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     request.rawBody = NO_BYTES;
     request.arrivedAtMs = performance.now();
     request.parsedBody = undefined;
@@ -101,13 +104,10 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
       isProxyNamed = true;
       request.log.warn('X-Forwarded-For came from an address that TRUSTED_PROXIES does not name, and is not believed');
     }
-    if (!namesOneHost(request.raw)) return refuseUnreadable(request, reply);
-    reply.header('X-Request-ID', request.id).header('Cache-Control', 'no-store');
-    if (request.method === 'GET') return undefined;
-    if (request.headers['content-encoding'] !== undefined)
-      throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
-    if (headerLines(request.raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
-    return undefined;
+    reply.headers(headersOfAll).header('X-Request-ID', request.id);
+    if (!namesOneHost(request.raw)) return void refuseUnreadable(request, reply);
+    if (request.method !== 'GET') requireReadableBody(request);
+    done();
   });
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.routeOptions.schema?.body !== undefined || request.parsedBody === undefined) return done();

@@ -15,17 +15,24 @@ const COUNT_VALID_MS = 1_000;
 
 export const outboxLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   const isFull = createFullCheck(deps);
-  app.addHook('preHandler', async (request) => {
+  app.addHook('preHandler', (request, _reply, done) => {
     const access = request.routeOptions.config.access;
-    if (!access || !isCommand(request.method, access) || !(await isFull())) return;
-    requirePriced(request.body);
-    throw new DomainError(
-      'temporarily_unavailable',
-      {},
-      'Too much accepted work waits to be carried out. Nothing was stored. Repeat the request after Retry-After.',
-    );
+    if (!access || !isCommand(request.method, access)) return done();
+    isFull()
+      .then((full) => full && refuse(request.body))
+      .then(() => done(), done);
   });
 });
+
+/** @throws DomainError `temporarily_unavailable` */
+function refuse(body: unknown): never {
+  requirePriced(body);
+  throw new DomainError(
+    'temporarily_unavailable',
+    {},
+    'Too much accepted work waits to be carried out. Nothing was stored. Repeat the request after Retry-After.',
+  );
+}
 
 /** Whether an operation writes for a partner or a consumer. Sign-up and sign-in have budgets of their own. */
 export const isCommand = (method: string, access: RouteConfig): boolean =>

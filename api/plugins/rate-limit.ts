@@ -15,15 +15,17 @@ const CLEANUP_INTERVAL_MS = 10 * 60_000;
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
-  app.addHook('onRequest', async (request, reply) => {
+  // Not an async function: most requests have a credential, and nothing is to be waited for.
+  app.addHook('onRequest', (request, reply, done) => {
     const access = request.routeOptions.config.access;
-    if (!access || access.internal || access.auth === 'signature' || access.uncounted) return;
-    if (request.principal || request.consumer) return;
+    if (!access || access.internal || access.auth === 'signature' || access.uncounted) return done();
+    if (request.principal || request.consumer) return done();
     const budget = budgets[access.budget ?? 'default'];
     const { windowSeconds } = budget;
     const caller = callerOf(budget.name, request.clientAddress.limitKey);
-    const [counted] = await countRequests(deps.db, [{ caller, windowSeconds, cost: costOf(access, request) }]);
-    if (counted) requireBudget(reply, budget, counted);
+    countRequests(deps.db, [{ caller, windowSeconds, cost: costOf(access, request) }])
+      .then(([counted]) => counted && requireBudget(reply, budget, counted))
+      .then(() => done(), done);
   });
   const cleanup = setInterval(() => {
     deleteRateLimits(deps.db).catch((error: unknown) =>

@@ -21,7 +21,7 @@ export const unreadAnswer = fp(async (app: FastifyInstance, { answerTimeoutMs, w
   const waiting = new Set<Waiting>();
   let waitingBytes = 0;
   app.decorateReply('hasSharedBody', false);
-  app.addHook('onSend', async (request, reply, payload) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
     const { raw } = reply;
     const size = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
     const answer: Waiting = { bytes: reply.hasSharedBody ? 0 : size, end: () => request.raw.socket.destroy() };
@@ -41,6 +41,6 @@ export const unreadAnswer = fp(async (app: FastifyInstance, { answerTimeoutMs, w
       waitingBytes -= oldest.bytes;
       oldest.end();
     }
-    return payload;
+    done(null, payload);
   });
 });

@@ -336,3 +336,29 @@ describe.each(REMOTE)('in %s', (runtime) => {
     expect(jsonOf(dispute).gates).toEqual(onlyTheAdapter);
   });
 });
+
+test.for(['local-sandbox', ...REMOTE] as const)(
+  'every answer of %s tells browsers the same, and a remote one also to use TLS only',
+  async (runtime, { apis }) => {
+    for (const url of ['/health/live', '/v2/settlements', '/unknown']) {
+      const { headers } = await apis[runtime].app.inject({ method: 'GET', url });
+      expect(headers, url).toMatchObject({
+        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+        'cross-origin-opener-policy': 'same-origin',
+        'cross-origin-resource-policy': 'same-origin',
+        'origin-agent-cluster': '?1',
+        'referrer-policy': 'no-referrer',
+        'x-content-type-options': 'nosniff',
+        'x-dns-prefetch-control': 'off',
+        'x-download-options': 'noopen',
+        'x-frame-options': 'SAMEORIGIN',
+        'x-permitted-cross-domain-policies': 'none',
+        'x-xss-protection': '0',
+        'cache-control': 'no-store',
+      });
+      expect(headers['strict-transport-security'], url).toBe(
+        runtime === 'local-sandbox' ? undefined : 'max-age=31536000; includeSubDomains',
+      );
+    }
+  },
+);
