@@ -67,3 +67,30 @@ export function aliasedColumns<Row>(columns: ColumnList, alias: string): Aliased
     },
   };
 }
+
+/** The columns of a table as one JSON value: a row of many columns costs PostgreSQL's client half as much to read. */
+export type JsonColumns<Row> = {
+  /** `json_build_array(s.org_id, …)`, for SELECT. */
+  readonly text: string;
+  /** Their values as the code has them. */
+  rowOf(values: readonly unknown[]): Row;
+};
+
+/** @param columns none of them of type bytea, which JSON does not have */
+export function jsonColumns<Row>(columns: ColumnList, alias: string): JsonColumns<Row> {
+  // JSON has no bigint: as text, no digit is lost.
+  const parts = columns.map(
+    ({ column }) => `${alias}.${column.name}${column.getSQLType() === 'bigint' ? '::text' : ''}`,
+  );
+  return {
+    text: `json_build_array(${parts.join(', ')})`,
+    rowOf: (values) => {
+      const row: Record<string, unknown> = {};
+      for (const [index, { key, column }] of columns.entries()) {
+        const value = values[index] ?? null;
+        row[key] = value === null ? null : column.mapFromDriverValue(value);
+      }
+      return row as Row;
+    },
+  };
+}

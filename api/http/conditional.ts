@@ -5,19 +5,27 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 /** The JSON schema of the header, which the generator of the OpenAPI document turns into a header object. */
 export const ETAG_HEADER = { type: 'string', description: 'The SHA-256 of the bytes, in hex.' } as const;
 
-/** A JSON answer as its bytes. */
-export type TaggedJson = { readonly bytes: Buffer; readonly etag: string };
+/** A JSON answer. */
+export type TaggedJson = { readonly body: string | Buffer; readonly etag: string };
+
+/** Text, because Node writes it together with the headers. */
 
 export function taggedJson(value: unknown): TaggedJson {
-  const bytes = Buffer.from(JSON.stringify(value));
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex')}"` };
+  const body = JSON.stringify(value);
+  return { body, etag: `"${createHash('sha256').update(body).digest('hex')}"` };
+}
+
+/** For an answer that is made once: all callers are sent the same bytes, and none is sent a copy. */
+export function sharedJson(value: unknown): TaggedJson {
+  const { body, etag } = taggedJson(value);
+  return { body: Buffer.from(body), etag };
 }
 
 /** Sends the answer, or 304 to a caller that reads it and has it. */
-export function sendTagged(request: FastifyRequest, reply: FastifyReply, { bytes, etag }: TaggedJson): FastifyReply {
+export function sendTagged(request: FastifyRequest, reply: FastifyReply, { body, etag }: TaggedJson): FastifyReply {
   reply.header('ETag', etag);
   if (request.method === 'GET' && namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  return reply.type('application/json; charset=utf-8').send(bytes);
+  return reply.type('application/json; charset=utf-8').send(body);
 }
 
 /** Whether the header names this tag: as one of a list, weak or strong, or by `*`. */

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { type CapabilityCatalog, requireValidCatalog } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
-import { ETAG_HEADER, sendTagged, taggedJson } from '../http/conditional.ts';
+import { ETAG_HEADER, sendTagged, sharedJson } from '../http/conditional.ts';
 import { CapabilitiesResponse, CatalogConditions } from '../schemas/capability.ts';
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
@@ -21,8 +21,8 @@ export const capabilityRoutes =
   (catalog: CapabilityCatalog = CAPABILITY_CATALOG): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     requireValidCatalog(catalog);
-    const forEveryone = taggedJson(catalogResource(catalog, false));
-    const forPartners = taggedJson(catalogResource(catalog, true));
+    const forEveryone = sharedJson(catalogResource(catalog, false));
+    const forPartners = sharedJson(catalogResource(catalog, true));
     app.get(
       '/v2/capabilities',
       {

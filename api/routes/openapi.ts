@@ -1,7 +1,7 @@
 /** The OpenAPI document (contract §15), as `plugins/openapi.ts` generates it. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
-import { ETAG_HEADER, sendTagged, type TaggedJson, taggedJson } from '../http/conditional.ts';
+import { ETAG_HEADER, sendTagged, sharedJson, type TaggedJson } from '../http/conditional.ts';
 import { constant, ifNoneMatch } from '../schemas/common.ts';
 
 const OpenApiDocument = z
@@ -36,7 +36,7 @@ export const openapiRoutes = (): FastifyPluginAsyncZodOpenApi => async (app) => 
       },
     },
     async (request, reply) => {
-      document ??= taggedJson(app.swagger());
+      document ??= sharedJson(app.swagger());
       return sendTagged(request, reply, document);
     },
   );

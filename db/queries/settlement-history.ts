@@ -11,7 +11,7 @@ import type { SettlementWithHistory } from '../../domain/resource/settlement.ts'
 import type { Settlement, SettlementTransition } from '../../domain/settlement.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
-import { aliasedColumns, columnsOf } from '../column-list.ts';
+import { columnsOf, jsonColumns } from '../column-list.ts';
 import { openPayee } from '../payee.ts';
 import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
@@ -24,13 +24,13 @@ import { onlyGrows, type SettlementSelection, sourceOf } from './settlement-sele
 type ReadDeps = { readonly db: Queryable; readonly sealer: Sealer };
 type ListDeps = ReadDeps & { readonly longLists: LongLists };
 
-const SETTLEMENT = aliasedColumns<Settlement>(
+const SETTLEMENT = jsonColumns<Settlement>(
   columnsOf(settlements).filter(({ key }) => key !== 'paymentTokenSealed'),
   's',
 );
 
 /** A settlement `s` with its history. */
-const SELECTED = `SELECT ${SETTLEMENT.names}, (
+const SELECTED = `SELECT ${SETTLEMENT.text} AS settlement, (
     SELECT coalesce(json_agg(json_build_object('sequence', t.sequence, 'from', t.from_status, 'to', t.to_status,
       'at', t.at, 'reason', t.reason, 'evidenceId', t.evidence_id) ORDER BY t.sequence), '[]')
     FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id
@@ -43,9 +43,10 @@ const SELECTED = `SELECT ${SETTLEMENT.names}, (
   ) AS exceptions`;
 
 type SelectedRow = {
+  readonly settlement: readonly unknown[];
   readonly transitions: readonly Aggregated<SettlementTransition>[];
   readonly exceptions: readonly Aggregated<SettlementException>[];
-} & Readonly<Record<string, unknown>>;
+};
 
 const readSettlement = statement<[orgId: string, settlementId: string], SelectedRow>(
   'read_settlement',
@@ -96,7 +97,7 @@ async function selectWithHistory(
 }
 
 function withHistory(sealer: Sealer, row: SelectedRow): SettlementWithHistory {
-  const settlement = SETTLEMENT.rowOf(row);
+  const settlement = SETTLEMENT.rowOf(row.settlement);
   const payee = openPayee(sealer, settlement);
   return {
     ...settlement,
