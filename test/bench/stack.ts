@@ -8,6 +8,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
+import { EXIT } from '../../process/command-line.ts';
 import { localDirectory } from '../../process/place.ts';
 import { findRunningStack } from '../../process/running-stack.ts';
 import { connectTemporal, ensureSearchAttributes, type TemporalClient } from '../../process/temporal.ts';
@@ -21,6 +22,7 @@ import { workflowBundle } from '../../worker/bundle.ts';
 
 const RETENTION_MS = 86_400_000;
 const UNLIMITED_PER_MINUTE = '1000000';
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export type BenchStack = {
   readonly apiUrl: string;
@@ -45,14 +47,21 @@ export type Started = {
 /** What to stop and delete after the benchmark, last first. */
 type Cleanup = (() => Promise<unknown>)[];
 
-/** Runs a benchmark on a stack of its own and removes the stack afterwards. */
+/** Runs a benchmark on a stack of its own and removes the stack afterwards, also when a signal ends the benchmark. */
 export async function withBenchStack<T>(run: (stack: BenchStack) => Promise<T>): Promise<T> {
   const borrowed = await borrowStack(undefined, console.error);
   const cleanup: Cleanup = [borrowed.giveBack];
+  const cleanUp = async (): Promise<void> => {
+    for (const step of cleanup.splice(0).reverse()) await step().catch((error: unknown) => console.error(error));
+  };
+  // Its processes are detached, so that no signal of the terminal reaches them.
+  const interrupt = () => void cleanUp().finally(() => process.exit(EXIT.refused));
+  for (const signal of SIGNALS) process.once(signal, interrupt);
   try {
     return await run(await prepare(cleanup));
   } finally {
-    for (const step of cleanup.reverse()) await step().catch((error: unknown) => console.error(error));
+    await cleanUp();
+    for (const signal of SIGNALS) process.off(signal, interrupt);
   }
 }
 
