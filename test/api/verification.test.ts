@@ -450,6 +450,11 @@ describe('POST /v1/kyc/idverify/applicant', () => {
       422,
       {},
     );
+    // The operator chooses the sets of checks, so that nobody is checked less than it wants.
+    for (const level_name of ['basic', 'Enhanced', 'enhanced ', ''])
+      await expectRefused(api, () => applicant(recipientId, { level_name }), 422, {
+        detail: [expect.objectContaining({ loc: ['body', 'level_name'] })],
+      });
     await expectRefused(api, () => applicant(recipientId, { org_id: stranger.orgId }), 403, {
       code: 'organization_mismatch',
     });
