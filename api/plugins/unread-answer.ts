@@ -37,6 +37,8 @@ export const unreadAnswer = fp(async (app: FastifyInstance, { answerTimeoutMs, w
     raw.once('finish', forget).once('close', forget);
     for (const oldest of waiting) {
       if (waitingBytes <= waitingBytesMax || oldest === answer) break;
+      // Its end would free no memory.
+      if (oldest.bytes === 0) continue;
       waiting.delete(oldest);
       waitingBytes -= oldest.bytes;
       oldest.end();

@@ -1,8 +1,11 @@
 /** Callers that ask for a lot and read nothing: their connections end, and they cost little memory meanwhile. */
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, vi } from 'vitest';
+import { fastify } from 'fastify';
+import { describe, expect, vi } from 'vitest';
 import { LIMITS } from '../../api/app.ts';
+import { type AnswerLimits, unreadAnswer } from '../../api/plugins/unread-answer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 
 const CLIENTS = 1_000;
@@ -64,4 +67,57 @@ test('a thousand unread answers end in time, cost little memory, and others are 
 test('connections have a limit', async ({ api }) => {
   expect(api.app.server.maxConnections).toBe(LIMITS.connectionsMax);
   expect(api.app.server.timeout).toBe(LIMITS.idleTimeoutMs);
+});
+
+describe('an answer that is not read', () => {
+  /** More than the system keeps for one connection. */
+  const BODY = Buffer.alloc(16 * 1024 * 1024);
+
+  /** A server with these limits and no others, and its connections in their order. */
+  async function serve(limits: AnswerLimits, onTestFinished: (end: () => Promise<void>) => void) {
+    const app = fastify({ forceCloseConnections: true });
+    await app.register(unreadAnswer, limits);
+    app.get('/own', async () => BODY);
+    app.get('/shared', async (_request, reply) => {
+      reply.hasSharedBody = true;
+      return BODY;
+    });
+    const held: Socket[] = [];
+    app.server.on('connection', (socket: Socket) => held.push(socket));
+    const clients: Socket[] = [];
+    onTestFinished(async () => {
+      for (const client of clients) client.destroy();
+      await app.close();
+    });
+    const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+    /** Asks, and takes only the beginning of the answer. */
+    const askFor = async (path: string): Promise<Socket> => {
+      const client = ask(Number(port), path, 1);
+      clients.push(client);
+      await once(client, 'readable');
+      return client;
+    };
+    return { askFor, open: () => held.map((socket) => !socket.destroyed) };
+  }
+
+  test('ends after its time, also when it is read slowly', async ({ onTestFinished }) => {
+    const limits = { answerTimeoutMs: 1_000, waitingBytesMax: Number.POSITIVE_INFINITY };
+    const { askFor, open } = await serve(limits, onTestFinished);
+    const client = await askFor('/own');
+    const reading = setInterval(() => client.read(1_024), 50);
+    await delay(limits.answerTimeoutMs / 2);
+    expect(open()).toEqual([true]);
+    await vi.waitUntil(() => !open().includes(true), { timeout: 10_000 });
+    clearInterval(reading);
+  });
+
+  test('ends when newer ones wait for more memory than all may use, and a shared body uses none and stays', async ({
+    onTestFinished,
+  }) => {
+    const limits = { answerTimeoutMs: 60_000, waitingBytesMax: 2.5 * BODY.length };
+    const { askFor, open } = await serve(limits, onTestFinished);
+    for (const path of ['/own', '/shared', '/own', '/shared', '/own', '/shared', '/own']) await askFor(path);
+    await vi.waitUntil(() => open().includes(false), { timeout: 10_000 });
+    expect(open()).toEqual([false, true, false, true, true, true, true]);
+  });
 });
