@@ -55,13 +55,25 @@ export async function readPage<Row>(
   select: (clauses: PageClauses) => PromiseLike<Row[]>,
 ): Promise<Paged<Row>> {
   const source = list.idsFrom ?? list;
-  const { length } = list;
-  const [rows, total] = await Promise.all([
-    select(clausesOf(list, source, page)),
-    length?.longLists.has(length.key) ? null : countMatches(db, source),
+  return await composePage(list, page, {
+    rows: () => select(clausesOf(list, source, page)),
+    matches: () => countMatches(db, source),
+  });
+}
+
+/** As `readPage`, for a list with statements of its own. `matches` counts up to one more than `COUNTED_MAX`. */
+export async function composePage<Row>(
+  { length, cursorOf }: Pick<List<Row>, 'length' | 'cursorOf'>,
+  page: Page,
+  { rows: readRows, matches: count }: { rows: () => PromiseLike<readonly Row[]>; matches: () => Promise<number> },
+): Promise<Paged<Row>> {
+  const [rows, matches] = await Promise.all([
+    readRows(),
+    length?.longLists.has(length.key) ? COUNTED_MAX + 1 : count(),
   ]);
+  const total = matches > COUNTED_MAX ? null : matches;
   if (total === null) length?.longLists.add(length.key);
-  return { ...cutPage(rows, page, list.cursorOf), total };
+  return { ...cutPage(rows, page, cursorOf), total };
 }
 
 function clausesOf(list: Pick<Source, 'createdAt' | 'id'>, source: Source, page: Page): PageClauses {
@@ -147,10 +159,10 @@ export function cutPage<Row>(
 }
 
 /**
- * How many rows match; null when they are more than are counted. No more entries of the index are read than that, the
+ * How many rows match, up to one more than are counted. No more entries of the index are read than that, the
  * oldest first: PostgreSQL knows of most old rows that everybody sees them, so it need not look at the rows themselves.
  */
-async function countMatches(db: Queryable, source: Source): Promise<number | null> {
+async function countMatches(db: Queryable, source: Source): Promise<number> {
   const limit = COUNTED_MAX + 1;
   const found = rowsOf(source, {
     within: and(source.within, upperBound(source)),
@@ -160,6 +172,5 @@ async function countMatches(db: Queryable, source: Source): Promise<number | nul
   const { rows } = await db.execute<{ matches: number }>(
     sql`SELECT count(*)::int AS matches FROM (SELECT FROM ${found} LIMIT ${limit}) AS counted`,
   );
-  const matches = rows[0]?.matches ?? 0;
-  return matches > COUNTED_MAX ? null : matches;
+  return rows[0]?.matches ?? 0;
 }

@@ -5,7 +5,7 @@
 import { desc, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { SettlementException } from '../../domain/evidence.ts';
-import type { Page, Paged } from '../../domain/page.ts';
+import { COUNTED_MAX, PAGE, type Page, type Paged } from '../../domain/page.ts';
 import { payeeResource } from '../../domain/payee.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement.ts';
@@ -17,7 +17,7 @@ import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
 import { type LongLists, listKey } from './long-list.ts';
-import { type List, type PageClauses, readPage } from './page.ts';
+import { composePage, type List, type PageClauses, readPage } from './page.ts';
 import { onlyGrows, type SettlementSelection, sourceOf } from './settlement-selection.ts';
 
 /** The sealer opens the frozen payee. */
@@ -64,18 +64,59 @@ export async function getSettlementWithHistory(
   return withHistory(deps.sealer, row);
 }
 
+/**
+ * One row more than the longest page is the most that is read, so that PostgreSQL's plan is the same for every limit:
+ * by the index, newest first.
+ */
+const NEWEST_FIRST = `ORDER BY created_at DESC, settlement_id DESC LIMIT ${PAGE.limitMax + 1}`;
+
+const readNewest = statement<[orgId: string, limit: number], SelectedRow>(
+  'read_newest_settlements',
+  `${SELECTED} FROM (SELECT * FROM settlements WHERE org_id = $1 ${NEWEST_FIRST}) s
+  ORDER BY s.created_at DESC, s.settlement_id DESC LIMIT $2`,
+);
+
+const readOlder = statement<[orgId: string, limit: number, at: string, settlementId: string], SelectedRow>(
+  'read_older_settlements',
+  `${SELECTED} FROM (
+    SELECT * FROM settlements WHERE org_id = $1 AND (created_at, settlement_id) < ($3::timestamptz, $4) ${NEWEST_FIRST}
+  ) s ORDER BY s.created_at DESC, s.settlement_id DESC LIMIT $2`,
+);
+
+/** The oldest first: PostgreSQL knows of most old rows that everybody sees them. */
+const countAll = statement<[orgId: string], { readonly matches: number }>(
+  'count_settlements',
+  `SELECT count(*)::int AS matches FROM (
+    SELECT FROM settlements WHERE org_id = $1 ORDER BY created_at, settlement_id LIMIT ${COUNTED_MAX + 1}
+  ) AS counted`,
+);
+
 /** A page of the organization's settlements, newest first. */
 export async function listSettlementsWithHistory(
   deps: ListDeps,
   orgId: string,
   { selection, page }: { readonly selection: SettlementSelection; readonly page: Page },
 ): Promise<Paged<SettlementWithHistory>> {
-  const list: List<SettlementWithHistory> = {
-    ...sourceOf(deps.db, orgId, selection),
+  const list: Pick<List<SettlementWithHistory>, 'cursorOf' | 'length'> = {
     cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
     length: onlyGrows(selection) ? { longLists: deps.longLists, key: listKey(orgId, selection) } : undefined,
   };
-  return await readPage(deps.db, list, page, (clauses) => selectWithHistory(deps, clauses));
+  // The list that is read most has statements that are prepared; any other is built from its filters.
+  if (page.offset === 0 && Object.values(selection).every((filter) => filter === undefined))
+    return await composePage(list, page, {
+      rows: () => selectAny(deps, orgId, page),
+      matches: async () => (await countAll(deps.db, orgId))[0]?.matches ?? 0,
+    });
+  const filtered = { ...sourceOf(deps.db, orgId, selection), ...list };
+  return await readPage(deps.db, filtered, page, (clauses) => selectWithHistory(deps, clauses));
+}
+
+/** One row more than the page has, to see the next. */
+async function selectAny({ db, sealer }: ReadDeps, orgId: string, { limit, after }: Page) {
+  const rows = after
+    ? await readOlder(db, orgId, limit + 1, after.at.toISOString(), after.id)
+    : await readNewest(db, orgId, limit + 1);
+  return rows.map((row) => withHistory(sealer, row));
 }
 
 async function selectWithHistory(
