@@ -81,6 +81,8 @@ export type CommandSpec<Deps, Takes extends Parameters> = {
 type Session<Deps> = {
   readonly output: Output;
   readonly provide: Provide<Deps>;
+  /** The arguments whose words a command of this program prints for the completion. */
+  readonly offered: Map<Argument, string>;
   /** The innermost command that was reached: faults point to its help. */
   reached: Command;
   exitCode: ExitCode;
@@ -133,7 +135,7 @@ export async function runProgram<Deps>(
   provide: Provide<Deps>,
 ): Promise<ExitCode> {
   const root = new Command(`npm run ${program.name} --`);
-  const session: Session<Deps> = { output, provide, reached: root, exitCode: EXIT.done };
+  const session: Session<Deps> = { output, provide, offered: new Map(), reached: root, exitCode: EXIT.done };
   adopt(root, session).version(packageVersion(), '--version', 'show the version');
   program.declare(root, session);
   if (root.commands.length > 0) declareCompletion(root, program.name, session);
@@ -166,7 +168,7 @@ function declareCommand<Deps, Takes extends Parameters>(
   run: (values: ValuesOf<Takes>, printer: Printer, isConfirmed: boolean) => Promise<ExitCode>,
 ): void {
   const readers = Object.entries(takes).map(
-    ([name, taken]) => [name, declareParameter(declared, taken), nameOf(taken)] as const,
+    ([name, taken]) => [name, declareParameter(declared, taken, session.offered), nameOf(taken)] as const,
   );
   if (preview) declared.option('--yes', 'do it; without it, the command only shows what it would do');
   if (json) declared.option('--json', 'print the result as JSON');
@@ -190,11 +192,16 @@ function declareCommand<Deps, Takes extends Parameters>(
 }
 
 /** @returns what reads the value after Commander has parsed the command line */
-function declareParameter(declared: Command, parameter: Parameter<unknown>): () => Reading<unknown> {
-  const { syntax, description, choices, fallback } = parameter;
+function declareParameter(
+  declared: Command,
+  parameter: Parameter<unknown>,
+  offered: Map<Argument, string>,
+): () => Reading<unknown> {
+  const { syntax, description, choices, offeredBy, fallback } = parameter;
   if (!syntax.startsWith('--')) {
     const argument = new Argument(`[${syntax.slice(1, -1)}]`, description);
     if (choices.length > 0) argument.argChoices = [...choices];
+    if (offeredBy !== undefined) offered.set(argument, offeredBy);
     const place = declared.registeredArguments.length;
     declared.addArgument(argument);
     return () => parameter.read(declared.args.slice(place, place + 1));
@@ -252,7 +259,7 @@ function declareCompletion<Deps>(root: Command, name: string, session: Session<D
     session,
     { description, takes, json: false },
     async ({ shell }, { print }) => {
-      print(completionScript(shell, name, root));
+      print(completionScript(shell, name, root, session.offered));
       return EXIT.done;
     },
   );

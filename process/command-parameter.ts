@@ -7,6 +7,8 @@ export type Reading<Value> = { readonly value: Value } | { readonly fault: strin
 export type Reader<Value> = {
   readonly read: (text: string) => Reading<Value>;
   readonly choices?: readonly string[];
+  /** The command of the same program that prints what the completion offers for an argument, one word a line. */
+  readonly offeredBy?: string;
 };
 
 export type Parameter<Value> = {
@@ -15,6 +17,7 @@ export type Parameter<Value> = {
   readonly description: string;
   readonly isRequired: boolean;
   readonly choices: readonly string[];
+  readonly offeredBy: string | undefined;
   readonly fallback: string | undefined;
   /** @param given every text that the command line gives for it, in order */
   readonly read: (given: readonly string[]) => Reading<Value>;
@@ -59,10 +62,15 @@ export const positiveNumber: Reader<number> = {
   },
 };
 
-const described = (syntax: string, description: string, { choices = [] }: Partial<Reader<unknown>> = {}) => ({
+const described = (
+  syntax: string,
+  description: string,
+  { choices = [], offeredBy }: Partial<Reader<unknown>> = {},
+) => ({
   syntax,
   description,
   choices,
+  offeredBy,
   isRequired: false,
   fallback: undefined,
 });

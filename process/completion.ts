@@ -1,5 +1,5 @@
 /** Completion scripts for bash, zsh and fish, generated from the commands, options and choices of a program. */
-import type { Command, Option } from 'commander';
+import type { Argument, Command, Option } from 'commander';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -9,29 +9,42 @@ type WordOption = Word & {
   readonly isFile: boolean;
   readonly choices: readonly string[];
 };
+/** What an argument takes: words that are known, or those that a command of the program prints. */
+type Place = { readonly choices: readonly string[]; readonly offeredBy: string | undefined };
 /** What may follow the words of `path`, for example of `ops gate record`. */
 type Position = {
   readonly path: string;
   readonly commands: readonly Word[];
   readonly options: readonly WordOption[];
-  /** The choices of each argument, in order. */
-  readonly places: readonly (readonly string[])[];
+  /** The arguments, in order. */
+  readonly places: readonly Place[];
 };
 
-/** @param name the word that the user types. The script defines a function of this name if there is no such command. */
-export function completionScript(shell: (typeof SHELLS)[number], name: string, program: Command): string {
-  const positions = listPositions(program, name);
+/**
+ * @param name the word that the user types. The script defines a function of this name if there is no such command.
+ * @param offered the command that prints the words of an argument, one a line. The script runs it at each completion.
+ */
+export function completionScript(
+  shell: (typeof SHELLS)[number],
+  name: string,
+  program: Command,
+  offered: ReadonlyMap<Argument, string>,
+): string {
+  const positions = listPositions(program, name, offered);
   return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](name, positions);
 }
 
-function listPositions(command: Command, path: string): Position[] {
+function listPositions(command: Command, path: string, offered: ReadonlyMap<Argument, string>): Position[] {
   const own: Position = {
     path,
     commands: command.commands.map((child) => ({ word: child.name(), description: child.description() })),
     options: command.createHelp().visibleOptions(command).map(optionOf),
-    places: command.registeredArguments.map(({ argChoices }) => argChoices ?? []),
+    places: command.registeredArguments.map((argument) => ({
+      choices: argument.argChoices ?? [],
+      offeredBy: offered.get(argument),
+    })),
   };
-  return [own, ...command.commands.flatMap((child) => listPositions(child, `${path} ${child.name()}`))];
+  return [own, ...command.commands.flatMap((child) => listPositions(child, `${path} ${child.name()}`, offered))];
 }
 
 const optionOf = ({ long, flags, description, required, argChoices }: Option): WordOption => ({
@@ -76,14 +89,22 @@ const loop = (positions: readonly Position[], words: string, range: string): str
     esac
   done`;
 
+/** The words that a command of the program prints now; none when it fails. */
+const printedBy = (name: string, command: string): string => `${name} ${command} 2>/dev/null`;
+
 /** The arms of the `case` that collects candidates. `values` are those of options, `places` those of arguments. */
-function armsOf(positions: readonly Position[], wordOf: (word: Word) => string) {
+function armsOf(name: string, positions: readonly Position[], wordOf: (word: Word) => string) {
   const arm = (pattern: string, words: readonly string[]): string[] =>
     words.length > 0 ? [`${quoted(pattern)}) candidates+=(${words.map(quoted).join(' ')}) ;;`] : [];
   const join = (arms: readonly string[]): string => arms.join('\n      ');
   const choicesOf = ({ path, options }: Position) =>
     options.flatMap(({ word, choices }) => arm(`${path} ${word}`, choices));
-  const placesOf = ({ path, places }: Position) => places.flatMap((choices, place) => arm(`${path} ${place}`, choices));
+  const placesOf = ({ path, places }: Position) =>
+    places.flatMap(({ choices, offeredBy }, place) =>
+      offeredBy === undefined
+        ? arm(`${path} ${place}`, choices)
+        : [`${quoted(`${path} ${place}`)}) candidates+=($(${printedBy(name, offeredBy)})) ;;`],
+    );
   const wordsOf = ({ path, commands, options }: Position) => arm(path, [...commands, ...options].map(wordOf));
   return {
     values: join(positions.flatMap(choicesOf)),
@@ -94,7 +115,7 @@ function armsOf(positions: readonly Position[], wordOf: (word: Word) => string) 
 
 /** Where the script offers nothing, bash completes file names. */
 function bashScript(name: string, positions: readonly Position[]): string {
-  const { values, places, words } = armsOf(positions, ({ word }) => word);
+  const { values, places, words } = armsOf(name, positions, ({ word }) => word);
   return `${definition(name)}
 _${name}() {
   local command_path=${name} place=0 index next candidates=()
@@ -117,6 +138,7 @@ complete -o default -F _${name} ${name}`;
 
 function zshScript(name: string, positions: readonly Position[]): string {
   const { values, places, words } = armsOf(
+    name,
     positions,
     ({ word, description }) => `${word}:${description.replaceAll(':', '\\:')}`,
   );
@@ -184,9 +206,10 @@ function fishLines(name: string, { path, commands, options, places }: Position):
   };
   return [
     ...commands.map(({ word, description }) => complete(`"${path}"`, `-a ${word} -d ${quoted(description)}`)),
-    ...places.flatMap((choices, place) =>
-      choices.length > 0 ? [complete(`"${path}" ${place}`, `-a ${quoted(choices.join(' '))}`)] : [],
-    ),
+    ...places.flatMap(({ choices, offeredBy }, place) => {
+      const words = offeredBy === undefined ? choices.join(' ') : `(${printedBy(name, offeredBy)})`;
+      return words === '' ? [] : [complete(`"${path}" ${place}`, `-a ${quoted(words)}`)];
+    }),
     ...options.map((option) =>
       complete(`"${path}"`, `-l ${option.word.slice(2)}${valueSyntax(option)} -d ${quoted(option.description)}`),
     ),

@@ -5,10 +5,12 @@ import { event } from './sandbox/event.ts';
 import { listen } from './sandbox/listen.ts';
 import { resolve } from './sandbox/resolve.ts';
 import { scenarios } from './sandbox/scenarios.ts';
+import { settlements } from './sandbox/settlements.ts';
 import { watch } from './sandbox/watch.ts';
 
 const program = group('sandbox', 'Tries the local sandbox: the stack that npm start runs.', [
   scenarios,
+  settlements,
   watch,
   event,
   advance,

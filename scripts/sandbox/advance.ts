@@ -1,9 +1,9 @@
 /** `advance`: moves one settlement's own clock forward, through the test helper (contract §6). */
 import { z } from 'zod';
 import { command, EXIT } from '../../process/command-line.ts';
-import { optional, required, text } from '../../process/command-parameter.ts';
+import { optional, text } from '../../process/command-parameter.ts';
 import { apiOf, callApi } from './api.ts';
-import { API_URL, type SandboxCommand, type SandboxDeps } from './command.ts';
+import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 
 const Advanced = z.looseObject({ status: z.string(), now: z.string() });
 
@@ -11,7 +11,7 @@ export const advance: SandboxCommand = command({
   name: 'advance',
   description: "Moves a settlement's own clock forward. Set API_KEY to a key with scope settle.",
   takes: {
-    settlementId: required('<settlement-id>', 'the settlement', text),
+    settlementId: SETTLEMENT_ID,
     by: optional('--by <duration>', 'such as P5D or PT30M; by default to the end of the current wait', text),
     url: API_URL,
   },

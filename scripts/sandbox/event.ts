@@ -3,13 +3,13 @@ import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
 import { command, EXIT } from '../../process/command-line.ts';
 import { oneOf, optional, required, text } from '../../process/command-parameter.ts';
 import { apiOf, callApi } from './api.ts';
-import { API_URL, type SandboxCommand, type SandboxDeps } from './command.ts';
+import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 
 export const event: SandboxCommand = command({
   name: 'event',
   description: 'Makes the simulated provider send an event. Set API_KEY to a key with scope settle.',
   takes: {
-    settlementId: required('<settlement-id>', 'the settlement', text),
+    settlementId: SETTLEMENT_ID,
     event: required('<event>', 'the event', oneOf(SANDBOX_EVENTS)),
     amount: optional('--amount <amount>', 'the amount that arrives, such as 250.00', text),
     url: API_URL,

@@ -10,13 +10,13 @@ import { CommandError, command, EXIT, type ExitCode } from '../../process/comman
 import { oneOf, required, text } from '../../process/command-parameter.ts';
 import { nameRunningStack } from '../../process/running-stack.ts';
 import { connectTemporal } from '../../process/temporal.ts';
-import { NO_STACK, type SandboxCommand, type SandboxDeps } from './command.ts';
+import { NO_STACK, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 
 export const resolve: SandboxCommand = command({
   name: 'resolve',
   description: 'Decides a payout with an unknown outcome, as an operator does.',
   takes: {
-    settlementId: required('<settlement-id>', 'the settlement', text),
+    settlementId: SETTLEMENT_ID,
     outcome: required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES)),
     operator: required('--operator <name>', 'who decides', text),
     note: required('--note <why>', 'how the outcome is known', text),

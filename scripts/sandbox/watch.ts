@@ -3,9 +3,8 @@ import { z } from 'zod';
 import { CURRENCIES, type Currency, parseMoney } from '../../domain/money.ts';
 import { isTerminal, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
 import { command, EXIT } from '../../process/command-line.ts';
-import { required, text } from '../../process/command-parameter.ts';
 import { apiOf, readChange } from './api.ts';
-import { API_URL, type SandboxCommand, type SandboxDeps } from './command.ts';
+import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 
 const Watched = z.object({
   status: z.enum(SETTLEMENT_STATUSES),
@@ -24,7 +23,7 @@ export type Watched = z.infer<typeof Watched>;
 export const watch: SandboxCommand = command({
   name: 'watch',
   description: 'Prints what happens to a settlement until it ends. Set API_KEY to a key with scope read.',
-  takes: { settlementId: required('<settlement-id>', 'the settlement', text), url: API_URL },
+  takes: { settlementId: SETTLEMENT_ID, url: API_URL },
   run: async ({ env, print, printData }: SandboxDeps, { settlementId, url }) => {
     const api = apiOf(env, url, 'read');
     const path = `/v2/settle/${encodeURIComponent(settlementId)}`;

@@ -21,7 +21,7 @@ const send = command({
   description: 'Sends a parcel.',
   takes: {
     parcel: required('<parcel>', 'the parcel', oneOf(['letter', 'box'])),
-    place: optional('<place>', 'where it goes', text),
+    place: optional('<place>', 'where it goes', { ...text, offeredBy: 'van places' }),
     weight: withDefault('--weight <grams>', 'its weight', wholeNumber(1, 1_000), '20'),
     labels: repeatable('--label <word>', 'a label', text),
     isExpress: flag('--express', 'by air'),
@@ -39,6 +39,7 @@ const send = command({
 });
 const nested = group<Printer>('van', 'A van.', [
   command({ name: 'park', description: 'Parks it.', takes: {}, run: async () => EXIT.done }),
+  command({ name: 'places', description: 'Prints the places.', takes: {}, run: async () => EXIT.done }),
 ]);
 const program = group<Printer>('post', 'Sends parcels.', [send, nested]);
 
@@ -181,18 +182,24 @@ describe('completion', () => {
     [['va'], ['van']],
     [
       ['van', ''],
-      ['park', '--help'],
+      ['park', 'places', '--help'],
     ],
     [['send', 'l'], ['letter']],
     [['send', '--note', 'why', 'b'], ['box']],
     [['send', 'box', '--e'], ['--express']],
+    [
+      ['send', 'box', 'K'],
+      ['Kingston', 'Knockpatrick'],
+    ],
     [['send', 'box', '--note', ''], []],
     [['completion', 'f'], ['fish']],
   ])('in bash, %j offers %j', async ([words, offered]) => {
     const script = (await run('completion', 'bash')).printed.join('\n');
     const line = ['post', ...words].map((word) => `'${word}'`).join(' ');
     const ask = `COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _post; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { stdout } = await execa('bash', ['--norc', '-c', `${script}\n${ask}`]);
+    // It prints what the program's own command would print, and only for this command.
+    const post = `post() { [ "$*" = 'van places' ] && printf '%s\\n' Kingston Bridgetown Knockpatrick; }`;
+    const { stdout } = await execa('bash', ['--norc', '-c', `${post}\n${script}\n${ask}`]);
     expect(stdout.split('\n').filter((word) => word !== '')).toEqual(offered);
   });
 });

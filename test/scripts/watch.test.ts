@@ -150,6 +150,24 @@ describe('the commands on a running stack', () => {
     }
   }, 60_000);
 
+  test('in bash, the ids of settlements are completed for each command that takes one', async ({ stack, api }) => {
+    const client = createClient({ baseUrl: () => stack.baseUrl, onRetry: () => undefined });
+    try {
+      const partner = await signUp(client.call);
+      const { settlement_id } = await partner.settle(cardSettlementBody(await partner.createRecipient()));
+      const env = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: api.databaseUrl, NODE_NO_WARNINGS: '1' };
+      const load = 'source <(npm run --silent sandbox -- completion bash)';
+      const ask = ['event', 'advance', 'resolve', 'watch'].map(
+        (name) =>
+          `COMP_WORDS=(sandbox ${name} ${settlement_id.slice(0, 6)}); COMP_CWORD=2; _sandbox; echo "\${COMPREPLY[@]}"`,
+      );
+      const { stdout } = await execa('bash', ['--norc', '-c', [load, ...ask].join('\n')], { cwd: repositoryRoot, env });
+      expect(stdout.split('\n').map((line) => line.split(' ').includes(settlement_id))).toEqual(ask.map(() => true));
+    } finally {
+      await client.close();
+    }
+  }, 60_000);
+
   test('scenarios lists every entry with its states, as text and as JSON', async () => {
     const list = (...args: string[]) =>
       execa('node', ['--import', 'tsx', 'scripts/sandbox.ts', 'scenarios', ...args], { cwd: repositoryRoot });
