@@ -14,12 +14,6 @@ const POLL_INTERVAL_MS = 2_000;
 /** Waiting reads in one process, in all and of one organization. A read beyond them is answered at once. */
 export const WAITERS = { max: 256, perOrganization: 16 } as const;
 
-/** For the description of an operation that waits. */
-export const WAIT_DESCRIPTION =
-  'With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last answer in ' +
-  '`If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` ' +
-  'says that it waited: an organization has a limited number of waiting reads.';
-
 /** The wait that a Prefer header asks for, at most the maximum; undefined without a valid wait. */
 function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
   const seconds = /(?:^|[,\s])wait=([0-9]{1,4})(?:$|[,;\s])/.exec([prefer ?? ''].flat().join(','))?.[1];

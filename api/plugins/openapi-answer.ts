@@ -2,13 +2,14 @@
  * What all operations of one kind answer alike (contract §2): the credential, refusals, validation errors, headers. It
  * is added to the OpenAPI document from the declaration of each operation.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
 import { HEADER_NAMES } from '../http/validation.ts';
 import type { AnswerHeader, RouteConfig } from '../route-config.ts';
 import { PUBLISHED_HEADERS } from './openapi-component.ts';
-import { headersOf, type SharedResponses } from './openapi-response.ts';
+import { ALWAYS_POSSIBLE, type AlwaysPossible, headersOf, type SharedResponses } from './openapi-response.ts';
 import type { Operation } from './operation-list.ts';
 
 const SECURITY: Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObject[]> = {
@@ -18,6 +19,8 @@ const SECURITY: Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObjec
   signature: [{ ProviderSignature: [] }],
   none: [],
 };
+
+export const DEFAULT_SECURITY = SECURITY.api_key;
 
 const NO_CONTENT = '204';
 
@@ -36,25 +39,33 @@ export function describeSharedAnswers(
 ): void {
   const described = document.paths?.[operation.path]?.[operation.method.toLowerCase() as OpenAPIV3_1.HttpMethods];
   if (!described) return;
-  described.security = SECURITY[operation.access.auth];
+  const security = SECURITY[operation.access.auth];
+  // The document's own security holds where an operation has none.
+  if (!isDeepStrictEqual(security, DEFAULT_SECURITY)) described.security = security;
   const responses: Record<string, OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject> = {};
-  for (const [status, codes] of sharedProblems(operation)) responses[status] = shared.problem(status, codes);
-  if (hasInput(operation)) responses['422'] = shared.validationFailed();
+  const always = alwaysPossible(operation);
+  for (const [status, codes] of sharedProblems(operation))
+    if (codes.some((code) => !isIn(ALWAYS_POSSIBLE[always], code))) responses[status] = shared.problem(status, codes);
+  if (hasInput(operation)) responses['422'] = shared.invalid();
   for (const [status, response] of Object.entries(described.responses ?? {})) {
     if (!('$ref' in response)) describeAnswer(status, response, isSuccess(status) ? operation.access.headers : []);
     responses[status] = response;
   }
+  responses['default'] = shared.always(always);
   Object.assign(described, { responses });
   describeParameters(described);
   describeBody(described.requestBody);
 }
+
+const isIn = (codes: readonly ErrorCode[], code: ErrorCode): boolean => codes.includes(code);
 
 /** 304 has the headers of the answer that the caller has. */
 const isSuccess = (status: string): boolean => status.startsWith('2') || status === '304';
 
 function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, own: readonly AnswerHeader[] = []): void {
   const published = Object.keys(response.headers ?? {}).filter((name) => name in PUBLISHED_HEADERS);
-  Object.assign(response, { headers: { ...response.headers, ...headersOf(status, [...own, ...published]) } });
+  const headers = { ...response.headers, ...headersOf(status, [...own, ...published]) };
+  if (Object.keys(headers).length > 0) response.headers = headers;
   if (response.description === 'Default Response') response.description = SUCCESS_TEXT[status] ?? 'Success.';
   // A route must declare a schema for every answer. A 204 has no body, so its schema is removed here.
   if (status === NO_CONTENT) delete response.content;
@@ -124,6 +135,11 @@ const hasInput = (operation: Operation): boolean => {
 
 /** Signed webhooks and health checks are never rate-limited (`plugins/rate-limit.ts`). */
 const isCounted = ({ auth, uncounted }: RouteConfig): boolean => auth !== 'signature' && !uncounted;
+
+function alwaysPossible(operation: Operation): AlwaysPossible {
+  if (readsBody(operation)) return isCounted(operation.access) ? 'CommandFault' : 'ProviderFault';
+  return isCounted(operation.access) ? 'ReadFault' : 'ProbeFault';
+}
 
 /** The error codes that follow from an operation's declaration, by status. */
 function sharedProblems(operation: Operation): [string, ErrorCode[]][] {

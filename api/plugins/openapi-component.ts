@@ -8,8 +8,10 @@ import { PAGE_HEADERS } from '../http/pagination.ts';
 import type { AnswerHeader } from '../route-config.ts';
 import { EXAMPLE_ID } from '../schemas/common.ts';
 import { EstimateFigures } from '../schemas/estimate.ts';
-import { EventEnvelope } from '../schemas/event.ts';
-import { EXTENDED_PROBLEMS, Problem } from '../schemas/problem.ts';
+import { EventEnvelope, SettlementEvent } from '../schemas/event.ts';
+import { EXTENDED_PROBLEMS, Problem, ProblemFields } from '../schemas/problem.ts';
+import { StepMoment } from '../schemas/scenario.ts';
+import { VerificationFields } from '../schemas/verification.ts';
 import { extendSchemas } from './openapi-extension.ts';
 
 const EXAMPLE_INSTANCE = '/v2/settle';
@@ -19,12 +21,16 @@ const EXAMPLE_INSTANCE = '/v2/settle';
  * type.
  */
 export const tidySchema: NonNullable<CreateDocumentOptions['override']> = ({ jsonSchema, io }) => {
-  if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  if (io === 'output' && isOpenOrClosed(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
   if (io === 'output' && jsonSchema.type === 'string') dropBounds(jsonSchema);
 };
+
+/** Whether it says only that there may be other fields, or that there are none: nothing about their values. */
+const isOpenOrClosed = (rest: z.core.JSONSchema.BaseSchema['additionalProperties']): boolean =>
+  rest === false || (typeof rest === 'object' && Object.keys(rest).length === 0);
 
 /** Bounds on text are rules for requests. In answers they would tell nothing, at a tenth of the document's size. */
 const dropBounds = (jsonSchema: z.core.JSONSchema.BaseSchema): void => {
@@ -43,7 +49,7 @@ export function tidyReferences(value: unknown): void {
     for (const name of Object.keys(value)) if (!BESIDE_REFERENCE.includes(name)) Reflect.deleteProperty(value, name);
   // A field that can be null has its description beside the choice, and again inside of it.
   if ('anyOf' in value && Array.isArray(value.anyOf) && 'description' in value)
-    for (const option of value.anyOf) if (!('$ref' in option)) delete option.description;
+    for (const option of value.anyOf) delete option.description;
   for (const child of Object.values(value)) tidyReferences(child);
 }
 
@@ -70,8 +76,12 @@ export function addComponents(
 /** Schemas that no operation answers with by itself. */
 const FURTHER_SCHEMAS = z.union([
   Problem,
+  ProblemFields,
+  VerificationFields,
+  StepMoment,
   EstimateFigures,
   EventEnvelope,
+  SettlementEvent,
   ...Object.values(EXTENDED_PROBLEMS).map(({ schema }) => schema),
 ]);
 

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { EVENT_TYPES } from '../../domain/event.ts';
-import { eventSchemaName } from '../schemas/event.ts';
+import { eventBase, eventSchemaName } from '../schemas/event.ts';
 
 type Schemas = Record<string, OpenAPIV3_1.SchemaObject>;
 
@@ -17,6 +17,9 @@ const BASES: readonly (readonly [extension: string, base: string])[] = [
   ['SettlementEventData', 'SettleResponseV2'],
   ['CaribbeanOfframpResponse', 'SettleResponseV2'],
   ['VerificationResponse', 'VerificationEventData'],
+  ['VerificationEventData', 'VerificationFields'],
+  ['ConsumerVerificationResponse', 'VerificationFields'],
+  ['RecipientResponse', 'ConsumerRecipientResponse'],
   ['ApiKeyRotatedResponse', 'ApiKeyCreatedResponse'],
   ['ApiKeyCreatedResponse', 'ApiKeyResponse'],
   ['OrganizationCreatedResponse', 'OrganizationResponse'],
@@ -25,7 +28,19 @@ const BASES: readonly (readonly [extension: string, base: string])[] = [
   ['EstimateResponseV2', 'EstimateFigures'],
   ['OfframpEstimateResponse', 'EstimateFigures'],
   ['QuoteResponse', 'EstimateFigures'],
-  ...EVENT_TYPES.map((type) => [eventSchemaName(type), 'EventEnvelope'] as const),
+  ['AdvanceClockStep', 'StepMoment'],
+  ['CancelStep', 'StepMoment'],
+  ['DecideVerificationStep', 'StepMoment'],
+  ['PostBankledgerEventStep', 'StepMoment'],
+  ['ResolveReviewStep', 'StepMoment'],
+  ['SendEventStep', 'StepMoment'],
+  ['Problem', 'ProblemFields'],
+  ['IdempotencyKeyReusedProblem', 'ProblemFields'],
+  ['LaunchGatesClosedProblem', 'ProblemFields'],
+  ['ScopeInsufficientProblem', 'ProblemFields'],
+  ['StateConflictProblem', 'ProblemFields'],
+  ['SettlementEvent', 'EventEnvelope'],
+  ...EVENT_TYPES.map((type) => [eventSchemaName(type), eventBase(type)] as const),
 ];
 
 /** @throws Error if a schema does not have every field of its base */

@@ -12,6 +12,9 @@ const FIELD_OF_PARAMETER: Readonly<Record<string, string>> = { cert_id: 'certifi
 const OWNER_PARAMETER = 'org_id';
 const OWNER_PATH = '/v1/orgs';
 
+/** The same object under an older path. No answer links to it. */
+const OLDER_PATHS = ['/v1/caribbean/settlements/{settlement_id}'];
+
 type Target = { readonly operation: Operation; readonly operationId: string; readonly parameters: readonly string[] };
 
 /**
@@ -46,7 +49,11 @@ const describedOf = (document: OpenAPIV3_1.Document, { path, method }: Operation
 function asTarget(document: OpenAPIV3_1.Document, operation: Operation): Target[] {
   const operationId = describedOf(document, operation)?.operationId;
   const parameters = [...operation.path.matchAll(/\{([a-z_]+)\}/g)].map(([, name = '']) => name);
-  const isRead = operation.method === 'GET' && operationId !== undefined && parameters.length > 0;
+  const isRead =
+    operation.method === 'GET' &&
+    !OLDER_PATHS.includes(operation.path) &&
+    operationId !== undefined &&
+    parameters.length > 0;
   return isRead ? [{ operation, operationId, parameters }] : [];
 }
 

@@ -2,8 +2,10 @@
  * The refusals that operations share (contract §2), as named responses of the OpenAPI document. An operation refers to
  * them: repeated in every operation they were two thirds of the document.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
+import { STATUS_OF } from '../http/error-handler.ts';
 import { EXTENDED_PROBLEMS } from '../schemas/problem.ts';
 
 type Responses = Record<string, OpenAPIV3_1.ResponseObject>;
@@ -18,16 +20,36 @@ export const STATUS_HEADERS: Record<string, readonly string[]> = {
 
 /** Names that would be too long. */
 const NAMES: Readonly<Record<string, string>> = {
-  'credential_missing,credential_ambiguous,credential_invalid': 'ApiKeyRefused',
+  'credential_missing,credential_ambiguous,credential_invalid': 'KeyRefused',
   'credential_missing,credential_invalid': 'SessionRefused',
+  'scope_insufficient,organization_mismatch': 'KeyNotAllowed',
+  'idempotency_key_reused,state_conflict': 'KeyReusedOrStateConflict',
+  'local_sandbox_only,temporarily_unavailable': 'LocalSandboxOnly',
+  'launch_gates_closed,temporarily_unavailable': 'LaunchGatesClosed',
+  'provider_not_configured,temporarily_unavailable': 'ProviderNotConfigured',
 };
 
-const VALIDATION_FAILED = 'ValidationFailed';
+const INVALID = 'Invalid';
+
+const READ = ['internal_error', 'temporarily_unavailable'] as const satisfies readonly ErrorCode[];
+const COMMAND = ['request_timeout', 'payload_too_large', 'unsupported_media_type', ...READ] as const;
+
+/**
+ * Refusals that every operation of a kind can answer. An operation refers to all of them as its `default`. Probes and
+ * the webhooks of providers are never rate-limited (`plugins/rate-limit.ts`).
+ */
+export const ALWAYS_POSSIBLE = {
+  ReadFault: ['rate_limited', ...READ],
+  CommandFault: ['rate_limited', ...COMMAND],
+  ProbeFault: READ,
+  ProviderFault: COMMAND,
+} as const satisfies Record<string, readonly ErrorCode[]>;
+export type AlwaysPossible = keyof typeof ALWAYS_POSSIBLE;
 
 /** Makes each response once, and answers with the reference to it. */
 export function createSharedResponses() {
   const responses: Responses = {
-    [VALIDATION_FAILED]: {
+    [INVALID]: {
       description: 'Validation failed. All faults of the request are listed.',
       headers: headersOf('422'),
       content: {
@@ -40,10 +62,15 @@ export function createSharedResponses() {
   };
   const refer = (name: string): OpenAPIV3_1.ReferenceObject => ({ $ref: `#/components/responses/${name}` });
   return {
-    validationFailed: () => refer(VALIDATION_FAILED),
+    invalid: () => refer(INVALID),
     problem(status: string, codes: readonly ErrorCode[]): OpenAPIV3_1.ReferenceObject {
       const name = NAMES[codes.join()] ?? codes.map(pascalCase).join('Or');
       responses[name] ??= problemResponse(status, codes);
+      return refer(name);
+    },
+    /** Its description lists the statuses: a client that gets one without a description of its own finds it here. */
+    always(name: AlwaysPossible): OpenAPIV3_1.ReferenceObject {
+      responses[name] ??= alwaysResponse(ALWAYS_POSSIBLE[name]);
       return refer(name);
     },
     components: (): Responses => responses,
@@ -59,13 +86,21 @@ const pascalCase = (code: string): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('');
 
+/** The headers of one answer, beside those of every answer, which the description of the document names. */
 export const headersOf = (status: string, own: readonly string[] = []): Record<string, OpenAPIV3_1.ReferenceObject> =>
   Object.fromEntries(
-    ['X-Request-ID', ...(STATUS_HEADERS[status] ?? []), ...own].map((name) => [
-      name,
-      { $ref: `#/components/headers/${name}` },
-    ]),
+    [...(STATUS_HEADERS[status] ?? []), ...own].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
   );
+
+function alwaysResponse(codes: readonly ErrorCode[]): OpenAPIV3_1.ResponseObject {
+  const status = codes.includes('rate_limited') ? '429' : '503';
+  const lines = codes.map((code) => `${STATUS_OF[code]} \`${code}\`: ${ERROR_TEXT[code].detail}`);
+  return {
+    ...problemResponse(status, codes),
+    headers: headersOf(status, ['X-Request-ID']),
+    description: `What every operation of this kind can answer:\n\n${lines.join('\n\n')}`,
+  };
+}
 
 /** A problem answer: its description lists the possible codes with their public texts. */
 function problemResponse(status: string, codes: readonly ErrorCode[]): OpenAPIV3_1.ResponseObject {
@@ -94,4 +129,33 @@ function problemSchema(codes: readonly ErrorCode[]): OpenAPIV3_1.SchemaObject | 
   const references = [...new Set(names)].map((name) => ({ $ref: `#/components/schemas/${name}` }));
   const [only, ...others] = references;
   return only !== undefined && others.length === 0 ? only : { anyOf: references };
+}
+
+/** Replaces each answer that several operations give by a reference. @returns the answers by their names */
+export function shareAnswers(operations: readonly OpenAPIV3_1.OperationObject[]): Responses {
+  const counts = new Map<string, number>();
+  for (const answer of operations.flatMap(ownAnswers)) {
+    const key = JSON.stringify(answer);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const shared: Responses = {};
+  for (const { responses = {} } of operations)
+    for (const [status, answer] of Object.entries(responses)) {
+      const name = nameOf(answer, status);
+      if ('$ref' in answer || name === undefined || (counts.get(JSON.stringify(answer)) ?? 0) < 2) continue;
+      if (name in shared && !isDeepStrictEqual(shared[name], answer)) continue;
+      shared[name] = answer;
+      responses[status] = { $ref: `#/components/responses/${name}` };
+    }
+  return shared;
+}
+
+const ownAnswers = ({ responses = {} }: OpenAPIV3_1.OperationObject): OpenAPIV3_1.ResponseObject[] =>
+  Object.values(responses).flatMap((answer) => ('$ref' in answer ? [] : [answer]));
+
+/** `NotModified`, or the name of the object in the answer; undefined for other content. */
+function nameOf(answer: OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject, status: string): string | undefined {
+  if (status === '304') return 'NotModified';
+  const schema = 'content' in answer ? answer.content?.['application/json']?.schema : undefined;
+  return schema !== undefined && '$ref' in schema ? schema.$ref.replace('#/components/schemas/', '') : undefined;
 }

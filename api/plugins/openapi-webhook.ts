@@ -37,9 +37,9 @@ export const WEBHOOK_PARAMETERS: Record<string, OpenAPIV3_1.ParameterObject> = {
 export const WEBHOOK_RESPONSES: Record<string, OpenAPIV3_1.ResponseObject> = {
   EventReceived: {
     description:
-      'Any 2xx within 15 seconds: the event is delivered. Every other answer but 410 is followed by retries.',
+      'Any 2xx within 15 seconds: the event is delivered. 410 disables the subscription. Every other answer is followed ' +
+      'by retries.',
   },
-  SubscriptionGone: { description: 'The subscription is disabled.' },
 };
 
 const webhookOf = (type: EventType): OpenAPIV3_1.PathItemObject => ({
@@ -54,7 +54,7 @@ const webhookOf = (type: EventType): OpenAPIV3_1.PathItemObject => ({
       required: true,
       content: { 'application/json': { schema: reference('schemas', eventSchemaName(type)) } },
     },
-    responses: { '2XX': reference('responses', 'EventReceived'), '410': reference('responses', 'SubscriptionGone') },
+    responses: { '2XX': reference('responses', 'EventReceived') },
   },
 });
 

@@ -8,11 +8,12 @@ import fp from 'fastify-plugin';
 import { fastifyZodOpenApiPlugin, fastifyZodOpenApiTransformers } from 'fastify-zod-openapi';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import type { ApiDeps } from '../deps.ts';
-import { describeSharedAnswers } from './openapi-answer.ts';
+import { DEFAULT_SECURITY, describeSharedAnswers } from './openapi-answer.ts';
 import { addComponents, tidyReferences, tidySchema } from './openapi-component.ts';
 import { addLinks } from './openapi-link.ts';
 import { shareParameters } from './openapi-parameter.ts';
-import { createSharedResponses } from './openapi-response.ts';
+import { createSharedResponses, shareAnswers } from './openapi-response.ts';
+import { shareScalars } from './openapi-scalar.ts';
 import { WEBHOOK_PARAMETERS, WEBHOOK_RESPONSES, webhooks } from './openapi-webhook.ts';
 
 const API_VERSION = '2.0.0';
@@ -76,8 +77,10 @@ export const openapi = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
           'Settlement and payout API for Caribbean corridors. Controlled infrastructure under hardening: value moves ' +
           'only in the local sandbox, as a simulation. Elsewhere every value operation answers 503 before anything ' +
           'is collected. No corridor is live.\n\nAnswers may get more fields, and enumerations that say "May grow" more ' +
-          'values: a client must accept both. Requests are closed: an unknown field is refused.',
+          'values: a client must accept both. Requests are closed: an unknown field is refused.\n\nEvery answer has ' +
+          '`X-Request-ID`, `X-Content-Type-Options` and `Cache-Control`.',
       },
+      security: DEFAULT_SECURITY,
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
         securitySchemes: SECURITY_SCHEMES,
@@ -92,13 +95,16 @@ export const openapi = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
       for (const operation of described) describeSharedAnswers(document, operation, shared);
       const links = addLinks(document, described);
       const parameters = shareParameters(operationsOf(document));
-      return addComponents(
-        { ...document, webhooks, servers: serversOf(deps.config) },
-        {
-          responses: { ...shared.components(), ...WEBHOOK_RESPONSES },
-          parameters: { ...parameters, ...WEBHOOK_PARAMETERS },
-          links,
-        },
+      const answers = shareAnswers(operationsOf(document));
+      return shareScalars(
+        addComponents(
+          { ...document, webhooks, servers: serversOf(deps.config) },
+          {
+            responses: { ...shared.components(), ...answers, ...WEBHOOK_RESPONSES },
+            parameters: { ...parameters, ...WEBHOOK_PARAMETERS },
+            links,
+          },
+        ),
       );
     },
   });

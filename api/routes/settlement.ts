@@ -6,7 +6,7 @@ import { settlementDetail, settlementResource } from '../../domain/resource/sett
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
-import { WAIT_DESCRIPTION, type WaitingRead } from '../http/prefer-wait.ts';
+import type { WaitingRead } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
 import {
@@ -67,7 +67,6 @@ export const settlementRoutes =
           tags: ['Settlement'],
           operationId: 'getSettlement',
           summary: 'Read a settlement',
-          description: WAIT_DESCRIPTION,
           params: SettlementPath,
           headers: SettlementPreferences,
           response: { 200: SettlementResponse, ...UNCHANGED },

@@ -18,7 +18,7 @@ import { consumerPage } from '../http/consumer-list.ts';
 import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
-import { WAIT_DESCRIPTION, type WaitingRead } from '../http/prefer-wait.ts';
+import type { WaitingRead } from '../http/prefer-wait.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOfIssues } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
@@ -107,7 +107,6 @@ export const transferRoutes =
           tags: TAGS,
           operationId: 'getTransfer',
           summary: 'Read a transfer',
-          description: WAIT_DESCRIPTION,
           headers: SettlementPreferences.extend(SessionHeader.shape),
           params: TransferPath,
           response: { 200: TransferResponse, ...UNCHANGED },

@@ -9,6 +9,7 @@ import {
   currency,
   environment,
   flag,
+  fxRate,
   growing,
   ifNoneMatch,
   objectId,
@@ -76,7 +77,7 @@ const CertificateFees = z
 
 const CertificateRate = z
   .object({
-    fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+    fx_rate: fxRate(),
     rate_source: constant('static_fixture', 'The rates are fixed test data.'),
   })
   .meta({ id: 'CertificateRate', description: 'The rate.' });

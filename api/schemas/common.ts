@@ -59,15 +59,23 @@ export const EXAMPLE_SETTLEMENT_ID = 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h';
  * A named component of the document. Clients get one type for it, wherever it is used; a property with the same values
  * adds its own description by `.meta`.
  */
-export const named = <const Value extends string>(id: string, values: readonly Value[], description: string) =>
-  z.enum(values).meta({ id, description });
+export const named = <const Value extends string>(
+  id: string,
+  values: readonly Value[],
+  description: string,
+  example?: NoInfer<Value>,
+) => z.enum(values).meta({ id, description, ...(example !== undefined && { example }) });
 
 /** Ends the description of an enumeration that answers may have further values of. */
 export const MAY_GROW = 'May grow.';
 
 /** As `named`, for values that answers have. They may grow (contract §1), and the document says so. */
-export const growing = <const Value extends string>(id: string, values: readonly Value[], description: string) =>
-  named(id, values, `${description} ${MAY_GROW}`);
+export const growing = <const Value extends string>(
+  id: string,
+  values: readonly Value[],
+  description: string,
+  example?: NoInfer<Value>,
+) => named(id, values, `${description} ${MAY_GROW}`, example);
 
 export const ID_LENGTH_MAX = 36;
 export const SETTLEMENT_ID_LENGTH_MAX = 64;
@@ -106,25 +114,28 @@ export const money = (description: string) =>
 export const moneyOrNull = (description: string) =>
   pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).nullable().meta({ description, example: null });
 
-const Corridor = growing('CorridorId', CORRIDOR_IDS, 'A corridor: the source country and the destination country.');
-const PayoutRail = growing('PayoutRail', RAILS, 'How the recipient is paid.');
+const Corridor = growing(
+  'CorridorId',
+  CORRIDOR_IDS,
+  'A corridor: the source country and the destination country.',
+  'US-JM',
+);
+const PayoutRail = growing('PayoutRail', RAILS, 'How the recipient is paid.', 'bank_transfer');
 const CurrencyCode = growing('Currency', CURRENCIES, 'A currency (ISO 4217).');
-const Environment = named('Environment', ENVIRONMENT_NAMES, 'The runtime environment that answered.');
-const PaymentMethod = named('PaymentMethod', INPUT_METHODS, 'How the payer pays.');
+const Environment = named('Environment', ENVIRONMENT_NAMES, 'The runtime environment that answered.', 'local sandbox');
+const PaymentMethod = named('PaymentMethod', INPUT_METHODS, 'How the payer pays.', 'card');
 const SettlementPaymentMethod = growing(
   'SettlementPaymentMethod',
   PAYMENT_METHODS,
   'How a settlement is paid. `internal`: funded by `/v1/caribbean/settle`, without an input fee.',
 );
 
-export const corridor = (description = 'The corridor.') => Corridor.meta({ description, example: 'US-JM' });
-export const rail = (description = 'How the recipient is paid.') =>
-  PayoutRail.meta({ description, example: 'bank_transfer' });
+export const corridor = () => Corridor;
+export const rail = (description = 'How the recipient is paid.') => PayoutRail.meta({ description });
 export const currency = (description: string) => CurrencyCode.meta({ description });
 export const environment = (description = 'The runtime environment that answered.') =>
-  Environment.meta({ description, example: 'local sandbox' });
-export const paymentMethod = (description = 'How the payer pays.') =>
-  PaymentMethod.meta({ description, example: 'card' });
+  Environment.meta({ description });
+export const paymentMethod = (description = 'How the payer pays.') => PaymentMethod.meta({ description });
 export const settlementPaymentMethod = (description = 'How the settlement is paid.') =>
   SettlementPaymentMethod.meta({ description });
 
@@ -240,6 +251,8 @@ export const shown = (description: string, example: string) => z.string().meta({
 /** Text of an answer that can be null. The example is a value, or null where null is usual. */
 export const shownOrNull = (description: string, example: string | null) =>
   z.string().nullable().meta({ description, example });
+export const fxRate = () =>
+  shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000');
 export const flag = (description: string) => z.boolean().meta({ description });
 
 /** An integer in a query string; `int_parsing` if it is not an integer, or given more than once. */

@@ -1,7 +1,7 @@
 /** The modeled corridors (contract §5). They are synthetic fixtures and assert no readiness. */
 import { z } from 'zod';
 import { CORRIDOR_SCHEMA_VERSION } from '../../domain/corridor.ts';
-import { constant, corridor, currency, rail, settlementPaymentMethod, shown } from './common.ts';
+import { constant, corridor, currency, fxRate, rail, settlementPaymentMethod, shown } from './common.ts';
 import { FeeRuleEntry } from './fee.ts';
 import { capabilityState, implementationState, limitsOf } from './payment-method.ts';
 
@@ -31,7 +31,7 @@ const CorridorEntry = z
     source_currency: currency('What the payer pays in.'),
     destination_country: shown('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
     destination_currency: currency('What the recipient is paid in.'),
-    fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+    fx_rate: fxRate(),
     fees: z.array(FeeRuleEntry).meta({ description: 'The fee schedule.' }),
     rails: z.array(CorridorRail).meta({ description: 'The ways to pay out in this corridor.' }),
     state: capabilityState(),

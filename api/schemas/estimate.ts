@@ -10,12 +10,12 @@ import {
   corridor,
   currency,
   environment,
+  fxRate,
   money,
   nullAsAbsent,
   objectId,
   paymentMethod,
   rail,
-  shown,
   timestamp,
 } from './common.ts';
 
@@ -80,7 +80,7 @@ const estimateFields = {
   input_fee: money('For collecting the money, in the source currency.'),
   platform_fee: money('For the service, in the source currency.'),
   total_fees: money('The sum of the fees, in the source currency.'),
-  fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+  fx_rate: fxRate(),
   rate_source: constant('static_fixture', 'The rates are fixed test data.'),
   rate_lock_seconds: z.literal(RATE_LOCK_SECONDS).meta({
     description: 'How long the figures may be shown.',

@@ -72,14 +72,27 @@ const envelope = {
 };
 export const EventEnvelope = z.object(envelope).meta({ id: 'EventEnvelope', description: 'What every event has.' });
 
+/** Data of events alone has a description of its own. */
+const dataOf = ({ data }: About) =>
+  data.description === undefined ? data.meta({ description: 'The object as it was right after the change.' }) : data;
+
 const eventOf = (type: EventTypeName) =>
   z
     .object({
       ...envelope,
       type: constant(type, 'What happened.'),
-      data: EVENTS[type].data.meta({ description: 'The object as it was right after the change.' }),
+      data: dataOf(EVENTS[type]),
     })
     .meta({ id: eventSchemaName(type), description: EVENTS[type].what });
+
+/** What the events of a settlement share. Only for the document, which has it once. */
+export const SettlementEvent = EventEnvelope.extend({ data: SettlementEventData }).meta({
+  id: 'SettlementEvent',
+  description: 'An event of a settlement.',
+});
+/** The schema that the event's own adds its type to. */
+export const eventBase = (type: EventTypeName): string =>
+  EVENTS[type].data === SettlementEventData ? 'SettlementEvent' : 'EventEnvelope';
 
 const [firstType, ...otherTypes] = EVENT_TYPES;
 

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import { scope } from './api-key.ts';
-import { constant, growing, objectId, shown } from './common.ts';
+import { constant, growing, shown } from './common.ts';
 import { ClosedGate } from './launch-gate.ts';
 
 const Code = growing('ErrorCode', ERROR_CODES, 'The kind of a problem. Branch on it.');
@@ -16,8 +16,13 @@ const members = {
   status: z.int().meta({ description: 'The HTTP status.', example: 404 }),
   detail: shown('The cause, and the next step.', 'There is no such object in your organization.'),
   instance: shown('The path of the request.', '/v2/settle/stl_unknown'),
-  request_id: objectId('The id of the request. Quote it when you report a problem.'),
+  request_id: shown('The id of the request. Quote it when you report a problem.', 'checkout-7f3a91'),
 };
+
+/** What every problem has. Only for the document, which has it once. */
+export const ProblemFields = z
+  .looseObject(members)
+  .meta({ id: 'ProblemFields', description: 'The members of every problem (RFC 9457).' });
 
 export const Problem = z
   .looseObject({ ...members, code: Code.meta({ description: 'The kind of problem. Branch on it.' }) })

@@ -8,6 +8,14 @@ import { verificationDecision } from './verification.ts';
 
 const ReviewOutcome = named('ReviewOutcome', RESOLUTION_OUTCOMES, 'What an operator has found out about a payout.');
 
+const moment = {
+  when: settlementStatus('Do it when the settlement has this status.'),
+  received: money('And when it has received this amount.').optional(),
+};
+
+/** When a step is due. Only for the document, which has it once. */
+export const StepMoment = z.object(moment).meta({ id: 'StepMoment', description: 'When a step is due.' });
+
 const step = <const Name extends string, Shape extends z.ZodRawShape>(
   id: string,
   name: Name,
@@ -16,8 +24,7 @@ const step = <const Name extends string, Shape extends z.ZodRawShape>(
 ) =>
   z
     .object({
-      when: settlementStatus('Do it when the settlement has this status.'),
-      received: money('And when it has received this amount.').optional(),
+      ...moment,
       do: constant(name, 'What to do.'),
       ...shape,
     })

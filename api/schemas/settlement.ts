@@ -15,6 +15,7 @@ import {
   EXAMPLE_ID,
   EXAMPLE_SETTLEMENT_ID,
   environment,
+  fxRate,
   growing,
   headerText,
   ID_LENGTH_MAX,
@@ -49,9 +50,10 @@ const SettlementStatus = growing(
   'SettlementStatus',
   SETTLEMENT_STATUSES,
   'The state of a settlement. `settled`, `rejected`, `expired`, `failed` and `canceled` are final.',
+  'settled',
 );
-export const settlementStatus = (description = 'The state of the settlement.') =>
-  SettlementStatus.meta({ description, example: 'settled' });
+export const settlementStatus = (description?: string) =>
+  description === undefined ? SettlementStatus : SettlementStatus.meta({ description });
 
 const Purpose = named('Purpose', PURPOSES, 'What the money is for.');
 
@@ -176,7 +178,7 @@ const answer = {
   source_currency: currency('What the payer pays in.'),
   destination_amount: money('What the recipient is paid, in the destination currency.'),
   destination_currency: currency('What the recipient is paid in.'),
-  fx_rate: shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000'),
+  fx_rate: fxRate(),
   input_fee: money('For collecting the money, in the source currency.'),
   platform_fee: money('For the service, in the source currency.'),
   total_fees: money('The sum of the fees, in the source currency.'),
@@ -308,7 +310,9 @@ export const SettlementConditions = z.looseObject({
 /** An invalid preference is ignored (RFC 7240). */
 export const SettlementPreferences = SettlementConditions.extend({
   prefer: headerText(
-    '`wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30.',
+    '`wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the ' +
+      'last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. ' +
+      '`Preference-Applied` says that it waited: an organization has a limited number of waiting reads.',
     'wait=10',
   ).optional(),
 });

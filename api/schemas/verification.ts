@@ -123,6 +123,12 @@ export const VerificationEventData = z
   .object(verification)
   .meta({ id: 'VerificationEventData', description: 'The verification as it was at this change.' });
 
+/** What every verification shows. Only for the document, which has it once. */
+export const VerificationFields = VerificationEventData.omit({ org_id: true }).meta({
+  id: 'VerificationFields',
+  description: 'What every verification shows.',
+});
+
 export const VerificationStatusResponse = z
   .object({
     recipient_id: objectId('Who is verified.'),

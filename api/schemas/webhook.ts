@@ -31,7 +31,7 @@ const DisabledReason = growing(
 );
 
 /** Checks what every environment refuses. The route refuses what only the local sandbox allows. */
-const url = () =>
+export const webhookUrl = () =>
   text(1, TARGET_LENGTH_MAX)
     .superRefine((value, context) => {
       const fault = value.length <= TARGET_LENGTH_MAX ? targetFault(value, { allowLocal: true }) : undefined;
@@ -59,12 +59,12 @@ const description = () =>
   text(1, DESCRIPTION_LENGTH_MAX).nullish().meta({ description: OWN_LISTS, example: EXAMPLE_DESCRIPTION });
 
 export const CreateWebhookRequest = z
-  .strictObject({ url: url(), event_types: eventTypes(), description: description() })
+  .strictObject({ url: webhookUrl(), event_types: eventTypes(), description: description() })
   .meta({ id: 'CreateWebhookRequest' });
 
 export const UpdateWebhookRequest = z
   .strictObject({
-    url: url().optional(),
+    url: webhookUrl().optional(),
     event_types: eventTypes().optional(),
     description: description(),
     status: WebhookStatus.optional().meta({

@@ -67,6 +67,7 @@ export function createConformance(app: FastifyInstance): RequireConformance {
 }
 
 const SHOWN_LENGTH_MAX = 500;
+const RESPONSES = '#/components/responses/';
 
 function answerChecker(app: FastifyInstance): (method: string, url: string, answer: SeenAnswer) => string[] {
   const raw = app.swagger();
@@ -93,9 +94,17 @@ function answerChecker(app: FastifyInstance): (method: string, url: string, answ
     return known;
   };
 
+  type Given = z.infer<typeof Described>['responses'][string];
+  /** The default answer, if its description lists this status. */
+  const defaultFor = (status: number, given: Given | undefined): Given | undefined => {
+    const shared = components.responses[Reference.safeParse(given).data?.$ref.replace(RESPONSES, '') ?? ''];
+    return shared?.description.includes(`${status} \``) ? given : undefined;
+  };
+
   const operationFaults = (path: string, method: string, answer: SeenAnswer): string[] => {
-    const given = paths[path]?.[method]?.responses[answer.statusCode];
-    const shared = given && '$ref' in given ? String(given.$ref).replace('#/components/responses/', '') : undefined;
+    const responses = paths[path]?.[method]?.responses ?? {};
+    const given = responses[answer.statusCode] ?? defaultFor(answer.statusCode, responses['default']);
+    const shared = given && '$ref' in given ? String(given.$ref).replace(RESPONSES, '') : undefined;
     const response = shared === undefined ? Response.optional().parse(given) : components.responses[shared];
     if (!response) return undescribedFaults(answer);
     const place =

@@ -27,10 +27,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Read a settlement
-         * @description With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
-         */
+        /** Read a settlement */
         get: operations["getSettlement"];
         put?: never;
         post?: never;
@@ -920,10 +917,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Read a transfer
-         * @description With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
-         */
+        /** Read a transfer */
         get: operations["getTransfer"];
         put?: never;
         post?: never;
@@ -1615,20 +1609,10 @@ export interface webhooks {
 export interface components {
     schemas: {
         /** @description Move the settlement's clock. */
-        AdvanceClockStep: {
+        AdvanceClockStep: components["schemas"]["StepMoment"] & {
             /**
-             * @description Do it when the settlement has this status.
-             * @example settled
-             */
-            when: components["schemas"]["SettlementStatus"];
-            /**
-             * @description And when it has received this amount.
-             * @example 250.00
-             */
-            received?: string;
-            /**
-             * @description What to do. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description What to do.
+             * @constant
              */
             do: "advance_clock";
             /**
@@ -1636,41 +1620,40 @@ export interface components {
              * @example P3D
              */
             by?: string;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            do: "advance_clock";
         };
         AdvanceRequest: {
-            /** @description An ISO 8601 duration in weeks, days, hours, minutes and seconds. By default to the end of the current wait. */
+            /**
+             * @description An ISO 8601 duration in weeks, days, hours, minutes and seconds. By default to the end of the current wait.
+             * @example P5D
+             */
             by?: string | null;
         };
         AdvanceResponse: {
-            /**
-             * @description The settlement.
-             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            settlement_id: string;
-            /**
-             * @description The status before the move. The settlement reacts to its new time immediately afterwards.
-             * @example settled
-             */
+            /** @description The settlement. */
+            settlement_id: components["schemas"]["SettlementId"];
+            /** @description The status before the move. The settlement reacts to its new time immediately afterwards. */
             status: components["schemas"]["SettlementStatus"];
-            /**
-             * Format: date-time
-             * @description The time on the settlement's own clock.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            now: string;
+            /** @description The time on the settlement's own clock. */
+            now: components["schemas"]["Timestamp"];
             /**
              * @description When the current wait ends; null if there is none.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: string | null;
-            /** @example local sandbox */
+            expires_at: components["schemas"]["Timestamp"] | null;
             environment: components["schemas"]["Environment"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
         };
+        /**
+         * @description An amount in major units of its currency.
+         * @example 250.00
+         */
+        Amount: string;
         /** @description Bounds on the amount. */
         AmountLimits: {
             /**
@@ -1708,16 +1691,10 @@ export interface components {
             api_key: string;
         };
         ApiKeyResponse: {
-            /**
-             * @description The id of the key.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            key_id: string;
-            /**
-             * @description The organization that the key belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description The id of the key. */
+            key_id: components["schemas"]["Id"];
+            /** @description The organization that the key belongs to. */
+            org_id: components["schemas"]["Id"];
             /**
              * @description As it was given at creation.
              * @example Payout service
@@ -1730,27 +1707,20 @@ export interface components {
             scope: components["schemas"]["ApiKeyScope"];
             /** @description Whether the key is valid. */
             status: components["schemas"]["ApiKeyStatus"];
-            /**
-             * @description The only environment in which the key is valid.
-             * @example local sandbox
-             */
+            /** @description The only environment in which the key is valid. */
             environment: components["schemas"]["Environment"];
             /**
              * @description The first 12 characters of the raw key.
              * @example sk_local_4fQ
              */
             prefix: string;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
             /**
              * @description May be up to one minute old. Null until the first use.
              * @example 2026-11-21T08:00:00.000Z
              */
-            last_used_at: string | null;
+            last_used_at: components["schemas"]["Timestamp"] | null;
             /**
              * @description The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6.
              * @example 203.0.113.0
@@ -1767,12 +1737,12 @@ export interface components {
              * @description When the key becomes invalid; null for never.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: string | null;
+            expires_at: components["schemas"]["Timestamp"] | null;
             /**
              * @description When it was revoked; null otherwise.
              * @example 2026-11-21T08:00:00.000Z
              */
-            revoked_at: string | null;
+            revoked_at: components["schemas"]["Timestamp"] | null;
             /**
              * @description The `key_id` of the key that replaced it.
              * @example null
@@ -1812,11 +1782,8 @@ export interface components {
             type: "api_key.rotated";
         };
         ApiKeyRotatedResponse: components["schemas"]["ApiKeyCreatedResponse"] & {
-            /**
-             * @description The `key_id` of the replaced key, which is invalid now.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            rotated_from: string;
+            /** @description The `key_id` of the replaced key, which is invalid now. */
+            rotated_from: components["schemas"]["Id"];
         };
         /**
          * @description What a key may do. `read`: every read, and estimates. `recipients`, `compliance` and `settle`: their writes, and `read`. `full`: everything.
@@ -1870,7 +1837,10 @@ export interface components {
              * @example 021000021
              */
             routing_number?: string | null;
-            /** @description The SWIFT code of the bank (ISO 9362). */
+            /**
+             * @description The SWIFT code of the bank (ISO 9362).
+             * @example JNCBJMKX
+             */
             swift_bic?: string | null;
             /** @description The currency of the account. */
             currency: components["schemas"]["Currency"];
@@ -1933,26 +1903,22 @@ export interface components {
              * @description The id of the event. An event is applied once.
              * @example evt_1
              */
-            id: string;
+            id: components["schemas"]["ProviderText"];
             /** @description What happened. Unknown types are stored and not applied. */
-            event: string;
+            event: components["schemas"]["ProviderText"];
         } & {
             [key: string]: unknown;
         };
         /** @description Cancel the settlement. */
-        CancelStep: {
+        CancelStep: components["schemas"]["StepMoment"] & {
             /**
-             * @description Do it when the settlement has this status.
-             * @example settled
+             * @description What to do.
+             * @constant
              */
-            when: components["schemas"]["SettlementStatus"];
+            do: "cancel";
+        } & {
             /**
-             * @description And when it has received this amount.
-             * @example 250.00
-             */
-            received?: string;
-            /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             do: "cancel";
@@ -1963,12 +1929,8 @@ export interface components {
              * @example 1.0
              */
             schema_version: string;
-            /**
-             * Format: date-time
-             * @description When the catalog was last changed.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            updated_at: string;
+            /** @description When the catalog was last changed. */
+            updated_at: components["schemas"]["Timestamp"];
             /** @description Every state that an entry can have. */
             states: components["schemas"]["CapabilityState"][];
             /** @description The entries that the caller may see. */
@@ -2020,12 +1982,8 @@ export interface components {
             evidence: string[];
             /** @description What must be shown before the state can change. */
             next_gate: components["schemas"]["LaunchGateName"];
-            /**
-             * Format: date-time
-             * @description When the entry was last reviewed.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            reviewed_at: string;
+            /** @description When the entry was last reviewed. */
+            reviewed_at: components["schemas"]["Timestamp"];
         };
         /**
          * @description Where a capability exists; `public` for everywhere.
@@ -2057,13 +2015,10 @@ export interface components {
          *     }
          */
         CardprocEvent: {
-            /**
-             * @description The id of the event. An event is applied once.
-             * @example evt_1
-             */
-            id: string;
+            /** @description The id of the event. An event is applied once. */
+            id: components["schemas"]["ProviderText"];
             /** @description What happened. Unknown types are stored and not applied. */
-            type: string;
+            type: components["schemas"]["ProviderText"];
         } & {
             [key: string]: unknown;
         };
@@ -2077,33 +2032,16 @@ export interface components {
          *     }
          */
         CaribbeanOfframpRequest: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
-            /**
-             * @description What the payer pays, in the source currency.
-             * @example 250.00
-             */
-            amount: string;
-            /**
-             * @description Who is paid.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
-            /**
-             * @description How the recipient is paid.
-             * @example bank_transfer
-             */
+            /** @description What the payer pays, in the source currency. */
+            amount: components["schemas"]["Amount"];
+            /** @description Who is paid. */
+            recipient_id: components["schemas"]["Uuid"];
             payout_rail: components["schemas"]["PayoutRail"];
             /** @description What the money is for. */
             purpose?: components["schemas"]["Purpose"] | null;
-            /**
-             * @description Your own reference. The service only stores it.
-             * @example Invoice INV-1042
-             */
-            reference?: string | null;
+            /** @description Your own reference. The service only stores it. */
+            reference?: components["schemas"]["ShortText"] | null;
             /** @description Your own keys and values. */
             metadata?: components["schemas"]["Metadata"] | null;
         };
@@ -2143,46 +2081,26 @@ export interface components {
              * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
              */
             cert_id: string;
-            /**
-             * @description The organization that the settlement belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
-            /**
-             * @description The settlement that is certified.
-             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            settlement_id: string;
+            /** @description The organization that the settlement belongs to. */
+            org_id: components["schemas"]["Id"];
+            /** @description The settlement that is certified. */
+            settlement_id: components["schemas"]["SettlementId"];
             /**
              * @description The digest of the certificate's bytes, in hex.
              * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
              */
             sha256: string;
-            /**
-             * @description The environment in which the settlement exists.
-             * @example local sandbox
-             */
+            /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
             anchor: components["schemas"]["CertificateAnchor"];
-            /**
-             * Format: date-time
-             * @description When it was issued.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            issued_at: string;
+            /** @description When it was issued. */
+            issued_at: components["schemas"]["Timestamp"];
         };
         /** @description A piece of evidence, by its digest. */
         CertificateEvidence: {
-            /**
-             * @description The id of the evidence.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            evidence_id: string;
+            /** @description The id of the evidence. */
+            evidence_id: components["schemas"]["Id"];
             /** @description What it shows. */
             kind: components["schemas"]["EvidenceKind"];
             /**
@@ -2218,7 +2136,6 @@ export interface components {
              * @constant
              */
             type: "certificate.issued";
-            /** @description The object as it was right after the change. */
             data: components["schemas"]["CertificateEventData"];
         } & {
             /**
@@ -2239,11 +2156,8 @@ export interface components {
         };
         /** @description Who was paid, without personal data. */
         CertificateParties: {
-            /**
-             * @description Who was paid.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
+            /** @description Who was paid. */
+            recipient_id: components["schemas"]["Id"];
             /**
              * @description The digest of the frozen payee, in hex. Absent in version 1.
              * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -2269,11 +2183,7 @@ export interface components {
         };
         /** @description The rate. */
         CertificateRate: {
-            /**
-             * @description Destination currency for one unit of the source currency. Six decimals.
-             * @example 157.250000
-             */
-            fx_rate: string;
+            fx_rate: components["schemas"]["FxRate"];
             /**
              * @description The rates are fixed test data.
              * @constant
@@ -2287,17 +2197,10 @@ export interface components {
              * @example 1
              */
             sequence: string;
-            /**
-             * @description The state that was reached.
-             * @example settled
-             */
+            /** @description The state that was reached. */
             status: components["schemas"]["SettlementStatus"];
-            /**
-             * Format: date-time
-             * @description When it was reached.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            at: string;
+            /** @description When it was reached. */
+            at: components["schemas"]["Timestamp"];
             /**
              * @description The evidence that led to it.
              * @example null
@@ -2310,16 +2213,12 @@ export interface components {
              * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
              */
             cert_id: string;
-            /**
-             * @description The settlement in the query.
-             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            settlement_id: string;
+            /** @description The settlement in the query. */
+            settlement_id: components["schemas"]["SettlementId"];
             /** @description True if every check passed. */
             valid: boolean;
             checks: components["schemas"]["CertificateChecks"];
             anchor: components["schemas"]["CertificateAnchor"];
-            /** @example local sandbox */
             environment: components["schemas"]["Environment"];
         };
         /**
@@ -2341,28 +2240,19 @@ export interface components {
          *     }
          */
         CompleteVerificationRequest: {
-            /**
-             * @description The decision. It is final.
-             * @example verified
-             */
+            /** @description The decision. It is final. */
             status: components["schemas"]["VerificationDecision"];
-            /**
-             * @description The name that was verified. Allowed only with `verified`.
-             * @example Marcia Campbell
-             */
-            verified_name?: string | null;
+            /** @description The name that was verified. Allowed only with `verified`. */
+            verified_name?: components["schemas"]["ShortText"] | null;
             /**
              * @description Why. Required with `rejected`, refused with `verified`.
              * @example The document has expired.
              */
-            rejection_reason?: string | null;
+            rejection_reason?: components["schemas"]["LongText"] | null;
         };
         ConsumerRecipientResponse: {
-            /**
-             * @description The id of the recipient.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
+            /** @description The id of the recipient. */
+            recipient_id: components["schemas"]["Id"];
             entity_type: components["schemas"]["EntityType"];
             /**
              * @description The full name of the person or company.
@@ -2395,74 +2285,12 @@ export interface components {
             is_active: boolean;
             /** @description The verification of the recipient. */
             verification_status: components["schemas"]["RecipientVerificationStatus"];
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description When it was last changed.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            updated_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When it was last changed. */
+            updated_at: components["schemas"]["Timestamp"];
         };
-        ConsumerVerificationResponse: {
-            /**
-             * @description The id of the verification.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            verification_id: string;
-            /**
-             * @description Who is verified.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
-            verification_type: components["schemas"]["VerificationType"];
-            /** @description The document that proves the identity. */
-            document_type: components["schemas"]["DocumentType"] | null;
-            /**
-             * @description Who issued the document (ISO 3166-1 alpha-2).
-             * @example JM
-             */
-            document_country: string | null;
-            /** @description The state of the verification. */
-            status: components["schemas"]["VerificationStatus"];
-            /** @description Who decides. */
-            provider: components["schemas"]["VerificationProvider"];
-            /**
-             * @description The provider's own id; null for a provider without one.
-             * @example null
-             */
-            applicant_id: string | null;
-            /**
-             * @description Why it was rejected; null otherwise.
-             * @example null
-             */
-            rejection_reason: string | null;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
-            /**
-             * @description When it was decided; null before.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            decided_at: string | null;
-            /**
-             * Format: date-time
-             * @description When it expires if it is not decided.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            expires_at: string;
-            /**
-             * @description For support: its name in Temporal.
-             * @example verification:019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            workflow_id: string;
+        ConsumerVerificationResponse: components["schemas"]["VerificationFields"] & {
             /**
              * @description The name that was verified; null unless it is `verified`.
              * @example Marcia Campbell
@@ -2471,10 +2299,6 @@ export interface components {
         };
         /** @description A modeled corridor. */
         CorridorEntry: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
             /**
              * @description Where the money comes from (ISO 3166-1 alpha-2).
@@ -2490,11 +2314,7 @@ export interface components {
             destination_country: string;
             /** @description What the recipient is paid in. */
             destination_currency: components["schemas"]["Currency"];
-            /**
-             * @description Destination currency for one unit of the source currency. Six decimals.
-             * @example 157.250000
-             */
-            fx_rate: string;
+            fx_rate: components["schemas"]["FxRate"];
             /** @description The fee schedule. */
             fees: components["schemas"]["FeeRule"][];
             /** @description The ways to pay out in this corridor. */
@@ -2506,6 +2326,7 @@ export interface components {
         };
         /**
          * @description A corridor: the source country and the destination country. May grow.
+         * @example US-JM
          * @enum {string}
          */
         CorridorId: "US-JM" | "CA-JM" | "GB-JM" | "US-TT" | "CA-TT" | "US-BB" | "GB-BB" | "US-BS" | "US-DO" | "US-HT" | "US-GY" | "US-KY" | "US-BZ" | "US-LC";
@@ -2526,10 +2347,6 @@ export interface components {
         };
         /** @description A way to pay out in a corridor. */
         CorridorRail: {
-            /**
-             * @description How the recipient is paid.
-             * @example bank_transfer
-             */
             rail: components["schemas"]["PayoutRail"];
             implementation_state: components["schemas"]["ImplementationState"];
             delivery_minutes: components["schemas"]["DeliveryMinutes"];
@@ -2553,6 +2370,11 @@ export interface components {
             /** @description Every modeled corridor. */
             corridors: components["schemas"]["CorridorEntry"][];
         };
+        /**
+         * @description A country (ISO 3166-1 alpha-2).
+         * @example JM
+         */
+        CountryCode: string;
         CreateApiKeyRequest: {
             /**
              * @description For your own lists: what uses the key.
@@ -2568,7 +2390,7 @@ export interface components {
              * @description RFC 3339, in the future. At this time the key becomes invalid.
              * @example 2027-11-21T08:00:00.000Z
              */
-            expires_at?: string | null;
+            expires_at?: components["schemas"]["Timestamp"] | null;
             /**
              * @description IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown key.
              * @example [
@@ -2579,27 +2401,21 @@ export interface components {
             allowed_cidrs?: string[] | null;
         };
         CreateIdverifyApplicantRequest: {
-            /**
-             * @description Who is verified.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
-            /**
-             * @description Your organization.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description Who is verified. */
+            recipient_id: components["schemas"]["Uuid"];
+            /** @description Your organization. */
+            org_id: components["schemas"]["Uuid"];
             /**
              * @description The provider's name for the set of checks: a default one, or one that the operator allows.
              * @example basic-kyc-level
              */
             level_name?: string | null;
             /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
-            email?: string | null;
+            email?: components["schemas"]["EmailAddress"] | null;
             /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
-            phone?: string | null;
+            phone?: components["schemas"]["PhoneNumber"] | null;
             /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
-            country?: string | null;
+            country?: components["schemas"]["CountryCode"] | null;
         };
         CreateOrganizationRequest: {
             /**
@@ -2607,17 +2423,10 @@ export interface components {
              * @example Acme Remit Ltd
              */
             name: string;
-            /**
-             * @description Where the organization is (ISO 3166-1 alpha-2).
-             * @example JM
-             */
-            country: string;
-            /**
-             * Format: email
-             * @description Where the operator of the service can reach you.
-             * @example ops@acme.example
-             */
-            contact_email: string;
+            /** @description Where the organization is (ISO 3166-1 alpha-2). */
+            country: components["schemas"]["CountryCode"];
+            /** @description Where the operator of the service can reach you. */
+            contact_email: components["schemas"]["EmailAddress"];
         };
         /**
          * @description A recipient has `bank_details`, `mobile_details` or both.
@@ -2641,28 +2450,18 @@ export interface components {
          */
         CreateRecipientRequest: {
             /** @description Redundant: the organization of the key, or absent. */
-            org_id?: string | null;
-            /**
-             * @description What the recipient is to you.
-             * @example contractor
-             */
+            org_id?: components["schemas"]["Uuid"] | null;
+            /** @description What the recipient is to you. */
             kind: components["schemas"]["RecipientKind"];
-            /** @example individual */
             entity_type: components["schemas"]["EntityType"];
-            /**
-             * @description The full name of the person or company.
-             * @example Marcia Campbell
-             */
-            name: string;
-            /**
-             * @description Where the recipient is paid (ISO 3166-1 alpha-2).
-             * @example JM
-             */
-            country: string;
+            /** @description The full name of the person or company. */
+            name: components["schemas"]["ShortText"];
+            /** @description Where the recipient is paid (ISO 3166-1 alpha-2). */
+            country: components["schemas"]["CountryCode"];
             /** @description The recipient's e-mail address. */
-            email?: string | null;
+            email?: components["schemas"]["EmailAddress"] | null;
             /** @description The recipient's phone number (E.164). */
-            phone?: string | null;
+            phone?: components["schemas"]["PhoneNumber"] | null;
             /** @description Needed for `bank_transfer`. */
             bank_details?: components["schemas"]["BankDetailsRequest"] | null;
             /** @description Needed for `mobile_money`. */
@@ -2687,12 +2486,7 @@ export interface components {
             network?: components["schemas"]["WalletNetwork"] | null;
         };
         CreateWebhookRequest: {
-            /**
-             * Format: uri
-             * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
-             * @example https://hooks.partner.example/settlements
-             */
-            url: string;
+            url: components["schemas"]["WebhookUrl"];
             /**
              * @description The types that are sent. `*` means every type, including future ones.
              * @example [
@@ -2705,7 +2499,7 @@ export interface components {
              * @description For your own lists: what receives the events.
              * @example Ledger of the payouts team
              */
-            description?: string | null;
+            description?: components["schemas"]["LongText"] | null;
         };
         /**
          * @description A currency (ISO 4217). May grow.
@@ -2713,24 +2507,20 @@ export interface components {
          */
         Currency: "USD" | "CAD" | "GBP" | "JMD" | "TTD" | "BBD" | "BSD" | "DOP" | "HTG" | "GYD" | "KYD" | "BZD" | "XCD";
         /** @description Decide the recipient's verification. */
-        DecideVerificationStep: {
+        DecideVerificationStep: components["schemas"]["StepMoment"] & {
             /**
-             * @description Do it when the settlement has this status.
-             * @example settled
-             */
-            when: components["schemas"]["SettlementStatus"];
-            /**
-             * @description And when it has received this amount.
-             * @example 250.00
-             */
-            received?: string;
-            /**
-             * @description What to do. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description What to do.
+             * @constant
              */
             do: "decide_verification";
             /** @description The decision. */
             decision: components["schemas"]["VerificationDecision"];
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            do: "decide_verification";
         };
         /** @description An attempt to deliver an event. */
         DeliveryAttempt: {
@@ -2739,12 +2529,8 @@ export interface components {
              * @example 1
              */
             number: number;
-            /**
-             * Format: date-time
-             * @description When it was made.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            at: string;
+            /** @description When it was made. */
+            at: components["schemas"]["Timestamp"];
             /** @description How it ended. */
             outcome: components["schemas"]["AttemptOutcome"];
             /**
@@ -2797,12 +2583,19 @@ export interface components {
          */
         DocumentType: "passport" | "national_id" | "drivers_license" | "residence_permit" | "certificate_of_incorporation";
         /**
+         * Format: email
+         * @description An e-mail address.
+         * @example ops@acme.example
+         */
+        EmailAddress: string;
+        /**
          * @description A person or a company.
          * @enum {string}
          */
         EntityType: "individual" | "business";
         /**
          * @description The runtime environment that answered.
+         * @example local sandbox
          * @enum {string}
          */
         Environment: "local sandbox" | "remote sandbox" | "production";
@@ -2813,10 +2606,6 @@ export interface components {
         ErrorCode: "credential_missing" | "credential_ambiguous" | "credential_invalid" | "scope_insufficient" | "organization_mismatch" | "not_found" | "method_not_allowed" | "idempotency_key_reused" | "state_conflict" | "last_full_key" | "provider_event_conflict" | "request_timeout" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "remote_environment" | "launch_gates_closed" | "local_sandbox_only" | "provider_not_configured" | "temporarily_unavailable" | "signature_invalid" | "internal_error";
         /** @description What an estimate or a quote says. */
         EstimateFigures: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
             /**
              * @description What the payer pays, in the source currency.
@@ -2832,10 +2621,6 @@ export interface components {
             destination_amount: string;
             /** @description What the recipient is paid in. */
             destination_currency: components["schemas"]["Currency"];
-            /**
-             * @description How the recipient is paid.
-             * @example bank_transfer
-             */
             payout_rail: components["schemas"]["PayoutRail"];
             /**
              * @description For collecting the money, in the source currency.
@@ -2852,11 +2637,7 @@ export interface components {
              * @example 250.00
              */
             total_fees: string;
-            /**
-             * @description Destination currency for one unit of the source currency. Six decimals.
-             * @example 157.250000
-             */
-            fx_rate: string;
+            fx_rate: components["schemas"]["FxRate"];
             /**
              * @description The rates are fixed test data.
              * @constant
@@ -2867,12 +2648,8 @@ export interface components {
              * @constant
              */
             rate_lock_seconds: 30;
-            /**
-             * Format: date-time
-             * @description Until this time the figures may be shown.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            rate_locked_until: string;
+            /** @description Until this time the figures may be shown. */
+            rate_locked_until: components["schemas"]["Timestamp"];
             delivery_estimate: components["schemas"]["DeliveryEstimate"];
             /**
              * @description An estimate cannot be executed.
@@ -2884,47 +2661,27 @@ export interface components {
              * @constant
              */
             display_only: true;
-            /** @example local sandbox */
             environment: components["schemas"]["Environment"];
         };
         EstimateRequestV2: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
-            /**
-             * @description What the payer pays, in the source currency.
-             * @example 250.00
-             */
-            amount: string;
-            /** @example card */
+            /** @description What the payer pays, in the source currency. */
+            amount: components["schemas"]["Amount"];
             payment_method: components["schemas"]["PaymentMethod"];
             /** @description How the recipient is paid; by default the first rail of the corridor. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
         };
         EstimateResponseV2: components["schemas"]["EstimateFigures"] & {
-            /**
-             * @description For your logs. No operation accepts it.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            estimate_id: string;
-            /** @example card */
+            /** @description For your logs. No operation accepts it. */
+            estimate_id: components["schemas"]["Id"];
             payment_method: components["schemas"]["PaymentMethod"];
         };
         /** @description What every event has. */
         EventEnvelope: {
-            /**
-             * @description The id of the event; the same at every delivery.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            id: string;
-            /**
-             * Format: date-time
-             * @description When it happened.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            timestamp: string;
+            /** @description The id of the event; the same at every delivery. */
+            id: components["schemas"]["Id"];
+            /** @description When it happened. */
+            timestamp: components["schemas"]["Timestamp"];
             /**
              * @description The version of this form.
              * @constant
@@ -2949,30 +2706,16 @@ export interface components {
         EvidenceCertificate: {
             /** @description The version of this form. */
             schema_version: components["schemas"]["CertificateVersion"];
-            /**
-             * @description The settlement that is certified.
-             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            settlement_id: string;
-            /**
-             * @description The organization that the settlement belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
+            /** @description The settlement that is certified. */
+            settlement_id: components["schemas"]["SettlementId"];
+            /** @description The organization that the settlement belongs to. */
+            org_id: components["schemas"]["Id"];
             corridor: components["schemas"]["CorridorId"];
             amounts: components["schemas"]["CertificateAmounts"];
             fees: components["schemas"]["CertificateFees"];
             rate: components["schemas"]["CertificateRate"];
             /** @description How the settlement is paid. */
             payment_method: components["schemas"]["SettlementPaymentMethod"];
-            /**
-             * @description How the recipient is paid.
-             * @example bank_transfer
-             */
             payout_rail: components["schemas"]["PayoutRail"];
             parties: components["schemas"]["CertificateParties"];
             /** @description The states, in their order. */
@@ -2981,16 +2724,9 @@ export interface components {
             evidence: components["schemas"]["CertificateEvidence"][];
             /** @description The journal of the settlement. */
             postings: components["schemas"]["CertificatePosting"][];
-            /**
-             * @description The environment in which the settlement exists.
-             * @example local sandbox
-             */
+            /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
             anchor: components["schemas"]["CertificateAnchor"];
         };
         /**
@@ -3023,11 +2759,7 @@ export interface components {
             access_token: string;
             /** @description The account that the token stands for. */
             account: components["schemas"]["LinkedAccount"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
         };
         /** @description Why a settlement did not succeed. */
         Failure: {
@@ -3043,17 +2775,9 @@ export interface components {
             message: string;
         };
         FeeEstimateRequest: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
-            /**
-             * @description What the payer pays, in the source currency.
-             * @example 250.00
-             */
-            amount: string;
-            /** @example card */
+            /** @description What the payer pays, in the source currency. */
+            amount: components["schemas"]["Amount"];
             payment_method: components["schemas"]["PaymentMethod"];
         };
         FeeEstimateResponse: {
@@ -3069,7 +2793,6 @@ export interface components {
              * @constant
              */
             executable: false;
-            /** @example local sandbox */
             environment: components["schemas"]["Environment"];
         };
         /** @description One fee of an estimate. */
@@ -3116,43 +2839,23 @@ export interface components {
          * @enum {string}
          */
         FeeType: "input_fee" | "platform_fee";
+        /**
+         * @description Destination currency for one unit of the source currency. Six decimals.
+         * @example 157.250000
+         */
+        FxRate: string;
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
             detail?: components["schemas"]["ValidationError"][];
         };
+        /**
+         * @description The id of an object.
+         * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+         */
+        Id: string;
         /** @description The key belongs to another command. */
-        IdempotencyKeyReusedProblem: {
-            /**
-             * @description `/problems/` and the code: a page for people.
-             * @example /problems/not_found
-             */
-            type: string;
-            /**
-             * @description The problem in a few words.
-             * @example Not found
-             */
-            title: string;
-            /**
-             * @description The HTTP status.
-             * @example 404
-             */
-            status: number;
-            /**
-             * @description The cause, and the next step.
-             * @example There is no such object in your organization.
-             */
-            detail: string;
-            /**
-             * @description The path of the request.
-             * @example /v2/settle/stl_unknown
-             */
-            instance: string;
-            /**
-             * @description The id of the request. Quote it when you report a problem.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            request_id: string;
+        IdempotencyKeyReusedProblem: components["schemas"]["ProblemFields"] & {
             /**
              * @description The kind of problem.
              * @constant
@@ -3165,15 +2868,10 @@ export interface components {
              *     ]
              */
             mismatch?: string[];
-        } & {
-            [key: string]: unknown;
         };
         IdverifyApplicantResponse: {
-            /**
-             * @description The id of the verification.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            verification_id: string;
+            /** @description The id of the verification. */
+            verification_id: components["schemas"]["Id"];
             /**
              * @description The provider's own id.
              * @example 65c1f0a7d2b94e1f3c8a7b60
@@ -3184,12 +2882,8 @@ export interface components {
              * @example <sdk_access_token>
              */
             sdk_access_token: string;
-            /**
-             * Format: date-time
-             * @description Until this time the token is valid.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            sdk_access_token_expires_at: string;
+            /** @description Until this time the token is valid. */
+            sdk_access_token_expires_at: components["schemas"]["Timestamp"];
             /**
              * @description Who decides.
              * @constant
@@ -3212,16 +2906,13 @@ export interface components {
          *     }
          */
         IdverifyEvent: {
-            /**
-             * @description What happened. Unknown types are stored and not applied.
-             * @example applicantReviewed
-             */
-            type: string;
+            /** @description What happened. Unknown types are stored and not applied. */
+            type: components["schemas"]["ProviderText"];
             /**
              * @description The id of the event. An event is applied once.
              * @example evt_1
              */
-            correlationId: string;
+            correlationId: components["schemas"]["ProviderText"];
         } & {
             [key: string]: unknown;
         };
@@ -3285,7 +2976,7 @@ export interface components {
              * @description When that evidence expires.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: string | null;
+            expires_at: components["schemas"]["Timestamp"] | null;
         };
         /**
          * @description What must be shown before value may move. May grow.
@@ -3298,37 +2989,7 @@ export interface components {
          */
         LaunchGateReason: "no_evidence" | "revoked" | "clock_behind" | "expired" | "not_approved" | "no_live_adapter" | "other_environment" | "unreadable";
         /** @description Launch gates are closed. */
-        LaunchGatesClosedProblem: {
-            /**
-             * @description `/problems/` and the code: a page for people.
-             * @example /problems/not_found
-             */
-            type: string;
-            /**
-             * @description The problem in a few words.
-             * @example Not found
-             */
-            title: string;
-            /**
-             * @description The HTTP status.
-             * @example 404
-             */
-            status: number;
-            /**
-             * @description The cause, and the next step.
-             * @example There is no such object in your organization.
-             */
-            detail: string;
-            /**
-             * @description The path of the request.
-             * @example /v2/settle/stl_unknown
-             */
-            instance: string;
-            /**
-             * @description The id of the request. Quote it when you report a problem.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            request_id: string;
+        LaunchGatesClosedProblem: components["schemas"]["ProblemFields"] & {
             /**
              * @description The kind of problem.
              * @constant
@@ -3336,11 +2997,8 @@ export interface components {
             code: "launch_gates_closed";
             /** @description Every closed gate. */
             gates: components["schemas"]["ClosedLaunchGate"][];
-        } & {
-            [key: string]: unknown;
         };
         LaunchGatesResponse: {
-            /** @example local sandbox */
             environment: components["schemas"]["Environment"];
             /** @description Whether every gate is open. Even then, nothing moves value outside the local sandbox. */
             open: boolean;
@@ -3370,19 +3028,10 @@ export interface components {
              * @example public-sandbox-checking
              */
             sandbox_public_token: string;
-            /**
-             * Format: date-time
-             * @description Until this time the public token can be exchanged.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            expires_at: string;
-            /** @example local sandbox */
+            /** @description Until this time the public token can be exchanged. */
+            expires_at: components["schemas"]["Timestamp"];
             environment: components["schemas"]["Environment"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
         };
         /** @description A linked bank account. */
         LinkedAccount: {
@@ -3410,12 +3059,11 @@ export interface components {
              */
             status: "live";
         };
+        /** @description Trimmed text without control characters. */
+        LongText: string;
         MeResponse: {
-            /**
-             * @description The id of the consumer.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            consumer_id: string;
+            /** @description The id of the consumer. */
+            consumer_id: components["schemas"]["Id"];
             /**
              * @description The address that the codes are sent to; null for a consumer with a phone.
              * @example marcia@campbell.example
@@ -3426,18 +3074,10 @@ export interface components {
              * @example null
              */
             phone: string | null;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description When this session ends.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            session_expires_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When this session ends. */
+            session_expires_at: components["schemas"]["Timestamp"];
         };
         /**
          * @description Your own keys and values. The service only stores them.
@@ -3468,11 +3108,8 @@ export interface components {
              * @example Lynk
              */
             provider: string;
-            /**
-             * @description The number of the wallet (E.164).
-             * @example +18765550123
-             */
-            phone_number: string;
+            /** @description The number of the wallet (E.164). */
+            phone_number: components["schemas"]["PhoneNumber"];
         };
         /** @description A mobile-money wallet. */
         MobileDetailsResponse: {
@@ -3488,17 +3125,10 @@ export interface components {
             phone_number: string;
         };
         OTPChallengeResponse: {
-            /**
-             * @description Names the code; `verify-otp` takes it.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            challenge_id: string;
-            /**
-             * Format: date-time
-             * @description Until this time the code is valid.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            expires_at: string;
+            /** @description Names the code; `verify-otp` takes it. */
+            challenge_id: components["schemas"]["Id"];
+            /** @description Until this time the code is valid. */
+            expires_at: components["schemas"]["Timestamp"];
             /**
              * @description The code itself, only in the local sandbox.
              * @example 042917
@@ -3506,25 +3136,15 @@ export interface components {
             sandbox_code?: string;
         };
         OfframpEstimateRequest: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
-            /**
-             * @description What the payer pays, in the source currency.
-             * @example 250.00
-             */
-            amount: string;
+            /** @description What the payer pays, in the source currency. */
+            amount: components["schemas"]["Amount"];
             /** @description How the recipient is paid; by default the first rail of the corridor. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
         };
         OfframpEstimateResponse: components["schemas"]["EstimateFigures"] & {
-            /**
-             * @description For your logs. No operation accepts it.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            estimate_id: string;
+            /** @description For your logs. No operation accepts it. */
+            estimate_id: components["schemas"]["Id"];
         };
         /** @description An OpenAPI document. */
         OpenApiDocument: {
@@ -3533,15 +3153,10 @@ export interface components {
              * @constant
              */
             openapi: "3.1.0";
-        } & {
-            [key: string]: unknown;
         };
         OrganizationCreatedResponse: components["schemas"]["OrganizationResponse"] & {
-            /**
-             * @description The id of the first key.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            key_id: string;
+            /** @description The id of the first key. */
+            key_id: components["schemas"]["Id"];
             /**
              * @description The raw key, scope `full`. It is shown only once; keep it on a server.
              * @example <API_KEY>
@@ -3549,11 +3164,8 @@ export interface components {
             api_key: string;
         };
         OrganizationResponse: {
-            /**
-             * @description The id of the organization.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description The id of the organization. */
+            org_id: components["schemas"]["Id"];
             /**
              * @description As it was given at sign-up.
              * @example Acme Remit Ltd
@@ -3574,17 +3186,10 @@ export interface components {
              * @constant
              */
             status: "active";
-            /**
-             * @description The environment in which the organization exists.
-             * @example local sandbox
-             */
+            /** @description The environment in which the organization exists. */
             environment: components["schemas"]["Environment"];
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
         };
         /** @description Who is paid, as the recipient was when the settlement was accepted. */
         Payee: {
@@ -3598,10 +3203,7 @@ export interface components {
              * @example JM
              */
             country: string;
-            /**
-             * @description How the payee is paid.
-             * @example bank_transfer
-             */
+            /** @description How the payee is paid. */
             rail: components["schemas"]["PayoutRail"];
             /**
              * @description The last four characters of the account or phone number.
@@ -3631,11 +3233,8 @@ export interface components {
              * @example 021000021
              */
             routing_number: string;
-            /**
-             * @description The wire must name it.
-             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            reference: string;
+            /** @description The wire must name it. */
+            reference: components["schemas"]["SettlementId"];
             /**
              * @description What must be sent.
              * @example 250.00
@@ -3643,14 +3242,11 @@ export interface components {
             amount: string;
             /** @description The currency that must be sent. */
             currency: components["schemas"]["Currency"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
         };
         /**
          * @description How the payer pays.
+         * @example card
          * @enum {string}
          */
         PaymentMethod: "ach" | "card" | "wire";
@@ -3693,7 +3289,6 @@ export interface components {
          */
         PaymentMethodId: "card" | "ach" | "wire" | "stablecoin";
         PaymentMethodsResponse: {
-            /** @example local sandbox */
             environment: components["schemas"]["Environment"];
             /**
              * @description The catalog does not say that a method is ready for real money.
@@ -3710,24 +3305,20 @@ export interface components {
         PaymentTiming: "synchronous" | "asynchronous";
         /**
          * @description How the recipient is paid. May grow.
+         * @example bank_transfer
          * @enum {string}
          */
         PayoutRail: "bank_transfer" | "mobile_money" | "cash_pickup";
+        /**
+         * @description A phone number (E.164).
+         * @example +18765550123
+         */
+        PhoneNumber: string;
         /** @description Send a signed event as the bank ledger's. */
-        PostBankledgerEventStep: {
+        PostBankledgerEventStep: components["schemas"]["StepMoment"] & {
             /**
-             * @description Do it when the settlement has this status.
-             * @example settled
-             */
-            when: components["schemas"]["SettlementStatus"];
-            /**
-             * @description And when it has received this amount.
-             * @example 250.00
-             */
-            received?: string;
-            /**
-             * @description What to do. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description What to do.
+             * @constant
              */
             do: "post_bankledger_event";
             /**
@@ -3745,6 +3336,12 @@ export interface components {
              * @example USD
              */
             currency: string;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            do: "post_bankledger_event";
         };
         /**
          * @description Whether the database answers.
@@ -3752,7 +3349,12 @@ export interface components {
          */
         PostgresStatus: "up" | "down";
         /** @description Every error answer but 422 (RFC 9457). */
-        Problem: {
+        Problem: components["schemas"]["ProblemFields"] & {
+            /** @description The kind of problem. Branch on it. */
+            code: components["schemas"]["ErrorCode"];
+        };
+        /** @description The members of every problem (RFC 9457). */
+        ProblemFields: {
             /**
              * @description `/problems/` and the code: a page for people.
              * @example /problems/not_found
@@ -3780,13 +3382,9 @@ export interface components {
             instance: string;
             /**
              * @description The id of the request. Quote it when you report a problem.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             * @example checkout-7f3a91
              */
             request_id: string;
-            /** @description The kind of problem. Branch on it. */
-            code: components["schemas"]["ErrorCode"];
-        } & {
-            [key: string]: unknown;
         };
         /** @description The event is stored. */
         ProviderEventReceipt: {
@@ -3795,51 +3393,34 @@ export interface components {
              * @constant
              */
             received: true;
-            /**
-             * @description The id under which it is stored.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            event_id: string;
+            /** @description The id under which it is stored. */
+            event_id: components["schemas"]["Id"];
             /** @description Whether the same event had been received before. */
             duplicate: boolean;
             /** @description Whether the event is about an object of the service and is applied to it. */
             matched: boolean;
         };
+        /** @description A provider's text. */
+        ProviderText: string;
         /**
          * @description What the money is for.
          * @enum {string}
          */
         Purpose: "family_support" | "goods" | "services" | "payroll" | "rent" | "other";
         QuoteBody: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
-            /**
-             * @description What the payer pays, in the source currency.
-             * @example 250.00
-             */
-            amount: string;
-            /** @example card */
+            /** @description What the payer pays, in the source currency. */
+            amount: components["schemas"]["Amount"];
             payment_method: components["schemas"]["PaymentMethod"];
             /** @description How the recipient is paid; by default the first rail of the corridor. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
         };
         QuoteResponse: components["schemas"]["EstimateFigures"] & {
-            /** @example card */
             payment_method: components["schemas"]["PaymentMethod"];
-            /**
-             * @description A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            quote_id: string;
-            /**
-             * Format: date-time
-             * @description Until this time the figures may be shown.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            expires_at: string;
+            /** @description A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance. */
+            quote_id: components["schemas"]["Id"];
+            /** @description Until this time the figures may be shown. */
+            expires_at: components["schemas"]["Timestamp"];
         };
         /** @description Whether the service can take requests, and why not. */
         Readiness: {
@@ -3872,22 +3453,15 @@ export interface components {
          *     }
          */
         RecipientBody: {
-            /** @example individual */
             entity_type: components["schemas"]["EntityType"];
-            /**
-             * @description The full name of the person or company.
-             * @example Marcia Campbell
-             */
-            name: string;
-            /**
-             * @description Where the recipient is paid (ISO 3166-1 alpha-2).
-             * @example JM
-             */
-            country: string;
+            /** @description The full name of the person or company. */
+            name: components["schemas"]["ShortText"];
+            /** @description Where the recipient is paid (ISO 3166-1 alpha-2). */
+            country: components["schemas"]["CountryCode"];
             /** @description The recipient's e-mail address. */
-            email?: string | null;
+            email?: components["schemas"]["EmailAddress"] | null;
             /** @description The recipient's phone number (E.164). */
-            phone?: string | null;
+            phone?: components["schemas"]["PhoneNumber"] | null;
             /** @description Needed for `bank_transfer`. */
             bank_details?: components["schemas"]["BankDetailsRequest"] | null;
             /** @description Needed for `mobile_money`. */
@@ -3914,64 +3488,12 @@ export interface components {
          * @enum {string}
          */
         RecipientKind: "vendor" | "contractor";
-        RecipientResponse: {
-            /**
-             * @description The id of the recipient.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
-            /**
-             * @description The organization that the recipient belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+        RecipientResponse: components["schemas"]["ConsumerRecipientResponse"] & {
+            /** @description The organization that the recipient belongs to. */
+            org_id: components["schemas"]["Id"];
             /** @description What the recipient is to you. */
             kind: components["schemas"]["RecipientKind"];
-            entity_type: components["schemas"]["EntityType"];
-            /**
-             * @description The full name of the person or company.
-             * @example Marcia Campbell
-             */
-            name: string;
-            /**
-             * @description Where the recipient is paid (ISO 3166-1 alpha-2).
-             * @example JM
-             */
-            country: string;
-            /**
-             * @description The recipient's e-mail address.
-             * @example marcia@campbell.example
-             */
-            email: string | null;
-            /**
-             * @description The recipient's phone number (E.164).
-             * @example +18765550123
-             */
-            phone: string | null;
-            /** @description The bank account; null if there is none. */
-            bank_details: components["schemas"]["BankDetailsResponse"] | null;
-            /**
-             * @description The mobile-money wallet; null if there is none.
-             * @example null
-             */
-            mobile_details: components["schemas"]["MobileDetailsResponse"] | null;
             metadata: components["schemas"]["StoredMetadata"];
-            /** @description False after it was deactivated. Then it takes no change and no new settlement. */
-            is_active: boolean;
-            /** @description The verification of the recipient. */
-            verification_status: components["schemas"]["RecipientVerificationStatus"];
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description When it was last changed.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            updated_at: string;
         };
         /**
          * @description The verification of a recipient. Settlements of 1 000.00 and more need `verified`. May grow.
@@ -3979,17 +3501,13 @@ export interface components {
          */
         RecipientVerificationStatus: "unverified" | "pending" | "verified" | "rejected" | "expired";
         ReplayWebhookRequest: {
-            /**
-             * Format: date-time
-             * @description Deliveries that were created then or later.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            since: string;
+            /** @description Deliveries that were created then or later. */
+            since: components["schemas"]["Timestamp"];
             /**
              * @description Deliveries that were created before then.
              * @example null
              */
-            until?: string | null;
+            until?: components["schemas"]["Timestamp"] | null;
             /**
              * @description Only deliveries with these outcomes; by default `skipped` and `exhausted`.
              * @example [
@@ -4018,33 +3536,26 @@ export interface components {
          *     }
          */
         RequestOTPBody: {
-            /**
-             * @description Where the code is sent.
-             * @example marcia@campbell.example
-             */
-            email?: string | null;
+            /** @description Where the code is sent. */
+            email?: components["schemas"]["EmailAddress"] | null;
             /** @description Where the code is sent (E.164). */
-            phone?: string | null;
+            phone?: components["schemas"]["PhoneNumber"] | null;
         };
         /** @description Say as an operator how the payout ended. */
-        ResolveReviewStep: {
+        ResolveReviewStep: components["schemas"]["StepMoment"] & {
             /**
-             * @description Do it when the settlement has this status.
-             * @example settled
-             */
-            when: components["schemas"]["SettlementStatus"];
-            /**
-             * @description And when it has received this amount.
-             * @example 250.00
-             */
-            received?: string;
-            /**
-             * @description What to do. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description What to do.
+             * @constant
              */
             do: "resolve_review";
             /** @description How the payout ended. */
             outcome: components["schemas"]["ReviewOutcome"];
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            do: "resolve_review";
         };
         /**
          * @description What an operator has found out about a payout.
@@ -4057,25 +3568,16 @@ export interface components {
          */
         SandboxEventName: "collection_succeeded" | "collection_partial" | "collection_failed" | "payout_confirmed" | "payout_refused" | "dispute_opened";
         SandboxEventRequest: {
-            /**
-             * @description What the simulator reports.
-             * @example collection_succeeded
-             */
+            /** @example collection_succeeded */
             event: components["schemas"]["SandboxEventName"];
             /** @description With collection_succeeded and collection_partial only, in the source currency. By default the missing amount, or half of it with collection_partial. */
-            amount?: string | null;
+            amount?: components["schemas"]["Amount"] | null;
         };
         SandboxEventResponse: {
-            /**
-             * @description For support: the id of this command.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            command_id: string;
-            /**
-             * @description The settlement.
-             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            settlement_id: string;
+            /** @description For support: the id of this command. */
+            command_id: components["schemas"]["Id"];
+            /** @description The settlement. */
+            settlement_id: components["schemas"]["SettlementId"];
             event: components["schemas"]["SandboxEventName"];
             /**
              * @description The amount that is reported; null for an event without one.
@@ -4084,13 +3586,8 @@ export interface components {
             amount: string | null;
             /** @description The settlement's source currency. */
             currency: components["schemas"]["Currency"];
-            /** @example local sandbox */
             environment: components["schemas"]["Environment"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
         };
         /** @description A sandbox input and what it leads to. */
         Scenario: {
@@ -4124,22 +3621,13 @@ export interface components {
              * @example Marcia Campbell
              */
             recipient_name: string;
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
             /**
              * @description What the payer pays, in the source currency.
              * @example 250.00
              */
             amount: string;
-            /** @example card */
             payment_method: components["schemas"]["PaymentMethod"];
-            /**
-             * @description How the recipient is paid.
-             * @example bank_transfer
-             */
             payout_rail: components["schemas"]["PayoutRail"];
             /**
              * @description Pays with a card.
@@ -4155,37 +3643,7 @@ export interface components {
         /** @description What to do when the settlement has the status `when` and, if `received` is given, has received this amount. */
         ScenarioStep: components["schemas"]["SendEventStep"] | components["schemas"]["AdvanceClockStep"] | components["schemas"]["CancelStep"] | components["schemas"]["DecideVerificationStep"] | components["schemas"]["ResolveReviewStep"] | components["schemas"]["PostBankledgerEventStep"];
         /** @description The key may not do this. */
-        ScopeInsufficientProblem: {
-            /**
-             * @description `/problems/` and the code: a page for people.
-             * @example /problems/not_found
-             */
-            type: string;
-            /**
-             * @description The problem in a few words.
-             * @example Not found
-             */
-            title: string;
-            /**
-             * @description The HTTP status.
-             * @example 404
-             */
-            status: number;
-            /**
-             * @description The cause, and the next step.
-             * @example There is no such object in your organization.
-             */
-            detail: string;
-            /**
-             * @description The path of the request.
-             * @example /v2/settle/stl_unknown
-             */
-            instance: string;
-            /**
-             * @description The id of the request. Quote it when you report a problem.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            request_id: string;
+        ScopeInsufficientProblem: components["schemas"]["ProblemFields"] & {
             /**
              * @description The kind of problem.
              * @constant
@@ -4196,24 +3654,12 @@ export interface components {
              * @example settle
              */
             required_scope: components["schemas"]["ApiKeyScope"];
-        } & {
-            [key: string]: unknown;
         };
         /** @description Let the simulator send an event. */
-        SendEventStep: {
+        SendEventStep: components["schemas"]["StepMoment"] & {
             /**
-             * @description Do it when the settlement has this status.
-             * @example settled
-             */
-            when: components["schemas"]["SettlementStatus"];
-            /**
-             * @description And when it has received this amount.
-             * @example 250.00
-             */
-            received?: string;
-            /**
-             * @description What to do. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description What to do.
+             * @constant
              */
             do: "send_event";
             event: components["schemas"]["SandboxEventName"];
@@ -4222,6 +3668,12 @@ export interface components {
              * @example 250.00
              */
             amount?: string;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            do: "send_event";
         };
         SessionResponse: {
             /**
@@ -4234,17 +3686,10 @@ export interface components {
              * @constant
              */
             token_type: "Bearer";
-            /**
-             * Format: date-time
-             * @description When the session ends.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            expires_at: string;
-            /**
-             * @description The id of the consumer.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            consumer_id: string;
+            /** @description When the session ends. */
+            expires_at: components["schemas"]["Timestamp"];
+            /** @description The id of the consumer. */
+            consumer_id: components["schemas"]["Id"];
         };
         /**
          * @example {
@@ -4259,60 +3704,28 @@ export interface components {
          *     }
          */
         SettleRequestV2: {
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
-            /**
-             * @description What the payer pays, in the source currency.
-             * @example 250.00
-             */
-            amount: string;
-            /**
-             * @description Who is paid.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
-            /**
-             * @description How the recipient is paid.
-             * @example bank_transfer
-             */
+            /** @description What the payer pays, in the source currency. */
+            amount: components["schemas"]["Amount"];
+            /** @description Who is paid. */
+            recipient_id: components["schemas"]["Uuid"];
             payout_rail: components["schemas"]["PayoutRail"];
             /** @description What the money is for. */
             purpose?: components["schemas"]["Purpose"] | null;
-            /**
-             * @description Your own reference. The service only stores it.
-             * @example Invoice INV-1042
-             */
-            reference?: string | null;
+            /** @description Your own reference. The service only stores it. */
+            reference?: components["schemas"]["ShortText"] | null;
             /** @description Your own keys and values. */
             metadata?: components["schemas"]["Metadata"] | null;
-            /** @example card */
             payment_method: components["schemas"]["PaymentMethod"];
-            /**
-             * @description Required with payment_method card, refused otherwise.
-             * @example tok_visa
-             */
-            card_token?: string | null;
+            /** @description Required with payment_method card, refused otherwise. */
+            card_token?: components["schemas"]["Token"] | null;
             /** @description Required with payment_method ach, refused otherwise. From /v2/banklink/exchange. */
-            banklink_account_token?: string | null;
+            banklink_account_token?: components["schemas"]["Token"] | null;
         };
         SettleResponseV2: {
-            /**
-             * @description The id of the settlement. The same idempotency key always names the same one.
-             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            settlement_id: string;
-            /**
-             * @description The state of the settlement.
-             * @example settled
-             */
+            /** @description The id of the settlement. The same idempotency key always names the same one. */
+            settlement_id: components["schemas"]["SettlementId"];
             status: components["schemas"]["SettlementStatus"];
-            /**
-             * @description The corridor.
-             * @example US-JM
-             */
             corridor: components["schemas"]["CorridorId"];
             /**
              * @description What the payer pays, in the source currency.
@@ -4328,11 +3741,7 @@ export interface components {
             destination_amount: string;
             /** @description What the recipient is paid in. */
             destination_currency: components["schemas"]["Currency"];
-            /**
-             * @description Destination currency for one unit of the source currency. Six decimals.
-             * @example 157.250000
-             */
-            fx_rate: string;
+            fx_rate: components["schemas"]["FxRate"];
             /**
              * @description For collecting the money, in the source currency.
              * @example 250.00
@@ -4348,17 +3757,10 @@ export interface components {
              * @example 250.00
              */
             total_fees: string;
-            /**
-             * @description Who is paid.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
+            /** @description Who is paid. */
+            recipient_id: components["schemas"]["Id"];
             /** @description How the settlement is paid. */
             payment_method: components["schemas"]["SettlementPaymentMethod"];
-            /**
-             * @description How the recipient is paid.
-             * @example bank_transfer
-             */
             payout_rail: components["schemas"]["PayoutRail"];
             /** @description What the money is for. */
             purpose: components["schemas"]["Purpose"] | null;
@@ -4368,43 +3770,26 @@ export interface components {
              */
             reference: string | null;
             metadata: components["schemas"]["StoredMetadata"];
-            /**
-             * @description The environment in which the settlement exists.
-             * @example local sandbox
-             */
+            /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];
-            /**
-             * @description No money moves: this is a simulation.
-             * @constant
-             */
-            simulation: true;
+            simulation: components["schemas"]["Simulation"];
             /**
              * @description Nothing is executed: this is a simulation.
              * @constant
              */
             executable: false;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description When it was last changed.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            updated_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When it was last changed. */
+            updated_at: components["schemas"]["Timestamp"];
         };
         /** @description A settlement was accepted. */
-        SettlementAcceptedEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementAcceptedEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.accepted";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4413,14 +3798,12 @@ export interface components {
             type: "settlement.accepted";
         };
         /** @description A settlement waits for its money. */
-        SettlementAwaitingFundsEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementAwaitingFundsEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.awaiting_funds";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4429,14 +3812,12 @@ export interface components {
             type: "settlement.awaiting_funds";
         };
         /** @description A settlement was canceled. */
-        SettlementCanceledEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementCanceledEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.canceled";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4445,20 +3826,22 @@ export interface components {
             type: "settlement.canceled";
         };
         /** @description A settlement waits for the verification of its recipient. */
-        SettlementComplianceHoldEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementComplianceHoldEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.compliance_hold";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "settlement.compliance_hold";
+        };
+        /** @description An event of a settlement. */
+        SettlementEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["SettlementEventData"];
         };
         /** @description The settlement as it was at this change. */
         SettlementEventData: components["schemas"]["SettleResponseV2"] & {
@@ -4477,12 +3860,8 @@ export interface components {
         SettlementException: {
             /** @description What is wrong. */
             type: components["schemas"]["ExceptionType"];
-            /**
-             * Format: date-time
-             * @description When it was recorded.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            at: string;
+            /** @description When it was recorded. */
+            at: components["schemas"]["Timestamp"];
             /**
              * @description The evidence that it is about.
              * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
@@ -4511,7 +3890,6 @@ export interface components {
              * @constant
              */
             type: "settlement.exception";
-            /** @description The object as it was right after the change. */
             data: components["schemas"]["SettlementExceptionEventData"];
         } & {
             /**
@@ -4526,14 +3904,12 @@ export interface components {
             exception: components["schemas"]["SettlementException"];
         };
         /** @description A settlement waited too long. */
-        SettlementExpiredEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementExpiredEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.expired";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4542,14 +3918,12 @@ export interface components {
             type: "settlement.expired";
         };
         /** @description A settlement failed. */
-        SettlementFailedEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementFailedEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.failed";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4558,14 +3932,12 @@ export interface components {
             type: "settlement.failed";
         };
         /** @description The money of a settlement has come in. */
-        SettlementFundedEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementFundedEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.funded";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4574,14 +3946,12 @@ export interface components {
             type: "settlement.funded";
         };
         /** @description Money has come in; `amount_received` has grown. */
-        SettlementFundsReceivedEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementFundsReceivedEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.funds_received";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4589,15 +3959,18 @@ export interface components {
              */
             type: "settlement.funds_received";
         };
+        /**
+         * @description The id of a settlement.
+         * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+         */
+        SettlementId: string;
         /** @description The outcome of a payout is unknown. An operator finds out. */
-        SettlementNeedsReviewEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementNeedsReviewEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.needs_review";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4606,14 +3979,12 @@ export interface components {
             type: "settlement.needs_review";
         };
         /** @description The payout of a settlement was sent. */
-        SettlementPayingOutEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementPayingOutEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.paying_out";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4627,14 +3998,12 @@ export interface components {
          */
         SettlementPaymentMethod: "ach" | "card" | "wire" | "internal";
         /** @description A settlement was refused for reasons of compliance. */
-        SettlementRejectedEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementRejectedEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.rejected";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4673,17 +4042,15 @@ export interface components {
              * @description When the current wait ends; null if there is none.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: string | null;
+            expires_at: components["schemas"]["Timestamp"] | null;
         };
         /** @description The recipient was paid. */
-        SettlementSettledEvent: components["schemas"]["EventEnvelope"] & {
+        SettlementSettledEvent: components["schemas"]["SettlementEvent"] & {
             /**
              * @description What happened.
              * @constant
              */
             type: "settlement.settled";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["SettlementEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -4693,9 +4060,12 @@ export interface components {
         };
         /**
          * @description The state of a settlement. `settled`, `rejected`, `expired`, `failed` and `canceled` are final. May grow.
+         * @example settled
          * @enum {string}
          */
         SettlementStatus: "accepted" | "compliance_hold" | "awaiting_funds" | "funded" | "paying_out" | "needs_review" | "settled" | "rejected" | "expired" | "failed" | "canceled";
+        /** @description Trimmed text without control characters. */
+        ShortText: string;
         /** @description A flattened JWS (RFC 7515) with an unencoded payload (RFC 7797). */
         SignedCertificate: {
             /**
@@ -4714,56 +4084,25 @@ export interface components {
              */
             signature: string;
         };
+        /**
+         * @description No money moves: this is a simulation.
+         * @constant
+         */
+        Simulation: true;
         StartVerificationRequest: {
-            /**
-             * @description Who is verified.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
-            /**
-             * @description Your organization.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description Who is verified. */
+            recipient_id: components["schemas"]["Uuid"];
+            /** @description Your organization. */
+            org_id: components["schemas"]["Uuid"];
             /** @description By default `kyc` for an individual and `kyb` for a business. */
             verification_type?: components["schemas"]["VerificationType"] | null;
             /** @description The document that proves the identity. */
             document_type?: components["schemas"]["DocumentType"] | null;
             /** @description Who issued the document (ISO 3166-1 alpha-2). */
-            document_country?: string | null;
+            document_country?: components["schemas"]["CountryCode"] | null;
         };
         /** @description The object's state does not allow this. */
-        StateConflictProblem: {
-            /**
-             * @description `/problems/` and the code: a page for people.
-             * @example /problems/not_found
-             */
-            type: string;
-            /**
-             * @description The problem in a few words.
-             * @example Not found
-             */
-            title: string;
-            /**
-             * @description The HTTP status.
-             * @example 404
-             */
-            status: number;
-            /**
-             * @description The cause, and the next step.
-             * @example There is no such object in your organization.
-             */
-            detail: string;
-            /**
-             * @description The path of the request.
-             * @example /v2/settle/stl_unknown
-             */
-            instance: string;
-            /**
-             * @description The id of the request. Quote it when you report a problem.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            request_id: string;
+        StateConflictProblem: components["schemas"]["ProblemFields"] & {
             /**
              * @description The kind of problem.
              * @constant
@@ -4774,8 +4113,16 @@ export interface components {
              * @example settled
              */
             current_state?: string;
-        } & {
-            [key: string]: unknown;
+        };
+        /** @description When a step is due. */
+        StepMoment: {
+            /** @description Do it when the settlement has this status. */
+            when: components["schemas"]["SettlementStatus"];
+            /**
+             * @description And when it has received this amount.
+             * @example 250.00
+             */
+            received?: string;
         };
         /**
          * @description Your own keys and values. The service only stores them.
@@ -4793,28 +4140,26 @@ export interface components {
         TemporalStatus: "up" | "degraded";
         /** @description A state that a settlement has reached. */
         TimelineEntry: {
-            /**
-             * @description The state that was reached.
-             * @example settled
-             */
+            /** @description The state that was reached. */
             status: components["schemas"]["SettlementStatus"];
-            /**
-             * Format: date-time
-             * @description When it was reached.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            at: string;
+            /** @description When it was reached. */
+            at: components["schemas"]["Timestamp"];
             /**
              * @description Why, where there is more to say than the state.
              * @example amount_requires_verification
              */
             reason?: string;
-            /**
-             * @description The evidence that led to it.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            evidence_id?: string;
+            /** @description The evidence that led to it. */
+            evidence_id?: components["schemas"]["Id"];
         };
+        /**
+         * Format: date-time
+         * @description RFC 3339, in UTC with milliseconds.
+         * @example 2026-11-21T08:00:00.000Z
+         */
+        Timestamp: string;
+        /** @description Stands for a card or an account. */
+        Token: string;
         /**
          * @description Either `quote_id`, or `corridor`, `amount` and `payment_method`.
          * @example {
@@ -4826,39 +4171,27 @@ export interface components {
          */
         TransferBody: {
             /** @description Copies the inputs of a quote, even of an expired one. */
-            quote_id?: string | null;
+            quote_id?: components["schemas"]["Uuid"] | null;
             /** @description The corridor. Only without `quote_id`. */
             corridor?: components["schemas"]["CorridorId"] | null;
             /** @description What the payer pays, in the source currency. Only without `quote_id`. */
-            amount?: string | null;
+            amount?: components["schemas"]["Amount"] | null;
             /** @description How you pay. Only without `quote_id`. */
             payment_method?: components["schemas"]["PaymentMethod"] | null;
             /** @description How the recipient is paid; by default the first rail of the corridor. Only without `quote_id`. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
-            /**
-             * @description Who is paid.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
-            /**
-             * @description Required with payment method card, refused otherwise.
-             * @example tok_visa
-             */
-            card_token?: string | null;
+            /** @description Who is paid. */
+            recipient_id: components["schemas"]["Uuid"];
+            /** @description Required with payment method card, refused otherwise. */
+            card_token?: components["schemas"]["Token"] | null;
             /** @description Required with payment method ach, refused otherwise. */
-            banklink_account_token?: string | null;
-            /**
-             * @description Your own reference. The service only stores it.
-             * @example For school
-             */
-            reference?: string | null;
+            banklink_account_token?: components["schemas"]["Token"] | null;
+            /** @description Your own reference. The service only stores it. */
+            reference?: components["schemas"]["ShortText"] | null;
         };
         TransferResponse: components["schemas"]["SettlementResponse"] & {
-            /**
-             * @description The id of the transfer.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            transfer_id: string;
+            /** @description The id of the transfer. */
+            transfer_id: components["schemas"]["Id"];
         };
         /**
          * @description A field that is present replaces the old value; `null` clears it. A recipient has `bank_details`, `mobile_details` or both.
@@ -4874,11 +4207,11 @@ export interface components {
              * @description The full name of the person or company.
              * @example Marcia Campbell
              */
-            name?: string;
+            name?: components["schemas"]["ShortText"];
             /** @description The recipient's e-mail address. */
-            email?: string | null;
+            email?: components["schemas"]["EmailAddress"] | null;
             /** @description The recipient's phone number (E.164). */
-            phone?: string | null;
+            phone?: components["schemas"]["PhoneNumber"] | null;
             /** @description Needed for `bank_transfer`. */
             bank_details?: components["schemas"]["BankDetailsRequest"] | null;
             /** @description Needed for `mobile_money`. */
@@ -4888,12 +4221,7 @@ export interface components {
         };
         /** @description A field that is present replaces the old value; `null` clears the description. */
         UpdateWebhookRequest: {
-            /**
-             * Format: uri
-             * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
-             * @example https://hooks.partner.example/settlements
-             */
-            url?: string;
+            url?: components["schemas"]["WebhookUrl"];
             /**
              * @description The types that are sent. `*` means every type, including future ones.
              * @example [
@@ -4906,10 +4234,15 @@ export interface components {
              * @description For your own lists: what receives the events.
              * @example Ledger of the payouts team
              */
-            description?: string | null;
+            description?: components["schemas"]["LongText"] | null;
             /** @description `disabled` skips pending deliveries. `enabled` forgets earlier failures. */
             status?: components["schemas"]["WebhookStatus"];
         };
+        /**
+         * @description The id of an object, as a request names it: a UUID of version 7.
+         * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+         */
+        Uuid: string;
         /** ValidationError */
         ValidationError: {
             /** Location */
@@ -4925,22 +4258,31 @@ export interface components {
          */
         VerificationDecision: "verified" | "rejected";
         /** @description The verification as it was at this change. */
-        VerificationEventData: {
+        VerificationEventData: components["schemas"]["VerificationFields"] & {
+            /** @description The organization that the recipient belongs to. */
+            org_id: components["schemas"]["Id"];
+        };
+        /** @description A verification was not decided in time. */
+        VerificationExpiredEvent: components["schemas"]["EventEnvelope"] & {
             /**
-             * @description The id of the verification.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             * @description What happened.
+             * @constant
              */
-            verification_id: string;
+            type: "verification.expired";
+            data: components["schemas"]["VerificationEventData"];
+        } & {
             /**
-             * @description Who is verified.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
              */
-            recipient_id: string;
-            /**
-             * @description The organization that the recipient belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            type: "verification.expired";
+        };
+        /** @description What every verification shows. */
+        VerificationFields: {
+            /** @description The id of the verification. */
+            verification_id: components["schemas"]["Id"];
+            /** @description Who is verified. */
+            recipient_id: components["schemas"]["Id"];
             verification_type: components["schemas"]["VerificationType"];
             /** @description The document that proves the identity. */
             document_type: components["schemas"]["DocumentType"] | null;
@@ -4963,44 +4305,20 @@ export interface components {
              * @example null
              */
             rejection_reason: string | null;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
             /**
              * @description When it was decided; null before.
              * @example 2026-11-21T08:00:00.000Z
              */
-            decided_at: string | null;
-            /**
-             * Format: date-time
-             * @description When it expires if it is not decided.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            expires_at: string;
+            decided_at: components["schemas"]["Timestamp"] | null;
+            /** @description When it expires if it is not decided. */
+            expires_at: components["schemas"]["Timestamp"];
             /**
              * @description For support: its name in Temporal.
              * @example verification:019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
              */
             workflow_id: string;
-        };
-        /** @description A verification was not decided in time. */
-        VerificationExpiredEvent: components["schemas"]["EventEnvelope"] & {
-            /**
-             * @description What happened.
-             * @constant
-             */
-            type: "verification.expired";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["VerificationEventData"];
-        } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "verification.expired";
         };
         /** @description A verification was opened. */
         VerificationPendingEvent: components["schemas"]["EventEnvelope"] & {
@@ -5009,7 +4327,6 @@ export interface components {
              * @constant
              */
             type: "verification.pending";
-            /** @description The object as it was right after the change. */
             data: components["schemas"]["VerificationEventData"];
         } & {
             /**
@@ -5030,7 +4347,6 @@ export interface components {
              * @constant
              */
             type: "verification.rejected";
-            /** @description The object as it was right after the change. */
             data: components["schemas"]["VerificationEventData"];
         } & {
             /**
@@ -5052,11 +4368,8 @@ export interface components {
          */
         VerificationStatus: "pending" | "in_review" | "verified" | "rejected" | "expired";
         VerificationStatusResponse: {
-            /**
-             * @description Who is verified.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            recipient_id: string;
+            /** @description Who is verified. */
+            recipient_id: components["schemas"]["Id"];
             /** @description The verification of the recipient. */
             verification_status: components["schemas"]["RecipientVerificationStatus"];
             /** @description The newest verification; null if there is none. */
@@ -5076,7 +4389,6 @@ export interface components {
              * @constant
              */
             type: "verification.verified";
-            /** @description The object as it was right after the change. */
             data: components["schemas"]["VerificationEventData"];
         } & {
             /**
@@ -5086,11 +4398,8 @@ export interface components {
             type: "verification.verified";
         };
         VerifyOTPBody: {
-            /**
-             * @description From `request-otp`.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            challenge_id: string;
+            /** @description From `request-otp`. */
+            challenge_id: components["schemas"]["Uuid"];
             /**
              * @description The code that was sent.
              * @example 042917
@@ -5103,16 +4412,10 @@ export interface components {
          */
         WalletNetwork: "ethereum" | "polygon" | "base";
         WalletResponse: {
-            /**
-             * @description The id of the wallet.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            wallet_id: string;
-            /**
-             * @description The organization that the wallet belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description The id of the wallet. */
+            wallet_id: components["schemas"]["Id"];
+            /** @description The organization that the wallet belongs to. */
+            org_id: components["schemas"]["Id"];
             /**
              * @description As it was given at creation.
              * @example Payout treasury
@@ -5147,12 +4450,8 @@ export interface components {
              * @constant
              */
             deployed: false;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
         };
         /** @description Who signs. */
         WalletSigner: {
@@ -5188,22 +4487,12 @@ export interface components {
             secret: string;
         };
         WebhookDeliveryResponse: {
-            /**
-             * @description The id of the delivery.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            delivery_id: string;
-            /**
-             * @description The subscription that the event is sent to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            webhook_id: string;
-            /**
-             * @description The `webhook-id` that the subscriber receives; the same at every attempt.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            event_id: string;
-            /** @description What happened. */
+            /** @description The id of the delivery. */
+            delivery_id: components["schemas"]["Id"];
+            /** @description The subscription that the event is sent to. */
+            webhook_id: components["schemas"]["Id"];
+            /** @description The `webhook-id` that the subscriber receives; the same at every attempt. */
+            event_id: components["schemas"]["Id"];
             event_type: components["schemas"]["EventType"];
             /** @description How far the delivery is. */
             status: components["schemas"]["DeliveryStatus"];
@@ -5213,13 +4502,9 @@ export interface components {
              * @description When the next attempt is made; null if there is none.
              * @example 2026-11-21T08:00:00.000Z
              */
-            next_attempt_at: string | null;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
+            next_attempt_at: components["schemas"]["Timestamp"] | null;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
         };
         /**
          * @description `requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days. May grow.
@@ -5245,11 +4530,8 @@ export interface components {
             type: "webhook.ping";
         };
         WebhookReplayResponse: {
-            /**
-             * @description For support: the id of this replay.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            replay_id: string;
+            /** @description For support: the id of this replay. */
+            replay_id: components["schemas"]["Id"];
             /**
              * @description How many deliveries are sent again.
              * @example 3
@@ -5257,16 +4539,10 @@ export interface components {
             deliveries: number;
         };
         WebhookResponse: {
-            /**
-             * @description The id of the subscription.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            webhook_id: string;
-            /**
-             * @description The organization that the subscription belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description The id of the subscription. */
+            webhook_id: components["schemas"]["Id"];
+            /** @description The organization that the subscription belongs to. */
+            org_id: components["schemas"]["Id"];
             /**
              * @description Where the events are sent.
              * @example https://hooks.partner.example/settlements
@@ -5283,45 +4559,49 @@ export interface components {
             status: components["schemas"]["WebhookStatus"];
             /** @description Why it is disabled; null if it is not. */
             disabled_reason: components["schemas"]["WebhookDisabledReason"] | null;
-            /**
-             * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description When it was last changed.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            updated_at: string;
+            /** @description When it was created. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When it was last changed. */
+            updated_at: components["schemas"]["Timestamp"];
         };
         WebhookRotatedResponse: components["schemas"]["WebhookCreatedResponse"] & {
-            /**
-             * Format: date-time
-             * @description Until this time the previous secret signs as well.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            previous_secret_expires_at: string;
+            /** @description Until this time the previous secret signs as well. */
+            previous_secret_expires_at: components["schemas"]["Timestamp"];
         };
         /**
          * @description `disabled`: events are recorded and not sent.
          * @enum {string}
          */
         WebhookStatus: "enabled" | "disabled";
+        /**
+         * Format: uri
+         * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
+         * @example https://hooks.partner.example/settlements
+         */
+        WebhookUrl: string;
     };
     responses: {
         /**
-         * @description `credential_missing`: Send the credential that this operation needs.
+         * @description What every operation of this kind can answer:
          *
-         *     `credential_ambiguous`: Send exactly one X-API-Key header with exactly one key.
+         *     429 `rate_limited`: Too many requests. Wait for the time in the Retry-After header.
          *
-         *     `credential_invalid`: The credential is not valid in this environment. It may be mistyped, revoked, rotated or expired.
+         *     408 `request_timeout`: The request did not arrive completely in time.
+         *
+         *     413 `payload_too_large`: The request body is larger than this operation accepts.
+         *
+         *     415 `unsupported_media_type`: Send the body as application/json.
+         *
+         *     500 `internal_error`: Something failed on our side. Quote the request id when you report it.
+         *
+         *     503 `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
          */
-        ApiKeyRefused: {
+        CommandFault: {
             headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 "X-Request-ID": components["headers"]["X-Request-ID"];
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                 [name: string]: unknown;
             };
             content: {
@@ -5331,7 +4611,6 @@ export interface components {
         /** @description `credential_invalid`: The credential is not valid in this environment. It may be mistyped, revoked, rotated or expired. */
         CredentialInvalid: {
             headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                 [name: string]: unknown;
             };
@@ -5339,271 +4618,34 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Any 2xx within 15 seconds: the event is delivered. Every other answer but 410 is followed by retries. */
+        /** @description Any 2xx within 15 seconds: the event is delivered. 410 disables the subscription. Every other answer is followed by retries. */
         EventReceived: {
             headers: {
                 [name: string]: unknown;
             };
             content?: never;
         };
+        /** @description Success. */
+        ExchangeResponse: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExchangeResponse"];
+            };
+        };
         /** @description `idempotency_key_reused`: This key belongs to another command permanently. Use a new key for a new command. */
         IdempotencyKeyReused: {
             headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
                 [name: string]: unknown;
             };
             content: {
                 "application/problem+json": components["schemas"]["IdempotencyKeyReusedProblem"];
             };
         };
-        /**
-         * @description `idempotency_key_reused`: This key belongs to another command permanently. Use a new key for a new command.
-         *
-         *     `state_conflict`: The object's state does not allow this.
-         */
-        IdempotencyKeyReusedOrStateConflict: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["IdempotencyKeyReusedProblem"] | components["schemas"]["StateConflictProblem"];
-            };
-        };
-        /** @description `internal_error`: Something failed on our side. Quote the request id when you report it. */
-        InternalError: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description `launch_gates_closed`: Value operations are closed here until every launch gate is open. Nothing was collected or stored.
-         *
-         *     `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
-         */
-        LaunchGatesClosedOrTemporarilyUnavailable: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["LaunchGatesClosedProblem"] | components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description `local_sandbox_only`: This operation is a simulation and exists in the local sandbox only. Nothing was stored.
-         *
-         *     `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
-         */
-        LocalSandboxOnlyOrTemporarilyUnavailable: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: There is no such object in your organization. */
-        NotFound: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it. */
-        OrganizationMismatch: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `payload_too_large`: The request body is larger than this operation accepts. */
-        PayloadTooLarge: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `provider_event_conflict`: An event with this id was received before with different content. */
-        ProviderEventConflict: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description `provider_not_configured`: The provider behind this operation has no credentials in this environment. Nothing was stored.
-         *
-         *     `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
-         */
-        ProviderNotConfiguredOrTemporarilyUnavailable: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `rate_limited`: Too many requests. Wait for the time in the Retry-After header. */
-        RateLimited: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "Retry-After": components["headers"]["Retry-After"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `remote_environment`: Bank linking is simulated in the local sandbox only. This environment has no provider for it. */
-        RemoteEnvironment: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `request_timeout`: The request did not arrive completely in time. */
-        RequestTimeout: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `scope_insufficient`: The key is valid, but its scope does not cover this operation. Use a key with the required scope. */
-        ScopeInsufficient: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["ScopeInsufficientProblem"];
-            };
-        };
-        /**
-         * @description `scope_insufficient`: The key is valid, but its scope does not cover this operation. Use a key with the required scope.
-         *
-         *     `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it.
-         */
-        ScopeInsufficientOrOrganizationMismatch: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["ScopeInsufficientProblem"] | components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description `credential_missing`: Send the credential that this operation needs.
-         *
-         *     `credential_invalid`: The credential is not valid in this environment. It may be mistyped, revoked, rotated or expired.
-         */
-        SessionRefused: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `signature_invalid`: The signature is missing, does not match the body, or its timestamp is outside the tolerance. */
-        SignatureInvalid: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `state_conflict`: The object's state does not allow this. */
-        StateConflict: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["StateConflictProblem"];
-            };
-        };
-        /**
-         * @description `state_conflict`: The object's state does not allow this.
-         *
-         *     `last_full_key`: This is the organization's last active key with scope full. Create another one first.
-         */
-        StateConflictOrLastFullKey: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["StateConflictProblem"] | components["schemas"]["Problem"];
-            };
-        };
-        /** @description The subscription is disabled. */
-        SubscriptionGone: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content?: never;
-        };
-        /** @description `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe. */
-        TemporarilyUnavailable: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `unsupported_media_type`: Send the body as application/json. */
-        UnsupportedMediaType: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description Validation failed. All faults of the request are listed. */
-        ValidationFailed: {
+        Invalid: {
             headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
                 [name: string]: unknown;
             };
             content: {
@@ -5624,6 +4666,290 @@ export interface components {
                 "application/json": components["schemas"]["HTTPValidationError"];
             };
         };
+        /**
+         * @description `scope_insufficient`: The key is valid, but its scope does not cover this operation. Use a key with the required scope.
+         *
+         *     `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it.
+         */
+        KeyNotAllowed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ScopeInsufficientProblem"] | components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `credential_missing`: Send the credential that this operation needs.
+         *
+         *     `credential_ambiguous`: Send exactly one X-API-Key header with exactly one key.
+         *
+         *     `credential_invalid`: The credential is not valid in this environment. It may be mistyped, revoked, rotated or expired.
+         */
+        KeyRefused: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `idempotency_key_reused`: This key belongs to another command permanently. Use a new key for a new command.
+         *
+         *     `state_conflict`: The object's state does not allow this.
+         */
+        KeyReusedOrStateConflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["IdempotencyKeyReusedProblem"] | components["schemas"]["StateConflictProblem"];
+            };
+        };
+        /**
+         * @description `launch_gates_closed`: Value operations are closed here until every launch gate is open. Nothing was collected or stored.
+         *
+         *     `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
+         */
+        LaunchGatesClosed: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["LaunchGatesClosedProblem"] | components["schemas"]["Problem"];
+            };
+        };
+        /** @description Success. */
+        LinkTokenResponse: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["LinkTokenResponse"];
+            };
+        };
+        /**
+         * @description `local_sandbox_only`: This operation is a simulation and exists in the local sandbox only. Nothing was stored.
+         *
+         *     `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
+         */
+        LocalSandboxOnly: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `not_found`: There is no such object in your organization. */
+        NotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The caller has this answer already. */
+        NotModified: {
+            headers: {
+                ETag: components["headers"]["ETag"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "Preference-Applied": components["headers"]["Preference-Applied"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it. */
+        OrganizationMismatch: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description What every operation of this kind can answer:
+         *
+         *     500 `internal_error`: Something failed on our side. Quote the request id when you report it.
+         *
+         *     503 `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
+         */
+        ProbeFault: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `provider_event_conflict`: An event with this id was received before with different content. */
+        ProviderEventConflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Success. */
+        ProviderEventReceipt: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ProviderEventReceipt"];
+            };
+        };
+        /**
+         * @description What every operation of this kind can answer:
+         *
+         *     408 `request_timeout`: The request did not arrive completely in time.
+         *
+         *     413 `payload_too_large`: The request body is larger than this operation accepts.
+         *
+         *     415 `unsupported_media_type`: Send the body as application/json.
+         *
+         *     500 `internal_error`: Something failed on our side. Quote the request id when you report it.
+         *
+         *     503 `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
+         */
+        ProviderFault: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `provider_not_configured`: The provider behind this operation has no credentials in this environment. Nothing was stored.
+         *
+         *     `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
+         */
+        ProviderNotConfigured: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description What every operation of this kind can answer:
+         *
+         *     429 `rate_limited`: Too many requests. Wait for the time in the Retry-After header.
+         *
+         *     500 `internal_error`: Something failed on our side. Quote the request id when you report it.
+         *
+         *     503 `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
+         */
+        ReadFault: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Success. */
+        RecipientResponse: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RecipientResponse"];
+            };
+        };
+        /** @description `remote_environment`: Bank linking is simulated in the local sandbox only. This environment has no provider for it. */
+        RemoteEnvironment: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `scope_insufficient`: The key is valid, but its scope does not cover this operation. Use a key with the required scope. */
+        ScopeInsufficient: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ScopeInsufficientProblem"];
+            };
+        };
+        /**
+         * @description `credential_missing`: Send the credential that this operation needs.
+         *
+         *     `credential_invalid`: The credential is not valid in this environment. It may be mistyped, revoked, rotated or expired.
+         */
+        SessionRefused: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Success. */
+        SettlementResponse: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["SettlementResponse"];
+            };
+        };
+        /** @description `signature_invalid`: The signature is missing, does not match the body, or its timestamp is outside the tolerance. */
+        SignatureInvalid: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `state_conflict`: The object's state does not allow this. */
+        StateConflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["StateConflictProblem"];
+            };
+        };
+        /**
+         * @description `state_conflict`: The object's state does not allow this.
+         *
+         *     `last_full_key`: This is the organization's last active key with scope full. Create another one first.
+         */
+        StateConflictOrLastFullKey: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["StateConflictProblem"] | components["schemas"]["Problem"];
+            };
+        };
     };
     parameters: {
         /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
@@ -5633,47 +4959,45 @@ export interface components {
         /** @description Only settlements of this corridor. */
         CorridorQuery: components["schemas"]["CorridorId"];
         /** @description Only objects that were created then or later (RFC 3339). */
-        CreatedFromQuery: string;
+        CreatedFromQuery: components["schemas"]["Timestamp"];
         /** @description Only objects that were created before then (RFC 3339). */
-        CreatedToQuery: string;
+        CreatedToQuery: components["schemas"]["Timestamp"];
         /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
         IdempotencyKeyHeader: string;
         /** @description If it contains the `ETag` of the current answer, the answer is 304. */
         IfNoneMatchHeader: string;
         /** @description The key. */
-        KeyIdPath: string;
+        KeyIdPath: components["schemas"]["Uuid"];
         /** @description The most objects of a page. */
         LimitQuery: number;
         /** @description Only settlements with exactly these entries: `metadata[invoice]=INV-1042`. */
-        MetadataQuery: {
-            [key: string]: string;
-        };
+        MetadataQuery: components["schemas"]["Metadata"];
         /** @description How many objects to skip. `after` is faster for far pages. */
         OffsetQuery: number;
         /** @description The organization of your key. */
-        OrgIdPath: string;
+        OrgIdPath: components["schemas"]["Uuid"];
         /** @description Only settlements paid like this. */
         PaymentMethodQuery: components["schemas"]["SettlementPaymentMethod"];
-        /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
+        /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
         PreferHeader: string;
         /** @description The recipient. */
-        RecipientIdPath: string;
+        RecipientIdPath: components["schemas"]["Uuid"];
         /** @description Only settlements for this recipient. */
         RecipientIdQuery: string;
         /** @description Exactly this reference. */
-        ReferenceQuery: string;
+        ReferenceQuery: components["schemas"]["ShortText"];
         /** @description The settlement. */
         SettlementIdPath: string;
         /** @description Only settlements in this status. It can be given several times. */
         StatusQuery: components["schemas"]["SettlementStatus"][];
         /** @description The transfer. */
-        TransferIdPath: string;
+        TransferIdPath: components["schemas"]["Uuid"];
         /** @description The verification. */
-        VerificationIdPath: string;
+        VerificationIdPath: components["schemas"]["Uuid"];
         /** @description The id of the event; the same at every attempt. */
-        WebhookId: string;
+        WebhookId: components["schemas"]["Id"];
         /** @description The subscription. */
-        WebhookIdPath: string;
+        WebhookIdPath: components["schemas"]["Uuid"];
         /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
         WebhookSignature: string;
         /** @description When this attempt was made, in seconds since 1970. */
@@ -5727,12 +5051,21 @@ export interface operations {
             /** @description Accepted. The work continues. */
             202: {
                 headers: {
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettleResponseV2"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LaunchGatesClosed"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getSettlement: {
@@ -5741,7 +5074,7 @@ export interface operations {
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
-                /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
+                /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
                 Prefer?: components["parameters"]["PreferHeader"];
             };
             path: {
@@ -5755,12 +5088,20 @@ export interface operations {
             /** @description Success. */
             200: {
                 headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    ETag: components["headers"]["ETag"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettlementResponse"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     cancelSettlement: {
@@ -5775,15 +5116,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettlementResponse"];
-                };
-            };
+            200: components["responses"]["SettlementResponse"];
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listSettlements: {
@@ -5821,12 +5160,17 @@ export interface operations {
             /** @description One page of settlements. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettlementResponse"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     listCaribbeanSettlements: {
@@ -5864,12 +5208,17 @@ export interface operations {
             /** @description One page of settlements. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettlementResponse"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createCaribbeanSettlement: {
@@ -5891,12 +5240,21 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["CaribbeanOfframpResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LaunchGatesClosed"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getCaribbeanSettlement: {
@@ -5914,15 +5272,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success. */
-            200: {
+            200: components["responses"]["SettlementResponse"];
+            /** @description The caller has this answer already. */
+            304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["SettlementResponse"];
-                };
+                content?: never;
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     receiveCardprocEvent: {
@@ -5941,15 +5304,12 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProviderEventReceipt"];
-                };
-            };
+            200: components["responses"]["ProviderEventReceipt"];
+            401: components["responses"]["SignatureInvalid"];
+            409: components["responses"]["ProviderEventConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LaunchGatesClosed"];
+            default: components["responses"]["ProviderFault"];
         };
     };
     receiveBankledgerEvent: {
@@ -5968,15 +5328,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProviderEventReceipt"];
-                };
-            };
+            200: components["responses"]["ProviderEventReceipt"];
+            401: components["responses"]["SignatureInvalid"];
+            409: components["responses"]["ProviderEventConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ProviderFault"];
         };
     };
     receiveIdverifyEvent: {
@@ -5997,15 +5353,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProviderEventReceipt"];
-                };
-            };
+            200: components["responses"]["ProviderEventReceipt"];
+            401: components["responses"]["SignatureInvalid"];
+            409: components["responses"]["ProviderEventConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ProviderFault"];
         };
     };
     createLinkToken: {
@@ -6021,15 +5373,12 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LinkTokenResponse"];
-                };
-            };
+            200: components["responses"]["LinkTokenResponse"];
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            422: components["responses"]["Invalid"];
+            502: components["responses"]["RemoteEnvironment"];
+            default: components["responses"]["CommandFault"];
         };
     };
     exchangePublicToken: {
@@ -6045,15 +5394,12 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExchangeResponse"];
-                };
-            };
+            200: components["responses"]["ExchangeResponse"];
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            422: components["responses"]["Invalid"];
+            502: components["responses"]["RemoteEnvironment"];
+            default: components["responses"]["CommandFault"];
         };
     };
     createConsumerLinkToken: {
@@ -6069,15 +5415,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LinkTokenResponse"];
-                };
-            };
+            200: components["responses"]["LinkTokenResponse"];
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            502: components["responses"]["RemoteEnvironment"];
+            default: components["responses"]["CommandFault"];
         };
     };
     exchangeConsumerPublicToken: {
@@ -6093,15 +5435,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExchangeResponse"];
-                };
-            };
+            200: components["responses"]["ExchangeResponse"];
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            502: components["responses"]["RemoteEnvironment"];
+            default: components["responses"]["CommandFault"];
         };
     };
     sendSandboxEvent: {
@@ -6129,6 +5467,13 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxEventResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     advanceSettlement: {
@@ -6156,6 +5501,13 @@ export interface operations {
                     "application/json": components["schemas"]["AdvanceResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listScenarios: {
@@ -6176,6 +5528,9 @@ export interface operations {
                     "application/json": components["schemas"]["Scenario"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["ReadFault"];
         };
     };
     estimateSettlement: {
@@ -6200,6 +5555,10 @@ export interface operations {
                     "application/json": components["schemas"]["EstimateResponseV2"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["OrganizationMismatch"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     estimateOfframp: {
@@ -6224,6 +5583,11 @@ export interface operations {
                     "application/json": components["schemas"]["OfframpEstimateResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["OrganizationMismatch"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listPaymentMethods: {
@@ -6244,6 +5608,8 @@ export interface operations {
                     "application/json": components["schemas"]["PaymentMethodsResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            default: components["responses"]["ReadFault"];
         };
     };
     estimateFees: {
@@ -6268,6 +5634,11 @@ export interface operations {
                     "application/json": components["schemas"]["FeeEstimateResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["OrganizationMismatch"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listCorridors: {
@@ -6288,6 +5659,8 @@ export interface operations {
                     "application/json": components["schemas"]["CorridorsResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            default: components["responses"]["ReadFault"];
         };
     };
     getCertificate: {
@@ -6308,6 +5681,13 @@ export interface operations {
             /** @description The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    Vary?: "Accept";
+                    "Cache-Control"?: "private, max-age=31536000, immutable";
+                    /** @description A file name with the id. */
+                    "Content-Disposition"?: string;
+                    /** @description Only with JSON: a detached Ed25519 JWS over the bytes (RFC 7797). Its header names a key of the JWKS. */
+                    "X-Certificate-Signature"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6317,6 +5697,18 @@ export interface operations {
                     "application/jose+json": components["schemas"]["SignedCertificate"];
                 };
             };
+            /** @description The caller has these bytes. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     getTransferCertificate: {
@@ -6337,6 +5729,13 @@ export interface operations {
             /** @description The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    Vary?: "Accept";
+                    "Cache-Control"?: "private, max-age=31536000, immutable";
+                    /** @description A file name with the id. */
+                    "Content-Disposition"?: string;
+                    /** @description Only with JSON: a detached Ed25519 JWS over the bytes (RFC 7797). Its header names a key of the JWKS. */
+                    "X-Certificate-Signature"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6346,6 +5745,18 @@ export interface operations {
                     "application/jose+json": components["schemas"]["SignedCertificate"];
                 };
             };
+            /** @description The caller has these bytes. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["SessionRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     verifyCertificate: {
@@ -6372,6 +5783,10 @@ export interface operations {
                     "application/json": components["schemas"]["CertificateVerification"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     getCertificateKeys: {
@@ -6392,6 +5807,7 @@ export interface operations {
                     "application/json": components["schemas"]["JsonWebKeySet"];
                 };
             };
+            default: components["responses"]["ReadFault"];
         };
     };
     createOrganization: {
@@ -6416,6 +5832,8 @@ export interface operations {
                     "application/json": components["schemas"]["OrganizationCreatedResponse"];
                 };
             };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getOrganization: {
@@ -6439,6 +5857,10 @@ export interface operations {
                     "application/json": components["schemas"]["OrganizationResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     listApiKeys: {
@@ -6463,12 +5885,19 @@ export interface operations {
             /** @description All keys of the organization, including invalid ones, newest first. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ApiKeyResponse"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createApiKey: {
@@ -6493,12 +5922,19 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ApiKeyCreatedResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     rotateApiKey: {
@@ -6522,6 +5958,12 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyRotatedResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     revokeApiKey: {
@@ -6545,6 +5987,12 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflictOrLastFullKey"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listRecipients: {
@@ -6561,7 +6009,7 @@ export interface operations {
                 /** @description Only recipients with this verification. */
                 verification_status?: components["schemas"]["RecipientVerificationStatus"];
                 /** @description Only recipients who are paid in this country. */
-                country?: string;
+                country?: components["schemas"]["CountryCode"];
             };
             header?: never;
             path?: never;
@@ -6572,12 +6020,17 @@ export interface operations {
             /** @description The organization's recipients, including inactive ones, newest first. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RecipientResponse"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createRecipient: {
@@ -6599,12 +6052,18 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RecipientResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            409: components["responses"]["IdempotencyKeyReused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getRecipient: {
@@ -6628,6 +6087,10 @@ export interface operations {
                     "application/json": components["schemas"]["RecipientResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     updateRecipient: {
@@ -6646,15 +6109,13 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecipientResponse"];
-                };
-            };
+            200: components["responses"]["RecipientResponse"];
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     deactivateRecipient: {
@@ -6669,15 +6130,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecipientResponse"];
-                };
-            };
+            200: components["responses"]["RecipientResponse"];
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     startVerification: {
@@ -6699,12 +6157,21 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["VerificationResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     completeVerification: {
@@ -6732,6 +6199,13 @@ export interface operations {
                     "application/json": components["schemas"]["VerificationResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getVerification: {
@@ -6755,6 +6229,10 @@ export interface operations {
                     "application/json": components["schemas"]["VerificationResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     getVerificationStatus: {
@@ -6778,6 +6256,10 @@ export interface operations {
                     "application/json": components["schemas"]["VerificationStatusResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createIdverifyApplicant: {
@@ -6799,12 +6281,20 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["IdverifyApplicantResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["ProviderNotConfigured"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listWallets: {
@@ -6826,12 +6316,17 @@ export interface operations {
             /** @description One page of wallets, newest first. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WalletResponse"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createWallet: {
@@ -6853,12 +6348,20 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WalletResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            409: components["responses"]["IdempotencyKeyReused"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getWallet: {
@@ -6867,7 +6370,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The wallet. */
-                wallet_id: string;
+                wallet_id: components["schemas"]["Uuid"];
             };
             cookie?: never;
         };
@@ -6882,6 +6385,10 @@ export interface operations {
                     "application/json": components["schemas"]["WalletResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     requestOtp: {
@@ -6906,6 +6413,9 @@ export interface operations {
                     "application/json": components["schemas"]["OTPChallengeResponse"];
                 };
             };
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["ProviderNotConfigured"];
+            default: components["responses"]["CommandFault"];
         };
     };
     verifyOtp: {
@@ -6930,6 +6440,9 @@ export interface operations {
                     "application/json": components["schemas"]["SessionResponse"];
                 };
             };
+            401: components["responses"]["CredentialInvalid"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     logout: {
@@ -6948,6 +6461,9 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getConsumer: {
@@ -6968,6 +6484,9 @@ export interface operations {
                     "application/json": components["schemas"]["MeResponse"];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     listConsumerRecipients: {
@@ -6985,12 +6504,17 @@ export interface operations {
             /** @description Newest first, at most 200. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ConsumerRecipientResponse"][];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createConsumerRecipient: {
@@ -7015,6 +6539,9 @@ export interface operations {
                     "application/json": components["schemas"]["ConsumerRecipientResponse"];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     verifyConsumerRecipient: {
@@ -7038,6 +6565,12 @@ export interface operations {
                     "application/json": components["schemas"]["ConsumerVerificationResponse"];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     createQuote: {
@@ -7062,6 +6595,10 @@ export interface operations {
                     "application/json": components["schemas"]["QuoteResponse"];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LocalSandboxOnly"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listTransfers: {
@@ -7079,12 +6616,17 @@ export interface operations {
             /** @description Newest first, at most 200. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["TransferResponse"][];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createTransfer: {
@@ -7106,12 +6648,20 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    Location: components["headers"]["Location"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["TransferResponse"];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["LaunchGatesClosed"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getTransfer: {
@@ -7120,7 +6670,7 @@ export interface operations {
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
-                /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. */
+                /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
                 Prefer?: components["parameters"]["PreferHeader"];
             };
             path: {
@@ -7134,12 +6684,20 @@ export interface operations {
             /** @description Success. */
             200: {
                 headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    ETag: components["headers"]["ETag"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["TransferResponse"];
                 };
             };
+            304: components["responses"]["NotModified"];
+            401: components["responses"]["SessionRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     cancelTransfer: {
@@ -7157,12 +6715,19 @@ export interface operations {
             /** @description Success. */
             200: {
                 headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["TransferResponse"];
                 };
             };
+            401: components["responses"]["SessionRefused"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getCapabilities: {
@@ -7180,12 +6745,25 @@ export interface operations {
             /** @description The catalog. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    Vary?: "X-API-Key";
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["CapabilitiesResponse"];
                 };
             };
+            /** @description The caller has the current catalog. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["KeyRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     getLaunchGates: {
@@ -7206,6 +6784,8 @@ export interface operations {
                     "application/json": components["schemas"]["LaunchGatesResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            default: components["responses"]["ReadFault"];
         };
     };
     listWebhooks: {
@@ -7227,12 +6807,17 @@ export interface operations {
             /** @description The organization's subscriptions, newest first. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookResponse"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     createWebhook: {
@@ -7254,12 +6839,18 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookCreatedResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     getWebhook: {
@@ -7283,6 +6874,10 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     deleteWebhook: {
@@ -7304,6 +6899,11 @@ export interface operations {
                 };
                 content?: never;
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     updateWebhook: {
@@ -7331,6 +6931,11 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     rotateWebhookSecret: {
@@ -7354,6 +6959,11 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookRotatedResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     sendWebhookPing: {
@@ -7377,6 +6987,11 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listWebhookDeliveries: {
@@ -7403,12 +7018,18 @@ export interface operations {
             /** @description Deliveries with their attempts, newest first. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDeliveryResponse"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     redeliverWebhook: {
@@ -7422,7 +7043,7 @@ export interface operations {
                 /** @description The subscription. */
                 webhook_id: components["parameters"]["WebhookIdPath"];
                 /** @description The delivery. */
-                delivery_id: string;
+                delivery_id: components["schemas"]["Uuid"];
             };
             cookie?: never;
         };
@@ -7431,12 +7052,19 @@ export interface operations {
             /** @description Accepted. The work continues. */
             202: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDeliveryResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["ScopeInsufficient"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["IdempotencyKeyReused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     replayWebhook: {
@@ -7461,12 +7089,19 @@ export interface operations {
             /** @description Accepted. The work continues. */
             202: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookReplayResponse"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["IdempotencyKeyReused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
         };
     };
     listEvents: {
@@ -7496,12 +7131,17 @@ export interface operations {
             /** @description Events, newest first. */
             200: {
                 headers: {
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookEvent"][];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     getEvent: {
@@ -7510,7 +7150,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The event. */
-                event_id: string;
+                event_id: components["schemas"]["Uuid"];
             };
             cookie?: never;
         };
@@ -7525,6 +7165,10 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEvent"];
                 };
             };
+            401: components["responses"]["KeyRefused"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     getLiveness: {
@@ -7545,6 +7189,7 @@ export interface operations {
                     "application/json": components["schemas"]["Liveness"];
                 };
             };
+            default: components["responses"]["ProbeFault"];
         };
     };
     getReadiness: {
@@ -7565,6 +7210,17 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
+            /** @description Success. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            default: components["responses"]["ProbeFault"];
         };
     };
     getOpenApiDocument: {
@@ -7582,12 +7238,23 @@ export interface operations {
             /** @description The document. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["OpenApiDocument"];
                 };
             };
+            /** @description The caller has the current document. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
         };
     };
     onSettlementAcceptedEvent: {
@@ -7610,7 +7277,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7634,7 +7300,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7658,7 +7323,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7682,7 +7346,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7706,7 +7369,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7730,7 +7392,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7754,7 +7415,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7778,7 +7438,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7802,7 +7461,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7826,7 +7484,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7850,7 +7507,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7874,7 +7530,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7898,7 +7553,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7922,7 +7576,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7946,7 +7599,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7970,7 +7622,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -7994,7 +7645,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -8018,7 +7668,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -8042,7 +7691,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -8066,7 +7714,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -8090,7 +7737,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -8114,7 +7760,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };
@@ -8138,7 +7783,6 @@ export interface operations {
             };
         };
         responses: {
-            410: components["responses"]["SubscriptionGone"];
             "2XX": components["responses"]["EventReceived"];
         };
     };

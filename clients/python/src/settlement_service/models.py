@@ -281,12 +281,16 @@ WebhookStatus = Literal["enabled", "disabled"]
 """`disabled`: events are recorded and not sent."""
 
 
-class AdvanceClockStep(TypedDict):
-    """Move the settlement's clock."""
+class StepMoment(TypedDict):
+    """When a step is due."""
     when: SettlementStatus
     """Do it when the settlement has this status."""
     received: NotRequired[str]
     """And when it has received this amount."""
+
+
+class AdvanceClockStep(StepMoment):
+    """Move the settlement's clock."""
     do: Literal["advance_clock"]
     """What to do."""
     by: NotRequired[str]
@@ -445,12 +449,8 @@ class BankledgerEvent(TypedDict):
     """What happened. Unknown types are stored and not applied."""
 
 
-class CancelStep(TypedDict):
+class CancelStep(StepMoment):
     """Cancel the settlement."""
-    when: SettlementStatus
-    """Do it when the settlement has this status."""
-    received: NotRequired[str]
-    """And when it has received this amount."""
     do: Literal["cancel"]
     """What to do."""
 
@@ -508,13 +508,11 @@ class CardprocEvent(TypedDict):
 
 class CaribbeanOfframpRequest(TypedDict):
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     recipient_id: str
     """Who is paid."""
     payout_rail: PayoutRail
-    """How the recipient is paid."""
     purpose: NotRequired[Purpose | None]
     """What the money is for."""
     reference: NotRequired[str | None]
@@ -527,9 +525,7 @@ class SettleResponseV2(TypedDict):
     settlement_id: str
     """The id of the settlement. The same idempotency key always names the same one."""
     status: SettlementStatus
-    """The state of the settlement."""
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     source_currency: Currency
@@ -551,7 +547,6 @@ class SettleResponseV2(TypedDict):
     payment_method: SettlementPaymentMethod
     """How the settlement is paid."""
     payout_rail: PayoutRail
-    """How the recipient is paid."""
     purpose: Purpose | None
     """What the money is for."""
     reference: str | None
@@ -647,7 +642,6 @@ class CertificateIssuedEvent(EventEnvelope):
     type: Literal["certificate.issued"]
     """What happened."""
     data: CertificateEventData
-    """The object as it was right after the change."""
 
 
 class CertificateMoney(TypedDict):
@@ -753,7 +747,8 @@ class ConsumerRecipientResponse(TypedDict):
     """When it was last changed."""
 
 
-class ConsumerVerificationResponse(TypedDict):
+class VerificationFields(TypedDict):
+    """What every verification shows."""
     verification_id: str
     """The id of the verification."""
     recipient_id: str
@@ -779,6 +774,9 @@ class ConsumerVerificationResponse(TypedDict):
     """When it expires if it is not decided."""
     workflow_id: str
     """For support: its name in Temporal."""
+
+
+class ConsumerVerificationResponse(VerificationFields):
     verified_name: str | None
     """The name that was verified; null unless it is `verified`."""
 
@@ -786,7 +784,6 @@ class ConsumerVerificationResponse(TypedDict):
 class CorridorEntry(TypedDict):
     """A modeled corridor."""
     corridor: CorridorId
-    """The corridor."""
     source_country: str
     """Where the money comes from (ISO 3166-1 alpha-2)."""
     source_currency: Currency
@@ -820,7 +817,6 @@ class CorridorLimits(TypedDict):
 class CorridorRail(TypedDict):
     """A way to pay out in a corridor."""
     rail: PayoutRail
-    """How the recipient is paid."""
     implementation_state: ImplementationState
     delivery_minutes: DeliveryMinutes
 
@@ -918,12 +914,8 @@ class CreateWebhookRequest(TypedDict):
     """For your own lists: what receives the events."""
 
 
-class DecideVerificationStep(TypedDict):
+class DecideVerificationStep(StepMoment):
     """Decide the recipient's verification."""
-    when: SettlementStatus
-    """Do it when the settlement has this status."""
-    received: NotRequired[str]
-    """And when it has received this amount."""
     do: Literal["decide_verification"]
     """What to do."""
     decision: VerificationDecision
@@ -965,7 +957,6 @@ class DeliveryMinutes(TypedDict):
 class EstimateFigures(TypedDict):
     """What an estimate or a quote says."""
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     source_currency: Currency
@@ -975,7 +966,6 @@ class EstimateFigures(TypedDict):
     destination_currency: Currency
     """What the recipient is paid in."""
     payout_rail: PayoutRail
-    """How the recipient is paid."""
     input_fee: str
     """For collecting the money, in the source currency."""
     platform_fee: str
@@ -1000,7 +990,6 @@ class EstimateFigures(TypedDict):
 
 class EstimateRequestV2(TypedDict):
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     payment_method: PaymentMethod
@@ -1022,14 +1011,12 @@ class EvidenceCertificate(TypedDict):
     org_id: str
     """The organization that the settlement belongs to."""
     corridor: CorridorId
-    """The corridor."""
     amounts: CertificateAmounts
     fees: CertificateFees
     rate: CertificateRate
     payment_method: SettlementPaymentMethod
     """How the settlement is paid."""
     payout_rail: PayoutRail
-    """How the recipient is paid."""
     parties: CertificateParties
     timeline: list[CertificateTimelineEntry]
     """The states, in their order."""
@@ -1068,7 +1055,6 @@ class Failure(TypedDict):
 
 class FeeEstimateRequest(TypedDict):
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     payment_method: PaymentMethod
@@ -1114,8 +1100,8 @@ class HTTPValidationError(TypedDict):
     detail: NotRequired[list[ValidationError]]
 
 
-class IdempotencyKeyReusedProblem(TypedDict):
-    """The key belongs to another command."""
+class ProblemFields(TypedDict):
+    """The members of every problem (RFC 9457)."""
     type: str
     """`/problems/` and the code: a page for people."""
     title: str
@@ -1128,6 +1114,10 @@ class IdempotencyKeyReusedProblem(TypedDict):
     """The path of the request."""
     request_id: str
     """The id of the request. Quote it when you report a problem."""
+
+
+class IdempotencyKeyReusedProblem(ProblemFields):
+    """The key belongs to another command."""
     code: Literal["idempotency_key_reused"]
     """The kind of problem."""
     mismatch: NotRequired[list[str]]
@@ -1197,20 +1187,8 @@ class LaunchGate(TypedDict):
     """When that evidence expires."""
 
 
-class LaunchGatesClosedProblem(TypedDict):
+class LaunchGatesClosedProblem(ProblemFields):
     """Launch gates are closed."""
-    type: str
-    """`/problems/` and the code: a page for people."""
-    title: str
-    """The problem in a few words."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """The cause, and the next step."""
-    instance: str
-    """The path of the request."""
-    request_id: str
-    """The id of the request. Quote it when you report a problem."""
     code: Literal["launch_gates_closed"]
     """The kind of problem."""
     gates: list[ClosedLaunchGate]
@@ -1306,7 +1284,6 @@ class OTPChallengeResponse(TypedDict):
 
 class OfframpEstimateRequest(TypedDict):
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     payout_rail: NotRequired[PayoutRail | None]
@@ -1411,12 +1388,8 @@ class PaymentMethodsResponse(TypedDict):
     """Every known method, also those that cannot be used."""
 
 
-class PostBankledgerEventStep(TypedDict):
+class PostBankledgerEventStep(StepMoment):
     """Send a signed event as the bank ledger's."""
-    when: SettlementStatus
-    """Do it when the settlement has this status."""
-    received: NotRequired[str]
-    """And when it has received this amount."""
     do: Literal["post_bankledger_event"]
     """What to do."""
     event: Literal["reconciled"]
@@ -1427,20 +1400,8 @@ class PostBankledgerEventStep(TypedDict):
     """The currency of the event."""
 
 
-class Problem(TypedDict):
+class Problem(ProblemFields):
     """Every error answer but 422 (RFC 9457)."""
-    type: str
-    """`/problems/` and the code: a page for people."""
-    title: str
-    """The problem in a few words."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """The cause, and the next step."""
-    instance: str
-    """The path of the request."""
-    request_id: str
-    """The id of the request. Quote it when you report a problem."""
     code: ErrorCode
     """The kind of problem. Branch on it."""
 
@@ -1459,7 +1420,6 @@ class ProviderEventReceipt(TypedDict):
 
 class QuoteBody(TypedDict):
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     payment_method: PaymentMethod
@@ -1510,35 +1470,12 @@ class RecipientDeactivatedEvent(EventEnvelope):
     """The object as it was right after the change."""
 
 
-class RecipientResponse(TypedDict):
-    recipient_id: str
-    """The id of the recipient."""
+class RecipientResponse(ConsumerRecipientResponse):
     org_id: str
     """The organization that the recipient belongs to."""
     kind: RecipientKind
     """What the recipient is to you."""
-    entity_type: EntityType
-    name: str
-    """The full name of the person or company."""
-    country: str
-    """Where the recipient is paid (ISO 3166-1 alpha-2)."""
-    email: str | None
-    """The recipient's e-mail address."""
-    phone: str | None
-    """The recipient's phone number (E.164)."""
-    bank_details: BankDetailsResponse | None
-    """The bank account; null if there is none."""
-    mobile_details: MobileDetailsResponse | None
-    """The mobile-money wallet; null if there is none."""
     metadata: StoredMetadata
-    is_active: bool
-    """False after it was deactivated. Then it takes no change and no new settlement."""
-    verification_status: RecipientVerificationStatus
-    """The verification of the recipient."""
-    created_at: str
-    """When it was created."""
-    updated_at: str
-    """When it was last changed."""
 
 
 class ReplayWebhookRequest(TypedDict):
@@ -1560,12 +1497,8 @@ class RequestOTPBody(TypedDict):
     """Where the code is sent (E.164)."""
 
 
-class ResolveReviewStep(TypedDict):
+class ResolveReviewStep(StepMoment):
     """Say as an operator how the payout ended."""
-    when: SettlementStatus
-    """Do it when the settlement has this status."""
-    received: NotRequired[str]
-    """And when it has received this amount."""
     do: Literal["resolve_review"]
     """What to do."""
     outcome: ReviewOutcome
@@ -1574,7 +1507,6 @@ class ResolveReviewStep(TypedDict):
 
 class SandboxEventRequest(TypedDict):
     event: SandboxEventName
-    """What the simulator reports."""
     amount: NotRequired[str | None]
     """With collection_succeeded and collection_partial only, in the source currency. By default the missing amount,
     or half of it with collection_partial.
@@ -1618,44 +1550,26 @@ class ScenarioInput(TypedDict):
     recipient_name: str
     """The name of the recipient. Some names lead to a refusal."""
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     payment_method: PaymentMethod
     payout_rail: PayoutRail
-    """How the recipient is paid."""
     card_token: NotRequired[str]
     """Pays with a card."""
     public_token: NotRequired[str]
     """Exchanged for the account that pays by ACH."""
 
 
-class ScopeInsufficientProblem(TypedDict):
+class ScopeInsufficientProblem(ProblemFields):
     """The key may not do this."""
-    type: str
-    """`/problems/` and the code: a page for people."""
-    title: str
-    """The problem in a few words."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """The cause, and the next step."""
-    instance: str
-    """The path of the request."""
-    request_id: str
-    """The id of the request. Quote it when you report a problem."""
     code: Literal["scope_insufficient"]
     """The kind of problem."""
     required_scope: ApiKeyScope
     """The least scope that may."""
 
 
-class SendEventStep(TypedDict):
+class SendEventStep(StepMoment):
     """Let the simulator send an event."""
-    when: SettlementStatus
-    """Do it when the settlement has this status."""
-    received: NotRequired[str]
-    """And when it has received this amount."""
     do: Literal["send_event"]
     """What to do."""
     event: SandboxEventName
@@ -1676,13 +1590,11 @@ class SessionResponse(TypedDict):
 
 class SettleRequestV2(TypedDict):
     corridor: CorridorId
-    """The corridor."""
     amount: str
     """What the payer pays, in the source currency."""
     recipient_id: str
     """Who is paid."""
     payout_rail: PayoutRail
-    """How the recipient is paid."""
     purpose: NotRequired[Purpose | None]
     """What the money is for."""
     reference: NotRequired[str | None]
@@ -1696,36 +1608,33 @@ class SettleRequestV2(TypedDict):
     """Required with payment_method ach, refused otherwise. From /v2/banklink/exchange."""
 
 
-class SettlementAcceptedEvent(EventEnvelope):
+class SettlementEvent(EventEnvelope):
+    """An event of a settlement."""
+    data: SettlementEventData
+
+
+class SettlementAcceptedEvent(SettlementEvent):
     """A settlement was accepted."""
     type: Literal["settlement.accepted"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementAwaitingFundsEvent(EventEnvelope):
+class SettlementAwaitingFundsEvent(SettlementEvent):
     """A settlement waits for its money."""
     type: Literal["settlement.awaiting_funds"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementCanceledEvent(EventEnvelope):
+class SettlementCanceledEvent(SettlementEvent):
     """A settlement was canceled."""
     type: Literal["settlement.canceled"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementComplianceHoldEvent(EventEnvelope):
+class SettlementComplianceHoldEvent(SettlementEvent):
     """A settlement waits for the verification of its recipient."""
     type: Literal["settlement.compliance_hold"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
 class SettlementEventData(SettleResponseV2):
@@ -1757,7 +1666,6 @@ class SettlementExceptionEvent(EventEnvelope):
     type: Literal["settlement.exception"]
     """What happened."""
     data: SettlementExceptionEventData
-    """The object as it was right after the change."""
 
 
 class SettlementExceptionEventData(SettlementEventData):
@@ -1766,60 +1674,46 @@ class SettlementExceptionEventData(SettlementEventData):
     """The evidence that needs attention."""
 
 
-class SettlementExpiredEvent(EventEnvelope):
+class SettlementExpiredEvent(SettlementEvent):
     """A settlement waited too long."""
     type: Literal["settlement.expired"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementFailedEvent(EventEnvelope):
+class SettlementFailedEvent(SettlementEvent):
     """A settlement failed."""
     type: Literal["settlement.failed"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementFundedEvent(EventEnvelope):
+class SettlementFundedEvent(SettlementEvent):
     """The money of a settlement has come in."""
     type: Literal["settlement.funded"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementFundsReceivedEvent(EventEnvelope):
+class SettlementFundsReceivedEvent(SettlementEvent):
     """Money has come in; `amount_received` has grown."""
     type: Literal["settlement.funds_received"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementNeedsReviewEvent(EventEnvelope):
+class SettlementNeedsReviewEvent(SettlementEvent):
     """The outcome of a payout is unknown. An operator finds out."""
     type: Literal["settlement.needs_review"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementPayingOutEvent(EventEnvelope):
+class SettlementPayingOutEvent(SettlementEvent):
     """The payout of a settlement was sent."""
     type: Literal["settlement.paying_out"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
-class SettlementRejectedEvent(EventEnvelope):
+class SettlementRejectedEvent(SettlementEvent):
     """A settlement was refused for reasons of compliance."""
     type: Literal["settlement.rejected"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
 class SettlementResponse(SettlementEventData):
@@ -1843,12 +1737,10 @@ class SettlementResponse(SettlementEventData):
     """When the current wait ends; null if there is none."""
 
 
-class SettlementSettledEvent(EventEnvelope):
+class SettlementSettledEvent(SettlementEvent):
     """The recipient was paid."""
     type: Literal["settlement.settled"]
     """What happened."""
-    data: SettlementEventData
-    """The object as it was right after the change."""
 
 
 class SignedCertificate(TypedDict):
@@ -1874,20 +1766,8 @@ class StartVerificationRequest(TypedDict):
     """Who issued the document (ISO 3166-1 alpha-2)."""
 
 
-class StateConflictProblem(TypedDict):
+class StateConflictProblem(ProblemFields):
     """The object's state does not allow this."""
-    type: str
-    """`/problems/` and the code: a page for people."""
-    title: str
-    """The problem in a few words."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """The cause, and the next step."""
-    instance: str
-    """The path of the request."""
-    request_id: str
-    """The id of the request. Quote it when you report a problem."""
     code: Literal["state_conflict"]
     """The kind of problem."""
     current_state: NotRequired[str]
@@ -1971,35 +1851,10 @@ class ValidationError(TypedDict):
     type: str
 
 
-class VerificationEventData(TypedDict):
+class VerificationEventData(VerificationFields):
     """The verification as it was at this change."""
-    verification_id: str
-    """The id of the verification."""
-    recipient_id: str
-    """Who is verified."""
     org_id: str
     """The organization that the recipient belongs to."""
-    verification_type: VerificationType
-    document_type: DocumentType | None
-    """The document that proves the identity."""
-    document_country: str | None
-    """Who issued the document (ISO 3166-1 alpha-2)."""
-    status: VerificationStatus
-    """The state of the verification."""
-    provider: VerificationProvider
-    """Who decides."""
-    applicant_id: str | None
-    """The provider's own id; null for a provider without one."""
-    rejection_reason: str | None
-    """Why it was rejected; null otherwise."""
-    created_at: str
-    """When it was created."""
-    decided_at: str | None
-    """When it was decided; null before."""
-    expires_at: str
-    """When it expires if it is not decided."""
-    workflow_id: str
-    """For support: its name in Temporal."""
 
 
 class VerificationExpiredEvent(EventEnvelope):
@@ -2007,7 +1862,6 @@ class VerificationExpiredEvent(EventEnvelope):
     type: Literal["verification.expired"]
     """What happened."""
     data: VerificationEventData
-    """The object as it was right after the change."""
 
 
 class VerificationPendingEvent(EventEnvelope):
@@ -2015,7 +1869,6 @@ class VerificationPendingEvent(EventEnvelope):
     type: Literal["verification.pending"]
     """What happened."""
     data: VerificationEventData
-    """The object as it was right after the change."""
 
 
 class VerificationRejectedEvent(EventEnvelope):
@@ -2023,7 +1876,6 @@ class VerificationRejectedEvent(EventEnvelope):
     type: Literal["verification.rejected"]
     """What happened."""
     data: VerificationEventData
-    """The object as it was right after the change."""
 
 
 class VerificationResponse(VerificationEventData):
@@ -2047,7 +1899,6 @@ class VerificationVerifiedEvent(EventEnvelope):
     type: Literal["verification.verified"]
     """What happened."""
     data: VerificationEventData
-    """The object as it was right after the change."""
 
 
 class VerifyOTPBody(TypedDict):
@@ -2132,7 +1983,6 @@ class WebhookDeliveryResponse(TypedDict):
     event_id: str
     """The `webhook-id` that the subscriber receives; the same at every attempt."""
     event_type: EventType
-    """What happened."""
     status: DeliveryStatus
     """How far the delivery is."""
     attempts: list[DeliveryAttempt]

@@ -44,12 +44,7 @@ class Settlements(Resource):
         return prepared("/v2/settle", idempotency_key, fields)
 
     def get(self, settlement_id: str) -> models.SettlementResponse:
-        """Read a settlement.
-
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
-        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
-        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
-        """
+        """Read a settlement."""
         call: Call[models.SettlementResponse] = Call(
             "GET",
             path_of("/v2/settle/{settlement_id}", settlement_id=settlement_id),
@@ -78,7 +73,7 @@ class Settlements(Resource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: Mapping[str, str] | None = None,
+        metadata: models.Metadata | None = None,
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -135,12 +130,7 @@ class AsyncSettlements(AsyncResource):
         return prepared("/v2/settle", idempotency_key, fields)
 
     async def get(self, settlement_id: str) -> models.SettlementResponse:
-        """Read a settlement.
-
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
-        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
-        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
-        """
+        """Read a settlement."""
         call: Call[models.SettlementResponse] = Call(
             "GET",
             path_of("/v2/settle/{settlement_id}", settlement_id=settlement_id),
@@ -169,7 +159,7 @@ class AsyncSettlements(AsyncResource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: Mapping[str, str] | None = None,
+        metadata: models.Metadata | None = None,
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -208,7 +198,7 @@ class Caribbean(Resource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: Mapping[str, str] | None = None,
+        metadata: models.Metadata | None = None,
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -309,7 +299,7 @@ class AsyncCaribbean(AsyncResource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: Mapping[str, str] | None = None,
+        metadata: models.Metadata | None = None,
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -1655,12 +1645,7 @@ class Transfers(Resource):
         return self._pages(call)
 
     def get(self, transfer_id: str) -> models.TransferResponse:
-        """Read a transfer.
-
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
-        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
-        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
-        """
+        """Read a transfer."""
         call: Call[models.TransferResponse] = Call(
             "GET",
             path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
@@ -1720,12 +1705,7 @@ class AsyncTransfers(AsyncResource):
         return self._pages(call)
 
     async def get(self, transfer_id: str) -> models.TransferResponse:
-        """Read a transfer.
-
-        With `Prefer: wait=N` (up to 30 s) the answer waits until the status changes. With the `ETag` of the last
-        answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not.
-        `Preference-Applied` says that it waited: an organization has a limited number of waiting reads.
-        """
+        """Read a transfer."""
         call: Call[models.TransferResponse] = Call(
             "GET",
             path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
