@@ -34,7 +34,11 @@ export type Schedule = {
   readonly turnMs: number;
 };
 
-const WARM_UP_MS = 2_000;
+/**
+ * A new process costs up to three times as much for each call, until V8 has compiled what runs often: about two
+ * thousand calls.
+ */
+const WARM_UP_MS = 6_000;
 const keyOf = (connections: number, { name }: Contender): string => `${connections} ${name}`;
 
 /** Warms every contender up, then measures them in turns. */
