@@ -20,10 +20,26 @@ export async function downloadCertificate(
   };
 }
 
+/** The certificate, its signature and nothing else in one file, which `certificates.verify` takes as it is. */
+export const downloadSignedFile = async (
+  send: Send,
+  path: string,
+  options: CallOptions = {},
+): Promise<{ readonly file: Uint8Array }> => {
+  const headers = { Accept: 'application/jose+json' };
+  return { file: (await send({ method: 'GET', path, headers, isRepeatable: true, ...options })).bytes };
+};
+
+const certificatePath = (certId: string): string =>
+  filledPath('/v1/caribbean/certificate/{cert_id}', { cert_id: certId });
+
 export const catalogGroups = (send: Send, request: Request) => ({
   certificates: {
     download: (certId: string, options?: CallOptions): Promise<DownloadedCertificate> =>
-      downloadCertificate(send, filledPath('/v1/caribbean/certificate/{cert_id}', { cert_id: certId }), options),
+      downloadCertificate(send, certificatePath(certId), options),
+    /** One self-contained file (`application/jose+json`), to keep or to pass on. */
+    downloadSigned: (certId: string, options?: CallOptions) =>
+      downloadSignedFile(send, certificatePath(certId), options),
     /** What the service says of it. `certificates.verify` of the module asks nobody. */
     verify: async (certId: string, settlementId: string, options: CallOptions = {}) => {
       const input = { path: { cert_id: certId }, query: { settlement_id: settlementId }, ...options };

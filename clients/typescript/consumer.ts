@@ -1,5 +1,5 @@
 /** The client of one consumer: a person with a session, instead of an organization with a key (contract §12). */
-import { downloadCertificate } from './catalog.ts';
+import { downloadCertificate, downloadSignedFile } from './catalog.ts';
 import { type ConnectionOptions, transportOptions } from './client.ts';
 import type { AnswerOf, BodyOf, QueryOf } from './operation.ts';
 import { createRequest, creationAt, listAt } from './request.ts';
@@ -22,6 +22,8 @@ export function createConsumerClient({ accessToken, ...options }: ConsumerClient
   );
   const request = createRequest(send);
   const at = (transferId: string) => ({ transfer_id: transferId });
+  const certificateOf = (transferId: string) =>
+    filledPath('/consumer/transfers/{transfer_id}/certificate', at(transferId));
   return {
     /** Sends a code to an email address or a phone. The local sandbox answers with it. */
     requestOtp: async (contact: BodyOf<'POST', '/consumer/auth/request-otp'>, call: CallOptions = {}) =>
@@ -82,7 +84,10 @@ export function createConsumerClient({ accessToken, ...options }: ConsumerClient
           })
         ).data,
       certificate: (transferId: string, call?: CallOptions) =>
-        downloadCertificate(send, filledPath('/consumer/transfers/{transfer_id}/certificate', at(transferId)), call),
+        downloadCertificate(send, certificateOf(transferId), call),
+      /** As `certificates.downloadSigned` of the partner's client. */
+      signedCertificate: (transferId: string, call?: CallOptions) =>
+        downloadSignedFile(send, certificateOf(transferId), call),
     },
   };
 }

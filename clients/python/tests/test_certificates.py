@@ -136,3 +136,15 @@ def test_a_download_has_the_bytes_their_id_and_their_signature(run: Run) -> None
 def test_an_answer_without_a_signature_is_no_certificate(run: Run) -> None:
     with pytest.raises(errors.UnexpectedAnswerError):
         run(Script([answer(200, CONTENT)]), lambda client: client.certificates.download(CERT_ID))
+
+
+def test_the_signed_file_is_downloaded_as_its_bytes(run: Run) -> None:
+    paths = []
+    for act in (
+        lambda client: client.certificates.download_signed(CERT_ID),
+        lambda client: client.request("GET", f"/v1/caribbean/certificate/{CERT_ID}"),
+    ):
+        script = Script([answer(200, {"payload": "e30"})])
+        paths.append((run(script, act), script.requests[0].url.path, script.requests[0].headers["accept"]))
+    (file, path, accept), (value, same_path, _) = paths
+    assert (json.loads(file), path, accept) == (value, same_path, "application/jose+json")

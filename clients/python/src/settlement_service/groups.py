@@ -12,6 +12,8 @@ from ._request import Answer, Call, path_of
 from .certificates import CertificateFile
 from .waiting import TERMINAL, waiting
 
+#: A certificate with its signature in one file.
+SIGNED_FILE = "application/jose+json"
 CERTIFICATE_ID = re.compile(r"CERT-[0-9A-F]{32}")
 #: How long a `wait` lasts, in seconds, unless another time is given.
 WAIT_TIMEOUT = 60.0
@@ -83,6 +85,10 @@ class Transfers(resources.Transfers):
         """The certificate of a settled transfer: its exact bytes and their signature, for `certificates.verify`."""
         return self._run(_transfer_certificate(transfer_id))
 
+    def signed_certificate(self, transfer_id: str) -> bytes:
+        """The certificate as one self-contained file with its signature, for `certificates.verify`."""
+        return self._run(_transfer_signed_file(transfer_id))
+
 
 class AsyncTransfers(resources.AsyncTransfers):
     async def wait(
@@ -104,11 +110,19 @@ class AsyncTransfers(resources.AsyncTransfers):
         """The certificate of a settled transfer: its exact bytes and their signature, for `certificates.verify`."""
         return await self._run(_transfer_certificate(transfer_id))
 
+    async def signed_certificate(self, transfer_id: str) -> bytes:
+        """The certificate as one self-contained file with its signature, for `certificates.verify`."""
+        return await self._run(_transfer_signed_file(transfer_id))
+
 
 class Certificates(resources.Certificates):
     def download(self, cert_id: str) -> CertificateFile:
         """The certificate's exact bytes and their signature, for `certificates.verify`."""
         return self._run(_download(cert_id))
+
+    def download_signed(self, cert_id: str) -> bytes:
+        """One self-contained file with its signature, for `certificates.verify`: to keep or to pass on."""
+        return self._run(_rendering(cert_id, SIGNED_FILE))
 
     def pdf(self, cert_id: str) -> bytes:
         """The certificate for print."""
@@ -119,6 +133,10 @@ class AsyncCertificates(resources.AsyncCertificates):
     async def download(self, cert_id: str) -> CertificateFile:
         """The certificate's exact bytes and their signature, for `certificates.verify`."""
         return await self._run(_download(cert_id))
+
+    async def download_signed(self, cert_id: str) -> bytes:
+        """One self-contained file with its signature, for `certificates.verify`: to keep or to pass on."""
+        return await self._run(_rendering(cert_id, SIGNED_FILE))
 
     async def pdf(self, cert_id: str) -> bytes:
         """The certificate for print."""
@@ -139,7 +157,14 @@ def _transfer(transfer_id: str) -> Call[object]:
 
 
 def _rendering(cert_id: str, media_type: str) -> Call[bytes]:
-    path = path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id)
+    return _bytes(path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id), media_type)
+
+
+def _transfer_signed_file(transfer_id: str) -> Call[bytes]:
+    return _bytes(path_of("/consumer/transfers/{transfer_id}/certificate", transfer_id=transfer_id), SIGNED_FILE)
+
+
+def _bytes(path: str, media_type: str) -> Call[bytes]:
     return Call("GET", path, headers={"Accept": media_type}, repeatable=True, read=lambda answer: answer.content)
 
 
