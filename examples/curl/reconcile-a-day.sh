@@ -5,23 +5,25 @@ source "$(dirname "$0")/common.sh"
 # Keeps this run apart from others of the same day.
 batch=$(node -p 'crypto.randomUUID()')
 
-today=$(date -u +%F)
+created=()
 # Four settlements, one of which fails. A real day has them already.
 recipient=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}" | field .recipient_id)
 for reference in INV-1001 INV-1002 INV-1003 INV-1004; do
   token=$([ "$reference" = INV-1002 ] && echo tok_declined || echo tok_visa)
   more=',"reference":"'"$reference"'","metadata":{"batch":"'"$batch"'"}'
   id=$(create /v2/settle "$(card "$recipient" "$token" 250.00 "$more")" | field .settlement_id)
-  wait_for "/v2/settle/$id" "$ENDED" >/dev/null
+  created+=("$(wait_for "/v2/settle/$id" "$ENDED" | field .created_at)")
 done
+# The day is that of the settlements, by the service's clock, and not that of the moment in which this runs.
+first_day=${created[0]:0:10}
+next_day=$(node -p "new Date(Date.parse('${created[3]:0:10}') + 24 * 60 * 60000).toISOString().slice(0, 10)")
 
 # What the partner believes.
 book='{"INV-1001":"250.00","INV-1002":"250.00","INV-1003":"300.00","INV-1005":"250.00"}'
 
-tomorrow=$(node -p 'new Date(Date.now() + 24 * 60 * 60000).toISOString().slice(0, 10)')
 list() {
-  call GET /v2/settlements '' -G --data-urlencode "created_from=${today}T00:00:00Z" \
-    --data-urlencode "created_to=${tomorrow}T00:00:00Z" --data-urlencode "metadata[batch]=$batch" -d limit=100 "$@"
+  call GET /v2/settlements '' -G --data-urlencode "created_from=${first_day}T00:00:00Z" \
+    --data-urlencode "created_to=${next_day}T00:00:00Z" --data-urlencode "metadata[batch]=$batch" -d limit=100 "$@"
 }
 # A longer day has more pages: `Link` names the next one.
 page=$(list)

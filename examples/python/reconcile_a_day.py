@@ -28,9 +28,9 @@ BOOK = {
 
 def main(client: Client) -> None:
     batch = str(uuid4())  # keeps this run apart from others of the same day
-    begin = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
-    end = begin + timedelta(days=1)
-    settle_a_day(client, batch)
+    # The day is that of the settlements, by the service's clock, and not that of the moment in which this runs.
+    created = settle_a_day(client, batch)
+    begin, end = midnight(min(created)), midnight(max(created)) + timedelta(days=1)
 
     day = client.settlements.list(created_from=begin, created_to=end, metadata={"batch": batch})
     found = {settlement["reference"] or "": settlement for settlement in day}
@@ -39,6 +39,10 @@ def main(client: Client) -> None:
 
     settled = client.settlements.list(status="settled", created_from=begin, created_to=end, metadata={"batch": batch})
     print(f"{len(found)} settlements today, {sum(1 for _ in settled)} of them settled")
+
+
+def midnight(created_at: str) -> datetime:
+    return datetime.fromisoformat(created_at[:10]).replace(tzinfo=timezone.utc)
 
 
 def explain(booked: Entry | None, found: models.SettlementResponse | None) -> str:
@@ -54,8 +58,8 @@ def explain(booked: Entry | None, found: models.SettlementResponse | None) -> st
     return f"agrees: {status}, {amount} {currency}"
 
 
-def settle_a_day(client: Client, batch: str) -> None:
-    """Four settlements, one of which fails. A real day has them already."""
+def settle_a_day(client: Client, batch: str) -> list[str]:
+    """Four settlements, one of which fails. A real day has them already. Returns when they were created."""
     recipient = client.recipients.create(
         kind="contractor",
         entity_type="individual",
@@ -64,7 +68,7 @@ def settle_a_day(client: Client, batch: str) -> None:
         bank_details={"bank_name": "Example Bank of Jamaica", "account_number": "004512378", "currency": "JMD"},
     )
 
-    def settle(reference: str) -> None:
+    def settle(reference: str) -> str:
         accepted = client.settlements.create(
             corridor="US-JM",
             amount="250.00",
@@ -75,10 +79,10 @@ def settle_a_day(client: Client, batch: str) -> None:
             reference=reference,
             metadata={"batch": batch},
         )
-        client.settlements.wait(accepted["settlement_id"])
+        return client.settlements.wait(accepted["settlement_id"])["created_at"]
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(settle, ["INV-1001", "INV-1002", "INV-1003", "INV-1004"]))
+        return list(pool.map(settle, ["INV-1001", "INV-1002", "INV-1003", "INV-1004"]))
 
 
 if __name__ == "__main__":

@@ -17,11 +17,16 @@ const book: readonly Entry[] = ['INV-1001', 'INV-1002', 'INV-1003', 'INV-1005'].
 }));
 
 const DAY_MS = 24 * 60 * 60_000;
-const midnight = (afterMs: number): string => `${new Date(Date.now() + afterMs).toISOString().slice(0, 10)}T00:00:00Z`;
+const midnight = (at: string | undefined, afterMs = 0): string =>
+  `${new Date(Date.parse(at ?? '') + afterMs).toISOString().slice(0, 10)}T00:00:00Z`;
 
-const created_from = midnight(0);
-await settleADay();
-const day = { created_from, created_to: midnight(DAY_MS), metadata: { batch } };
+// The day is that of the settlements, by the service's clock, and not that of the moment in which this runs.
+const created = (await settleADay()).sort((a, b) => (a < b ? -1 : 1));
+const day = {
+  created_from: midnight(created.at(0)),
+  created_to: midnight(created.at(-1), DAY_MS),
+  metadata: { batch },
+};
 
 const byReference = new Map<string, Settlement>();
 for await (const found of client.settlements.list(day)) byReference.set(found.reference ?? '', found);
@@ -44,8 +49,8 @@ function explain(booked: Entry | undefined, found: Settlement | undefined): stri
   return `agrees: ${status}, ${amount} ${currency}`;
 }
 
-/** Four settlements, one of which fails. A real day has them already. */
-async function settleADay(): Promise<void> {
+/** Four settlements, one of which fails. A real day has them already. @returns when they were created */
+async function settleADay(): Promise<string[]> {
   const { recipient_id } = await client.recipients.create({
     kind: 'contractor',
     entity_type: 'individual',
@@ -53,7 +58,7 @@ async function settleADay(): Promise<void> {
     country: 'JM',
     bank_details: { bank_name: 'Example Bank of Jamaica', account_number: '004512378', currency: 'JMD' },
   });
-  const settle = async (reference: string): Promise<void> => {
+  const settle = async (reference: string): Promise<string> => {
     const accepted = await client.settlements.create({
       corridor: 'US-JM',
       amount: '250.00',
@@ -64,7 +69,7 @@ async function settleADay(): Promise<void> {
       reference,
       metadata: { batch },
     });
-    await client.settlements.wait(accepted.settlement_id);
+    return (await client.settlements.wait(accepted.settlement_id)).created_at;
   };
-  await Promise.all(['INV-1001', 'INV-1002', 'INV-1003', 'INV-1004'].map(settle));
+  return await Promise.all(['INV-1001', 'INV-1002', 'INV-1003', 'INV-1004'].map(settle));
 }
