@@ -17,7 +17,7 @@ export type PythonProgram = {
 export type PythonPackages = {
   /** What they are for, as a sentence begins with it. */
   readonly purpose: string;
-  /** The file that lists them with their versions. */
+  /** The file that lists all of them, with their versions and hashes. */
   readonly requirements: string;
   /** Holds one installation for each version of the requirements. */
   readonly directory: string;
@@ -82,6 +82,7 @@ async function install(
       '--quiet',
       '--disable-pip-version-check',
       '--no-warn-script-location',
+      '--require-hashes',
       '--requirement',
       requirements,
       '--target',
