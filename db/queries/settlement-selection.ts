@@ -1,10 +1,11 @@
 /**
- * Which settlements a list shows (contract §1), and the index that reads them newest first: by one entry of the
- * metadata, by reference, by recipient, or by none of them. In each, status, corridor and payment method follow, then
- * the date. What else is wanted is checked for each row.
+ * Which settlements a list shows (contract §1), and the index that reads them newest first: by reference, by recipient,
+ * by one entry of the metadata, or by none of them. In each, status, corridor and payment method follow, then the date.
+ * What else is wanted is checked for each row, so the filter that most likely selects the fewest comes first: a
+ * reference names a payment, a recipient has some of them, and a label may be on all.
  */
 import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { isTerminal, type SettlementStatus } from '../../domain/settlement.ts';
@@ -37,10 +38,11 @@ export function sourceOf(
   orgId: string,
   selection: SettlementSelection,
 ): Source & { readonly idsFrom?: Source } {
-  const [label] = Object.entries(selection.metadata ?? {});
-  if (label) return { ...SETTLEMENTS, where: undefined, idsFrom: labeled(db, orgId, { selection, label }) };
   const { recipientId, reference } = selection;
   const isNamed = recipientId !== undefined || reference !== undefined;
+  const [label, ...others] = Object.entries(selection.metadata ?? {});
+  if (label && !isNamed)
+    return { ...SETTLEMENTS, where: undefined, idsFrom: labeled(db, orgId, { selection, label, others }) };
   const named = reference === undefined ? isRecipient(selection) : eq(settlements.reference, reference);
   return {
     ...SETTLEMENTS,
@@ -49,32 +51,22 @@ export function sourceOf(
     within: and(
       createdFrom(settlements.createdAt, selection),
       reference === undefined ? undefined : isRecipient(selection),
+      ...Object.entries(selection.metadata ?? {}).map((wanted) => hasLabel(db, settlements, wanted)),
     ),
     ...(isNamed || isChosen(selection) ? { ranges: rangesOf(settlements, selection) } : {}),
   };
 }
 
-/** The settlements with one label; the others are checked for each of them, and so are recipient and reference. */
+/** An entry of the metadata. */
+type Label = readonly [key: string, value: string];
+
+/** The settlements with one label; the others are checked for each of them. */
 function labeled(
   db: Queryable,
   orgId: string,
-  { selection, label: [key, value] }: { readonly selection: SettlementSelection; readonly label: [string, string] },
+  { selection, label, others }: { selection: SettlementSelection; label: Label; others: readonly Label[] },
 ): Source {
-  const { metadata, reference } = selection;
-  const others = [
-    isRecipient(selection),
-    reference === undefined ? undefined : eq(settlements.reference, reference),
-    Object.keys(metadata ?? {}).length > 1
-      ? sql`${settlements.metadata} @> ${JSON.stringify(metadata)}::jsonb`
-      : undefined,
-  ].filter((condition) => condition !== undefined);
-  const isSame = eq(settlements.settlementId, settlementMetadata.settlementId);
-  // A value and not EXISTS, which PostgreSQL may turn into a join that reads every settlement first.
-  const matching = db
-    .select({ isWanted: sql`true` })
-    .from(settlements)
-    .where(and(isSame, ...others))
-    .limit(1);
+  const [key, value] = label;
   return {
     table: settlementMetadata,
     createdAt: settlementMetadata.createdAt,
@@ -88,9 +80,35 @@ function labeled(
     createdTo: selection.createdTo,
     within: and(
       createdFrom(settlementMetadata.createdAt, selection),
-      others.length === 0 ? undefined : sql`(${matching})`,
+      ...others.map((wanted) => hasLabel(db, settlementMetadata, wanted)),
     ),
   };
+}
+
+/**
+ * Whether a row's settlement has the label: one entry of an index is looked up. It is a value, because PostgreSQL may
+ * turn EXISTS into a join that reads every settlement first, and it compares every column of the index, because the
+ * row's table then need not be read either.
+ */
+function hasLabel(db: Queryable, row: typeof settlements | typeof settlementMetadata, [key, value]: Label): SQL {
+  const wanted = alias(settlementMetadata, 'wanted');
+  const found = db
+    .select({ isFound: sql`true` })
+    .from(wanted)
+    .where(
+      and(
+        eq(wanted.orgId, row.orgId),
+        eq(wanted.key, key),
+        eq(wanted.value, value),
+        eq(wanted.status, row.status),
+        eq(wanted.corridor, row.corridor),
+        eq(wanted.paymentMethod, row.paymentMethod),
+        eq(wanted.createdAt, row.createdAt),
+        eq(wanted.settlementId, row.settlementId),
+      ),
+    )
+    .limit(1);
+  return sql`(${found})`;
 }
 
 /**
