@@ -2,6 +2,7 @@
  * What providers say about a settlement's money, and what it means (contract §6). A provider's event becomes at most
  * one piece of evidence. Money is booked in the transaction that records it, whatever the settlement's state.
  */
+import { COLLECTORS, type Collector } from './payment-method.ts';
 import { type Failure, isTerminal, type Settlement, type SettlementStatus } from './settlement.ts';
 
 export const EVIDENCE_KINDS = [
@@ -14,7 +15,11 @@ export const EVIDENCE_KINDS = [
 ] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 
-export type EvidenceProvider = 'cardproc' | 'bankledger' | 'payout_rail' | 'internal';
+/** All providers that send signed events. */
+export const EVENT_PROVIDERS = [...COLLECTORS, 'idverify'] as const;
+export type EventProvider = (typeof EVENT_PROVIDERS)[number];
+
+export type EvidenceProvider = Collector | 'payout_rail' | 'internal';
 
 export const EXCEPTION_TYPES = ['overpaid', 'currency_mismatch', 'late_evidence', 'disputed', 'returned'] as const;
 export type ExceptionType = (typeof EXCEPTION_TYPES)[number];

@@ -13,6 +13,10 @@ export type InputMethod = (typeof INPUT_METHODS)[number];
 export const PAYMENT_METHODS = [...INPUT_METHODS, 'internal'] as const;
 export type PaymentMethod = (typeof PAYMENT_METHODS)[number];
 
+/** The providers that collect money, and say so in signed events. */
+export const COLLECTORS = ['cardproc', 'bankledger'] as const;
+export type Collector = (typeof COLLECTORS)[number];
+
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
@@ -55,7 +59,7 @@ export const methodsFor = (sourceCurrency: Currency): PaymentMethod[] =>
 export type PaymentMethodPosture = {
   readonly id: InputMethod | 'stablecoin';
   readonly name: string;
-  readonly provider: string | null;
+  readonly provider: Collector | null;
   readonly implementationState: ImplementationState;
   /** In the local sandbox; remotely every method is `gated`. */
   readonly localAdmissionState: CapabilityState;

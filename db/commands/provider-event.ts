@@ -4,6 +4,7 @@
  * through the outbox of that transaction.
  */
 import { createHash } from 'node:crypto';
+import type { EventProvider } from '../../domain/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { type Settlement, settlementTime } from '../../domain/settlement.ts';
 import { canMoveVerification, type VerificationDecision } from '../../domain/verification.ts';
@@ -23,7 +24,7 @@ import { decideLocked } from './verification.ts';
 
 /** An event whose signature was verified; `bytes` is its body exactly as it arrived. */
 export type VerifiedEvent = {
-  readonly provider: 'cardproc' | 'bankledger' | 'idverify';
+  readonly provider: EventProvider;
   readonly eventId: string;
   readonly type: string;
   readonly bytes: Buffer;

@@ -3,6 +3,8 @@
  * and the bodies of events are never read. Lists are bounded.
  */
 import { and, asc, desc, eq, gt, inArray, or, sql } from 'drizzle-orm';
+import { EVENT_PROVIDERS } from '../../domain/evidence.ts';
+import { COLLECTORS } from '../../domain/payment-method.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
@@ -48,7 +50,7 @@ export async function findObjectKind(db: Queryable, id: string): Promise<ObjectK
     UNION ALL SELECT 'recipient' FROM recipients WHERE recipient_id = ${id}
     UNION ALL SELECT 'certificate' FROM certificates WHERE cert_id = ${id}
     UNION ALL (SELECT 'provider_event' FROM provider_events
-      WHERE provider IN ('cardproc', 'bankledger', 'idverify') AND event_id = ${id} LIMIT 1)`);
+      WHERE provider = ANY (${sql.param([...EVENT_PROVIDERS])}) AND event_id = ${id} LIMIT 1)`);
   if (rows[0]) return rows[0].kind;
   const caused = await listOfRequest(db, id);
   return Object.values(caused).some((list) => list.length > 0) ? 'request' : undefined;
@@ -355,12 +357,7 @@ export const listProviderEvents = (db: Queryable, eventId: string) =>
       receivedAt: providerEvents.receivedAt,
     })
     .from(providerEvents)
-    .where(
-      and(
-        inArray(providerEvents.provider, ['cardproc', 'bankledger', 'idverify']),
-        eq(providerEvents.eventId, eventId),
-      ),
-    );
+    .where(and(inArray(providerEvents.provider, EVENT_PROVIDERS), eq(providerEvents.eventId, eventId)));
 
 export const listEvidenceOfEvent = (db: Queryable, eventId: string) =>
   db
@@ -374,7 +371,7 @@ export const listEvidenceOfEvent = (db: Queryable, eventId: string) =>
       pending: evidence.pending,
     })
     .from(evidence)
-    .where(and(inArray(evidence.provider, ['cardproc', 'bankledger']), eq(evidence.eventId, eventId)));
+    .where(and(inArray(evidence.provider, COLLECTORS), eq(evidence.eventId, eventId)));
 
 /** What a request, or an operator's command, began. */
 export async function listOfRequest(db: Queryable, requestId: string) {
