@@ -8,8 +8,7 @@ export const ETAG_HEADER = { type: 'string', description: 'The SHA-256 of the by
 /** A JSON answer. */
 export type TaggedJson = { readonly body: string | Buffer; readonly etag: string };
 
-/** Text, because Node writes it together with the headers. */
-
+/** The answer is text, because Node writes it together with the headers. */
 export function taggedJson(value: unknown): TaggedJson {
   const body = JSON.stringify(value);
   return { body, etag: `"${createHash('sha256').update(body).digest('hex')}"` };
