@@ -31,8 +31,18 @@ export type Range = { readonly column: PgColumn; readonly values?: readonly (str
 export type List<Row> = Source & {
   readonly idsFrom?: Source;
   readonly cursorOf: (row: Row) => Cursor;
-  /** For a list that can only become longer: the lists that are known to be long, and the key of this one. */
-  readonly length?: { readonly longLists: LongLists; readonly key: string } | undefined;
+  readonly length?: KnownLength | undefined;
+};
+
+/**
+ * For a list of which some or all rows stay in it: which lists are known to be long, and the key of the rows that stay.
+ * Once they are more than is counted, the list is.
+ */
+export type KnownLength = {
+  readonly longLists: LongLists;
+  readonly key: string;
+  /** The rows that stay; absent if all do. */
+  readonly staying?: Source | undefined;
 };
 
 /** The clauses of the query that reads the rows of a page. `limit` is one more than the page has, to see the next. */
@@ -55,24 +65,35 @@ export async function readPage<Row>(
   select: (clauses: PageClauses) => PromiseLike<Row[]>,
 ): Promise<Paged<Row>> {
   const source = list.idsFrom ?? list;
+  const staying = list.length?.staying;
   return await composePage(list, page, {
     rows: () => select(clausesOf(list, source, page)),
     matches: () => countMatches(db, source),
+    ...(staying && { staying: () => countMatches(db, staying) }),
   });
 }
 
-/** As `readPage`, for a list with statements of its own. `matches` counts up to one more than `COUNTED_MAX`. */
+/** What a page is made of. The counts are up to one more than `COUNTED_MAX`. */
+type Parts<Row> = {
+  readonly rows: () => PromiseLike<readonly Row[]>;
+  readonly matches: () => Promise<number>;
+  /** How many of the matches stay in the list; without it, all do. */
+  readonly staying?: () => Promise<number>;
+};
+
+/** As `readPage`, for a list with statements of its own. */
 export async function composePage<Row>(
   { length, cursorOf }: Pick<List<Row>, 'length' | 'cursorOf'>,
   page: Page,
-  { rows: readRows, matches: count }: { rows: () => PromiseLike<readonly Row[]>; matches: () => Promise<number> },
+  { rows: readRows, matches: count, staying: countStaying }: Parts<Row>,
 ): Promise<Paged<Row>> {
-  const [rows, matches] = await Promise.all([
-    readRows(),
-    length?.longLists.has(length.key) ? COUNTED_MAX + 1 : count(),
-  ]);
+  const isKnown = length?.longLists.has(length.key) ?? false;
+  const [rows, matches] = await Promise.all([readRows(), isKnown ? COUNTED_MAX + 1 : count()]);
   const total = matches > COUNTED_MAX ? null : matches;
-  if (total === null) length?.longLists.add(length.key);
+  if (length && total === null && !isKnown) {
+    const staying = countStaying ? await countStaying() : matches;
+    if (staying > COUNTED_MAX) length.longLists.add(length.key);
+  }
   return { ...cutPage(rows, page, cursorOf), total };
 }
 

@@ -17,8 +17,8 @@ import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
 import { type LongLists, listKey } from './long-list.ts';
-import { composePage, type List, type PageClauses, readPage } from './page.ts';
-import { onlyGrows, type SettlementSelection, sourceOf } from './settlement-selection.ts';
+import { composePage, type KnownLength, type List, type PageClauses, readPage } from './page.ts';
+import { type SettlementSelection, sourceOf, stayingOf } from './settlement-selection.ts';
 
 /** The sealer opens the frozen payee. */
 type ReadDeps = { readonly db: Queryable; readonly sealer: Sealer };
@@ -99,7 +99,7 @@ export async function listSettlementsWithHistory(
 ): Promise<Paged<SettlementWithHistory>> {
   const list: Pick<List<SettlementWithHistory>, 'cursorOf' | 'length'> = {
     cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
-    length: onlyGrows(selection) ? { longLists: deps.longLists, key: listKey(orgId, selection) } : undefined,
+    length: lengthOf(deps, orgId, selection),
   };
   // The list that is read most has statements that are prepared; any other is built from its filters.
   if (page.offset === 0 && Object.values(selection).every((filter) => filter === undefined))
@@ -109,6 +109,15 @@ export async function listSettlementsWithHistory(
     });
   const filtered = { ...sourceOf(deps.db, orgId, selection), ...list };
   return await readPage(deps.db, filtered, page, (clauses) => selectWithHistory(deps, clauses));
+}
+
+function lengthOf({ db, longLists }: ListDeps, orgId: string, selection: SettlementSelection): KnownLength | undefined {
+  const staying = stayingOf(selection);
+  if (!staying) return undefined;
+  const length = { longLists, key: listKey(orgId, staying) };
+  if (staying === selection) return length;
+  const source = sourceOf(db, orgId, staying);
+  return { ...length, staying: source.idsFrom ?? source };
 }
 
 /** One row more than the page has, to see the next. */

@@ -112,10 +112,16 @@ function hasLabel(db: Queryable, row: typeof settlements | typeof settlementMeta
 }
 
 /**
- * Whether the selected settlements can only become more. Nothing of a settlement changes that a filter reads but its
+ * Those of the selected settlements that stay selected: nothing of a settlement changes that a filter reads but its
  * status, and a terminal one stays.
+ *
+ * @returns the selection itself if all of them do, and undefined if none does
  */
-export const onlyGrows = ({ statuses }: SettlementSelection): boolean => statuses?.every(isTerminal) ?? true;
+export function stayingOf(selection: SettlementSelection): SettlementSelection | undefined {
+  const statuses = selection.statuses?.filter(isTerminal);
+  if (statuses?.length === selection.statuses?.length) return selection;
+  return statuses?.length === 0 ? undefined : { ...selection, statuses };
+}
 
 const isRecipient = ({ recipientId }: SettlementSelection): SQL | undefined =>
   recipientId === undefined ? undefined : eq(settlements.recipientId, recipientId);
