@@ -25,7 +25,8 @@ const SIGNATURE_VERSION = 'v1,';
  * @param body the exact bytes that arrived, before any parsing. A string is taken as UTF-8.
  * @param secrets `whsec_…`, one or several: while you deploy a new secret, give both
  * @returns the event. Its type may be newer than this client, so a `switch` over it needs a default
- * @throws WebhookVerificationError
+ * @throws WebhookVerificationError when the delivery must not be used
+ * @throws TypeError when there is no secret, or one has not the form of a secret
  */
 export function verifyWebhook(
   body: Uint8Array | string,
@@ -33,14 +34,16 @@ export function verifyWebhook(
   secrets: string | readonly string[],
   { toleranceSeconds = TOLERANCE_SECONDS, now = new Date() }: VerifyOptions = {},
 ): WebhookEvent {
+  const keys = [secrets].flat().map(keyOf);
+  if (keys.length === 0) throw new TypeError('Give at least one webhook secret.');
   const id = headerOf(headers, 'webhook-id');
   const timestamp = headerOf(headers, 'webhook-timestamp');
   const signatures = headerOf(headers, 'webhook-signature').split(' ');
   if (!/^[0-9]{1,12}$/.test(timestamp)) throw refused('malformed_timestamp');
   if (Math.abs(now.getTime() / 1_000 - Number(timestamp)) > toleranceSeconds)
     throw refused('timestamp_outside_tolerance');
-  const isSigned = [secrets].flat().some((secret) => {
-    const expected = createHmac('sha256', keyOf(secret)).update(`${id}.${timestamp}.`).update(body).digest();
+  const isSigned = keys.some((key) => {
+    const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
     return signatures.some((signature) => matches(signature, expected));
   });
   if (!isSigned) throw refused('no_matching_signature');

@@ -96,3 +96,9 @@ def test_mistakes_of_the_receiver_are_told_in_words() -> None:
         webhooks.verify(BODY, headers(signature(SECRET)), "whsec_not base64")
     with pytest.raises(ValueError, match="at least one"):
         webhooks.verify(BODY, headers(signature(SECRET)), [])
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_AAAA", SECRET.removeprefix("whsec_"), [SECRET, ""]])
+def test_an_empty_or_broken_secret_is_refused_so_that_nobody_signs_with_it(secret: str | list[str]) -> None:
+    with pytest.raises(ValueError, match="whsec_"):
+        webhooks.verify(BODY, headers(signature(secret if isinstance(secret, str) else secret[-1])), secret, now=NOW)

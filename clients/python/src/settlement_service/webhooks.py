@@ -18,6 +18,7 @@ from .models import WebhookEvent
 TOLERANCE = 300
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with is no secret
 VERSION = "v1,"
+KEY_BYTES_MIN = 12
 
 Reason = Literal[
     "missing_header", "malformed_timestamp", "timestamp_outside_tolerance", "no_matching_signature", "invalid_body"
@@ -77,9 +78,13 @@ def verify(
 
 def _key(secret: str) -> bytes:
     try:
-        return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except binascii.Error:
-        raise ValueError(f"A webhook's secret is {SECRET_PREFIX} and base64.") from None
+        key = b""
+    # With a short or empty key anybody can sign. An unset variable is an empty secret.
+    if not secret.startswith(SECRET_PREFIX) or len(key) < KEY_BYTES_MIN:
+        raise ValueError(f"A webhook's secret is {SECRET_PREFIX} and base64.")
+    return key
 
 
 def _is_signed(content: bytes, signatures: str, keys: Sequence[bytes]) -> bool:

@@ -32,7 +32,8 @@ def until_listening(port: int) -> None:
 def main(program: str, port: int) -> None:
     with Client(os.environ["API"], os.environ["API_KEY"]) as client:
         webhook = client.webhooks.create(url=f"http://127.0.0.1:{port}/", event_types=["webhook.ping"])
-        env = {**os.environ, "WEBHOOK_SECRETS": f"whsec_AAAA,{webhook['secret']}", "PORT": str(port)}
+        secrets = f"whsec_{'A' * 43}=,{webhook['secret']}"
+        env = {**os.environ, "WEBHOOK_SECRETS": secrets, "PORT": str(port)}
         command = [sys.executable, program]
         with subprocess.Popen(
             command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
