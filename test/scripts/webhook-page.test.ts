@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../activities/webhook-signature.ts';
 import { freePort } from '../../scripts/stack/port.ts';
@@ -84,6 +85,16 @@ describe.each([
       () => printed,
       (text) => text === `${ID} webhook.ping\n`.repeat(2),
     );
+  });
+
+  test('does not start with an empty secret, with which anybody could sign', async () => {
+    const env = { ...process.env, WEBHOOK_SECRET: '', PORT: '0' };
+    const { failed, timedOut } = await execa(program, [path.join(folder, file)], {
+      env,
+      reject: false,
+      timeout: 5_000,
+    });
+    expect({ failed, timedOut }).toEqual({ failed: true, timedOut: false });
   });
 
   test(`has at most ${LINES_MAX} lines`, async () => {
