@@ -192,6 +192,11 @@ test('a wait of each client tells within a second of what changed between two re
   for (const [style, seconds] of late) expect(Number(seconds), style).toBeLessThan(1);
 });
 
+test('the certificate of a transfer is verified beside its signature and in one file', async ({ python, stack }) => {
+  const { stdout } = await run(python, ['tests/scenarios/consumer_certificate.py'], { API: stack.baseUrl });
+  expect(stdout.split('\n')).toEqual(['blocking', 'asynchronous']);
+});
+
 test('every block of its page runs', async ({ python, stack, partner }) => {
   const { stdout } = await run(python, [await writePage()], { API: stack.baseUrl, API_KEY: partner.apiKey });
   expect(stdout).toContain('settled 37829.63 JMD');

@@ -277,6 +277,25 @@ describe('each group of methods', () => {
     expect(await client.webhooks.list().first(1)).toEqual([]);
   });
 
+  test('of a consumer gives the certificate of a transfer, with its signature beside it and in one file', async ({
+    stack,
+  }) => {
+    const consumer = createConsumerClient({ baseUrl: stack.baseUrl });
+    const { challenge_id, sandbox_code: code = '' } = await consumer.requestOtp({ email: 'dana@consumer.example' });
+    await consumer.verifyOtp({ challenge_id, code });
+    const { kind: _kind, ...person } = RECIPIENT;
+    const { recipient_id } = await consumer.recipients.create(person);
+    const { quote_id } = await consumer.quotes.create({ corridor: 'US-JM', amount: '100', payment_method: 'card' });
+    const { transfer_id } = await consumer.transfers.create({ quote_id, recipient_id, card_token: 'tok_visa' });
+    const settled = await consumer.transfers.wait(transfer_id);
+    const expected = { certId: settled.certificate_id ?? '', settlementId: settled.settlement_id };
+    const keys = await createClient({ baseUrl: stack.baseUrl }).certificates.keys();
+    const download = await consumer.transfers.certificate(transfer_id);
+    expect(certificates.verify(download, keys, expected).valid).toBe(true);
+    const { file } = await consumer.transfers.signedCertificate(transfer_id);
+    expect(certificates.verify({ file }, keys, expected).valid).toBe(true);
+  });
+
   test('of a consumer answers', async ({ stack }) => {
     const consumer = createConsumerClient({ baseUrl: stack.baseUrl });
     const email = 'marcia@consumer.example';
