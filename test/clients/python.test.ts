@@ -82,6 +82,21 @@ test('without Python, it says in words what is missing', async () => {
   }
 });
 
+test('a Python older than the packages need is told in words', async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'python-old-'));
+  for (const name of ['python3', 'python'])
+    await writeFile(path.join(directory, name), '#!/bin/sh\necho Python 3.10.14\n', { mode: 0o755 });
+  vi.stubEnv('PATH', directory);
+  try {
+    await expect(acquirePython({ ...PACKAGES, minorVersionMin: 11 }, say)).rejects.toThrow(
+      'The Python client needs Python 3.11 or newer as python3 on the PATH',
+    );
+  } finally {
+    vi.unstubAllEnvs();
+    await rm(directory, { recursive: true });
+  }
+});
+
 test('its types are strict, and every use in its tests, its page and the examples is typed', async ({ python }) => {
   const check = ['-m', 'mypy', '--cache-dir', path.join(DIRECTORY, 'mypy-cache')];
   for (const files of [[], [await writePage()]]) {

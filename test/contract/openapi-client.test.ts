@@ -89,14 +89,16 @@ describe('a client in TypeScript', () => {
   });
 });
 
-/** Undefined if this machine has no Python. */
-async function findGenerators(): Promise<PythonProgram | undefined> {
+/** In words what is missing, if this machine's Python cannot run them. */
+async function findGenerators(): Promise<PythonProgram | string> {
   const requirements = path.join(import.meta.dirname, '../generators/requirements.txt');
-  const packages = { purpose: 'Generating clients', requirements, directory: path.join(localDirectory, 'generators') };
+  // `annotated-doc` needs Python 3.11.
+  const needs = { purpose: 'Generating clients', minorVersionMin: 11 };
+  const packages = { ...needs, requirements, directory: path.join(localDirectory, 'generators') };
   try {
     return await acquirePython(packages, () => undefined);
   } catch (error) {
-    if (error instanceof Error && error.message.startsWith(packages.purpose)) return undefined;
+    if (error instanceof Error && error.message.startsWith(packages.purpose)) return error.message;
     throw error;
   }
 }
@@ -112,7 +114,7 @@ for module in pkgutil.walk_packages(getattr(package, '__path__', []), sys.argv[1
   const generator = test.extend<{ python: PythonProgram }>({
     python: async ({ skip }, use) => {
       const python = await findGenerators();
-      if (python === undefined) return skip('there is no Python with pip or venv on this machine');
+      if (typeof python === 'string') return skip(python);
       await use(python);
     },
   });

@@ -17,6 +17,8 @@ export type PythonProgram = {
 export type PythonPackages = {
   /** What they are for, as a sentence begins with it. */
   readonly purpose: string;
+  /** The oldest Python 3 that the packages run on; 10 if it is not given. */
+  readonly minorVersionMin?: number;
   /** The file that lists all of them, with their versions and hashes. */
   readonly requirements: string;
   /** Holds one installation for each version of the requirements. */
@@ -28,10 +30,10 @@ export type PythonPackages = {
  * @throws Error in one sentence when there is no Python, or it has neither pip nor venv
  */
 export async function acquirePython(
-  { purpose, requirements, directory }: PythonPackages,
+  { purpose, requirements, directory, minorVersionMin = 10 }: PythonPackages,
   say: (line: string) => void,
 ): Promise<PythonProgram> {
-  const python = await findPython(purpose);
+  const python = await findPython(purpose, minorVersionMin);
   const version = createHash('sha256')
     .update(readFileSync(requirements))
     .update(await answerOf(python, ['--version']))
@@ -50,11 +52,12 @@ export async function acquirePython(
 
 const CANDIDATES = ['python3', 'python'];
 
-async function findPython(purpose: string): Promise<string> {
-  for (const candidate of CANDIDATES)
-    if (/^Python 3\.(1[0-9]|[2-9][0-9])/.test(await answerOf(candidate, ['--version'])))
-      return await interpreterOf(candidate);
-  throw new Error(`${purpose} needs Python 3.10 or newer as python3 on the PATH.`);
+async function findPython(purpose: string, minorVersionMin: number): Promise<string> {
+  for (const candidate of CANDIDATES) {
+    const [, minor] = /^Python 3\.(\d+)/.exec(await answerOf(candidate, ['--version'])) ?? [];
+    if (Number(minor) >= minorVersionMin) return await interpreterOf(candidate);
+  }
+  throw new Error(`${purpose} needs Python 3.${minorVersionMin} or newer as python3 on the PATH.`);
 }
 
 /** The interpreter itself. A shim, as of pyenv, does work of its own at `pip install`, and two of them at once fail. */
