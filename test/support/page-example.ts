@@ -20,6 +20,7 @@ const general = (output: string): string =>
   output
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>')
+    .replaceAll(/stl_[a-z2-7]{32}/g, '<settlement>')
     .trim();
 
 /** Runs the blocks in one Bash against this API, and compares each output with the one of the page. */
