@@ -127,31 +127,33 @@ export function readSigned(bytes: Buffer): Pick<Download, 'bytes' | 'signature'>
   return { bytes: Buffer.from(file.payload), signature: `${file.protected}..${file.signature}` };
 }
 
-/** Undefined when a required argument is missing or a file cannot be read. */
-function readDownload(args: readonly string[]): Download | undefined {
+/** @throws Error that names the file, when it cannot be read or is not what it should be */
+function readAs<T>(what: string, file: string, read: (bytes: Buffer) => T): T {
   try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { signature: { type: 'string' }, jwks: { type: 'string' }, 'cert-id': { type: 'string' } },
-    });
-    const [file, ...more] = positionals;
-    if (file === undefined || more.length > 0 || values.jwks === undefined) return undefined;
-    const signed = values.signature === undefined ? readSigned(readFileSync(file)) : undefined;
-    const given = signed?.signature ?? values.signature;
-    if (given === undefined) return undefined;
-    const certId = values['cert-id'] ?? CERTIFICATE_ID.exec(path.basename(file))?.[0];
-    if (certId === undefined) return undefined;
-    const isFile = signed === undefined && existsSync(given);
-    return {
-      bytes: signed?.bytes ?? readFileSync(file),
-      certId,
-      signature: isFile ? readFileSync(given, 'utf8').trim() : given,
-      jwks: KeySet.parse(JSON.parse(readFileSync(values.jwks, 'utf8'))),
-    };
+    return read(readFileSync(file));
   } catch {
-    return undefined;
+    throw new Error(`${file} cannot be read as ${what}.`);
   }
+}
+
+/** @throws Error in words when an argument is missing or a file cannot be read */
+function readDownload(args: readonly string[]): Download {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { signature: { type: 'string' }, jwks: { type: 'string' }, 'cert-id': { type: 'string' } },
+  });
+  const [file, ...more] = positionals;
+  if (file === undefined || more.length > 0) throw new Error('Give one file.');
+  if (values.jwks === undefined) throw new Error('Give the key set with --jwks.');
+  const certId = values['cert-id'] ?? CERTIFICATE_ID.exec(path.basename(file))?.[0];
+  if (certId === undefined) throw new Error(`The name of ${file} has no CERT-… id: give it with --cert-id.`);
+  const jwks = readAs('a key set', values.jwks, (bytes) => KeySet.parse(parse(bytes)));
+  const given = values.signature;
+  if (given === undefined)
+    return { ...readAs('a signed file (give --signature if it is none)', file, readSigned), certId, jwks };
+  const signature = existsSync(given) ? readAs('a signature', given, (bytes) => bytes.toString().trim()) : given;
+  return { bytes: readAs('a certificate', file, (bytes) => bytes), certId, signature, jwks };
 }
 
 /** @returns the exit code: 0 when every check passed */
@@ -160,8 +162,11 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  const download = readDownload(args);
-  if (!download) {
+  let download: Download;
+  try {
+    download = readDownload(args);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
     console.error(USAGE);
     return 1;
   }

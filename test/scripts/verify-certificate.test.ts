@@ -176,25 +176,36 @@ describe('the command', () => {
   afterAll(() => rm(folder, { recursive: true }));
 
   test.each([
-    ['no arguments', () => []],
+    ['no arguments', () => [], 'Give one file.'],
+    ['no key set', () => [file(`${sealed.certId}.jose.json`)], 'Give the key set with --jwks.'],
     [
       'a file without an id in its name',
       () => [file('tampered.json'), '--signature', sealed.signature, '--jwks', file('jwks.json')],
+      'tampered.json has no CERT-… id: give it with --cert-id.',
     ],
     [
       'a file that does not exist',
       () => [file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature, '--jwks', file('jwks.json')],
+      'cannot be read as a certificate.',
     ],
-    ['a certificate without its signature', () => [file(`${sealed.certId}.json`), '--jwks', file('jwks.json')]],
+    [
+      'a certificate without its signature',
+      () => [file(`${sealed.certId}.json`), '--jwks', file('jwks.json')],
+      'cannot be read as a signed file (give --signature if it is none).',
+    ],
     [
       'an invalid key set',
       () => [file(`${sealed.certId}.json`), '--signature', sealed.signature, '--jwks', file('signature.txt')],
+      'signature.txt cannot be read as a key set.',
     ],
-  ])('exits with 1 and one line of usage, given %s', async (_what, args) => {
+  ])('exits with 1, says why in words, and shows the usage, given %s', async (_what, args, why) => {
     const { exitCode, stdout, stderr } = await run(...args());
     expect(exitCode).toBe(1);
     expect(stdout).toBe('');
-    expect(stderr).toMatch(/^Usage: npm run verify-certificate -- .*--signature .*--jwks[^\n]*$/);
+    const [said = '', usage, ...more] = stderr.split('\n');
+    expect(said).toContain(why);
+    expect(usage).toMatch(/^Usage: npm run verify-certificate -- .*--signature .*--jwks/);
+    expect(more).toEqual([]);
   });
 
   test('exits with 0 for a signed file, which needs no more than the key set', async () => {
