@@ -66,7 +66,13 @@ export function settlementWait(status: SettlementStatus, paymentMethod: PaymentM
       return 'payout outcome';
     case 'needs_review':
       return 'operator review';
-    default:
+    case 'accepted':
+    case 'funded':
+    case 'settled':
+    case 'rejected':
+    case 'expired':
+    case 'failed':
+    case 'canceled':
       return null;
   }
 }
@@ -94,7 +100,11 @@ export function settlementStep(standing: SettlementStanding): NextStep {
         `Ask the payout rail whether ${id} was paid. Then:`,
         ops(`resolve ${id} paid|refused --operator <name> --note <how it is known>`),
       );
-    default:
+    case 'settled':
+    case 'rejected':
+    case 'expired':
+    case 'failed':
+    case 'canceled':
       return step('None: it has ended.');
   }
 }
