@@ -9,7 +9,7 @@ export type RetryLimits = {
   readonly attemptsMax: number;
 };
 
-export const RETRY_LIMITS: RetryLimits = { timeoutMs: 60_000, attemptTimeoutMs: 20_000, attemptsMax: 10 };
+export const RETRY_LIMITS: RetryLimits = { timeoutMs: 60_000, attemptTimeoutMs: 20_000, attemptsMax: 20 };
 
 /** A longer `Retry-After` is not waited for: the caller gets the error at once. */
 export const RETRY_AFTER_MAX_MS = 30_000;

@@ -24,7 +24,7 @@ class RetryPolicy:
     total_timeout: float = 60.0
     #: For one attempt. A waiting read takes longer by as much as it may be held.
     attempt_timeout: float = 20.0
-    attempts_max: int = 10
+    attempts_max: int = 20
     #: The first wait; each next one is twice as long, up to `wait_max`. A random part of up to one half is taken off.
     wait_first: float = 0.1
     wait_max: float = 5.0
