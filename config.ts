@@ -169,61 +169,109 @@ const levelNames = z
 /** The values that Temporal's own configuration knows. It would read any other text as false. */
 const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
-const Environment = z.object({
-  RUNTIME_ENVIRONMENT: z.enum(RUNTIME_ENVIRONMENTS, {
-    error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default`,
-  }),
-  HOST: z.string().default('127.0.0.1'),
-  PORT: port.default(3000),
-  METRICS_PORT: port.max(65_534).optional(),
-  PUBLIC_BASE_URL: url(/^https?$/).optional(),
-  DATABASE_URL: url(/^postgres(ql)?$/),
-  MIGRATION_DATABASE_URL: url(/^postgres(ql)?$/).optional(),
-  TEMPORAL_UI_URL: url(/^https?$/).optional(),
-  RUNBOOK_URL: url(/^https?$/).optional(),
-  TEMPORAL_TLS: temporalFlag,
-  TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag,
-  TEMPORAL_PAYLOAD_KEYS: namedKeys.optional(),
+const wholeNumber = (min: number, max: number) =>
+  z.coerce.number({ error: 'must be a whole number' }).int().min(min).max(max);
+
+/** The descriptions are the table of docs/configuration.md. */
+export const Environment = z.object({
+  RUNTIME_ENVIRONMENT: z
+    .enum(RUNTIME_ENVIRONMENTS, { error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default` })
+    .describe('`local-sandbox`, `remote-sandbox` or `production`. `npm start` sets the first.'),
+  HOST: z.string().default('127.0.0.1').describe('The address that the API and the metrics listen on.'),
+  PORT: port.default(3000).describe('The port of the API.'),
+  METRICS_PORT: port
+    .max(65_534)
+    .optional()
+    .describe("The port of the API's metrics; the worker's is the next one. Without it there are no metrics."),
+  PUBLIC_BASE_URL: url(/^https?$/)
+    .optional()
+    .describe('The address of the API as partners see it. Without it: `http://<HOST>:<PORT>`.'),
+  DATABASE_URL: url(/^postgres(ql)?$/).describe('PostgreSQL, with the role of the service.'),
+  MIGRATION_DATABASE_URL: url(/^postgres(ql)?$/)
+    .optional()
+    .describe('PostgreSQL, with the role that owns the tables. Only `npm run migrate` reads it.'),
+  TEMPORAL_UI_URL: url(/^https?$/)
+    .optional()
+    .describe('Where operators reach Temporal UI. `ops show` and `npm run demo` link to it.'),
+  RUNBOOK_URL: url(/^https?$/)
+    .optional()
+    .describe('Where operators read [operations.md](operations.md). Temporal UI and `ops show` link to it.'),
+  TEMPORAL_TLS: temporalFlag.describe('Whether Temporal is reached by TLS.'),
+  TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag.describe(
+    "Whether the name in Temporal's certificate is ignored.",
+  ),
+  TEMPORAL_PAYLOAD_KEYS: namedKeys
+    .optional()
+    .describe(
+      'Keys for what Temporal stores, as a list of `<id>:<base64 of 32 bytes>`. Without it nothing is encrypted there.',
+    ),
   WORKER_DEPLOYMENT_NAME: z
     .string()
     .regex(/^[A-Za-z0-9][\w-]{0,63}$/, { error: 'must be a name of letters, digits, dashes and underscores' })
-    .optional(),
+    .optional()
+    .describe('The deployment of a worker. Without it the worker takes any work.'),
   WORKER_BUILD_ID: z
     .string()
     .regex(/^[A-Za-z0-9][\w.-]{0,63}$/, { error: 'must be an id of letters, digits, dots, dashes and underscores' })
-    .optional(),
-  API_KEY_PEPPER: peppers,
-  ENCRYPTION_KEYS: namedKeys,
-  CERTIFICATE_SIGNING_KEY: namedKeys,
-  CARDPROC_WEBHOOK_SECRET: secretList,
-  BANKLEDGER_WEBHOOK_SECRET: secretList,
-  IDVERIFY_WEBHOOK_SECRET: secretList,
-  IDVERIFY_BASE_URL: url(/^https?$/).optional(),
-  IDVERIFY_APP_TOKEN: secret.optional(),
-  IDVERIFY_SECRET_KEY: secret.optional(),
-  IDVERIFY_LEVEL_NAMES: levelNames.default([]),
-  SMTP_URL: url(/^smtps?$/).optional(),
-  WEBHOOK_ALLOW_LOCAL_TARGETS: z.stringbool({ error: 'must be true or false' }).default(false),
-  TRUSTED_PROXIES: addressBlocks.optional(),
-  CONSUMER_ALLOWED_ORIGINS: origins.optional(),
-  RATE_LIMIT_PER_MINUTE: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(1_000_000).default(1200),
-  OUTBOX_MAX_ROWS: z.coerce.number({ error: 'must be a whole number' }).int().min(1).max(10_000_000).default(200_000),
-  EVENT_RETENTION_DAYS: z.coerce
-    .number({ error: 'must be a whole number' })
-    .int()
-    .min(EVENT_RETENTION.daysMin)
-    .max(EVENT_RETENTION.daysMax)
-    .default(EVENT_RETENTION.daysMin),
-  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/).optional(),
-  OPERATOR_TOKEN: z.string().min(SECRET_LENGTH_MIN, { error: 'must be a token of ops operator add' }).optional(),
-  CRASH_AT: crashAt.optional(),
+    .optional()
+    .describe('The version of a worker in its deployment. Set both or none.'),
+  API_KEY_PEPPER: peppers.describe(
+    'Hashes API keys, sessions and one-time codes: a list of texts of at least 32 characters.',
+  ),
+  ENCRYPTION_KEYS: namedKeys.describe(
+    'Encrypt account numbers, secrets and other texts in PostgreSQL: a list of `<id>:<base64 of 32 bytes>`.',
+  ),
+  CERTIFICATE_SIGNING_KEY: namedKeys.describe('Ed25519 seeds that sign certificates, in the same form.'),
+  CARDPROC_WEBHOOK_SECRET: secretList.describe('Verifies the events of the card processor. A list; each one verifies.'),
+  BANKLEDGER_WEBHOOK_SECRET: secretList.describe('The same for the bank ledger.'),
+  IDVERIFY_WEBHOOK_SECRET: secretList.describe('The same for the identity provider.'),
+  IDVERIFY_BASE_URL: url(/^https?$/)
+    .optional()
+    .describe('The identity provider. Without it, only the local sandbox verifies, by a simulation.'),
+  IDVERIFY_APP_TOKEN: secret.optional().describe('Its credential. Set all three or none.'),
+  IDVERIFY_SECRET_KEY: secret.optional().describe('Signs the requests to it.'),
+  IDVERIFY_LEVEL_NAMES: levelNames
+    .default([])
+    .describe('A list of its sets of checks that callers may choose in addition to the default ones.'),
+  SMTP_URL: url(/^smtps?$/)
+    .optional()
+    .describe('The mail server for one-time codes. Without it, a remote runtime refuses to send one.'),
+  WEBHOOK_ALLOW_LOCAL_TARGETS: z
+    .stringbool({ error: 'must be true or false' })
+    .default(false)
+    .describe('Whether webhooks may go to this machine. For the local sandbox only.'),
+  TRUSTED_PROXIES: addressBlocks
+    .optional()
+    .describe('A list of addresses and CIDR blocks of proxies whose `X-Forwarded-For` is believed.'),
+  CONSUMER_ALLOWED_ORIGINS: origins.optional().describe('A list of web origins whose pages may call `/consumer/*`.'),
+  RATE_LIMIT_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(1200)
+    .describe('What a key may spend in a minute. The budgets of addresses and sessions follow from it.'),
+  OUTBOX_MAX_ROWS: wholeNumber(1, 10_000_000)
+    .default(200_000)
+    .describe('Beyond this many undispatched rows, new commands are refused.'),
+  EVENT_RETENTION_DAYS: wholeNumber(EVENT_RETENTION.daysMin, EVENT_RETENTION.daysMax)
+    .default(EVENT_RETENTION.daysMin)
+    .describe('For how many days events are kept, with their deliveries.'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/)
+    .optional()
+    .describe('The collector of traces, by OTLP over HTTP. Without it there are none.'),
+  OPERATOR_TOKEN: z
+    .string()
+    .min(SECRET_LENGTH_MIN, { error: 'must be a token of ops operator add' })
+    .optional()
+    .describe('Proves who runs a command of `npm run ops`.'),
+  CRASH_AT: crashAt
+    .optional()
+    .describe('For the torture suite, in the local sandbox only: where the process ends itself.'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' })
-    .default('info'),
+    .default('info')
+    .describe('`fatal`, `error`, `warn`, `info`, `debug` or `silent`.'),
 });
 
 /** The secrets that the local sandbox generates. If all of them are set, it writes nothing. */
-const SANDBOX_SECRETS = [
+export const SANDBOX_SECRETS = [
   'API_KEY_PEPPER',
   'ENCRYPTION_KEYS',
   'CERTIFICATE_SIGNING_KEY',

@@ -1,10 +1,10 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { stretched, WAIT } from './test/support/patience.ts';
 
 /** These files mostly wait for servers or for time limits. They start first, so that the others run meanwhile. */
 const LONGEST = [
   '/test/torture/',
-  '/test/faults/',
   '/test/attack/unread-answer.test.ts',
   '/test/attack/slow-client.test.ts',
   '/test/attack/schemathesis.test.ts',
@@ -25,33 +25,37 @@ class LongestFirst extends BaseSequencer {
  * Each of these files has a process of its own. They stop workers in the middle of their work. When the time limit of
  * such work ends in a process that still lives, Temporal's SDK prints a panic.
  */
-const ALONE = ['test/e2e/**/*.test.ts', 'test/faults/**/*.test.ts', 'test/torture/**/*.test.ts'];
+const ALONE = ['test/e2e/**/*.test.ts', 'test/torture/**/*.test.ts'];
+
+/** What both projects share. `extends` would start a PostgreSQL and a Temporal server for each project. */
+const project = {
+  pool: 'forks',
+  // They only end what hangs. The first file that needs a server starts it, and a clone installs packages of Python.
+  testTimeout: stretched(600_000),
+  hookTimeout: stretched(600_000),
+  expect: { poll: WAIT },
+} as const;
 
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
-    pool: 'forks',
     // Few, because the servers that the tests use need processor time too. One more than two cores, because the long
     // files mostly wait.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    // Generous: it ends what hangs. With other work on the machine, a file of 3 s took 22 s.
-    testTimeout: 60_000,
-    // The first file that needs a server starts it, and builds the workflow bundle if its sources have changed.
-    hookTimeout: 90_000,
     reporters: ['default', ['json', { outputFile: '.local/test-report.json' }]],
     projects: [
       // These files share one process and its imports: modules do nothing when they are imported, and keep no state.
       {
-        extends: true,
         test: {
+          ...project,
           name: 'shared',
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...ALONE],
           isolate: false,
         },
       },
-      { extends: true, test: { name: 'own', include: ALONE } },
+      { test: { ...project, name: 'own', include: ALONE } },
     ],
   },
 });

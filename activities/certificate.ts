@@ -9,7 +9,7 @@ import type { Tx } from '../db/client.ts';
 import { insertCertificate, listCertificateFacts } from '../db/queries/certificate.ts';
 import { type CertificateFacts, certificateContent, certificateId } from '../domain/certificate.ts';
 import { certificateResource } from '../domain/resource/certificate.ts';
-import type { Settlement } from '../domain/settlement.ts';
+import type { Settlement } from '../domain/settlement/state.ts';
 
 /** An Ed25519 seed of 32 bytes, and the id of its public key in the JWKS. */
 export type SigningKey = { readonly id: string; readonly key: Buffer };

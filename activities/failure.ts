@@ -33,7 +33,7 @@ export function failureOf(error: unknown): ApplicationFailure {
 
 type AnyActivity = (input: never) => Promise<unknown>;
 
-/** What is told of each run of an activity. */
+/** What is reported of each run of an activity. */
 type Reports = {
   readonly done: (activity: string, input: unknown, result: unknown, durationMs: number) => void;
   /** Gets the original error. */

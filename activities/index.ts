@@ -8,14 +8,12 @@ import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
 import { sweepActivities } from './sweep.ts';
 import { verificationActivities, verificationSandboxActivities } from './verification.ts';
-import { webhookDeliveryActivities } from './webhook-delivery.ts';
 import { webhookSubscriptionActivities } from './webhook-subscription.ts';
 
 export function createActivities(deps: ActivityDeps) {
   const activities = {
     ...settlementActivities(deps),
     ...verificationActivities(deps),
-    ...webhookDeliveryActivities(deps),
     ...webhookSubscriptionActivities(deps),
     ...otpActivities(deps),
     ...sweepActivities(deps),
@@ -37,7 +35,6 @@ const LOGGED_IDS = {
   settlementId: 'settlement_id',
   verificationId: 'verification_id',
   webhookId: 'webhook_id',
-  deliveryId: 'delivery_id',
   orgId: 'org_id',
 } as const;
 

@@ -4,11 +4,12 @@
  * request of the test helper. So an event that is posted twice is a duplicate to the API.
  */
 import { commit } from '../db/commands/commit.ts';
-import { recordEvidenceAndSignal } from '../db/queries/evidence.ts';
+import { recordEvidence } from '../db/commands/evidence.ts';
+import { isEvidenceRecorded } from '../db/queries/evidence.ts';
 import { findSettlement, getPaymentToken, lockEvidenceTarget, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
-import { type Settlement, settlementTime } from '../domain/settlement.ts';
+import type { Settlement } from '../domain/settlement/state.ts';
 import type { ActivityDeps } from './deps.ts';
 import { COLLECTION_PROVIDERS, type CollectionProvider } from './providers/collection.ts';
 import { payoutAnswer } from './providers/payout-rail.ts';
@@ -30,6 +31,8 @@ export type SandboxEventInput = SandboxCollectionInput & {
 
 /** A sandbox settlement waits this long for its money, so that the wait can be seen. */
 const PROVIDER_DELAY_MS = 250;
+/** A payer disputes later: before the payout a dispute would end the settlement. */
+const DISPUTE_DELAY_MS = 3_000;
 
 export function sandboxActivities(deps: ActivityDeps) {
   return {
@@ -37,7 +40,11 @@ export function sandboxActivities(deps: ActivityDeps) {
     planCollection: async (input: SandboxCollectionInput): Promise<CollectionStep[]> => {
       const { settlement, provider } = await getCollection(deps, input);
       const reports = provider.plan(settlement, await getPayerToken(deps, input));
-      return reports.map(({ event }, step) => ({ step, event, delayMs: PROVIDER_DELAY_MS }));
+      return reports.map(({ event }, step) => ({
+        step,
+        event,
+        delayMs: event === 'dispute_opened' ? DISPUTE_DELAY_MS : PROVIDER_DELAY_MS,
+      }));
     },
 
     /** Posts one event of the plan. When the API refuses it or is not running, the activity is retried. */
@@ -81,12 +88,15 @@ async function getPayerToken(
   return sealed === null ? null : deps.sealer.open(sealed, paymentTokenBinding(settlementId)).toString();
 }
 
-/** The payout rail has no webhook: its answer is recorded as evidence, and the settlement's workflow is signalled. */
+/**
+ * The payout rail has no webhook: its answer is recorded as evidence, once, and the settlement's workflow is signalled.
+ */
 async function answerPayout(deps: ActivityDeps, settlementId: string, event: PayoutEvent): Promise<void> {
   await commit(deps, 'settlement.answer_payout', async (tx) => {
     const settlement = await lockEvidenceTarget(tx, settlementId);
     if (!settlement) throw new DomainError('not_found');
-    const stamp = { at: settlementTime(settlement, deps.now()), requestId: settlement.requestId };
-    await recordEvidenceAndSignal(tx, settlement, payoutAnswer(settlementId, event), stamp);
+    const answer = payoutAnswer(settlementId, event);
+    if (await isEvidenceRecorded(tx, answer.provider, answer.eventId)) return;
+    await recordEvidence(tx, settlement, answer, { at: deps.now(), requestId: settlement.requestId });
   });
 }

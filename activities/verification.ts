@@ -20,9 +20,9 @@ export type VerificationActivityInput = VerificationInput & { readonly nowMs: nu
 export type VerificationState = {
   readonly status: VerificationStatus;
   readonly waitMs: number | null;
-  /** What operators see beside it; not in the results of versions before 2026-11-22. */
-  readonly until?: string;
-  readonly isManual?: boolean;
+  /** When it expires or would have expired. */
+  readonly until: string;
+  readonly isManual: boolean;
 };
 
 /** A step of the provider's plan: it sends this event. */

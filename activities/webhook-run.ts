@@ -18,6 +18,7 @@ import {
   type Subscription,
 } from '../db/queries/webhook-run.ts';
 import { inTrace } from '../db/traceparent.ts';
+import { createWakeUp, type WakeUp } from '../db/wake-up.ts';
 import { IN_FLIGHT, nextInFlight, retryDelayMs } from '../domain/webhook.ts';
 import type { ActivityDeps } from './deps.ts';
 import { type GuardedAnswer, type KeptConnections, keepConnections } from './providers/guarded-http.ts';
@@ -76,7 +77,7 @@ type Run = {
   /** The number of this run. */
   readonly number: number;
   readonly connections: KeptConnections;
-  readonly bell: Bell;
+  readonly wakeUp: WakeUp;
   /** In milliseconds of `performance.now()`. */
   readonly startedMs: number;
   /** On the run's clock, in epoch milliseconds. */
@@ -121,7 +122,7 @@ export async function deliverWhileDue(given: ActivityDeps, options: RunOptions):
     options,
     number,
     connections: keepConnections(),
-    bell: createBell(),
+    wakeUp: createWakeUp(),
     startedMs,
     // Not behind the database's clock, by which first attempts are due: else a retry would be due before its wait.
     startedAtMs: Math.max(options.nowMs, now.getTime()),
@@ -172,7 +173,7 @@ async function work(run: Run): Promise<RunEnd> {
       const end = await lastLook(run);
       if (end) return end;
     }
-    await run.bell.wait(waitMsOf(run));
+    await run.wakeUp.wait(waitMsOf(run));
   }
 }
 
@@ -186,7 +187,7 @@ function begin(run: Run, task: Task, perform: (run: Run) => Promise<void>): void
     .finally(() => {
       run.busy.delete(task);
       run.lastWorkMs = performance.now();
-      run.bell.ring();
+      run.wakeUp.wake();
     });
 }
 
@@ -241,7 +242,7 @@ async function claim(run: Run): Promise<void> {
       })
       .finally(() => {
         run.inFlight -= 1;
-        run.bell.ring();
+        run.wakeUp.wake();
       });
   }
 }
@@ -326,7 +327,7 @@ function watch(run: Run): void {
   run.stopWatch ??= run.options.watch(run.options.webhookId, run.number, () => {
     run.stopWatch = undefined;
     run.isDry = false;
-    run.bell.ring();
+    run.wakeUp.wake();
   });
 }
 
@@ -344,33 +345,4 @@ async function lastLook(run: Run): Promise<RunEnd | undefined> {
   if (mustEnd || look?.hasWork === false) return { look, now, inFlight: run.inFlightMax, lastOutcome: run.lastOutcome };
   if (look?.hasWork) run.isDry = false;
   return undefined;
-}
-
-/** Lets a loop wait until something happens. */
-type Bell = {
-  ring(): void;
-  wait(timeoutMs: number): Promise<void>;
-};
-
-function createBell(): Bell {
-  let isRung = false;
-  let wake = (): void => undefined;
-  return {
-    ring: () => {
-      isRung = true;
-      wake();
-    },
-    wait: async (timeoutMs) => {
-      if (!isRung) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, timeoutMs);
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-      }
-      isRung = false;
-    },
-  };
 }

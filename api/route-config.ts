@@ -22,7 +22,7 @@ export type RouteAccess =
   | { readonly auth: 'api_key'; readonly scope: Scope }
   | { readonly auth: 'optional_api_key' | 'none' | 'signature' | 'session' };
 
-/** Described once for all operations, in `plugins/openapi-component.ts`. */
+/** Described once for all operations, in `openapi/component.ts`. */
 export type AnswerHeader = 'Location' | 'Idempotency-Replayed' | 'Preference-Applied' | 'Retry-After' | 'ETag';
 
 export type RouteConfig = RouteAccess & {

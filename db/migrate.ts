@@ -16,8 +16,10 @@ const MIGRATION_LOCK = 7_146_301;
 /** SQLSTATE. */
 const INSUFFICIENT_PRIVILEGE = '42501';
 
+const ownMigrations = () => readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER });
+
 /** How many migrations this code expects. Readiness compares it with the database (contract §15). */
-export const migrationCount = (): number => readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER }).length;
+export const migrationCount = (): number => ownMigrations().length;
 
 /** `databaseUrl` is the service's, `migrationUrl` that of the role that owns the tables. One role may be both. */
 export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl: string };
@@ -25,19 +27,36 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
 /**
  * Migrates as the owner, and then grants the service's role what it needs.
  *
- * @throws Error in one sentence when the role of `migrationUrl` is not the owner, or the service's does not exist
+ * @throws Error in one sentence when other migrations made the database, when the role of `migrationUrl` is not the
+ *   owner, or when the service's does not exist
  */
 export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Promise<void> {
   const client = new pg.Client({ connectionString: migrationUrl, application_name: 'settlement-migrate' });
   await client.connect();
   try {
     await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    await applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER }).catch(explainRefusal(migrationUrl));
+    await refuseOtherMigrations(client)
+      .then(() => applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER }))
+      .catch(explainRefusal(migrationUrl));
     const serviceRole = roleOf(databaseUrl);
     if (serviceRole !== roleOf(migrationUrl)) await grantServicePrivileges(client, serviceRole);
   } finally {
     await client.end();
   }
+}
+
+/** Until the first release, a change of the schema changes the migrations themselves: nothing leads from old to new. */
+async function refuseOtherMigrations(client: pg.Client): Promise<void> {
+  const { rows } = await client.query(`SELECT FROM pg_tables WHERE schemaname = 'drizzle'`);
+  if (rows.length === 0) return;
+  const applied = await client.query<{ hash: string }>(
+    'SELECT hash FROM drizzle.__drizzle_migrations ORDER BY created_at',
+  );
+  const isOther = ownMigrations().some(({ hash }, index) => (applied.rows[index]?.hash ?? hash) !== hash);
+  if (isOther)
+    throw new Error(
+      'Other migrations made this database, and nothing leads from them to these: begin with an empty one ("npm run reset" for the stack of npm start).',
+    );
 }
 
 const explainRefusal =

@@ -1,7 +1,7 @@
 /** The frozen payee of a settlement at rest: sealed, with a digest that certificates name (contract §4, §7). */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Payee } from '../domain/payee.ts';
-import type { Settlement } from '../domain/settlement.ts';
+import type { Settlement } from '../domain/settlement/state.ts';
 import type { Sealer } from './seal.ts';
 
 /** Without it the digest could be found by trying names and account numbers. */
@@ -26,14 +26,12 @@ export function sealPayee(
 /**
  * Opens the payee of a settlement.
  *
- * @returns null for a settlement that was accepted before payees were frozen
  * @throws SealError when none of the service's keys opens it: nothing may be decided without the payee
  */
 export function openPayee(
   sealer: Sealer,
   { settlementId, payeeSealed }: Pick<Settlement, 'settlementId' | 'payeeSealed'>,
-): Payee | null {
-  if (payeeSealed === null) return null;
+): Payee {
   const opened = sealer.open(payeeSealed, payeeBinding(settlementId));
   const { salt: _salt, ...payee } = JSON.parse(opened.toString()) as Payee & { readonly salt: string };
   return payee;

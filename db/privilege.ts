@@ -56,6 +56,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   quotes: PERMANENT,
   rateLimits: PASSING,
   recipients: { ...PERMANENT, update: { allBut: ['recipientId', 'orgId', 'createdAt'] } },
+  reviewRequests: { ...PERMANENT, update: { allBut: ['settlementId'] } },
   settlementExceptions: PERMANENT,
   // Triggers write it, as the owner of the tables.
   settlementMetadata: { ...PERMANENT, insert: false },

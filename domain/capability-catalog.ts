@@ -3,181 +3,137 @@ import type { Capability, CapabilityCatalog } from './capability.ts';
 
 const REVIEWED_AT = '2026-11-21T08:00:00.000Z';
 
-const DEVELOPER: readonly Capability[] = [
-  {
-    id: 'partner-api-catalog',
-    name: 'Partner API catalog',
+type Entry = Pick<Capability, 'category' | 'description' | 'nextGate'> &
+  Partial<Pick<Capability, 'environment' | 'audience' | 'surface' | 'evidence'>> & {
+    readonly state: keyof typeof ENVIRONMENT_OF;
+  };
+
+/** Where a capability is offered, or would be offered first, unless its entry says otherwise. */
+const ENVIRONMENT_OF = {
+  'local sandbox': 'local sandbox',
+  gated: 'remote sandbox',
+  unavailable: 'production',
+} as const;
+
+/** Most capabilities are for partners. What no test proves is documented only. */
+const entry = (id: string, name: string, given: Entry): Capability => ({
+  id,
+  name,
+  environment: ENVIRONMENT_OF[given.state],
+  audience: 'authenticated partner',
+  surface: 'None',
+  evidence: [],
+  evidenceLevel: given.evidence === undefined ? 'documented' : 'locally tested',
+  reviewedAt: REVIEWED_AT,
+  ...given,
+});
+
+const SERVICES: readonly Capability[] = [
+  entry('partner-api-catalog', 'Partner API catalog', {
     category: 'developer',
     description: 'The OpenAPI document of every operation. The supported partner contract is not frozen.',
     state: 'gated',
     environment: 'public',
     audience: 'public',
     surface: 'GET /openapi.json',
-    evidenceLevel: 'locally tested',
     evidence: ['test/contract/routes.test.ts › has only the operations of the interface and the service routes'],
     nextGate: 'operator_approval',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'sdk-packages',
-    name: 'SDK packages',
+  }),
+  entry('sdk-packages', 'SDK packages', {
     category: 'developer',
     description: 'Client packages for Node and Python. No signed package version is published.',
     state: 'gated',
     environment: 'public',
     audience: 'public',
     surface: 'Client sources; no published package',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'operator_approval',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'production-certification',
-    name: 'Production certification',
+  }),
+  entry('production-certification', 'Production certification', {
     category: 'developer',
     description:
       'Certification of a partner for production. Production moves no value, so there is nothing to certify.',
     state: 'unavailable',
-    environment: 'production',
     audience: 'public',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'compliance_program',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'usage-reporting',
-    name: 'Usage reporting',
+  }),
+  entry('usage-reporting', 'Usage reporting', {
     category: 'reports',
     description: "Reports of a partner's use of the API. Excluded from the reviewed partner contract.",
     state: 'gated',
-    environment: 'remote sandbox',
-    audience: 'authenticated partner',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'operator_approval',
-    reviewedAt: REVIEWED_AT,
-  },
-];
-
-const PARTIES: readonly Capability[] = [
-  {
-    id: 'recipient-records',
-    name: 'Recipient records',
+  }),
+  entry('recipient-records', 'Recipient records', {
     category: 'recipients',
     description: "Reading, changing and deactivating the organization's own recipients, with account numbers sealed.",
     state: 'local sandbox',
-    environment: 'local sandbox',
-    audience: 'authenticated partner',
     surface: 'GET /v1/recipients, GET|PUT|DELETE /v1/recipients/{recipient_id}',
-    evidenceLevel: 'locally tested',
     evidence: [
-      'test/api/recipient.test.ts › %s: 404 as for an unknown id, and nothing is written',
+      "test/attack/tenancy.test.ts › 404 for another tenant's id, as for an unknown id, headers included, and nothing is written",
       'test/api/recipient.test.ts › 200 with pages, newest first, that have each own recipient once, from %s',
       'test/api/recipient.test.ts › the account number is sealed in the database, for this recipient only',
     ],
     nextGate: 'compliance_program',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'recipient-creation',
-    name: 'Recipient creation',
+  }),
+  entry('recipient-creation', 'Recipient creation', {
     category: 'recipients',
     description: 'Registering vendors and contractors. Excluded from the reviewed partner contract.',
     state: 'gated',
-    environment: 'remote sandbox',
-    audience: 'authenticated partner',
     surface: 'POST /v1/recipients',
-    evidenceLevel: 'locally tested',
     evidence: ['test/api/recipient.test.ts › 201 with every field, and of the account number its last four digits'],
     nextGate: 'compliance_program',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'kyb-kyc-orchestration',
-    name: 'KYB and KYC orchestration',
+  }),
+  entry('kyb-kyc-orchestration', 'KYB and KYC orchestration', {
     category: 'identity',
     description:
       'Verification of recipients: decided manually in the local sandbox, elsewhere only by signed provider events.',
     state: 'gated',
-    environment: 'remote sandbox',
-    audience: 'authenticated partner',
     surface: 'POST /v1/kyc/verify, POST /v1/kyc/idverify/applicant, POST /v2/webhooks/idverify',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/e2e/verification.test.ts › settles when the simulated provider answers GREEN, and is rejected on RED',
       'test/api/idverify-event.test.ts › 401 for every invalid one, before anything is parsed or written',
     ],
     nextGate: 'compliance_program',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'compliance-evidence',
-    name: 'Compliance evidence',
+  }),
+  entry('compliance-evidence', 'Compliance evidence', {
     category: 'compliance',
     description:
       'Screening before anything is collected, recorded with the settlement. Simulated: no sanctions list is read.',
     state: 'local sandbox',
-    environment: 'local sandbox',
-    audience: 'authenticated partner',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/kyc/status/{recipient_id}',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/e2e/settlement.test.ts › a sanctioned name is rejected, and nothing is collected',
       'test/e2e/verification.test.ts › settles when its recipient is verified manually',
     ],
     nextGate: 'compliance_program',
-    reviewedAt: REVIEWED_AT,
-  },
-];
-
-const SETTLEMENT: readonly Capability[] = [
-  {
-    id: 'quote-estimates',
-    name: 'Quote estimates',
+  }),
+  entry('quote-estimates', 'Quote estimates', {
     category: 'quotes',
     description: 'Fees, a static rate and a delivery time, for display only. Nothing executes an estimate.',
     state: 'local sandbox',
-    environment: 'local sandbox',
     audience: 'public',
     surface: 'POST /v2/estimate, POST /v1/fees/estimate, POST /v1/caribbean/estimate',
-    evidenceLevel: 'locally tested',
     evidence: ['test/api/estimate.test.ts › 200 with the price and the rate for thirty seconds, not executable'],
     nextGate: 'provider_evidence',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'payment-method-discovery',
-    name: 'Payment method discovery',
+  }),
+  entry('payment-method-discovery', 'Payment method discovery', {
     category: 'payins',
     description:
       'For each input method, how much of it is implemented and, separately, whether value may move through it.',
     state: 'local sandbox',
-    environment: 'local sandbox',
     audience: 'public',
     surface: 'GET /v2/payment-methods',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/api/payment-method.test.ts › 200 with every method gated in a remote runtime',
       'test/api/payment-method.test.ts › 200 with the implemented methods admitted to the local sandbox',
     ],
     nextGate: 'provider_evidence',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'ach-card-wire-collection',
-    name: 'ACH, card and wire collection',
+  }),
+  entry('ach-card-wire-collection', 'ACH, card and wire collection', {
     category: 'payins',
     description:
       'Collection by signed provider events. Simulated in the local sandbox; refused in every other environment.',
     state: 'gated',
-    environment: 'remote sandbox',
-    audience: 'authenticated partner',
     surface: 'POST /v2/settle, POST /v2/webhooks/cardproc, POST /v2/webhooks/bankledger',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/e2e/settlement.test.ts › events signed by the stripe package are accepted, and applied only once',
       'test/api/bankledger-event.test.ts › in parts adds up in any order',
@@ -185,230 +141,134 @@ const SETTLEMENT: readonly Capability[] = [
       'test/api/remote.test.ts › 503 for value operations and disputes with evidence for every gate in every corridor',
     ],
     nextGate: 'provider_evidence',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'settlement-simulation',
-    name: 'Settlement simulation',
+  }),
+  entry('settlement-simulation', 'Settlement simulation', {
     category: 'payouts',
     description: 'The durable workflow of a settlement from acceptance to certificate, with simulated money.',
     state: 'local sandbox',
-    environment: 'local sandbox',
     audience: 'public',
     surface: 'POST /v2/settle, POST /v1/caribbean/settle',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/e2e/settlement.test.ts › tok_visa: accepted to settled, with a certificate and correct balances',
       'test/e2e/settlement.test.ts › 40 identical requests at once: 40 identical 202s, one settlement, one workflow',
     ],
     nextGate: 'rail_admission',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'settlement-reads',
-    name: 'Settlement reads',
+  }),
+  entry('settlement-reads', 'Settlement reads', {
     category: 'payouts',
     description: "The organization's own settlements with their timeline, evidence and exceptions.",
     state: 'local sandbox',
-    environment: 'local sandbox',
-    audience: 'authenticated partner',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/caribbean/settlements',
-    evidenceLevel: 'locally tested',
     evidence: ['test/e2e/settlement.test.ts › Prefer: wait answers when the status changes, with Preference-Applied'],
     nextGate: 'ledger_reconciliation',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'caribbean-corridor-metadata',
-    name: 'Caribbean corridor metadata',
+  }),
+  entry('caribbean-corridor-metadata', 'Caribbean corridor metadata', {
     category: 'payouts',
     description: 'The modeled countries, currencies, fees and rails. Synthetic; no corridor is live.',
     state: 'local sandbox',
-    environment: 'local sandbox',
     audience: 'public',
     surface: 'GET /v1/caribbean/corridors',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/api/corridor.test.ts › 200 with no corridor live and no rail implemented',
       'test/api/corridor.test.ts › 200 with the fees, rails and limits of each corridor',
     ],
     nextGate: 'rail_admission',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'jmd-local-payout',
-    name: 'JMD local payout',
+  }),
+  entry('jmd-local-payout', 'JMD local payout', {
     category: 'payouts',
     description: 'Payout in Jamaican dollars by a local rail. There is no adapter to a real rail.',
     state: 'unavailable',
-    environment: 'production',
     audience: 'public',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'rail_admission',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'batch-payables',
-    name: 'Batch payables',
+  }),
+  entry('batch-payables', 'Batch payables', {
     category: 'batch',
     description: 'Paying many recipients with one command. The old batch routes are retired.',
     state: 'unavailable',
-    environment: 'production',
-    audience: 'authenticated partner',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'rail_admission',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'onchain-settlement-execution',
-    name: 'On-chain settlement execution',
+  }),
+  entry('onchain-settlement-execution', 'On-chain settlement execution', {
     category: 'onchain',
     description: 'Settlement by stablecoin. Wallets are simulated metadata; nothing is deployed or signed.',
     state: 'gated',
-    environment: 'remote sandbox',
-    audience: 'authenticated partner',
     surface: 'POST /v1/wallets',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'provider_evidence',
-    reviewedAt: REVIEWED_AT,
-  },
-];
-
-const RECORDS: readonly Capability[] = [
-  {
-    id: 'evidence-certificates',
-    name: 'Evidence certificates',
+  }),
+  entry('evidence-certificates', 'Evidence certificates', {
     category: 'evidence',
     description: 'An immutable, signed certificate of each settled simulation, identified by its digest. Not anchored.',
     state: 'local sandbox',
-    environment: 'local sandbox',
     audience: 'public',
     surface: 'GET /v1/caribbean/certificate/{cert_id}, GET /v1/caribbean/certificate/{cert_id}/verify',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/api/certificate.test.ts › 200 with the stored bytes, their digest and a signature that jose verifies',
       'test/api/certificate.test.ts › is detected at every byte of a certificate',
       'test/scripts/verify-certificate.test.ts › with any of its bytes changed',
     ],
     nextGate: 'ledger_reconciliation',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'public-certificate-verification',
-    name: 'Public certificate verification',
+  }),
+  entry('public-certificate-verification', 'Public certificate verification', {
     category: 'evidence',
     description:
       'Verifying a certificate publicly, without a key. Today its owner verifies it, and others verify a copy offline.',
     state: 'gated',
     environment: 'public',
     audience: 'public',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'operator_approval',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'published-certificate-anchor',
-    name: 'Published certificate anchor',
+  }),
+  entry('published-certificate-anchor', 'Published certificate anchor', {
     category: 'evidence',
     description:
       'Anchoring certificates where the service cannot change them. Every certificate says that it is unanchored.',
     state: 'unavailable',
-    environment: 'production',
     audience: 'public',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'provider_evidence',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'webhook-subscriptions',
-    name: 'Webhook subscriptions',
+  }),
+  entry('webhook-subscriptions', 'Webhook subscriptions', {
     category: 'events',
     description:
       'Signed events of settlements, certificates and verifications. Excluded from the reviewed partner contract.',
     state: 'gated',
-    environment: 'remote sandbox',
-    audience: 'authenticated partner',
     surface: 'POST /v1/webhooks',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/e2e/webhook.test.ts › each event of a settlement, with signatures that the public libraries verify',
       'test/api/webhook.test.ts › 201 with the secret; no read, list or table shows it again',
     ],
     nextGate: 'operator_approval',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'webhook-delivery-history',
-    name: 'Webhook delivery history',
+  }),
+  entry('webhook-delivery-history', 'Webhook delivery history', {
     category: 'events',
     description: 'Every delivery attempt and its outcome, without URLs, bodies or secrets.',
     state: 'local sandbox',
-    environment: 'local sandbox',
-    audience: 'authenticated partner',
     surface: 'GET /v1/webhooks/{webhook_id}/deliveries',
-    evidenceLevel: 'locally tested',
     evidence: [
       'test/api/webhook.test.ts › 200 in pages, filtered by status, newest first',
       'test/e2e/webhook.test.ts › is recorded as a failed attempt with its kind, without its answer or the query',
     ],
     nextGate: 'operator_approval',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'partner-balances',
-    name: 'Partner balances',
+  }),
+  entry('partner-balances', 'Partner balances', {
     category: 'balances',
     description: 'Balances that a partner holds with the service. None are held.',
     state: 'unavailable',
-    environment: 'production',
-    audience: 'authenticated partner',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'ledger_reconciliation',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'three-way-reconciliation',
-    name: 'Three-way reconciliation',
+  }),
+  entry('three-way-reconciliation', 'Three-way reconciliation', {
     category: 'reconciliation',
     description: 'Reconciling the journal with provider and bank statements. The journal has only simulated money.',
     state: 'unavailable',
-    environment: 'production',
-    audience: 'authenticated partner',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'ledger_reconciliation',
-    reviewedAt: REVIEWED_AT,
-  },
-  {
-    id: 'returns-refunds-disputes',
-    name: 'Returns, refunds and disputes',
+  }),
+  entry('returns-refunds-disputes', 'Returns, refunds and disputes', {
     category: 'exceptions',
     description: 'Accounting for money that is paid back. The sandbox records what is due back, but pays nothing back.',
     state: 'unavailable',
-    environment: 'production',
-    audience: 'authenticated partner',
-    surface: 'None',
-    evidenceLevel: 'documented',
-    evidence: [],
     nextGate: 'dispute_accounting',
-    reviewedAt: REVIEWED_AT,
-  },
+  }),
 ];
 
 export const CAPABILITY_CATALOG: CapabilityCatalog = {
   schemaVersion: '1',
   updatedAt: REVIEWED_AT,
-  services: [...DEVELOPER, ...PARTIES, ...SETTLEMENT, ...RECORDS],
+  services: SERVICES,
 };

@@ -66,7 +66,7 @@ export type CapabilityCatalog = {
   readonly services: readonly Capability[];
 };
 
-/** The specification's table of states. Each entry of the catalog must agree with it. */
+/** The states that entries of the catalog may have. Each entry of the catalog must agree with it. */
 const SPECIFIED_STATES: Readonly<Record<Exclude<CapabilityState, 'live' | 'maintenance'>, readonly string[]>> = {
   'local sandbox': [
     'recipient-records',
@@ -131,7 +131,7 @@ export function requireValidCatalog(catalog: CapabilityCatalog): void {
 function entryFaults(entry: Capability, specifiedState: string | undefined): string[] {
   const isTested = entry.evidenceLevel === 'locally tested';
   const checks: readonly (readonly [boolean, string])[] = [
-    [specifiedState !== undefined, 'is not in the specification'],
+    [specifiedState !== undefined, 'has no state in the table'],
     [specifiedState === undefined || entry.state === specifiedState, `is ${entry.state}, not ${specifiedState}`],
     [CAPABILITY_CATEGORIES.includes(entry.category), 'has an unknown category'],
     [CAPABILITY_ENVIRONMENTS.includes(entry.environment), 'has an unknown environment'],

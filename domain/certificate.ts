@@ -3,14 +3,14 @@
  * so that the same settlement always gives the same bytes. Numbers are strings, because canonical JSON has only
  * floating-point numbers.
  */
-import type { EvidenceFact } from './evidence.ts';
-import { type Currency, formatMoney, formatRate } from './money.ts';
-import type { Posting } from './posting.ts';
-import type { Settlement, SettlementTransition } from './settlement.ts';
 
-/** Version 1 named only the recipient's id. Version 2 adds the digest of the frozen payee. */
-export const CERTIFICATE_SCHEMA_VERSIONS = ['1', '2'] as const;
-const CERTIFICATE_SCHEMA_VERSION = '2';
+import { type Currency, formatMoney, formatRate } from './money.ts';
+import type { EvidenceFact } from './settlement/evidence.ts';
+import type { Posting } from './settlement/posting.ts';
+import type { Settlement, SettlementTransition } from './settlement/state.ts';
+
+/** Of the content's form. A certificate keeps the one that it was issued in. */
+export const CERTIFICATE_SCHEMA_VERSION = '2';
 export const CERTIFICATE_ID_PATTERN = /^CERT-[0-9A-F]{32}$/;
 
 /** No certificate is anchored, and every certificate says so. */

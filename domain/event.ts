@@ -1,5 +1,5 @@
 /** Outbound event types and their envelope (contract §11). An event is committed together with its change. */
-import type { SettlementStatus } from './settlement.ts';
+import type { SettlementStatus } from './settlement/state.ts';
 
 export const EVENT_TYPES = [
   'settlement.accepted',
@@ -15,6 +15,7 @@ export const EVENT_TYPES = [
   'settlement.canceled',
   'settlement.exception',
   'settlement.funds_received',
+  'settlement.refunded',
   'certificate.issued',
   'verification.pending',
   'verification.verified',

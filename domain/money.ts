@@ -95,3 +95,6 @@ export function convertDown(amountMinor: bigint, from: Currency, to: Currency, r
   const scaled = amountMinor * rateMillionths * 10n ** BigInt(MINOR_DIGITS[to]);
   return scaled / (RATE_SCALE * 10n ** BigInt(MINOR_DIGITS[from]));
 }
+
+/** The smaller of two amounts. */
+export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -4,7 +4,7 @@
  */
 import type { PaymentMethod } from './payment-method.ts';
 import type { SandboxCommand, SandboxEvent } from './sandbox/event.ts';
-import type { Settlement } from './settlement.ts';
+import type { Settlement } from './settlement/state.ts';
 import type { Verification } from './verification.ts';
 import type { Webhook } from './webhook.ts';
 

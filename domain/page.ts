@@ -3,7 +3,7 @@
  * cursor: the place of the last object of a page, which new objects do not move.
  */
 
-/** Bounds of every paged list (specification, Limits). */
+/** Bounds of every paged list. */
 export const PAGE = { limitMin: 1, limitMax: 100, limitDefault: 50, offsetMax: 1_000_000 } as const;
 
 /** Matches are counted up to this number; beyond it a list shows no total. */

@@ -8,7 +8,7 @@ import { feesOf } from './fee.ts';
 import { type Currency, convertDown, formatMoney, parseMoney } from './money.ts';
 import { METHOD_RULES, type PaymentMethod } from './payment-method.ts';
 
-/** How long the rate of an estimate may be shown (specification, Limits). */
+/** How long the rate of an estimate may be shown (contract §5). */
 export const RATE_LOCK_SECONDS = 30 as const;
 
 /** Amounts in minor units, the rate in millionths. */
@@ -52,6 +52,9 @@ export function price<Method extends PaymentMethod>(input: PricingInput<Method>)
   ];
   if (amountMinor === undefined || faults.length > 0) return { faults };
   const netMinor = amountMinor - fees.totalFeesMinor;
+  const destinationAmountMinor = convertDown(netMinor, sourceCurrency, destinationCurrency, rateMillionths);
+  if (destinationAmountMinor === 0n)
+    return { faults: [{ field: 'amount', rule: 'must be enough that the recipient is paid something' }] };
   return {
     pricing: {
       corridor: corridor.id,
@@ -59,7 +62,7 @@ export function price<Method extends PaymentMethod>(input: PricingInput<Method>)
       payoutRail,
       amountMinor,
       sourceCurrency,
-      destinationAmountMinor: convertDown(netMinor, sourceCurrency, destinationCurrency, rateMillionths),
+      destinationAmountMinor,
       destinationCurrency,
       rateMillionths,
       ...fees,

@@ -87,7 +87,8 @@ export const changeFaults = (recipient: Recipient, change: RecipientChange): Fie
 /** The status after a change. A verification counts for one name, so a new name is not verified (contract §4). */
 export function verificationAfter(recipient: Recipient, change: RecipientChange): RecipientVerificationStatus {
   const renamed = change.name !== undefined && change.name !== recipient.name;
-  return renamed && recipient.verificationStatus === 'verified' ? 'unverified' : recipient.verificationStatus;
+  const isDecided = recipient.verificationStatus === 'verified' || recipient.verificationStatus === 'rejected';
+  return renamed && isDecided ? 'unverified' : recipient.verificationStatus;
 }
 
 const ABA_WEIGHTS = [3, 7, 1, 3, 7, 1, 3, 7, 1] as const;

@@ -1,32 +1,35 @@
-/** An operator's decision about a payout whose outcome stayed unknown (contract §6). */
+/** Operators' decision about a payout whose outcome stayed unknown (contract §6). */
+import { isRemote, type RuntimeEnvironment } from './runtime.ts';
+
 export const RESOLUTION_OUTCOMES = ['paid', 'refused'] as const;
 
-export type Resolution = {
-  readonly outcome: (typeof RESOLUTION_OUTCOMES)[number];
-  /** Who decided, and how they know it. Never shown to partners. */
-  readonly operator: string;
-  readonly note: string;
+export type Resolution = { readonly outcome: (typeof RESOLUTION_OUTCOMES)[number] };
+
+/** What one operator has asked for. `agreedAt` is set once it may be carried out. */
+export type ReviewRequest = Resolution & {
+  readonly requestedBy: string;
+  readonly requestedAt: Date;
+  /** Null in the local sandbox, where one operator suffices. */
+  readonly confirmedBy: string | null;
+  readonly agreedAt: Date | null;
 };
 
-const OPERATOR_LENGTH_MAX = 64;
-const NOTE_LENGTH_MAX = 500;
-const CONTROL_CHARACTER = /\p{Cc}/u;
+/** A request that nobody confirmed in this time is asked for again. */
+const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
-/** The first rule that a resolution breaks; undefined if it is valid. It comes from outside, so types are checked. */
-export function resolutionFault(
-  given: Readonly<Partial<Record<keyof Resolution, unknown>>> | undefined,
-): string | undefined {
-  if (!RESOLUTION_OUTCOMES.some((outcome) => outcome === given?.outcome))
-    return `outcome must be ${RESOLUTION_OUTCOMES.join(' or ')}`;
-  if (!isLine(given?.operator, OPERATOR_LENGTH_MAX))
-    return `operator must be one line of 1 to ${OPERATOR_LENGTH_MAX} characters`;
-  if (!isLine(given?.note, NOTE_LENGTH_MAX)) return `note must be one line of 1 to ${NOTE_LENGTH_MAX} characters`;
-  return undefined;
+/**
+ * What stands after an operator has asked for an outcome. Outside of the local sandbox a second operator must ask for
+ * the same one; another outcome replaces a request that is not agreed. What is agreed stays.
+ */
+export function requestAfter(
+  standing: ReviewRequest | undefined,
+  { outcome, operator, at }: Resolution & { readonly operator: string; readonly at: Date },
+  runtime: RuntimeEnvironment,
+): ReviewRequest {
+  if (standing?.agreedAt) return standing;
+  const asked = { outcome, requestedBy: operator, requestedAt: at, confirmedBy: null };
+  if (!isRemote(runtime)) return { ...asked, agreedAt: at };
+  const isSame = standing?.outcome === outcome && at.getTime() - standing.requestedAt.getTime() < CONFIRM_WITHIN_MS;
+  if (!isSame) return { ...asked, agreedAt: null };
+  return standing.requestedBy === operator ? standing : { ...standing, confirmedBy: operator, agreedAt: at };
 }
-
-const isLine = (value: unknown, lengthMax: number): boolean =>
-  typeof value === 'string' &&
-  value.trim() !== '' &&
-  value.length <= lengthMax &&
-  value.isWellFormed() &&
-  !CONTROL_CHARACTER.test(value);

@@ -130,7 +130,7 @@ export function isSameDecision(verification: Verification, decision: Verificatio
 
 /**
  * The recipient's `verification_status` after its verification changed state (contract §4). The latest change counts. A
- * decision is about the name that was checked: a recipient with another name is not verified. Expiry is not a decision:
+ * decision is about the name that was checked: it decides nothing about a recipient with another name. Expiry is not a decision:
  * it does not change a status that another verification gave or may still give.
  *
  * @param othersOpen whether another verification of the recipient is open
@@ -140,15 +140,16 @@ export function recipientStatusAfter(
   verification: Pick<Verification, 'status' | 'subjectName'>,
   othersOpen: boolean,
 ): RecipientVerificationStatus {
-  switch (verification.status) {
+  const { status, subjectName } = verification;
+  switch (status) {
     case 'pending':
       return 'pending';
     case 'in_review':
       return recipient.verificationStatus;
     case 'verified':
-      return verification.subjectName === recipient.name ? 'verified' : 'unverified';
     case 'rejected':
-      return 'rejected';
+      if (subjectName === recipient.name) return status;
+      return recipient.verificationStatus === 'pending' ? 'unverified' : recipient.verificationStatus;
     case 'expired':
       return recipient.verificationStatus === 'pending' && !othersOpen ? 'expired' : recipient.verificationStatus;
   }

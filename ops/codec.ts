@@ -10,16 +10,9 @@ import { ApplicationFailure, type Payload, type PayloadCodec } from '@temporalio
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { loadTemporalConfig } from '../config.ts';
-import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
-import {
-  type Reader,
-  repeatable,
-  text,
-  type ValuesOf,
-  wholeNumber,
-  withDefault,
-} from '../process/command-parameter.ts';
 import { createPayloadCodec } from '../process/payload-codec.ts';
+import { type Reader, repeatable, text, type ValuesOf, wholeNumber, withDefault } from './command-line/parameter.ts';
+import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from './command-line/program.ts';
 import { withCommandErrors } from './failure.ts';
 
 const PORT = '8082';

@@ -1,12 +1,11 @@
 /** What the operators' commands share: what they work with, and the parameters that most of them take. */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import type { Config } from '../config.ts';
 import { rehearse } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
-import { type CommandSpec, type CommandTree, command, type ExitCode, type Printer } from '../process/command-line.ts';
+import type { RunDescription } from '../process/runs.ts';
 import {
   type Parameter,
   type Parameters,
@@ -14,8 +13,8 @@ import {
   required,
   text,
   type ValuesOf,
-} from '../process/command-parameter.ts';
-import type { RunDescription } from '../process/runs.ts';
+} from './command-line/parameter.ts';
+import { type CommandSpec, type CommandTree, command, type ExitCode, type Printer } from './command-line/program.ts';
 import type { KeyRing } from './keys.ts';
 import { requireOperator } from './operator-token.ts';
 
@@ -26,8 +25,6 @@ export type OpsDeps = Printer &
     readonly operatorToken?: string | undefined;
     /** The command only shows what it would do: what it writes to the database is rolled back. */
     readonly isPreview?: boolean;
-    /** The deployment of the service's workers; undefined when they have no version. */
-    readonly workerDeployment?: Config['workerDeployment'];
     /** Connects to Temporal when it is called. Commands that do not need Temporal must work without it. */
     readonly client: () => Client;
     /** Both connect as `client` does. */

@@ -1,11 +1,11 @@
 /** Webhook deliveries, under the same lock and rules as the partner's own redelivery. */
 import { redeliverAsOperator } from '../db/commands/webhook-delivery.ts';
 import type { OperatorAct } from '../db/queries/audit.ts';
-import { listDeliveriesBy } from '../db/queries/operator-list.ts';
+import { listDeliveriesBy } from '../db/queries/operator/list.ts';
 import { DomainError } from '../domain/error.ts';
-import { EXIT } from '../process/command-line.ts';
-import { oneOf, optional, required, text, wholeNumber, withDefault } from '../process/command-parameter.ts';
 import { ACT, deed, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import { oneOf, optional, required, text, wholeNumber, withDefault } from './command-line/parameter.ts';
+import { EXIT } from './command-line/program.ts';
 import { olderThan, organization } from './list.ts';
 
 /** What is over without a success, and can be sent again. */

@@ -4,7 +4,7 @@ import { ConfigError } from '../config.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
 import { DatabaseRoleError } from '../db/role.ts';
 import { DomainError } from '../domain/error.ts';
-import { CommandError, EXIT, type ExitCode } from '../process/command-line.ts';
+import { CommandError, EXIT, type ExitCode } from './command-line/program.ts';
 
 /** Of gRPC: DEADLINE_EXCEEDED and UNAVAILABLE. */
 const TEMPORAL_UNAVAILABLE: readonly number[] = [4, 14];

@@ -22,10 +22,9 @@ import {
 } from '../domain/gate.ts';
 
 import { environmentName } from '../domain/runtime.ts';
-
-import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
-import { oneOf, optional, type Reader, required, text } from '../process/command-parameter.ts';
 import { ACT, deed, type OpsCommand, type OpsDeps, operator } from './command.ts';
+import { oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
+import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
 
 type Document = { readonly reference: string; readonly sha256: Buffer };
 type Recording = {

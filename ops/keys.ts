@@ -8,18 +8,16 @@ import { commit } from '../db/commands/commit.ts';
 import { countKeysByPepper } from '../db/queries/api-key.ts';
 import { findLatestAuditEntry, insertAuditEntry } from '../db/queries/audit.ts';
 import { countCertificatesByHeader } from '../db/queries/certificate.ts';
-import { allowLongStatements } from '../db/queries/operator.ts';
+import { allowLongStatements } from '../db/queries/operator/waiting.ts';
 import { countSealed, SEALED_COLUMNS } from '../db/queries/sealed.ts';
-import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
 import { ACT, deed, type OpsCommand, type OpsDeps } from './command.ts';
+import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
 import { reseal } from './reseal.ts';
 
 export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys' | 'payloadKeys'>;
 export type KeysAct = { readonly operator: string; readonly note: string };
 /** The ids of a list's keys, joined by commas, before and after. */
 type KeyChange = { readonly list: ListName; readonly from: string | undefined; readonly to: string };
-
-const UNKNOWN = 'unknown';
 
 export const keysCommands: OpsCommand = group('keys', 'Keys: what is configured, and what still needs each key.', [
   command({
@@ -99,10 +97,9 @@ async function findRecord(db: Queryable, name: ListName): Promise<KeyRecord | un
   return entry && { ids: entry.objectId.slice(name.length + 1), operator: entry.operator, at: entry.at };
 }
 
-/** `unrecorded`: the pepper of these API keys is unknown, because they have not been used since it is recorded. */
-type KeyState = 'active' | 'old' | 'missing' | 'unrecorded';
+type KeyState = 'active' | 'old' | 'missing';
 /** `count` is null for the keys of Temporal's histories: the service cannot count them. */
-type KeyUse = { readonly id: string | null; readonly state: KeyState; readonly count: number | null };
+type KeyUse = { readonly id: string; readonly state: KeyState; readonly count: number | null };
 
 async function list(deps: OpsDeps): Promise<ExitCode> {
   const lists = await readSnapshot(deps.db, async (tx) => {
@@ -153,12 +150,7 @@ function listUses(
     count: counts === undefined ? null : (counts.get(id) ?? 0),
   }));
   const others = [...(counts ?? [])].filter(([id]) => !keys.some((key) => key.id === id));
-  return [
-    ...configured,
-    ...others.map(([id, count]) =>
-      id === UNKNOWN ? { id: null, state: 'unrecorded' as const, count } : { id, state: 'missing' as const, count },
-    ),
-  ];
+  return [...configured, ...others.map(([id, count]) => ({ id, state: 'missing' as const, count }))];
 }
 
 type UseTexts = { readonly things: string; readonly old: string; readonly missing: string };
@@ -186,7 +178,6 @@ function useText(name: ListName, { id, state, count }: KeyUse): string {
   if (name === 'TEMPORAL_PAYLOAD_KEYS')
     return `${id}: ${state === 'active' ? 'active' : 'still opens histories, for as long as Temporal keeps them'}`;
   const { things, old, missing } = USE_TEXTS[name];
-  if (state === 'unrecorded') return `${count} ${things} with an unknown pepper: not used since peppers are recorded`;
   const states = { active: 'active', old: count === 0 ? 'no longer needed by them' : old, missing };
   return `${id}: ${count} ${things}, ${states[state]}`;
 }
@@ -200,7 +191,7 @@ async function sealedByKey(tx: Tx): Promise<Map<string, number>> {
 }
 
 async function keysByPepper(tx: Tx, at: Date): Promise<Map<string, number>> {
-  return new Map((await countKeysByPepper(tx, at)).map(({ pepperId, count }) => [pepperId ?? UNKNOWN, count]));
+  return new Map((await countKeysByPepper(tx, at)).map(({ pepperId, count }) => [pepperId, count]));
 }
 
 async function certificatesByKey(tx: Tx): Promise<Map<string, number>> {
@@ -210,5 +201,5 @@ async function certificatesByKey(tx: Tx): Promise<Map<string, number>> {
 /** The `kid` of a JWS header. */
 function keyIdOf(header: string): string {
   const parsed: unknown = JSON.parse(Buffer.from(header, 'base64url').toString());
-  return typeof parsed === 'object' && parsed !== null && 'kid' in parsed ? String(parsed.kid) : UNKNOWN;
+  return typeof parsed === 'object' && parsed !== null && 'kid' in parsed ? String(parsed.kid) : 'unknown';
 }

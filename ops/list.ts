@@ -9,16 +9,16 @@ import {
   listSettlementsBy,
   listSubscriptionsBy,
   SUBSCRIPTION_STATES,
-} from '../db/queries/operator-list.ts';
+} from '../db/queries/operator/list.ts';
 import { API_KEY_STATUSES, apiKeyStatus } from '../domain/api-key.ts';
 import { CORRIDOR_IDS } from '../domain/corridor.ts';
-import { EVIDENCE_KINDS } from '../domain/evidence.ts';
 import { maskEmail, maskUrl } from '../domain/mask.ts';
 import { parseMoney } from '../domain/money.ts';
 import { SCOPES } from '../domain/scope.ts';
-import { OPEN_STATUSES, SETTLEMENT_STATUSES } from '../domain/settlement.ts';
+import { EVIDENCE_KINDS } from '../domain/settlement/evidence.ts';
+import { OPEN_STATUSES, SETTLEMENT_STATUSES } from '../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../domain/webhook.ts';
-import { command, EXIT, type ExitCode, group } from '../process/command-line.ts';
+import { type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
 import {
   flag,
   oneOf,
@@ -28,8 +28,8 @@ import {
   text,
   wholeNumber,
   withDefault,
-} from '../process/command-parameter.ts';
-import { type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
+} from './command-line/parameter.ts';
+import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
 import { lineOf, money, type Row } from './report.ts';
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -7,22 +7,14 @@ import { fileURLToPath } from 'node:url';
 import { type Config, loadConfig } from '../config.ts';
 import { connect } from '../db/client.ts';
 import { NO_DISPATCHER } from '../db/commands/commit.ts';
-import {
-  type ExitCode,
-  group,
-  type Output,
-  type Provide,
-  runProgram,
-  standardOutput,
-} from '../process/command-line.ts';
 import { createCrash } from '../process/crash.ts';
-import { localDirectory } from '../process/place.ts';
-import { completeEnvironment } from '../process/running-stack.ts';
+import { localDirectory } from '../process/local/place.ts';
+import { completeEnvironment } from '../process/local/running-stack.ts';
 import { createRuns, describeRun } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
 import type { OpsDeps } from './command.ts';
+import { type ExitCode, group, type Output, type Provide, runProgram, standardOutput } from './command-line/program.ts';
 import { deliveryCommands } from './delivery.ts';
-import { deploymentCommands } from './deployment.ts';
 import { withCommandErrors } from './failure.ts';
 import { gateCommands } from './gate.ts';
 import { keysCommands } from './keys.ts';
@@ -42,7 +34,6 @@ const program = (now: () => Date) =>
     ...deliveryCommands,
     organizationCommands,
     operatorCommands,
-    deploymentCommands,
     keysCommands,
     gateCommands(now),
   ]);
@@ -68,7 +59,7 @@ const runReadsOf = (client: OpsDeps['client']): RunReads => ({
 const provideConfigured: Provide<OpsDeps> = (act, printer) =>
   withCommandErrors(async () => {
     const config = loadConfig(completeEnvironment(process.env), localDirectory);
-    const { runtime, databaseUrl, workerDeployment } = config;
+    const { runtime, databaseUrl } = config;
     let temporal: TemporalClient | undefined;
     const client = () => {
       temporal ??= connectTemporal(config);
@@ -89,7 +80,6 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         crash: createCrash(config.crashAt),
         keys: config,
         operatorToken: config.operatorToken,
-        workerDeployment,
         client,
         ...runReadsOf(client),
         temporalUi: uiPage(config),
@@ -104,7 +94,8 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
 const uiPage = ({ temporalUiUrl, temporal }: Pick<Config, 'temporalUiUrl' | 'temporal'>): string | undefined =>
   temporalUiUrl && `${temporalUiUrl}/namespaces/${temporal.namespace ?? 'default'}`;
 
-const main = (args: readonly string[], output: Output): Promise<ExitCode> =>
+/** Runs one command line in the configured environment, or on the stack that runs in this clone. */
+export const runConfigured = (args: readonly string[], output: Output): Promise<ExitCode> =>
   runProgram(
     program(() => new Date()),
     args,
@@ -113,4 +104,4 @@ const main = (args: readonly string[], output: Output): Promise<ExitCode> =>
   );
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
-  process.exitCode = await main(process.argv.slice(2), standardOutput());
+  process.exitCode = await runConfigured(process.argv.slice(2), standardOutput());

@@ -1,7 +1,7 @@
 /** `npm run migrate`: brings the configured database to the current schema, then exits. */
 import { loadMigrationConfig } from '../config.ts';
 import { migrate } from '../db/migrate.ts';
-import { command, EXIT, runProgram, standardOutput } from '../process/command-line.ts';
+import { command, EXIT, runProgram, standardOutput } from './command-line/program.ts';
 import { withCommandErrors } from './failure.ts';
 
 const program = command({

@@ -4,10 +4,10 @@
  */
 import { createHmac } from 'node:crypto';
 import type { Pepper } from '../config.ts';
-import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator-token.ts';
+import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator/token.ts';
 import { isRemote } from '../domain/runtime.ts';
-import { CommandError, EXIT } from '../process/command-line.ts';
 import type { OpsDeps } from './command.ts';
+import { CommandError, EXIT } from './command-line/program.ts';
 
 export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => ({
   tokenHash: createHmac('sha256', secret).update(`operator\0${token}`).digest(),

@@ -1,10 +1,10 @@
 /** `operator`: who may change things. */
 import { randomBytes } from 'node:crypto';
 import { addOperator, revokeOperator } from '../db/commands/operator.ts';
-import { countOperators, listOperators } from '../db/queries/operator-token.ts';
-import { command, EXIT, group } from '../process/command-line.ts';
-import { required } from '../process/command-parameter.ts';
+import { countOperators, listOperators } from '../db/queries/operator/token.ts';
 import { ACT, deed, type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
+import { required } from './command-line/parameter.ts';
+import { command, EXIT, group } from './command-line/program.ts';
 import { hashToken } from './operator-token.ts';
 import { lineOf } from './report.ts';
 

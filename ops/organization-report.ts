@@ -1,14 +1,11 @@
 /** `show` of an organization. */
-import {
-  findOrganizationObject,
-  listAuditEntries,
-  listKeysOf,
-  listSettlementsOf,
-  listWebhooksOf,
-} from '../db/queries/operator-object.ts';
+import { listAuditEntries } from '../db/queries/operator/object.ts';
+import { findOrganizationObject, listKeysOf } from '../db/queries/operator/organization.ts';
+import { listSettlementsOf } from '../db/queries/operator/settlement.ts';
+import { listWebhooksOf } from '../db/queries/operator/webhook.ts';
 import { apiKeyStatus } from '../domain/api-key.ts';
 import { maskEmail, maskName, maskUrl } from '../domain/mask.ts';
-import { noStep, organizationStep } from '../domain/next-step.ts';
+import { noStep, organizationStep } from '../domain/operator-advice.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
 import { auditRow, settlementRow } from './report-row.ts';

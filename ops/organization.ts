@@ -1,9 +1,9 @@
 /** Organizations: a new key for one that has lost its own, given by two operators. */
 import { reissueApiKey } from '../db/commands/key-reissue.ts';
 import { issueApiKey } from '../process/api-key.ts';
-import { EXIT, group } from '../process/command-line.ts';
-import { required, text } from '../process/command-parameter.ts';
 import { ACT, deed, type OpsCommand, type OpsDeps } from './command.ts';
+import { required, text } from './command-line/parameter.ts';
+import { EXIT, group } from './command-line/program.ts';
 
 export const organizationCommands: OpsCommand = group('org', 'Organizations of partners.', [
   deed({

@@ -1,13 +1,10 @@
 /** `show` of a certificate, of a provider event, and of what a request began. */
-import {
-  findCertificateObject,
-  listDeliveriesAbout,
-  listEvents,
-  listEvidenceOfEvent,
-  listOfRequest,
-  listProviderEvents,
-} from '../db/queries/operator-object.ts';
-import { noStep } from '../domain/next-step.ts';
+import { findCertificateObject } from '../db/queries/operator/certificate.ts';
+import { listDeliveriesAbout } from '../db/queries/operator/delivery.ts';
+import { listEvidenceOfEvent, listProviderEvents } from '../db/queries/operator/evidence.ts';
+import { listEvents } from '../db/queries/operator/object.ts';
+import { listOfRequest } from '../db/queries/operator/request.ts';
+import { noStep } from '../domain/operator-advice.ts';
 import type { OpsDeps } from './command.ts';
 import { money, type Report, type Row } from './report.ts';
 import { deliveryRow, eventRow, outboxRow, settlementRow } from './report-row.ts';

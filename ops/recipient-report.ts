@@ -1,16 +1,11 @@
 /** `show` of a recipient and of a verification. */
-import {
-  findRecipientObject,
-  findVerificationObject,
-  listAuditEntries,
-  listDeliveriesAbout,
-  listEvents,
-  listOutboxRows,
-  listSettlementsTo,
-  listVerificationsOf,
-} from '../db/queries/operator-object.ts';
+import { listDeliveriesAbout } from '../db/queries/operator/delivery.ts';
+import { listAuditEntries, listEvents, listOutboxRows } from '../db/queries/operator/object.ts';
+import { findRecipientObject } from '../db/queries/operator/recipient.ts';
+import { listSettlementsTo } from '../db/queries/operator/settlement.ts';
+import { findVerificationObject, listVerificationsOf } from '../db/queries/operator/verification.ts';
 import { maskEmail, maskName, maskPhone } from '../domain/mask.ts';
-import { lostRunStep, type NextStep, noStep, queuedStep, verificationStep } from '../domain/next-step.ts';
+import { lostRunStep, type NextStep, noStep, queuedStep, verificationStep } from '../domain/operator-advice.ts';
 import { isOpen } from '../domain/verification.ts';
 import { verificationWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';

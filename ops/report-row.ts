@@ -1,11 +1,7 @@
 /** Rows that the reports of several kinds of objects have. */
-import type {
-  listAuditEntries,
-  listDeliveriesTo,
-  listEvents,
-  listOutboxRows,
-  listSettlementsOf,
-} from '../db/queries/operator-object.ts';
+import type { listDeliveriesTo } from '../db/queries/operator/delivery.ts';
+import type { listAuditEntries, listEvents, listOutboxRows } from '../db/queries/operator/object.ts';
+import type { listSettlementsOf } from '../db/queries/operator/settlement.ts';
 import { money, type Row } from './report.ts';
 
 type RowOf<List extends (...given: never[]) => PromiseLike<readonly unknown[]>> = Awaited<ReturnType<List>>[number];

@@ -2,10 +2,10 @@
  * What `show` says about one object: facts, lists and the next step. It is made once, and printed as text or as JSON
  * with the same names and values.
  */
-import type { ObjectKind } from '../db/queries/operator-object.ts';
+import type { ObjectKind } from '../db/queries/operator/object-kind.ts';
 import { formatMoney, isCurrency } from '../domain/money.ts';
-import { type NextStep, runbookAddress } from '../domain/next-step.ts';
-import type { Printer } from '../process/command-line.ts';
+import { type NextStep, runbookAddress } from '../domain/operator-advice.ts';
+import type { Printer } from './command-line/program.ts';
 
 type Value = string | number | boolean | Date | null;
 /** Named values in the order in which they are printed. */

@@ -7,8 +7,8 @@ import { commit } from '../db/commands/commit.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import { listSealed, replaceSealed, SEALED_COLUMNS, type SealedColumn } from '../db/queries/sealed.ts';
 import { createSealer, type Sealer } from '../db/seal.ts';
-import { EXIT, type ExitCode } from '../process/command-line.ts';
 import type { OpsDeps } from './command.ts';
+import { EXIT, type ExitCode } from './command-line/program.ts';
 import type { KeysAct } from './keys.ts';
 
 const PAGE_SIZE = 200;

@@ -1,5 +1,5 @@
 /** The run of an object's workflow, as `show` prints it. */
-import { failingStep, type NextStep } from '../domain/next-step.ts';
+import { failingStep, type NextStep } from '../domain/operator-advice.ts';
 import type { RunDescription } from '../process/runs.ts';
 import type { OpsDeps } from './command.ts';
 import { temporalSilence } from './failure.ts';

@@ -1,20 +1,18 @@
 /** `show` of a settlement. */
 import { OVERDUE_GRACE_MS } from '../db/queries/metric.ts';
+import { listDeliveriesAbout } from '../db/queries/operator/delivery.ts';
+import { listEvidence } from '../db/queries/operator/evidence.ts';
+import { listAuditEntries, listEvents, listOutboxRows } from '../db/queries/operator/object.ts';
 import {
   findSettlementObject,
-  listAuditEntries,
-  listDeliveriesAbout,
-  listEvents,
-  listEvidence,
   listExceptions,
   listJournal,
-  listOutboxRows,
   listTransitions,
-} from '../db/queries/operator-object.ts';
+} from '../db/queries/operator/settlement.ts';
 import { type Currency, formatMoney } from '../domain/money.ts';
-import { lostRunStep, type NextStep, queuedStep, settlementStep, settlementWait } from '../domain/next-step.ts';
-import { refundDueMinor } from '../domain/posting.ts';
-import { isTerminal, type Settlement, settlementTime } from '../domain/settlement.ts';
+import { lostRunStep, type NextStep, queuedStep, settlementAdvice, settlementWait } from '../domain/operator-advice.ts';
+import { refundDueMinor } from '../domain/settlement/posting.ts';
+import { isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import { money, type Report, type Row } from './report.ts';
@@ -81,6 +79,7 @@ function factsOf(settlement: Settlement, since: Date): Row {
     amount: money(settlement.amountMinor, sourceCurrency),
     received: money(settlement.amountReceivedMinor, sourceCurrency),
     refund_due: money(refundDueMinor(settlement), sourceCurrency),
+    refunded: money(settlement.amountRefundedMinor, sourceCurrency),
     pays_out: money(settlement.destinationAmountMinor, settlement.destinationCurrency),
     payment_method: settlement.paymentMethod,
     payout_rail: settlement.payoutRail,
@@ -108,7 +107,7 @@ function nextSteps(
   if (found.isLost) return [lostRunStep(settlementId, true)];
   if (found.failing) return [found.failing];
   const until = expiresAt?.toISOString() ?? null;
-  return [settlementStep({ ...settlement, until, isOverdue: found.isOverdue })];
+  return [settlementAdvice({ ...settlement, until, isOverdue: found.isOverdue })];
 }
 
 /** Whether its wait should have ended by now, on its own clock. */

@@ -1,15 +1,25 @@
 /** Settlements: an operator changes them under the rules of the API and the workflows, with an audit entry. */
 import { type OpenKind, redispatchOpen } from '../db/commands/redispatch.ts';
-import { cancelSettlementAsOperator, redispatchSettlement } from '../db/commands/settlement.ts';
+import { cancelSettlementAsOperator, recordRefund, redispatchSettlement } from '../db/commands/settlement.ts';
+import { findSettlementObject } from '../db/queries/operator/settlement.ts';
+import { formatMoney, parseMoney } from '../domain/money.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
-import { EXIT, type ExitCode } from '../process/command-line.ts';
-import { flag, oneOf, optional, required, text } from '../process/command-parameter.ts';
+import { refundDueMinor } from '../domain/settlement/posting.ts';
 import { ACT, deed, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
-import { previewResolve, runResolve } from './resolve.ts';
+import { flag, oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
+import { CommandError, EXIT, type ExitCode, group } from './command-line/program.ts';
+import { runResolve } from './resolve.ts';
 
 const KINDS: readonly OpenKind[] = ['settlements', 'verifications', 'subscriptions'];
 
 const settlementId = required('<settlement-id>', 'the settlement', text);
+/** One line, as banks print it; it names the refund for good. */
+const reference: Reader<string> = {
+  read: (given) =>
+    /^[\x20-\x7E]{1,140}$/.test(given.trim())
+      ? { value: given.trim() }
+      : { fault: 'must be 1 to 140 printable ASCII characters.' },
+};
 const outcome = required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES));
 
 export const settlementCommands: readonly OpsCommand[] = [
@@ -44,13 +54,37 @@ export const settlementCommands: readonly OpsCommand[] = [
   }),
   deed({
     name: 'resolve',
-    description: 'Decides a payout with an unknown outcome. The workflow then moves the settlement.',
+    description:
+      'Decides a payout with an unknown outcome. Outside the local sandbox a second operator confirms it by the same ' +
+      "command. The rail's own evidence, once it is there, decides instead.",
     takes: { settlementId, outcome, ...ACT },
-    run: async (deps: OpsDeps, { settlementId: id, ...resolution }) =>
-      deps.isPreview === true
-        ? await previewResolve(deps, id, resolution.outcome)
-        : await runResolve({ ...deps, client: deps.client() }, id, resolution),
+    run: (deps: OpsDeps, { settlementId: id, ...asked }) => runResolve(deps, id, asked),
   }),
+  group('refund', 'Money that is due back to payers. The service sends none.', [
+    deed({
+      name: 'record',
+      description: 'Records that money was given back outside of the service. The same reference is recorded once.',
+      takes: {
+        settlementId,
+        amount: required('--amount <amount>', 'in the source currency, such as 70.00', text),
+        reference: required('--reference <reference>', "the transfer's reference at the bank", reference),
+        ...ACT,
+      },
+      run: async (deps: OpsDeps, { settlementId: id, amount, reference: given, ...act }) => {
+        const found = await findSettlementObject(deps.db, id);
+        if (!found) throw new CommandError(EXIT.refused, 'There is no such settlement.');
+        const amountMinor = parseMoney(amount, found.sourceCurrency);
+        if (amountMinor === undefined)
+          throw new CommandError(EXIT.usage, `--amount must be an amount in ${found.sourceCurrency}, such as 70.00.`);
+        const refund = { reference: given, amountMinor };
+        const refunded = await recordRefund(deps, id, refund, { ...act, requestId: newRequestId() });
+        const due = formatMoney(refundDueMinor(refunded), refunded.sourceCurrency);
+        deps.print(`Recorded. Still due back: ${due} ${refunded.sourceCurrency}.`);
+        deps.printData({ settlement_id: id, amount_refund_due: due, currency: refunded.sourceCurrency });
+        return EXIT.done;
+      },
+    }),
+  ]),
 ];
 
 /**

@@ -1,8 +1,8 @@
 /** `show`: everything about one object, whatever its id names. Personal data is masked; secrets are never read. */
-import { findObjectKind, type ObjectKind } from '../db/queries/operator-object.ts';
-import { CommandError, command, EXIT } from '../process/command-line.ts';
-import { required, text } from '../process/command-parameter.ts';
+import { findObjectKind, type ObjectKind } from '../db/queries/operator/object-kind.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
+import { required, text } from './command-line/parameter.ts';
+import { CommandError, command, EXIT } from './command-line/program.ts';
 import { reportOrganization } from './organization-report.ts';
 import { reportCertificate, reportProviderEvent, reportRequest } from './provider-event-report.ts';
 import { reportRecipient, reportVerification } from './recipient-report.ts';
@@ -33,14 +33,12 @@ export const showCommand: OpsCommand = command({
     const kind = await findObjectKind(deps.db, id);
     const report = kind && (await REPORTS[kind](deps, id));
     if (!report)
-      throw new CommandError(EXIT.refused, `Nothing stored has the id ${id}. The logs may have it, as reqId.`);
+      throw new CommandError(EXIT.refused, `Nothing stored has the id ${id}. The logs may have it, as request_id.`);
     printReport(deps, report, { now: deps.now(), runbookUrl: deps.runbookUrl });
     return EXIT.done;
   },
 });
 
-/** A workflow id of Temporal UI names an object after its type: `settlement:<id>`, `webhook-delivery:<id>:2`. */
+/** A workflow id of Temporal UI names an object after its type: `settlement:<id>`, `webhook-subscription:<id>`. */
 const objectIdOf = (given: string): string =>
-  /^(?:sandbox-)?(?:settlement|collection|verification|webhook-delivery|webhook-subscription):([^:]+)/.exec(
-    given,
-  )?.[1] ?? given;
+  /^(?:sandbox-)?(?:settlement|collection|verification|webhook-subscription):([^:]+)/.exec(given)?.[1] ?? given;

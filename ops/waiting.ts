@@ -11,11 +11,11 @@ import {
   type StuckOutboxRow,
   type WaitingSettlement,
   type WaitingVerification,
-} from '../db/queries/operator.ts';
+} from '../db/queries/operator/waiting.ts';
 import { findOldestSweep } from '../db/queries/sweep.ts';
 import { SWEPT_KINDS } from '../domain/outbox.ts';
-import { command, EXIT, type ExitCode } from '../process/command-line.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
+import { command, EXIT, type ExitCode } from './command-line/program.ts';
 import { temporalSilence } from './failure.ts';
 import { age, money } from './report.ts';
 

@@ -3,14 +3,13 @@ import { OVERDUE_GRACE_MS } from '../db/queries/metric.ts';
 import {
   countDeliveriesTo,
   findDeliveryObject,
-  findWebhookObject,
   listAttemptsOf,
-  listAuditEntries,
   listDeliveriesTo,
-  listOutboxRows,
-} from '../db/queries/operator-object.ts';
+} from '../db/queries/operator/delivery.ts';
+import { listAuditEntries, listOutboxRows } from '../db/queries/operator/object.ts';
+import { findWebhookObject } from '../db/queries/operator/webhook.ts';
 import { maskUrl } from '../domain/mask.ts';
-import { deliveryStep, lostRunStep, type NextStep, queuedStep, subscriptionStep } from '../domain/next-step.ts';
+import { deliveryStep, lostRunStep, type NextStep, queuedStep, subscriptionStep } from '../domain/operator-advice.ts';
 import { webhookSubscriptionWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';

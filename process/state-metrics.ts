@@ -6,7 +6,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Database } from '../db/client.ts';
 import { countStates, type StateCounts } from '../db/queries/metric.ts';
 import { OUTBOX_KINDS } from '../domain/outbox.ts';
-import { OPEN_STATUSES, TERMINAL_STATUSES } from '../domain/settlement.ts';
+import { OPEN_STATUSES, TERMINAL_STATUSES } from '../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../domain/webhook.ts';
 import type { Exposition } from './metrics.ts';
 

@@ -5,14 +5,14 @@
 import { styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
 import { SCENARIOS, type Scenario } from '../domain/sandbox/scenario.ts';
-import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
-import { oneOf, optional, type ValuesOf } from '../process/command-parameter.ts';
-import { findRunningStack } from '../process/running-stack.ts';
+import { oneOf, optional, type ValuesOf } from '../ops/command-line/parameter.ts';
+import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../ops/command-line/program.ts';
+import { runConfigured } from '../ops/main.ts';
+import { findRunningStack } from '../process/local/running-stack.ts';
 import { introduce, playFirstSettlement } from './demo/first-settlement.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { playScenario, type ScenarioDeps } from './demo/scenario.ts';
 import { API_URL, NO_STACK } from './sandbox/command.ts';
-import { resolvePayout } from './sandbox/resolve.ts';
 
 /** Plays on after a difference, and prints at the end what was promised and what came. */
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
@@ -58,9 +58,11 @@ function bankledgerSecret(): string {
 }
 
 const resolveReview: ScenarioDeps['resolveReview'] = async (settlementId, outcome) => {
-  const deps = { env: process.env, print: console.log, warn: console.error, printData: () => undefined };
-  const resolution = { outcome, operator: 'demo', note: 'The rail confirmed it by phone.' };
-  const code = await resolvePayout(deps, settlementId, resolution);
+  const act = ['--operator', 'demo', '--note', 'The rail confirmed it by phone.', '--yes'];
+  const code = await runConfigured(['resolve', settlementId, outcome, ...act], {
+    print: console.log,
+    warn: console.error,
+  });
   if (code !== 0) throw new Error('The review was not resolved.');
 };
 

@@ -2,7 +2,7 @@
  * `npm run dev`: the stack of `npm start`, whose API and worker are built and started again when a source changes.
  * PostgreSQL and Temporal stay, and open settlements go on.
  */
-import { command, EXIT, runProgram, standardOutput } from '../process/command-line.ts';
+import { command, EXIT, runProgram, standardOutput } from '../ops/command-line/program.ts';
 import { restartOnChange } from './dev/restart.ts';
 import { complain } from './stack/lifetime.ts';
 import { runStack } from './stack/run.ts';

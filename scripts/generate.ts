@@ -1,7 +1,8 @@
 /** `npm run generate`: writes what is generated from the code: pages of `docs/`, and the types of the clients. */
-import { command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
-import { flag, type ValuesOf } from '../process/command-parameter.ts';
-import { repositoryRoot } from '../process/place.ts';
+
+import { flag, type ValuesOf } from '../ops/command-line/parameter.ts';
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../ops/command-line/program.ts';
+import { repositoryRoot } from '../process/local/place.ts';
 import { generatedFiles, staleFiles, writeFiles } from './generate/file.ts';
 
 const TAKES = {

@@ -1,14 +1,15 @@
 /**
  * `npm run record-history -- <workflow id> <path name>`: stores the history of a finished run of the local stack. Every
- * later version of the code must replay it. Never replace a stored history: when its replay fails, use `patched()`.
+ * later version of the code must replay it. From the first release on, a history is never replaced: when its replay
+ * fails, use `patched()`.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
-import { type Reader, required, text, type ValuesOf } from '../process/command-parameter.ts';
-import { findRunningStack } from '../process/running-stack.ts';
+import { type Reader, required, text, type ValuesOf } from '../ops/command-line/parameter.ts';
+import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../ops/command-line/program.ts';
+import { findRunningStack } from '../process/local/running-stack.ts';
 import { NO_STACK } from './sandbox/command.ts';
 
 const HISTORIES = path.resolve(import.meta.dirname, '../test/workflows/histories');
@@ -24,7 +25,8 @@ async function record(workflowId: string, pathName: string, address: string): Pr
     if (existsSync(file))
       throw new CommandError(EXIT.refused, `${file} exists already. A recorded history is never replaced.`);
     mkdirSync(HISTORIES, { recursive: true });
-    writeFileSync(file, `${historyToJSON(await handle.fetchHistory())}\n`);
+    // In one line: nobody reads it.
+    writeFileSync(file, `${JSON.stringify(JSON.parse(historyToJSON(await handle.fetchHistory())))}\n`);
     return file;
   } finally {
     await connection.close();

@@ -1,7 +1,7 @@
 /** `npm run reset`: removes all data of the stack that `npm start` runs in this clone. */
 import path from 'node:path';
-import { command, EXIT, type Printer, runProgram, standardOutput } from '../process/command-line.ts';
-import { localDirectory, repositoryRoot } from '../process/place.ts';
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../ops/command-line/program.ts';
+import { localDirectory, repositoryRoot } from '../process/local/place.ts';
 import { outsideDirectories } from './stack/outside.ts';
 import { removeData } from './stack/reset.ts';
 

@@ -2,7 +2,7 @@
  * `npm start`: the whole service on one machine. It also starts a PostgreSQL and a Temporal, unless DATABASE_URL and
  * TEMPORAL_ADDRESS name others. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
-import { command, EXIT, runProgram, standardOutput } from '../process/command-line.ts';
+import { command, EXIT, runProgram, standardOutput } from '../ops/command-line/program.ts';
 import { complain } from './stack/lifetime.ts';
 import { runStack } from './stack/run.ts';
 

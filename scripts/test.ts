@@ -3,7 +3,7 @@
  * Vitest with these arguments.
  */
 import { execaSync } from 'execa';
-import { repositoryRoot } from '../process/place.ts';
+import { repositoryRoot } from '../process/local/place.ts';
 
 const run = (program: string, ...args: string[]): boolean =>
   execaSync(program, args, { cwd: repositoryRoot, stdio: 'inherit', reject: false, preferLocal: true }).exitCode === 0;

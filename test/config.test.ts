@@ -285,7 +285,6 @@ describe('is refused', () => {
 
   test.each(['api/main.ts', 'worker/main.ts'])(
     'at the start of %s, which exits with 1 and prints no value',
-    { timeout: 60_000 },
     async (program) => {
       const secret = 'not-long-enough-marker';
       const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {

@@ -6,8 +6,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { hashContents, removeOlder } from '../process/content-hash.ts';
-import { localDirectory, repositoryRoot } from '../process/place.ts';
+import { hashContents, removeOlder } from '../process/local/content-hash.ts';
+import { localDirectory, repositoryRoot } from '../process/local/place.ts';
 
 const DIRECTORY = path.join(localDirectory, 'bundle');
 

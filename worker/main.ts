@@ -5,32 +5,18 @@ import { createActivities } from '../activities/index.ts';
 import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createMailer } from '../activities/providers/mailer.ts';
 import { loadConfig } from '../config.ts';
-import { connect } from '../db/client.ts';
-import { refuseOwner } from '../db/role.ts';
-import { createSealer } from '../db/seal.ts';
-import { createCrash } from '../process/crash.ts';
-import { startDispatcher } from '../process/dispatcher.ts';
-import { createHostResolver } from '../process/host-resolver.ts';
 import { createLogger } from '../process/logger.ts';
-import {
-  freeLoopbackPort,
-  processRegistry,
-  serveMetrics,
-  temporalExposition,
-  workerMetricsPort,
-} from '../process/metrics.ts';
+import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
 import { createRuns } from '../process/runs.ts';
 import { closeInOrder } from '../process/shutdown.ts';
+import { openProcess } from '../process/startup.ts';
 import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
-import { connectTemporal, ensureSearchAttributes } from '../process/temporal.ts';
-import { loadTracing } from '../process/tracing.ts';
+import { ensureSearchAttributes } from '../process/temporal.ts';
 import { createWorker } from './worker.ts';
 
-const POOL_SIZE_MAX = 20;
 const CLOSE_TIMEOUT_MS = 30_000;
 
 const config = loadConfig();
-const crash = createCrash(config.crashAt);
 const log = createLogger({ level: config.logLevel, name: 'worker' });
 const { host, metricsPort } = config;
 const sdkMetricsPort = metricsPort === undefined ? undefined : await freeLoopbackPort();
@@ -47,33 +33,16 @@ Runtime.install({
   },
 });
 
-const connection = connect(config.databaseUrl, {
-  poolSizeMax: POOL_SIZE_MAX,
-  name: 'settlement-worker',
-  onIdleError: (error) => log.warn({ err: error }, 'a database connection broke'),
-  refusesOwner: config.runtime !== 'local-sandbox',
-});
-await refuseOwner(connection.pool);
-const tracing = await loadTracing(config, { service: 'settlement-worker', log });
-const temporal = connectTemporal(config, tracing);
+const { deps, temporal, tracing, metrics, startDispatcher, close } = await openProcess(config, 'worker', log);
 await ensureSearchAttributes(temporal);
 await ensureSweepSchedule(temporal);
-const dispatcher = startDispatcher({
-  db: connection.db,
-  client: temporal.client,
-  log,
-  traceDispatch: tracing?.traceDispatch,
-  runbookUrl: config.runbookUrl,
-  crash,
-});
+const dispatcher = startDispatcher();
 const guardedHttp = createGuardedHttp({
   rules: { allowLocal: config.webhookAllowLocalTargets },
-  resolve: createHostResolver(),
+  resolve: deps.resolveHost,
 });
 const activities = createActivities({
-  runtime: config.runtime,
-  db: connection.db,
-  sealer: createSealer(config.encryptionKeys),
+  ...deps,
   certifier: createCertifier(config.certificateSigningKeys),
   apiBaseUrl: config.publicBaseUrl,
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
@@ -84,12 +53,9 @@ const activities = createActivities({
   dispatcher,
   runs: createRuns(temporal.client),
   eventRetentionDays: config.eventRetentionDays,
-  crash,
-  now: () => new Date(),
   log,
 });
 const worker = await createWorker({ config, activities, tracing });
-const metrics = processRegistry(connection.pool);
 const metricsServer =
   metricsPort === undefined || sdkMetricsPort === undefined
     ? undefined
@@ -108,7 +74,8 @@ const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   await running.catch(() => undefined);
   await metricsServer?.close();
   await dispatcher.stop();
-  await Promise.all([temporal.close(), worker.close(), connection.close(), tracing?.close()]);
+  await worker.close();
+  await close();
 });
 running.catch((error: unknown) => {
   log.error({ err: error }, 'the worker stopped unexpectedly');

@@ -5,8 +5,7 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { OutboxSignal } from '../domain/outbox.ts';
-import type { Resolution } from '../domain/review.ts';
-import type { SettlementStatus } from '../domain/settlement.ts';
+import type { SettlementStatus } from '../domain/settlement/state.ts';
 import type * as workflows from './index.ts';
 
 export type Workflows = typeof workflows;
@@ -28,10 +27,10 @@ export const deliveriesCommitted = defineSignal('deliveriesCommitted' satisfies 
 export const redispatched = defineSignal('redispatched' satisfies OutboxSignal);
 
 /**
- * An operator decides about a payout whose outcome is unknown (contract §6). The answer is the settlement's status
- * after the decision.
+ * Operators have agreed on the outcome of a payout (contract §6). The update carries no decision: the run reads it from
+ * the database. The answer is the settlement's status afterwards.
  */
-export const resolveReview = defineUpdate<{ status: SettlementStatus }, [Resolution]>('resolveReview');
+export const resolveReview = defineUpdate<{ status: SettlementStatus }, []>('resolveReview');
 
 /** Registered when a worker starts, and checked for type. Ids and enums only: Temporal cannot encrypt them. */
 export const SEARCH_ATTRIBUTES = {
@@ -57,16 +56,4 @@ export type WebhookSubscriptionInput = {
   readonly webhookId: string;
   readonly orgId: string;
   readonly inFlight?: number;
-};
-
-/**
- * The input of the workflow that each delivery had, before there was one for each subscription. `attempt` is set only
- * when a long workflow continues as a new run.
- */
-export type WebhookDeliveryInput = {
-  readonly deliveryId: string;
-  readonly webhookId: string;
-  readonly orgId: string;
-  readonly generation: number;
-  readonly attempt?: number;
 };

@@ -4,7 +4,7 @@
  * versions.
  */
 import { setCurrentDetails, workflowInfo } from '@temporalio/workflow';
-import { type NextStep, runbookMarkdown } from '../domain/next-step.ts';
+import { type NextStep, runbookMarkdown } from '../domain/operator-advice.ts';
 
 /** @param standing one line for each fact */
 export function publishDetails(standing: readonly string[], { say, command, section }: NextStep): void {

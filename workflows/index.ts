@@ -6,5 +6,4 @@ export { sandboxVerification } from './sandbox/verification.ts';
 export { settlement } from './settlement.ts';
 export { sweep } from './sweep.ts';
 export { verification } from './verification.ts';
-export { webhookDelivery } from './webhook-delivery.ts';
 export { webhookSubscription } from './webhook-subscription.ts';

@@ -11,15 +11,13 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
-  patched,
   setHandler,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { SettlementActivityInput, SettlementState } from '../activities/settlement.ts';
-import { settlementStep, settlementWait } from '../domain/next-step.ts';
-import { type Resolution, resolutionFault } from '../domain/review.ts';
-import type { SettlementStatus } from '../domain/settlement.ts';
+import { settlementAdvice, settlementWait } from '../domain/operator-advice.ts';
+import type { SettlementStatus } from '../domain/settlement/state.ts';
 import { local, remote } from './activities.ts';
 import {
   canceled,
@@ -70,7 +68,7 @@ type Run = {
 const admit = async (run: Run) => publishState(run, await local.admitSettlement(activityInput(run)));
 
 const awaitCompliance = (run: Run, state: SettlementState) =>
-  awaitChange(run, state, () => local.reviewCompliance(activityInput(run)));
+  awaitChange(run, state, () => local.reviewSettlement(activityInput(run)));
 
 /**
  * New evidence usually covers the amount. So one activity decides by it and, where it does, sends the payout: the
@@ -78,7 +76,7 @@ const awaitCompliance = (run: Run, state: SettlementState) =>
  */
 const awaitFunds = (run: Run, state: SettlementState) =>
   awaitChange(run, state, (hasEvidence) =>
-    hasEvidence && patched('payout-on-evidence') ? sendPayout(run) : local.reviewFunding(activityInput(run)),
+    hasEvidence ? sendPayout(run) : local.reviewSettlement(activityInput(run)),
   );
 
 async function sendPayout(run: Run): Promise<SettlementState> {
@@ -89,7 +87,7 @@ async function sendPayout(run: Run): Promise<SettlementState> {
 }
 
 const awaitPayout = (run: Run, state: SettlementState) =>
-  awaitChange(run, state, () => local.reviewPayout(activityInput(run)));
+  awaitChange(run, state, () => local.reviewSettlement(activityInput(run)));
 
 /** The input of an activity that runs now. */
 const activityInput = ({ input }: Run): SettlementActivityInput => ({ ...input, nowMs: Date.now() });
@@ -115,7 +113,7 @@ async function awaitChange(
  */
 async function shortenHistory(run: Run): Promise<void> {
   const isDue = workflowInfo().continueAsNewSuggested && !run.canceling && allHandlersFinished();
-  if (isDue && patched('continue-as-new')) await continueAsNew<typeof settlement>(run.input);
+  if (isDue) await continueAsNew<typeof settlement>(run.input);
 }
 
 /** How many signals came, how many of them came before the last review, and whether one of the others is evidence. */
@@ -167,48 +165,46 @@ function handleCancellation(run: Run): void {
   void CancellationScope.current().cancelRequested.catch(() => CancellationScope.nonCancellable(cancel));
 }
 
-/** Waits until an operator's update has resolved the review. */
+/** Waits until an operator's update, or the rail's late evidence, has resolved the review. */
 async function awaitOperator(run: Run, state: SettlementState): Promise<SettlementState> {
   run.inReview = state;
   const isResolved = () => run.inReview?.status !== state.status;
   for (;;) {
     await condition(() => (isResolved() || isUnreviewed(run.signals)) && allHandlersFinished());
+    if (!isResolved()) {
+      run.signals.reviewed = run.signals.received;
+      run.inReview = await local.reviewSettlement(activityInput(run));
+    }
     if (isResolved()) return publishState(run, run.inReview);
-    // A signal tells of late evidence, which decides nothing here.
-    run.signals.reviewed = run.signals.received;
     await shortenHistory(run);
   }
 }
 
 /**
- * Accepts the update by which an operator decides a review (contract §6). It is refused before the settlement is in
- * review. Once the review is resolved, it answers with the settlement's status for as long as the workflow runs.
+ * Accepts the update by which operators have a review resolved (contract §6). It carries no decision: the activity
+ * reads what they have agreed on. It is refused before the settlement is in review. Once the review is resolved, it
+ * answers with the settlement's status for as long as the workflow runs.
  */
 function handleResolveReview(run: Run): void {
-  const handler = async ({ outcome, operator, note }: Resolution) => {
-    const resolution = { ...activityInput(run), outcome, operator, note };
+  const handler = async () => {
     // Handlers run outside of the workflow's scope: without a scope of its own, this one fails in a canceled run.
     const resolved = await CancellationScope.nonCancellable(() =>
-      remote(`Resolve the review: ${outcome}`).resolveReview(resolution),
+      remote('Resolve the review as operators have agreed').resolveReview(activityInput(run)),
     );
     run.inReview = resolved;
     return { status: resolved.status };
   };
-  const validator = (resolution: Resolution) => {
+  const validator = () => {
     if (run.inReview === undefined)
       throw ApplicationFailure.nonRetryable('The settlement is not in review.', 'state_conflict');
-    const fault = resolutionFault(resolution);
-    if (fault !== undefined) throw ApplicationFailure.nonRetryable(fault, 'validation');
   };
-  const description =
-    'Decide about a payout whose outcome is unknown: ' +
-    '{"outcome": "paid" | "refused", "operator": who decides, "note": how the outcome is known}';
+  const description = 'Carry out what operators have agreed on by `ops resolve`. It takes no argument.';
   setHandler(resolveReview, handler, { validator, description });
 }
 
 /** Shows operators, in Temporal UI, where the settlement stands, what it waits for and until when, and what they do. */
 function publishState({ input: { settlementId } }: Run, state: SettlementState): SettlementState {
-  const { status, failureCode, until = null, recipientId = '<recipient id>' } = state;
+  const { status, failureCode, until, recipientId } = state;
   const waiting = waitingFor(state);
   upsertSearchAttributes([
     { key: SEARCH_ATTRIBUTES.SettlementStatus, value: status },
@@ -221,7 +217,7 @@ function publishState({ input: { settlementId } }: Run, state: SettlementState):
   const { paymentMethod } = state;
   publishDetails(
     standing,
-    settlementStep({ settlementId, status, recipientId, paymentMethod, until, isOverdue: false }),
+    settlementAdvice({ settlementId, status, recipientId, paymentMethod, until, isOverdue: false }),
   );
   return state;
 }

@@ -4,7 +4,7 @@
  */
 import { condition, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
 import type { VerificationActivityInput, VerificationState } from '../activities/verification.ts';
-import { verificationStep } from '../domain/next-step.ts';
+import { verificationStep } from '../domain/operator-advice.ts';
 import type { VerificationStatus } from '../domain/verification.ts';
 import { local } from './activities.ts';
 import { redispatched, SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
@@ -35,7 +35,7 @@ async function untilDecided(input: VerificationInput): Promise<{ status: Verific
 
 /** Shows operators, in Temporal UI, where the verification stands, until when it waits, and what they do. */
 function publishState(state: VerificationState): VerificationState {
-  const { status, waitMs, until = 'its time is over', isManual = false } = state;
+  const { status, waitMs, until, isManual } = state;
   const isOpen = waitMs !== null;
   upsertSearchAttributes([{ key: SEARCH_ATTRIBUTES.WaitingFor, value: isOpen ? WAITING_FOR : null }]);
   const standing = [`**${status}**`, ...(isOpen ? [`Waits for a **${WAITING_FOR}** until ${until}`] : [])];

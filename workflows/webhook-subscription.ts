@@ -5,7 +5,7 @@
  */
 import { condition, continueAsNew, setHandler } from '@temporalio/workflow';
 import type { RoundResult } from '../activities/webhook-subscription.ts';
-import { subscriptionStep } from '../domain/next-step.ts';
+import { subscriptionStep } from '../domain/operator-advice.ts';
 import { PENDING_COUNT_MAX } from '../domain/webhook.ts';
 import { round } from './activities.ts';
 import { deliveriesCommitted, type WebhookSubscriptionInput } from './contract.ts';

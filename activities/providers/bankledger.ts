@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { DomainError } from '../../domain/error.ts';
 import type { CollectionEvent, CollectionReport } from '../../domain/sandbox/event.ts';
 import { SANDBOX_ACCOUNTS } from '../../domain/sandbox/input.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';
 

@@ -1,7 +1,7 @@
 /** The simulated card processor: its provider events, its signature, and the post to our webhook. */
 import { createHmac } from 'node:crypto';
 import type { CollectionEvent, CollectionReport } from '../../domain/sandbox/event.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { CollectionProvider } from './collection.ts';
 import { postSigned } from './signed-post.ts';
 

@@ -2,7 +2,7 @@
 import { paymentTokenBinding } from '../../db/queries/settlement.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { CollectionReport } from '../../domain/sandbox/event.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { bankledger } from './bankledger.ts';
 import { cardproc } from './cardproc.ts';

@@ -4,14 +4,13 @@
  * settlement's id.
  */
 import { createHash } from 'node:crypto';
+import { newId } from '../../db/id.ts';
 import { openPayee } from '../../db/payee.ts';
-import type { NewEvidence } from '../../db/queries/evidence.ts';
-import { getRecipient } from '../../db/queries/recipient.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { EvidenceKind } from '../../domain/evidence.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { NewEvidence, PAYOUT_ANSWERS } from '../../domain/settlement/evidence.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 export type PayoutRail = {
@@ -25,8 +24,8 @@ export type PayoutRail = {
 export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
   async send(settlement) {
     if (isRemote(deps.runtime)) throw new DomainError('local_sandbox_only');
-    const { settlementId, orgId, recipientId } = settlement;
-    const { name } = openPayee(deps.sealer, settlement) ?? (await getRecipient(deps.db, orgId, recipientId));
+    const { settlementId } = settlement;
+    const { name } = openPayee(deps.sealer, settlement);
     if (name.includes(SANDBOX_NAMES.payoutPending)) return undefined;
     return payoutAnswer(
       settlementId,
@@ -36,19 +35,16 @@ export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
 });
 
 /** The rail's answer about a settlement. Every answer has the same id, so only the first one is recorded. */
-export function payoutAnswer(
-  settlementId: string,
-  kind: Extract<EvidenceKind, 'payout_confirmed' | 'payout_refused'>,
-): NewEvidence {
+export function payoutAnswer(settlementId: string, kind: (typeof PAYOUT_ANSWERS)[number]): NewEvidence {
   const eventId = `payout:${settlementId}`;
   return {
-    settlementId,
+    evidenceId: newId(),
     provider: 'payout_rail',
     eventId,
     kind,
     amountMinor: null,
     currency: null,
     failure: kind === 'payout_refused' ? { code: 'payout_refused', message: 'The payout was refused.' } : null,
-    sha256: createHash('sha256').update(`${eventId}:${kind}`).digest(),
+    sha256: createHash('sha256').update(`${eventId}:${kind}`).digest('hex'),
   };
 }

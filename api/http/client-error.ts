@@ -8,22 +8,21 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DomainError, ERROR_TEXT } from '../../domain/error.ts';
-import { STATUS_OF, sendProblem } from './error-handler.ts';
+import { HEADERS_TOO_LARGE_STATUS, STATUS_OF, sendProblem, UNREADABLE_STATUS } from './error-handler.ts';
 import { headerLines } from './header-lines.ts';
 
 const STATUS_OF_FAULT: Record<string, number> = {
   ERR_HTTP_REQUEST_TIMEOUT: STATUS_OF.request_timeout,
-  HPE_HEADER_OVERFLOW: 431,
+  HPE_HEADER_OVERFLOW: HEADERS_TOO_LARGE_STATUS,
 };
 const UNREAD_MS = 2_000;
-const BAD_REQUEST = 400;
 
 export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const status = STATUS_OF_FAULT[error.code ?? ''] ?? BAD_REQUEST;
+  const status = STATUS_OF_FAULT[error.code ?? ''] ?? UNREADABLE_STATUS;
   const { headers, body } = refusal(status);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -44,8 +43,8 @@ export function namesOneHost(raw: IncomingMessage): boolean {
 
 /** Answers 400 to a request that Fastify accepted and HTTP does not allow. */
 export function refuseUnreadable({ id }: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { headers, body } = refusal(BAD_REQUEST, id);
-  return reply.code(BAD_REQUEST).headers(headers).send(body);
+  const { headers, body } = refusal(UNREADABLE_STATUS, id);
+  return reply.code(UNREADABLE_STATUS).headers(headers).send(body);
 }
 
 function refusal(

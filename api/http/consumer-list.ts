@@ -1,6 +1,6 @@
 /**
- * Lists of the consumer API. They take neither limit nor offset (specification): a list shows the newest objects, and a
- * cursor leads to the older ones.
+ * Lists of the consumer API. They take neither limit nor offset: a list shows the newest objects, and a cursor leads to
+ * the older ones.
  */
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import type { Cursor, Page } from '../../domain/page.ts';

@@ -1,6 +1,6 @@
 /**
- * The only place that knows HTTP statuses (contract §2). The map is exhaustive: a new code without a status does not
- * compile. An unexpected error becomes 503 if the database was unreachable, and 500 otherwise. The answer shows nothing
+ * Turns errors into refusals, and has the status of every refusal (contract §2). The map is exhaustive: a new code
+ * without a status does not compile. An unexpected error becomes 503 if the database was unreachable, and 500 otherwise. The answer shows nothing
  * of its message.
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
@@ -35,6 +35,14 @@ export const STATUS_OF: Record<ErrorCode, number> = {
   temporarily_unavailable: 503,
 };
 
+/** A request that breaks its schema. The answer lists its faults and has no code. */
+const INVALID_STATUS = 422;
+/** Bytes that are not an HTTP request. Their problem has no code. */
+export const UNREADABLE_STATUS = 400;
+export const HEADERS_TOO_LARGE_STATUS = 431;
+/** Of a request whose caller went away, as nginx logs it. It is never sent. */
+export const ABORTED_STATUS = 499;
+
 /** `Retry-After` of `temporarily_unavailable`. */
 const RETRY_AFTER_SECONDS = 2;
 
@@ -67,13 +75,13 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
 }
 
 const sendFaults = (reply: FastifyReply, faults: readonly RequestFault[]): FastifyReply =>
-  reply.code(422).type('application/json').send({ detail: faults });
+  reply.code(INVALID_STATUS).type('application/json').send({ detail: faults });
 
 /** Sends an RFC 9457 problem. */
 export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {
   const status = STATUS_OF[error.code];
   request.refusal = error.code;
-  if (status === 401) reply.header('WWW-Authenticate', challenge(request));
+  if (status === STATUS_OF.credential_missing) reply.header('WWW-Authenticate', challenge(request));
   if (error.code === 'temporarily_unavailable') reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
   return reply
     .code(status)

@@ -11,13 +11,6 @@ import type { RouteConfig } from '../route-config.ts';
 /** The headers that the acceptance of a settlement sends, as a route declares them. */
 export const ACCEPTED_HEADERS = ['Location', 'Idempotency-Replayed'] as const;
 
-/** What every route that accepts a settlement declares. */
-export const ACCEPTS_SETTLEMENT = {
-  remote: 'launch_gates_closed',
-  refusals: ['not_found', 'idempotency_key_reused', 'state_conflict'],
-  headers: ACCEPTED_HEADERS,
-} as const satisfies Partial<RouteConfig>;
-
 /**
  * What the request's idempotency key is bound to: method, route and exact bytes.
  *

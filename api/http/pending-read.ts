@@ -1,6 +1,6 @@
 /** Reads of a settlement that may still change (contract §6): `Retry-After` says when another read is worthwhile. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isTerminal, type Settlement } from '../../domain/settlement.ts';
+import { isTerminal, type Settlement } from '../../domain/settlement/state.ts';
 import { sendTagged, taggedJson } from './conditional.ts';
 
 /** Seconds until another read of a pending settlement is worthwhile. */

@@ -5,7 +5,8 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ChangeListener } from '../../db/change-listener.ts';
-import { isTerminal, type Settlement } from '../../domain/settlement.ts';
+import { createWakeUp } from '../../db/wake-up.ts';
+import { isTerminal, type Settlement } from '../../domain/settlement/state.ts';
 import { namesTag, taggedJson } from './conditional.ts';
 import { sendRead } from './pending-read.ts';
 
@@ -79,21 +80,21 @@ export function createWaitingRead(
 /** @returns reads until there is a change, the wait is over, the caller has disconnected or nothing can change */
 function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick<ChangeListener, 'subscribe'>) {
   const room = createRoom();
-  const bells = new Set<() => void>();
+  const waiting = new Set<() => void>();
   let isClosing = false;
   app.addHook('preClose', async () => {
     isClosing = true;
-    for (const ring of bells) ring();
+    for (const wake of waiting) wake();
   });
   return async <T extends Readable>(
     { raw }: FastifyRequest,
     { orgId, settlementId, read, waitMs, isSeen }: Wait<T>,
   ): Promise<Waited<T>> => {
     if (!room.enter(orgId)) return { latest: await read(), isApplied: false };
-    const bell = createBell();
-    const unsubscribe = changes.subscribe(settlementId, bell.ring);
-    bells.add(bell.ring);
-    raw.once('close', bell.ring);
+    const { wake, wait } = createWakeUp();
+    const unsubscribe = changes.subscribe(settlementId, wake);
+    waiting.add(wake);
+    raw.once('close', wake);
     try {
       const end = performance.now() + waitMs;
       const first = await read();
@@ -102,14 +103,14 @@ function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick
       while (isOld(latest) && !isTerminal(latest.status) && !raw.destroyed && !isClosing) {
         const leftMs = end - performance.now();
         if (leftMs <= 0) break;
-        await bell.wait(Math.min(POLL_INTERVAL_MS, leftMs));
+        await wait(Math.min(POLL_INTERVAL_MS, leftMs));
         latest = await read();
       }
       return { latest, isApplied: true };
     } finally {
       unsubscribe();
-      bells.delete(bell.ring);
-      raw.off('close', bell.ring);
+      waiting.delete(wake);
+      raw.off('close', wake);
       room.leave(orgId);
     }
   };
@@ -131,29 +132,6 @@ function createRoom() {
       if (own === 0) perOrganization.delete(orgId);
       else perOrganization.set(orgId, own);
       all -= 1;
-    },
-  };
-}
-
-/** A bell that rang before anyone waited ends the next wait at once, so that no change is missed between two reads. */
-function createBell() {
-  let hasRung = false;
-  let wake: (() => void) | undefined;
-  return {
-    ring: (): void => {
-      hasRung = true;
-      wake?.();
-    },
-    wait: async (ms: number): Promise<void> => {
-      let timer: NodeJS.Timeout | undefined;
-      if (!hasRung)
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-          timer = setTimeout(resolve, ms);
-        });
-      clearTimeout(timer);
-      hasRung = false;
-      wake = undefined;
     },
   };
 }

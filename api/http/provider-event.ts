@@ -1,8 +1,12 @@
 /** What the routes of provider webhooks share (contract §9): the receipt, and the claim about a settlement's money. */
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { type EventClaim, receiveProviderEvent, type VerifiedEvent } from '../../db/commands/provider-event.ts';
-import type { NewEvidence } from '../../db/queries/evidence.ts';
+import {
+  type ClaimedEvidence,
+  type EventClaim,
+  receiveProviderEvent,
+  type VerifiedEvent,
+} from '../../db/commands/provider-event.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { ApiDeps } from '../deps.ts';
 import { InvalidRequestError, missingField } from './request-fault.ts';
@@ -35,7 +39,7 @@ export async function receiveEvent(
 ) {
   const { rawBody: bytes, id: requestId } = request;
   const receipt = await receiveProviderEvent(deps, { ...event, bytes, requestId }, claim);
-  if (receipt.matched && claim.about === 'settlement') request.subjectId = claim.evidence.settlementId;
+  if (receipt.matched && claim.about === 'settlement') request.subjectId = claim.settlementId;
   if (receipt.matched && claim.about === 'verification') request.subjectId = claim.verificationId;
   return { received: true as const, event_id: event.eventId, ...receipt };
 }
@@ -47,13 +51,14 @@ export async function receiveEvent(
  * @param says the fields that the event has
  */
 export function evidenceClaim(
-  named: Pick<NewEvidence, 'settlementId' | 'provider'>,
+  { settlementId, provider }: Pick<ClaimedEvidence, 'provider'> & { readonly settlementId: string },
   methods: readonly PaymentMethod[],
-  says: Pick<NewEvidence, 'kind'> & Partial<NewEvidence>,
+  says: Pick<ClaimedEvidence, 'kind'> & Partial<ClaimedEvidence>,
 ): EventClaim {
   return {
     about: 'settlement',
-    evidence: { ...named, amountMinor: null, currency: null, failure: null, ...says },
+    settlementId,
+    evidence: { provider, amountMinor: null, currency: null, failure: null, ...says },
     methods,
   };
 }
@@ -70,7 +75,7 @@ export function movedMoney<Field extends string>(
   object: { readonly [Key in Field]?: number | undefined } & { readonly currency?: string | undefined },
   amountField: Field,
   loc: readonly string[],
-): Pick<NewEvidence, 'amountMinor' | 'currency'> {
+): Pick<ClaimedEvidence, 'amountMinor' | 'currency'> {
   const amount = object[amountField];
   const { currency } = object;
   if (amount === undefined || currency === undefined) {
@@ -79,3 +84,12 @@ export function movedMoney<Field extends string>(
   }
   return { amountMinor: BigInt(amount), currency: currency.toUpperCase() };
 }
+
+/** The money of an event that may name some. */
+export const namedMoney = (
+  amountMinor: number | undefined,
+  currency: string | undefined,
+): Pick<ClaimedEvidence, 'amountMinor' | 'currency'> =>
+  amountMinor === undefined || currency === undefined
+    ? { amountMinor: null, currency: null }
+    : { amountMinor: BigInt(amountMinor), currency: currency.toUpperCase() };

@@ -23,7 +23,7 @@ const PARTS = [
   },
 ] as const;
 
-/** Names of headers as the specification writes them. */
+/** Names of headers as the contract writes them. */
 export const HEADER_NAMES: Record<string, string> = {
   'idempotency-key': 'Idempotency-Key',
   prefer: 'Prefer',

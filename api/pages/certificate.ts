@@ -30,9 +30,9 @@ export type CertificateView = {
 
 /**
  * What the certificate does not contain, since it may be given to anybody, and its owner is shown: whom the owner paid,
- * and the owner's own reference. Null where there is none.
+ * and the owner's own reference, null where there is none.
  */
-export type OwnFacts = { readonly payeeName: string | null; readonly reference: string | null };
+export type OwnFacts = { readonly payeeName: string; readonly reference: string | null };
 
 type StoredCertificate = { readonly certId: string; readonly content: Buffer };
 
@@ -72,19 +72,16 @@ export const allFacts = ({ certId, sha256Hex, facts: others }: CertificateView):
 type Certificate = z.infer<typeof EvidenceCertificate>;
 
 const ownFacts = ({ payeeName, reference }: OwnFacts): CertificateView['facts'] => [
-  ...(payeeName === null ? [] : [['Payee (not certified)', payeeName] as const]),
+  ['Payee (not certified)', payeeName],
   ...(reference === null ? [] : [['Reference (not certified)', reference] as const]),
 ];
-
-const payeeFact = (sha256: string | null | undefined): CertificateView['facts'] =>
-  sha256 ? [['Payee (SHA-256)', sha256]] : [];
 
 function facts({ amounts, fees, rate, ...certificate }: Certificate): CertificateView['facts'] {
   return [
     ['Settlement', certificate.settlement_id],
     ['Organization', certificate.org_id],
     ['Recipient', certificate.parties.recipient_id],
-    ...payeeFact(certificate.parties.payee_sha256),
+    ['Payee (SHA-256)', certificate.parties.payee_sha256],
     ['Corridor', certificate.corridor],
     ['Amount sent', `${amounts.source.amount} ${amounts.source.currency}`],
     ['Amount paid out', `${amounts.destination.amount} ${amounts.destination.currency}`],

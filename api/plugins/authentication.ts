@@ -115,7 +115,7 @@ async function authenticateKey(
 
 /**
  * @throws DomainError `credential_missing`, `credential_invalid`
- * @throws InvalidRequestError for a header that is too long (specification, Limits)
+ * @throws InvalidRequestError for a header that is too long
  */
 async function authenticateSession(
   deps: ApiDeps,

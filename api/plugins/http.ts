@@ -12,7 +12,7 @@ import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { createClientAddress } from '../http/client-address.ts';
 import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
-import { handleError } from '../http/error-handler.ts';
+import { ABORTED_STATUS, handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { subjectFields } from '../http/log-subject.ts';
@@ -45,9 +45,6 @@ function requireGiven(body: unknown): unknown {
   if (body === null) throw new InvalidRequestError([missingField(['body'])]);
   return body;
 }
-
-/** The status of a request whose caller went away, as nginx logs it. It is never sent. */
-const ABORTED = 499;
 
 /** One line for each request. A leaked key is found by its id, and its user by the network of the address. */
 function logAccess(log: FastifyBaseLogger, request: FastifyRequest, status: number): void {
@@ -123,7 +120,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   });
   // An answer that nobody waits for any more is not sent, and `onResponse` is not called.
   app.addHook('onRequestAbort', (request, done) => {
-    logAccess(accessLog, request, ABORTED);
+    logAccess(accessLog, request, ABORTED_STATUS);
     done();
   });
   app.setErrorHandler(handleError);

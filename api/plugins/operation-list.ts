@@ -10,7 +10,7 @@ export type Operation = {
   readonly method: string;
   /** As Fastify has it: `/v1/orgs/:org_id`. */
   readonly url: string;
-  /** As the specification has it: `/v1/orgs/{org_id}`. */
+  /** As the OpenAPI document has it: `/v1/orgs/{org_id}`. */
   readonly path: string;
   readonly access: RouteConfig;
   readonly schema: FastifySchema;

@@ -18,9 +18,9 @@ import {
   ApiKeyRotatedResponse,
   CreateApiKeyRequest,
 } from '../schemas/api-key.ts';
-import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { OrganizationPath } from '../schemas/organization.ts';
+import { PageQuery } from '../schemas/page.ts';
 
 const TAGS = ['Organizations and keys'];
 

@@ -7,7 +7,14 @@ import { type EventClaim, NO_CLAIM } from '../../db/commands/provider-event.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { isLiveMode, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { evidenceClaim, isKnownType, movedMoney, readKnownEvent, receiveEvent } from '../http/provider-event.ts';
+import {
+  evidenceClaim,
+  isKnownType,
+  movedMoney,
+  namedMoney,
+  readKnownEvent,
+  receiveEvent,
+} from '../http/provider-event.ts';
 import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import {
@@ -38,8 +45,8 @@ export const bankledgerEventRoutes =
           summary: "Receive a bank ledger's event",
           description:
             'Authenticated by `X-Signature`. `reconciled` and `partially_reconciled` ' +
-            'add the amount of this event, `returned` reports that the debit was returned. The evidence is committed ' +
-            'before the answer.',
+            'add the amount of this event, `returned` reports that the bank took this amount back; 0 or none means ' +
+            'the whole payment. The evidence is committed before the answer.',
           headers: BankledgerSignature,
           body: BankledgerEvent,
           response: { 200: ProviderEventReceipt },
@@ -74,7 +81,8 @@ function knownClaim({ event, data }: KnownBankledgerEvent): EventClaim {
       });
     case 'returned':
       return evidenceClaim(named, methods, {
-        kind: 'collection_failed',
+        kind: 'collection_returned',
+        ...namedMoney(data.amount_reconciled, data.currency),
         failure: { code: returnCode(data.return_code), message: 'The bank returned the payment.' },
       });
     case 'created':

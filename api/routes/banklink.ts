@@ -15,62 +15,47 @@ import { consumerOf, principalOf } from '../route-config.ts';
 import { ExchangeRequest, ExchangeResponse, LinkTokenRequest, LinkTokenResponse } from '../schemas/banklink.ts';
 import { SessionHeader } from '../schemas/session.ts';
 
-const LINK_TOKEN_DESCRIPTION =
-  'Simulated. The answer also contains the public token that a linking widget would return. It can be exchanged once, ' +
-  'within 30 minutes.';
-const EXCHANGE_DESCRIPTION =
-  'A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account: with ' +
-  '`public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits, with every ' +
-  'other one the account pays.';
+const LINK_TOKEN = {
+  summary: 'Start linking a bank account',
+  description:
+    'Simulated. The answer also contains the public token that a linking widget would return. It can be exchanged once, ' +
+    'within 30 minutes.',
+  body: LinkTokenRequest,
+  response: { 200: LinkTokenResponse },
+};
+const EXCHANGE = {
+  summary: 'Exchange a public token for an access token',
+  description:
+    'A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account: with ' +
+    '`public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits, with every ' +
+    'other one the account pays.',
+  body: ExchangeRequest,
+  response: { 200: ExchangeResponse },
+};
+
+const PARTNER = { access: { auth: 'api_key', scope: 'settle', remote: 'remote_environment' } } as const;
+const CONSUMER = { access: { auth: 'session', remote: 'remote_environment' } } as const;
 
 export const banklinkRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     app.post(
       '/v2/banklink/link-token',
-      {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'remote_environment' } },
-        schema: {
-          tags: ['Bank linking'],
-          operationId: 'createLinkToken',
-          summary: 'Start linking a bank account',
-          description: LINK_TOKEN_DESCRIPTION,
-          body: LinkTokenRequest,
-          response: { 200: LinkTokenResponse },
-        },
-      },
+      { config: PARTNER, schema: { tags: ['Bank linking'], operationId: 'createLinkToken', ...LINK_TOKEN } },
       async (request) => createLinkToken(deps, principalOf(request).orgId, request.body),
     );
 
     app.post(
       '/v2/banklink/exchange',
-      {
-        config: { access: { auth: 'api_key', scope: 'settle', remote: 'remote_environment' } },
-        schema: {
-          tags: ['Bank linking'],
-          operationId: 'exchangePublicToken',
-          summary: 'Exchange a public token for an access token',
-          description: EXCHANGE_DESCRIPTION,
-          body: ExchangeRequest,
-          response: { 200: ExchangeResponse },
-        },
-      },
+      { config: PARTNER, schema: { tags: ['Bank linking'], operationId: 'exchangePublicToken', ...EXCHANGE } },
       async (request) => exchangePublicToken(deps, principalOf(request).orgId, request.body),
     );
 
     app.post(
       '/consumer/banklink/link-token',
       {
-        config: { access: { auth: 'session', remote: 'remote_environment' } },
-        schema: {
-          tags: ['Consumer'],
-          operationId: 'createConsumerLinkToken',
-          summary: 'Start linking a bank account',
-          description: LINK_TOKEN_DESCRIPTION,
-          headers: SessionHeader,
-          body: LinkTokenRequest,
-          response: { 200: LinkTokenResponse },
-        },
+        config: CONSUMER,
+        schema: { tags: ['Consumer'], operationId: 'createConsumerLinkToken', headers: SessionHeader, ...LINK_TOKEN },
       },
       async (request) => createLinkToken(deps, consumerOf(request).orgId, request.body),
     );
@@ -78,16 +63,8 @@ export const banklinkRoutes =
     app.post(
       '/consumer/banklink/exchange',
       {
-        config: { access: { auth: 'session', remote: 'remote_environment' } },
-        schema: {
-          tags: ['Consumer'],
-          operationId: 'exchangeConsumerPublicToken',
-          summary: 'Exchange a public token for an access token',
-          description: EXCHANGE_DESCRIPTION,
-          headers: SessionHeader,
-          body: ExchangeRequest,
-          response: { 200: ExchangeResponse },
-        },
+        config: CONSUMER,
+        schema: { tags: ['Consumer'], operationId: 'exchangeConsumerPublicToken', headers: SessionHeader, ...EXCHANGE },
       },
       async (request) => exchangePublicToken(deps, consumerOf(request).orgId, request.body),
     );

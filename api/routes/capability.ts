@@ -15,7 +15,7 @@ const CATALOG_HEADERS = {
  * The capability catalog (contract §14): the public entries without a key, all entries with one. Both answers are made
  * once, when the application starts.
  *
- * @throws Error if the catalog breaks a rule of the specification
+ * @throws Error if the catalog is invalid
  */
 export const capabilityRoutes =
   (catalog: CapabilityCatalog = CAPABILITY_CATALOG): FastifyPluginAsyncZodOpenApi =>

@@ -5,7 +5,14 @@ import { DomainError } from '../../domain/error.ts';
 import { isLiveMode, isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { closedGates } from '../http/gate.ts';
-import { evidenceClaim, isKnownType, movedMoney, readKnownEvent, receiveEvent } from '../http/provider-event.ts';
+import {
+  evidenceClaim,
+  isKnownType,
+  movedMoney,
+  namedMoney,
+  readKnownEvent,
+  receiveEvent,
+} from '../http/provider-event.ts';
 import { singleHeader, verifyTimestamped } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import {
@@ -86,7 +93,10 @@ function knownClaim(event: KnownCardprocEvent): EventClaim {
         },
       });
     case 'charge.dispute.created':
-      return evidenceClaim(named, METHODS, { kind: 'dispute_opened' });
+      return evidenceClaim(named, METHODS, {
+        kind: 'dispute_opened',
+        ...namedMoney(object.amount, object.currency),
+      });
     case 'charge.dispute.closed':
       return evidenceClaim(named, METHODS, { kind: 'dispute_closed' });
     case 'payment_intent.processing':

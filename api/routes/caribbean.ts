@@ -1,11 +1,12 @@
 /** The legacy Caribbean off-ramp (contract §6): it starts internally funded settlements, and reads all settlements. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { acceptSettlement } from '../../db/commands/settlement.ts';
+import { acceptSettlement } from '../../db/commands/acceptance.ts';
 import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
+import { ACCEPTS_SETTLEMENT, settlementCommand } from '../http/acceptance.ts';
+import { sendAnswer } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
@@ -15,7 +16,6 @@ import {
   SettlementConditions,
   SettlementPath,
   SettlementResponse,
-  settlementFields,
 } from '../schemas/settlement.ts';
 
 export const caribbeanRoutes =
@@ -40,19 +40,10 @@ export const caribbeanRoutes =
       async (request, reply) => {
         const { priced, ...body } = request.body;
         const { orgId } = principalOf(request);
+        const keyed = { orgId, idempotencyKey: request.headers['idempotency-key'] ?? randomUUID() };
         const accepted = await acceptSettlement(
           deps,
-          {
-            orgId,
-            idempotencyKey: request.headers['idempotency-key'] ?? randomUUID(),
-            fingerprint: commandFingerprint(request, body),
-            requestId: request.id,
-            origin: 'caribbean',
-            priced,
-            ...settlementFields(body),
-            cardToken: null,
-            banklinkToken: null,
-          },
+          { ...settlementCommand(request, keyed, body), origin: 'caribbean', priced },
           { status: 201, present: settlementResource },
         );
         return sendAnswer(reply, accepted, `/v1/caribbean/settlements/${accepted.resourceId}`);

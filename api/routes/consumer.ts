@@ -18,7 +18,6 @@ import { consumerPage } from '../http/consumer-list.ts';
 import { sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { consumerOf } from '../route-config.ts';
-import { CursorQuery } from '../schemas/common.ts';
 import {
   ConsumerRecipientResponse,
   ConsumerVerificationResponse,
@@ -27,6 +26,7 @@ import {
   QuoteResponse,
   RecipientBody,
 } from '../schemas/consumer.ts';
+import { CursorQuery } from '../schemas/page.ts';
 import { RecipientPath, recipientDraft } from '../schemas/recipient.ts';
 import { SessionHeader } from '../schemas/session.ts';
 

@@ -1,4 +1,4 @@
-/** The OpenAPI document (contract §15), as `plugins/openapi.ts` generates it. */
+/** The OpenAPI document (contract §15), as `openapi/document.ts` generates it. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { ETAG_HEADER, sendTagged, sharedJson, type TaggedJson } from '../http/conditional.ts';

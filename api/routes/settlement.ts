@@ -1,10 +1,12 @@
 /** Starting, reading and canceling a settlement (contract §6). */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { acceptSettlement, cancelSettlement } from '../../db/commands/settlement.ts';
+import { acceptSettlement } from '../../db/commands/acceptance.ts';
+import { cancelSettlement } from '../../db/commands/settlement.ts';
 import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
 import { settlementDetail, settlementResource } from '../../domain/resource/settlement.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
+import { ACCEPTS_SETTLEMENT, settlementCommand } from '../http/acceptance.ts';
+import { sendAnswer } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import type { WaitingRead } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
@@ -15,7 +17,6 @@ import {
   SettlementResponse,
   SettleRequestV2,
   SettleResponseV2,
-  settlementFields,
 } from '../schemas/settlement.ts';
 
 export const settlementRoutes =
@@ -39,20 +40,10 @@ export const settlementRoutes =
       },
       async (request, reply) => {
         const { priced, ...body } = request.body;
-        const { orgId } = principalOf(request);
+        const keyed = { orgId: principalOf(request).orgId, idempotencyKey: request.headers['idempotency-key'] };
         const accepted = await acceptSettlement(
           deps,
-          {
-            orgId,
-            idempotencyKey: request.headers['idempotency-key'],
-            fingerprint: commandFingerprint(request, body),
-            requestId: request.id,
-            origin: 'v2',
-            priced,
-            ...settlementFields(body),
-            cardToken: body.card_token ?? null,
-            banklinkToken: body.banklink_account_token ?? null,
-          },
+          { ...settlementCommand(request, keyed, body), origin: 'v2', priced },
           { status: 202, present: settlementResource },
         );
         return sendAnswer(reply, accepted, `/v2/settle/${accepted.resourceId}`);

@@ -8,7 +8,7 @@ import { advanceSettlement, sendSandboxEvent } from '../../db/commands/test-help
 import { parseDuration } from '../../domain/duration.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
-import { settlementTime } from '../../domain/settlement.ts';
+import { settlementTime } from '../../domain/settlement/state.ts';
 import type { ApiDeps } from '../deps.ts';
 import { principalOf } from '../route-config.ts';
 import { Scenario } from '../schemas/scenario.ts';
@@ -96,7 +96,7 @@ export const testHelperRoutes =
           summary: 'List every sandbox input with the statuses that it leads to',
           description:
             'The tests of the service run each of them. An operator resolves a review, in Temporal UI or with ' +
-            '`npm run sandbox -- resolve`.',
+            '`npm run ops -- resolve`.',
           response: { 200: z.array(Scenario).readonly() },
         },
       },

@@ -1,7 +1,8 @@
 /** A consumer's transfers (contract §12): settlements of the consumer's own organization, with ids of their own. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
-import { acceptSettlement, cancelSettlement } from '../../db/commands/settlement.ts';
+import { acceptSettlement } from '../../db/commands/acceptance.ts';
+import { cancelSettlement } from '../../db/commands/settlement.ts';
 import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
@@ -12,17 +13,18 @@ import type { InputMethod } from '../../domain/payment-method.ts';
 import { type PricingInput, price } from '../../domain/pricing.ts';
 import { quoteInputs } from '../../domain/quote.ts';
 import { type SettlementWithHistory, settlementDetail } from '../../domain/resource/settlement.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { ApiDeps } from '../deps.ts';
+import { ACCEPTS_SETTLEMENT, settlementCommand } from '../http/acceptance.ts';
 import { consumerPage } from '../http/consumer-list.ts';
-import { ACCEPTS_SETTLEMENT, commandFingerprint, sendAnswer } from '../http/idempotent-answer.ts';
+import { sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import type { WaitingRead } from '../http/prefer-wait.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOfIssues } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
-import { CursorQuery } from '../schemas/common.ts';
+import { CursorQuery } from '../schemas/page.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { SettlementPreferences } from '../schemas/settlement.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';
@@ -49,28 +51,13 @@ export const transferRoutes =
       async (request, reply) => {
         const { body } = request;
         const { orgId } = consumerOf(request);
-        const keyed = {
-          orgId,
-          idempotencyKey: request.headers['idempotency-key'],
-          fingerprint: commandFingerprint(request, body),
-        };
+        const command = settlementCommand(request, { orgId, idempotencyKey: request.headers['idempotency-key'] }, body);
         // A bound key is answered before the quote is looked up.
         const answer =
-          (await findAnswer(deps.db, keyed)) ??
+          (await findAnswer(deps.db, command)) ??
           (await acceptSettlement(
             deps,
-            {
-              ...keyed,
-              priced: price(await inputsOf(deps, orgId, body)),
-              requestId: request.id,
-              origin: 'consumer',
-              recipientId: body.recipient_id,
-              purpose: null,
-              reference: body.reference ?? null,
-              metadata: {},
-              cardToken: body.card_token ?? null,
-              banklinkToken: body.banklink_account_token ?? null,
-            },
+            { ...command, origin: 'consumer', priced: price(await inputsOf(deps, orgId, body)) },
             { status: 201, present: acceptedTransfer },
           ));
         return sendAnswer(reply, answer, `/consumer/transfers/${transferIdIn(answer.body)}`);
@@ -173,7 +160,7 @@ const transferDetail = (settlement: SettlementWithHistory) => ({
 });
 
 /** A transfer as it is accepted: as a read would show it before the first change. */
-function acceptedTransfer(settlement: Settlement, payee: PayeeResource | null) {
+function acceptedTransfer(settlement: Settlement, payee: PayeeResource) {
   const accepted = {
     sequence: settlement.version,
     from: null,

@@ -8,8 +8,8 @@ import type { ApiDeps } from '../deps.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf } from '../route-config.ts';
-import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
+import { PageQuery } from '../schemas/page.ts';
 import { CreateWalletRequest, WalletPath, WalletResponse } from '../schemas/wallet.ts';
 import { walletAddressOf } from '../schemas/wallet-address.ts';
 

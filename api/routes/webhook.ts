@@ -17,8 +17,8 @@ import type { ApiDeps } from '../deps.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { principalOf, type RouteConfig } from '../route-config.ts';
-import { PageQuery } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
+import { PageQuery } from '../schemas/page.ts';
 import {
   CreateWebhookRequest,
   UpdateWebhookRequest,

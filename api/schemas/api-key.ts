@@ -26,23 +26,28 @@ export const scope = (description = 'What the key may do.') => Scope.meta({ desc
 
 const ApiKeyStatus = growing('ApiKeyStatus', API_KEY_STATUSES, 'Only an `active` key is valid.');
 
+/** The longest text of an IPv6 address with an IPv4 tail, and of its prefix. */
+const BLOCK_LENGTH_MAX = 49;
+
 /** Blocks of addresses in one form, each once. */
 const allowedCidrs = () =>
   z
     .array(
-      z.string().transform((value, context) => {
-        const block = value.length > BLOCK_LENGTH_MAX ? undefined : parseBlock(value);
-        if (block) return blockText(block);
-        context.addIssue({ code: 'custom', message: 'must be an address or a CIDR block that has not every address' });
-        return z.NEVER;
-      }),
+      text(1, BLOCK_LENGTH_MAX)
+        .transform((value, context) => {
+          const block = parseBlock(value);
+          if (block) return blockText(block);
+          context.addIssue({
+            code: 'custom',
+            message: 'must be an address or a CIDR block that has not every address',
+          });
+          return z.NEVER;
+        })
+        .meta({ example: '203.0.113.0/24' }),
     )
     .min(1)
     .max(ALLOWED_CIDRS_MAX)
     .transform((blocks) => [...new Set(blocks)]);
-
-/** The longest text of an IPv6 address with an IPv4 tail, and of its prefix. */
-const BLOCK_LENGTH_MAX = 49;
 
 export const CreateApiKeyRequest = z
   .strictObject({

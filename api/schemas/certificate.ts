@@ -1,8 +1,8 @@
 /** Evidence certificates, their verification and the published keys (contract §7). */
 import { z } from 'zod';
-import { CERTIFICATE_ID_PATTERN, CERTIFICATE_SCHEMA_VERSIONS, UNANCHORED } from '../../domain/certificate.ts';
-import { EVIDENCE_KINDS } from '../../domain/evidence.ts';
-import { ACCOUNTS } from '../../domain/posting.ts';
+import { CERTIFICATE_ID_PATTERN, CERTIFICATE_SCHEMA_VERSION, UNANCHORED } from '../../domain/certificate.ts';
+import { EVIDENCE_KINDS } from '../../domain/settlement/evidence.ts';
+import { ACCOUNTS } from '../../domain/settlement/posting.ts';
 import {
   constant,
   corridor,
@@ -46,7 +46,7 @@ export const CertificateVerifyQuery = z.strictObject({
   settlement_id: settlementId('The settlement that the certificate is claimed to belong to.'),
 });
 
-const CertificateVersion = growing('CertificateVersion', CERTIFICATE_SCHEMA_VERSIONS, 'The version of a certificate.');
+const CertificateVersion = growing('CertificateVersion', [CERTIFICATE_SCHEMA_VERSION], 'The version of a certificate.');
 
 const Anchor = z
   .object({ status: constant(UNANCHORED.status, 'The certificate is anchored nowhere.') })
@@ -85,10 +85,7 @@ const CertificateRate = z
 const CertificateParties = z
   .object({
     recipient_id: objectId('Who was paid.'),
-    payee_sha256: shownOrNull(
-      'The digest of the frozen payee, in hex. Absent in version 1.',
-      EXAMPLE_SHA256,
-    ).optional(),
+    payee_sha256: shown('The digest of the frozen payee, in hex.', EXAMPLE_SHA256),
   })
   .meta({ id: 'CertificateParties', description: 'Who was paid, without personal data.' });
 

@@ -1,10 +1,7 @@
 /** Forms and bounds that requests and answers share (contract §1, §2). */
-import countries from 'i18n-iso-countries';
-import { isPossiblePhoneNumber } from 'libphonenumber-js/min';
 import { z } from 'zod';
 import { CORRIDOR_IDS, RAILS } from '../../domain/corridor.ts';
 import { CURRENCIES, MONEY_PATTERN, MONEY_TEXT_LENGTH_MAX } from '../../domain/money.ts';
-import { CURSOR_LENGTH_MAX, type Cursor, PAGE, parseCursor } from '../../domain/page.ts';
 import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { ENVIRONMENT_NAMES } from '../../domain/runtime.ts';
 
@@ -15,7 +12,7 @@ const isClean = (value: string): boolean =>
   value.isWellFormed() && !CONTROL_CHARACTER.test(value) && value === value.normalize('NFC') && value === value.trim();
 
 /** After the first fault of a value its other checks are skipped, as in FastAPI. */
-const abort = true;
+export const abort = true;
 
 /**
  * The rule as a pattern of the document, which has every part of it but the normal form. Every common dialect of
@@ -23,7 +20,7 @@ const abort = true;
  */
 export const TEXT_PATTERN =
   '^[^\\s\\x00-\\x1f\\x7f-\\x9f\\ufeff]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\ufeff])?$';
-const OPTIONAL_TEXT_PATTERN = TEXT_PATTERN.replace(/^\^(.*)\$$/, '^($1)?$');
+export const OPTIONAL_TEXT_PATTERN = TEXT_PATTERN.replace(/^\^(.*)\$$/, '^($1)?$');
 
 /** JSON Schema counts characters, and JavaScript the units of UTF-16, of which some characters have two. */
 const hasAtMost = (max: number) => (context: z.core.ParsePayload<string>) => {
@@ -79,8 +76,8 @@ export const growing = <const Value extends string>(
 
 export const ID_LENGTH_MAX = 36;
 export const SETTLEMENT_ID_LENGTH_MAX = 64;
-const ID_PATTERN = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
-const SETTLEMENT_ID_PATTERN = '^stl_[a-z2-7]{32}$';
+export const ID_PATTERN = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
+export const SETTLEMENT_ID_PATTERN = '^stl_[a-z2-7]{32}$';
 
 /** The document has the form of an id. Another text of the allowed length is an unknown id, so that it is 404. */
 export const id = (description: string) =>
@@ -92,16 +89,13 @@ export const settlementId = (description = 'The settlement.') =>
     example: EXAMPLE_SETTLEMENT_ID,
   });
 
-/** An id to select by. One that no object has selects nothing. */
-export const selectedId = (max: number, description: string) => text(1, max).optional().meta({ description });
-
 /** An id in an answer. The service made it, so that the document shows only its form. */
 export const objectId = (description: string) => z.string().meta({ description, example: EXAMPLE_ID });
 export const shownSettlementId = (description = 'The settlement.') =>
   z.string().meta({ description, example: EXAMPLE_SETTLEMENT_ID });
 
 /** Every currency of the service has two minor digits. No amount has more than five digits before them or is 0. */
-const AMOUNT_PATTERN = '^[1-9][0-9]{0,4}([.][0-9]{1,2})?$';
+export const AMOUNT_PATTERN = '^[1-9][0-9]{0,4}([.][0-9]{1,2})?$';
 
 /** A decimal string in major units. The allowed amounts depend on the currency and are checked together with it. */
 export const money = (description: string) =>
@@ -138,42 +132,6 @@ export const environment = (description = 'The runtime environment that answered
 export const paymentMethod = (description = 'How the payer pays.') => PaymentMethod.meta({ description });
 export const settlementPaymentMethod = (description = 'How the settlement is paid.') =>
   SettlementPaymentMethod.meta({ description });
-
-const COUNTRIES = Object.keys(countries.getAlpha2Codes()).toSorted((a, b) => (a < b ? -1 : 1));
-
-/** `A[DEF…]|B[ABD…]|…`: the assigned codes as the inside of a pattern. */
-export const COUNTRY_CODES = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ']
-  .map((first) => [first, COUNTRIES.filter((code) => code.startsWith(first)).map((code) => code.charAt(1))] as const)
-  .filter(([, seconds]) => seconds.length > 0)
-  .map(([first, seconds]) => `${first}[${seconds.join('')}]`)
-  .join('|');
-
-export const country = (description: string) =>
-  z
-    .string()
-    .regex(/^[A-Z]{2}$/, { abort })
-    .refine((value) => countries.isValid(value), { error: 'must be an ISO 3166-1 alpha-2 country code' })
-    .meta({ description, pattern: `^(${COUNTRY_CODES})$`, example: 'JM' });
-
-const EMAIL_LENGTH_MAX = 254;
-const LOCAL_PART_LENGTH_MAX = 64;
-const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
-/** What zod accepts, without lookahead; and the labels of the host as in RFC 1035. */
-const EMAIL_PATTERN = `^([A-Za-z0-9_'+-]+[.])*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(${LABEL}[.])+[A-Za-z]{2,63}$`;
-const EMAIL = new RegExp(EMAIL_PATTERN);
-const isEmail = (value: string): boolean => EMAIL.test(value) && value.indexOf('@') <= LOCAL_PART_LENGTH_MAX;
-export const email = (description: string) =>
-  text(3, EMAIL_LENGTH_MAX)
-    .refine(isEmail, { error: 'must be an e-mail address' })
-    .meta({ description, format: 'email', pattern: EMAIL_PATTERN, example: 'ops@acme.example' });
-
-const PHONE_LENGTH_MIN = 8;
-const PHONE_LENGTH_MAX = 16;
-/** Checks the country code and the length. Assigned number ranges change too often to be checked. */
-export const phone = (description: string) =>
-  pattern(/^\+[1-9][0-9]{6,14}$/, PHONE_LENGTH_MIN, PHONE_LENGTH_MAX)
-    .refine((value) => isPossiblePhoneNumber(value), { error: 'must be an E.164 phone number' })
-    .meta({ description, example: '+18765550123' });
 
 /**
  * A field that may be absent or null; both are read as undefined. Clients whose models have every field send null for
@@ -233,14 +191,11 @@ export const constant = <const Value extends string | number | boolean>(value: V
   z.literal(value).meta({ description });
 export const simulation = () => constant(true, 'No money moves: this is a simulation.');
 
-/**
- * A header of a request. The pattern is of the document only: what HTTP does not allow in a header is 400 before any
- * operation is known.
- */
+/** Of the document only: what HTTP does not allow in a header is 400 before any operation is known. */
+export const HEADER_PATTERN = '^[^\\x00-\\x08\\x0a-\\x1f\\x7f]*$';
+/** A header of a request. */
 export const headerText = (description: string, example?: string) =>
-  z
-    .string()
-    .meta({ description, pattern: '^[^\\x00-\\x08\\x0a-\\x1f\\x7f]*$', ...(example === undefined ? {} : { example }) });
+  z.string().meta({ description, pattern: HEADER_PATTERN, ...(example === undefined ? {} : { example }) });
 
 /** For operations whose answers have a tag. */
 export const ifNoneMatch = () =>
@@ -254,80 +209,6 @@ export const shownOrNull = (description: string, example: string | null) =>
 export const fxRate = () =>
   shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000');
 export const flag = (description: string) => z.boolean().meta({ description });
-
-/** An integer in a query string; `int_parsing` if it is not an integer, or given more than once. */
-const queryInteger = (min: number, max: number, fallback: number, description: string) =>
-  z
-    .unknown()
-    .transform((value, context) => {
-      const parsed = typeof value === 'string' && /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
-      const fault = (type: string, message: string) => {
-        context.addIssue({ code: 'custom', message, params: { type } });
-        return z.NEVER;
-      };
-      if (Number.isNaN(parsed))
-        return fault('int_parsing', 'Input should be a valid integer, unable to parse string as an integer');
-      if (parsed < min) return fault('greater_than_equal', `Input should be greater than or equal to ${min}`);
-      if (parsed > max) return fault('less_than_equal', `Input should be less than or equal to ${max}`);
-      return parsed;
-    })
-    .default(fallback)
-    .meta({ description, override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
-
-/** A filter that can be given several times; an object matches when one of the values does. */
-export const repeatable = <const Value extends string>(value: z.ZodEnum<Record<Value, Value>>, description: string) =>
-  z
-    .preprocess((given) => (Array.isArray(given) ? given : [given]), z.array(value).max(value.options.length))
-    .optional()
-    .meta({ description });
-
-/** PostgreSQL and JavaScript write the dates of these years alike. */
-const EARLIEST_MS = Date.UTC(1970, 0, 1);
-const LATEST_MS = Date.UTC(9999, 11, 31);
-
-/** An RFC 3339 date and time, with any offset. */
-export const moment = () =>
-  z.iso
-    .datetime({ offset: true, abort })
-    .transform((value) => new Date(value))
-    .refine((value) => value.getTime() >= EARLIEST_MS && value.getTime() <= LATEST_MS, {
-      error: 'must be a date from 1970 to 9999',
-    });
-
-export const createdFrom = () =>
-  moment().optional().meta({ description: 'Only objects that were created then or later (RFC 3339).' });
-export const createdTo = () =>
-  moment().optional().meta({ description: 'Only objects that were created before then (RFC 3339).' });
-
-/** A cursor from the `Link` of the page before. */
-const cursor = () =>
-  text(1, CURSOR_LENGTH_MAX)
-    .transform((value, context): Cursor => {
-      const parsed = parseCursor(value);
-      if (parsed) return parsed;
-      context.addIssue({ code: 'custom', message: 'must be the cursor of a `next` link' });
-      return z.NEVER;
-    })
-    .meta({
-      description:
-        'Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects ' +
-        'are added, and every page is equally fast.',
-    });
-
-/** `limit` and `offset` or `after` of every list. A list with filters extends it by `safeExtend`. */
-export const PageQuery = z
-  .strictObject({
-    limit: queryInteger(PAGE.limitMin, PAGE.limitMax, PAGE.limitDefault, 'The most objects of a page.'),
-    offset: queryInteger(0, PAGE.offsetMax, 0, 'How many objects to skip. `after` is faster for far pages.'),
-    after: cursor().optional(),
-  })
-  .superRefine(({ offset, after }, context) => {
-    if (after !== undefined && offset !== 0)
-      context.addIssue({ code: 'custom', path: ['after'], message: 'cannot be combined with an offset' });
-  });
-
-/** The pages of a consumer's list have a fixed size (specification). */
-export const CursorQuery = z.strictObject({ after: cursor().optional() });
 
 /** FastAPI's shape, without any difference (contract §2). */
 export const ValidationErrorItem = z

@@ -6,19 +6,9 @@ import { z } from 'zod';
 import { EVENT_SCHEMA_VERSION, EVENT_TYPES, type EventType as EventTypeName } from '../../domain/event.ts';
 import { ApiKeyResponse } from './api-key.ts';
 import { CertificateEventData } from './certificate.ts';
-import {
-  constant,
-  createdFrom,
-  createdTo,
-  id,
-  objectId,
-  PageQuery,
-  repeatable,
-  SETTLEMENT_ID_LENGTH_MAX,
-  selectedId,
-  timestamp,
-} from './common.ts';
+import { constant, id, objectId, SETTLEMENT_ID_LENGTH_MAX, timestamp } from './common.ts';
 import { EventType } from './event-type.ts';
+import { createdFrom, createdTo, PageQuery, repeatable, selectedId } from './page.ts';
 import { RecipientResponse } from './recipient.ts';
 import { SettlementEventData, SettlementExceptionEventData } from './settlement.ts';
 import { VerificationEventData } from './verification.ts';
@@ -45,6 +35,7 @@ export const EVENTS: Readonly<Record<EventTypeName, About>> = {
   'settlement.canceled': settlement('A settlement was canceled.'),
   'settlement.exception': { what: 'Evidence needs attention.', data: SettlementExceptionEventData },
   'settlement.funds_received': settlement('Money has come in; `amount_received` has grown.'),
+  'settlement.refunded': settlement('Money that was due back was given back; `amount_refunded` has grown.'),
   'certificate.issued': { what: 'The evidence certificate of a settlement was issued.', data: CertificateEventData },
   'verification.pending': verification('A verification was opened.'),
   'verification.verified': verification('A recipient was verified.'),

@@ -1,6 +1,6 @@
 /**
  * The `Idempotency-Key` header: 16-128 characters. On v1 and consumer routes the first one must be a letter or a digit
- * (specification, Limits).
+ * (contract §1).
  */
 import { z } from 'zod';
 import { pattern } from './common.ts';

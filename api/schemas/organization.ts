@@ -1,6 +1,7 @@
 /** Organizations (contract §3). */
 import { z } from 'zod';
-import { constant, country, createdAt, email, environment, id, objectId, shown, text } from './common.ts';
+import { constant, createdAt, environment, id, objectId, shown, text } from './common.ts';
+import { country, email } from './contact.ts';
 
 const NAME_LENGTH_MAX = 120;
 

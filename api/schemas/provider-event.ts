@@ -48,7 +48,8 @@ export const CardprocEvent = z.looseObject({ id: eventId(), type: eventType() })
   description:
     'Only `id` and `type` are required. Of the types ' +
     `${CARDPROC_TYPES.map((type) => `\`${type}\``).join(', ')}, \`livemode\` and \`data.object\` are validated: ` +
-    '`amount_received` (minor units), `currency`, `last_payment_error.code`, `metadata.settlement_id`.',
+    '`amount_received` or, of a dispute, `amount` (minor units), `currency`, `last_payment_error.code`, ' +
+    '`metadata.settlement_id`.',
   example: {
     id: 'evt_1',
     object: 'event',
@@ -68,6 +69,8 @@ export const KnownCardprocEvent = z.looseObject({
   livemode: z.boolean(),
   data: z.looseObject({
     object: z.looseObject({
+      /** Of a dispute. One that cannot be read counts as the whole payment. */
+      amount: nullAsAbsent(minorUnits()).catch(undefined),
       amount_received: nullAsAbsent(minorUnits()),
       currency: nullAsAbsent(currencyCode()),
       last_payment_error: nullAsAbsent(z.looseObject({ code: nullAsAbsent(z.string()) })),

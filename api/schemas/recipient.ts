@@ -10,11 +10,8 @@ import {
   type RecipientDraft,
 } from '../../domain/recipient.ts';
 import {
-  COUNTRY_CODES,
-  country,
   createdAt,
   currency,
-  email,
   flag,
   growing,
   id,
@@ -22,15 +19,15 @@ import {
   named,
   nullAsAbsent,
   objectId,
-  PageQuery,
   pattern,
-  phone,
   shown,
   shownMetadata,
   shownOrNull,
   text,
   updatedAt,
 } from './common.ts';
+import { COUNTRY_CODES, country, email, phone } from './contact.ts';
+import { PageQuery } from './page.ts';
 
 const NAME_LENGTH_MAX = 140;
 const BIC = /^[A-Z0-9]{4}[A-Z]{2}[A-Z0-9]{2}([A-Z0-9]{3})?$/;

@@ -1,12 +1,12 @@
 /** The consumer's sign-in (contract §12). */
 import { z } from 'zod';
 import { contactOf, OTP_LIMITS } from '../../domain/otp.ts';
-import { constant, email, id, nullAsAbsent, objectId, pattern, phone, shown, timestamp } from './common.ts';
+import { constant, id, nullAsAbsent, objectId, pattern, shown, timestamp } from './common.ts';
+import { email, phone } from './contact.ts';
 
-/** Specification, Limits. */
 export const AUTHORIZATION_LENGTH_MAX = 256;
 
-/** Optional in the schema, as in the specification: a request without it is answered by 401, not by 422. */
+/** Optional in the schema: a request without it is answered by 401, not by 422. */
 export const SessionHeader = z.object({
   authorization: z.string().max(AUTHORIZATION_LENGTH_MAX).nullish().meta({
     description: '`Bearer <access_token>`, from /consumer/auth/verify-otp.',

@@ -1,16 +1,14 @@
 /** Settlements (contract §6): the commands, the accepted settlement and the settlement as read. */
 import { z } from 'zod';
 import type { CorridorId, Rail } from '../../domain/corridor.ts';
-import { EXCEPTION_TYPES } from '../../domain/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { type PricingInput, price } from '../../domain/pricing.ts';
-import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+import { EXCEPTION_TYPES } from '../../domain/settlement/evidence.ts';
+import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import {
   constant,
   corridor,
   createdAt,
-  createdFrom,
-  createdTo,
   currency,
   EXAMPLE_ID,
   EXAMPLE_SETTLEMENT_ID,
@@ -27,11 +25,8 @@ import {
   named,
   nullAsAbsent,
   objectId,
-  PageQuery,
   paymentMethod,
   rail,
-  repeatable,
-  selectedId,
   settlementId,
   settlementPaymentMethod,
   shown,
@@ -45,6 +40,7 @@ import {
   updatedAt,
 } from './common.ts';
 import { priced } from './estimate.ts';
+import { createdFrom, createdTo, PageQuery, repeatable, selectedId } from './page.ts';
 
 const SettlementStatus = growing(
   'SettlementStatus',
@@ -74,14 +70,6 @@ const command = {
   reference: nullAsAbsent(reference()).meta({ description: REFERENCE, example: 'Invoice INV-1042' }),
   metadata: nullAsAbsent(metadata()).meta({ description: 'Your own keys and values.' }),
 };
-
-/** The parts of a command that are not its price. */
-export const settlementFields = (body: z.output<z.ZodObject<typeof command>>) => ({
-  recipientId: body.recipient_id,
-  purpose: body.purpose ?? null,
-  reference: body.reference ?? null,
-  metadata: body.metadata ?? {},
-});
 
 /** The payment method of each token. A token is required with its method and refused with others. */
 const TOKENS = { card_token: 'card', banklink_account_token: 'ach' } as const;
@@ -196,10 +184,11 @@ const answer = {
 };
 
 const received = {
-  amount_received: money('Everything that came in, in the source currency.'),
+  amount_received: money("What came in, less what the payer's bank took back, in the source currency."),
   amount_refund_due: money(
-    'What came in and is owed back: too much, too late, or for a settlement that is not paid out.',
+    'What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given back.',
   ),
+  amount_refunded: money('What was given back to the payer, outside of this service.'),
 };
 
 export const SettleResponseV2 = z.object(answer).meta({ id: 'SettleResponseV2' });
@@ -267,10 +256,7 @@ export const SettlementResponse = z
     ...answer,
     timeline: z.array(TimelineEntry).meta({ description: 'The states that it has reached, in their order.' }),
     ...received,
-    payee: Payee.nullable().meta({
-      description:
-        'Who is paid, as the recipient was when the settlement was accepted. Null for a settlement of before payees were frozen.',
-    }),
+    payee: Payee,
     failure: Failure.nullable().meta({
       description: 'Why it did not succeed; null unless it is `failed` or `rejected`.',
       example: null,

@@ -9,22 +9,20 @@ import {
 } from '../../domain/verification.ts';
 import {
   constant,
-  country,
   createdAt,
   EXAMPLE_ID,
-  email,
   growing,
   id,
   named,
   nullAsAbsent,
   objectId,
-  phone,
   shown,
   shownOrNull,
   text,
   timestamp,
   timestampOrNull,
 } from './common.ts';
+import { country, email, phone } from './contact.ts';
 import { RecipientVerificationStatus } from './recipient.ts';
 
 const NAME_LENGTH_MAX = 140;

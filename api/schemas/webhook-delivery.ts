@@ -8,20 +8,9 @@ import {
   type DeliveryStatus,
   REPLAY_MAX,
 } from '../../domain/webhook.ts';
-import {
-  createdAt,
-  growing,
-  id,
-  list,
-  moment,
-  named,
-  nullAsAbsent,
-  objectId,
-  PageQuery,
-  timestamp,
-  timestampOrNull,
-} from './common.ts';
+import { createdAt, growing, id, list, named, nullAsAbsent, objectId, timestamp, timestampOrNull } from './common.ts';
 import { EventType, eventType } from './event-type.ts';
+import { moment, PageQuery } from './page.ts';
 
 const EXAMPLE_SINCE = '2026-11-21T08:00:00.000Z';
 

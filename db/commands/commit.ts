@@ -14,7 +14,7 @@ export type CommandDeps = {
   readonly sealer: Sealer;
   readonly runtime: RuntimeEnvironment;
   readonly now: () => Date;
-  /** Says that something was committed. Never waits and never throws (design §1.2). */
+  /** Says that something was committed. Never waits and never throws. */
   readonly dispatcher: { nudge(): void };
   /** Only under the torture suite. */
   readonly crash?: Crash | undefined;

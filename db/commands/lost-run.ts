@@ -18,7 +18,7 @@ import {
   type OpenFilter,
   type OpenObject,
   type OpenPage,
-} from '../queries/operator.ts';
+} from '../queries/operator/waiting.ts';
 import { enqueue, listQueued } from '../queries/outbox.ts';
 import { getSweepPosition, recordSweep } from '../queries/sweep.ts';
 import { type CommitDeps, commit } from './commit.ts';
@@ -33,8 +33,8 @@ export type Runs = {
   findRunning(workflowIds: readonly string[]): Promise<ReadonlySet<string>>;
 };
 
-/** What changed later than this is left to the dispatcher, which may be about to start its run. */
-const UNCHANGED_MS = 15_000;
+/** What changed in this time is left to the dispatcher, which may be about to start its run. */
+const RECENT_MS = 15_000;
 /** One statement, and one question to Temporal. */
 const PAGE_SIZE = 200;
 /** A sweep looks at so many open objects of each kind, and starts at most so many runs again; the next one goes on. */
@@ -49,7 +49,7 @@ const SWEPT: Readonly<Record<SweptKind, { list: List; workflowIdOf: (objectId: s
   webhook_subscription: { list: listDueSubscriptions, workflowIdOf: webhookSubscriptionWorkflowId },
 };
 
-type Search = { readonly after: string; readonly unchangedSince: Date; readonly lostMax: number };
+type Search = { readonly after: string; readonly recent: OpenFilter['recent'] & object; readonly lostMax: number };
 
 /** Open objects without a run. `afterId`: where the next search goes on; empty when this one has reached the end. */
 type Found = { readonly lost: readonly OpenObject[]; readonly afterId: string };
@@ -65,7 +65,7 @@ export async function listLostRuns(
   const lost: OpenObject[] = [];
   let after = '';
   do {
-    const search = { after, unchangedSince: unchangedSince(now), lostMax: limit };
+    const search = { after, recent: recentAt(now), lostMax: limit };
     const found = await searchLost(deps, kind, search, 'ops');
     lost.push(...found.lost);
     after = found.afterId;
@@ -88,7 +88,7 @@ export async function restartLostRuns(
   const counts = { settlement: 0, verification: 0, webhook_subscription: 0 };
   for (const kind of SWEPT_KINDS) {
     const after = await getSweepPosition(deps.db, kind);
-    const search = { after, unchangedSince: unchangedSince(now), lostMax: RESTARTED_MAX };
+    const search = { after, recent: recentAt(now), lostMax: RESTARTED_MAX };
     const { lost, afterId } = await searchLost(deps, kind, search, requestId);
     counts[kind] = lost.length;
     await commit(deps, 'lost_runs.restart', async (tx) => {
@@ -99,7 +99,7 @@ export async function restartLostRuns(
   return counts;
 }
 
-const unchangedSince = (now: Date): Date => new Date(now.getTime() - UNCHANGED_MS);
+const recentAt = (now: Date) => ({ since: new Date(now.getTime() - RECENT_MS), until: now });
 
 async function searchLost(
   deps: SearchDeps,

@@ -9,7 +9,7 @@ import {
   lockOperators,
   setOperatorRevoked,
   type TokenHash,
-} from '../queries/operator-token.ts';
+} from '../queries/operator/token.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;

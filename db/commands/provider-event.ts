@@ -4,22 +4,18 @@
  * through the outbox of that transaction.
  */
 import { createHash } from 'node:crypto';
-import type { EventProvider } from '../../domain/evidence.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
-import { type Settlement, settlementTime } from '../../domain/settlement.ts';
+import type { EventProvider, NewEvidence } from '../../domain/settlement/evidence.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import { canMoveVerification, type VerificationDecision } from '../../domain/verification.ts';
 import type { Tx } from '../client.ts';
+import { newId } from '../id.ts';
 import type { Stamp } from '../queries/event.ts';
-import {
-  insertProviderEvent,
-  type NewEvidence,
-  providerEventBinding,
-  type Receipt,
-  recordEvidenceAndSignal,
-} from '../queries/evidence.ts';
+import { insertProviderEvent, providerEventBinding, type Receipt } from '../queries/evidence.ts';
 import { lockEvidenceTarget } from '../queries/settlement.ts';
 import { type LockedVerification, lockVerificationTarget, moveVerification } from '../queries/verification.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { recordEvidence } from './evidence.ts';
 import { decideLocked } from './verification.ts';
 
 /** An event whose signature was verified; `bytes` is its body exactly as it arrived. */
@@ -31,12 +27,16 @@ export type VerifiedEvent = {
   readonly requestId: string;
 };
 
+/** What an event says of a settlement's money. */
+export type ClaimedEvidence = Omit<NewEvidence, 'evidenceId' | 'eventId' | 'sha256'>;
+
 /** What an event says, in the service's own words. The object that it names may not exist. */
 export type EventClaim =
   /** About a settlement's money. It is applied only to a settlement that is paid by one of `methods`. */
   | {
       readonly about: 'settlement';
-      readonly evidence: Omit<NewEvidence, 'sha256' | 'eventId'>;
+      readonly settlementId: string;
+      readonly evidence: ClaimedEvidence;
       readonly methods: readonly PaymentMethod[];
     }
   /** About a verification: the provider has begun to look, or has decided. */
@@ -53,7 +53,7 @@ export type EventClaim =
 export const NO_CLAIM: EventClaim = { about: 'nothing' };
 
 /**
- * Stores a verified event once, for ever, and applies it.
+ * Stores a verified event once, permanently, and applies it.
  *
  * @throws DomainError `provider_event_conflict` when the event's id was seen with other bytes
  */
@@ -86,7 +86,7 @@ type Target =
 async function lockTarget(tx: Tx, claim: EventClaim): Promise<Target | undefined> {
   switch (claim.about) {
     case 'settlement': {
-      const settlement = await lockEvidenceTarget(tx, claim.evidence.settlementId);
+      const settlement = await lockEvidenceTarget(tx, claim.settlementId);
       return settlement && claim.methods.includes(settlement.paymentMethod) ? { ...claim, settlement } : undefined;
     }
     case 'verification': {
@@ -106,9 +106,8 @@ type Receiving = { readonly eventId: string; readonly sha256: Buffer; readonly s
 
 async function applyTo(tx: Tx, target: Target, { eventId, sha256, stamp }: Receiving): Promise<void> {
   if (target.about === 'settlement') {
-    const { settlement, evidence } = target;
-    const at = settlementTime(settlement, stamp.at);
-    await recordEvidenceAndSignal(tx, settlement, { ...evidence, eventId, sha256 }, { ...stamp, at });
+    const evidence = { ...target.evidence, evidenceId: newId(), eventId, sha256: sha256.toString('hex') };
+    await recordEvidence(tx, target.settlement, evidence, stamp);
     return;
   }
   const { locked, move } = target;

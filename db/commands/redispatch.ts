@@ -10,7 +10,7 @@ import {
   listPendingSubscriptions,
   type OpenObject,
   type OpenPage,
-} from '../queries/operator.ts';
+} from '../queries/operator/waiting.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { clearRunning } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';

@@ -1,202 +1,36 @@
 /**
- * What is done to a settlement outside of its workflow (contract §6). Accepting one is a single statement: the
- * idempotency key, the record, its event, and the outbox row that starts its workflow. Every other command locks the
- * settlement's row first. That orders it with evidence that arrives at the same moment: the first commit decides.
+ * What is done to a settlement outside of its run (contract §6): it is canceled, a refund is recorded, its workflow is
+ * dispatched again. Every command locks the settlement's row first. That orders it with evidence that arrives at the
+ * same moment: the first commit decides.
  */
-import { CORRIDORS } from '../../domain/corridor.ts';
-import { DomainError, type FieldFault, ValidationError } from '../../domain/error.ts';
-import { type Evidence, fundingOutcome } from '../../domain/evidence.ts';
-import type { ClosedGate } from '../../domain/gate.ts';
+import { DomainError } from '../../domain/error.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
-import { freezePayee, type Payee, type PayeeResource, payeeResource } from '../../domain/payee.ts';
-import type { Priced, Pricing } from '../../domain/pricing.ts';
-import { payoutFaults, type Recipient } from '../../domain/recipient.ts';
-import { environmentName } from '../../domain/runtime.ts';
-import {
-  acceptedSettlement,
-  CANCELABLE_STATUSES,
-  isTerminal,
-  type Origin,
-  type Purpose,
-  type Settlement,
-  settlementTime,
-} from '../../domain/settlement.ts';
-import { openAccessToken } from '../banklink-token.ts';
+import { type Decision, decide } from '../../domain/settlement/decide.ts';
+import type { HappeningOf } from '../../domain/settlement/happening.ts';
+import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement/state.ts';
 import type { Tx } from '../client.ts';
-import { settlementIdOf } from '../id.ts';
-import { sealPayee } from '../payee.ts';
-import { getAcceptanceFacts, insertAcceptance } from '../queries/acceptance.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
-import { numberedEvent } from '../queries/event.ts';
-import { listPendingEvidence } from '../queries/evidence.ts';
-import { forbiddenBy } from '../queries/gate.ts';
-import {
-  type Answer,
-  bindAnswer,
-  boundKeyOf,
-  findAnswer,
-  getAnswer,
-  type KeyedRequest,
-  replay,
-} from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
-import { toPayable } from '../queries/recipient.ts';
-import { acceptedEvent, getSettlementOwner, lockSettlement, paymentTokenBinding } from '../queries/settlement.ts';
-import {
-  changeOf,
-  type SettlementChange,
-  withMessage,
-  withMove,
-  withPending,
-  writeMove,
-} from '../queries/settlement-change.ts';
-import { type CommandDeps, type CommitDeps, commit, commitStatement } from './commit.ts';
+import { listRefunds } from '../queries/refund.ts';
+import { getSettlementOwner, lockSettlement } from '../queries/settlement.ts';
+import { writeChange } from '../queries/settlement-change.ts';
+import { listKnownEvidence } from '../queries/settlement-facts.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
-/** A settlement as a route asks for it. */
-export type SettlementRequest = KeyedRequest & {
-  readonly requestId: string;
-  readonly origin: Origin;
-  readonly priced: Priced;
-  readonly recipientId: string;
-  readonly purpose: Purpose | null;
-  readonly reference: string | null;
-  readonly metadata: Record<string, string>;
-  /** The payer's card; null unless it is paid by card. */
-  readonly cardToken: string | null;
-  /** The access token of bank linking; null unless it is paid by ACH. */
-  readonly banklinkToken: string | null;
-};
-
-/** How the accepting route answers. The answer is made once; every replay is the same bytes. */
-export type AcceptanceAnswer = {
-  readonly status: number;
-  present(settlement: Settlement, payee: PayeeResource | null): Readonly<Record<string, unknown>>;
-};
+type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 
 /**
- * Accepts a settlement, or answers as the key's first use was answered.
+ * Writes what was decided.
  *
- * @returns the answer; `resourceId` is the settlement's id
- * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `launch_gates_closed`; ValidationError.
- *   None of them binds the key.
+ * @returns the settlement as it now is
+ * @throws DomainError `state_conflict` for a refusal
  */
-export async function acceptSettlement(
-  deps: CommandDeps,
-  request: SettlementRequest,
-  answer: AcceptanceAnswer,
-): Promise<Answer> {
-  const { priced } = request;
-  const payer = payerOf(deps, request);
-  if ('faults' in priced || 'faults' in payer) {
-    // A bound key is answered as it was, even if the same request would be refused now.
-    const answered = await findAnswer(deps.db, request);
-    if (answered) return answered;
-    throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
+export async function writeDecision(tx: Tx, decision: Decision, requestId: string): Promise<Settlement> {
+  if ('refusal' in decision) {
+    const { currentState, detail } = decision.refusal;
+    throw new DomainError('state_conflict', { current_state: currentState }, detail);
   }
-  const { pricing } = priced;
-  const { corridor } = pricing;
-  const facts = await getAcceptanceFacts(deps.db, request, { environment: environmentName(deps.runtime), corridor });
-  if (facts.bound) return replay(facts.bound, request.fingerprint);
-  const payable = facts.recipient && toPayable(deps.sealer, facts.recipient);
-  const payee = payable && freezePayee(payable.recipient, pricing.payoutRail, payable.accountNumber);
-  const settlement = newSettlement(deps, request, { pricing, payee });
-  const first = answerTo(settlement, answer.status, answer.present(settlement, payee ? payeeResource(payee) : null));
-  const refusal = refusalOf(payable?.recipient, pricing, {
-    gates: forbiddenBy(facts.gateEvidence, { runtime: deps.runtime, corridor, now: settlement.createdAt }),
-  });
-  if (refusal) return await refuse(deps, request, first, refusal);
-  const acceptance = {
-    key: boundKeyOf(request, first, settlement.createdAt),
-    settlement,
-    paymentTokenSealed: sealedToken(deps, settlement.settlementId, payer.token),
-    event: numberedEvent(acceptedEvent(settlement), 1),
-    message: settlementMessage(settlement, null, request.requestId),
-  };
-  const isFirst = await commitStatement(deps, 'settlement.accept', (db) => insertAcceptance(db, acceptance));
-  return isFirst ? { ...first, replayed: false } : await getAnswer(deps.db, request);
-}
-
-const answerTo = (
-  { settlementId: resourceId }: Settlement,
-  status: number,
-  resource: Readonly<Record<string, unknown>>,
-): Omit<Answer, 'replayed'> => ({ resourceId, status, body: Buffer.from(JSON.stringify(resource)) });
-
-/**
- * Refuses a request, unless another request with its key is accepted at this moment: then the answer is that of the
- * other one. Binding the key waits for the other request. The refusal rolls the binding back.
- */
-const refuse = (
-  deps: CommandDeps,
-  request: SettlementRequest,
-  answer: Omit<Answer, 'replayed'>,
-  refusal: Error,
-): Promise<Answer> =>
-  commit(deps, 'settlement.accept', async (tx) => {
-    const bound = await bindAnswer(tx, request, answer, deps.now());
-    if (bound.replayed) return bound;
-    throw refusal;
-  });
-
-type Payer = { readonly token: string | null } | { readonly faults: readonly FieldFault[] };
-
-/**
- * The card, or the account behind a bank-link token. Only the organization that linked it can use it (contract §10).
- */
-function payerOf({ sealer }: Pick<CommandDeps, 'sealer'>, request: SettlementRequest): Payer {
-  const { orgId, cardToken, banklinkToken } = request;
-  if (banklinkToken === null) return { token: cardToken };
-  const account = openAccessToken(sealer, orgId, banklinkToken);
-  const rule = "must be an access token that bank linking gave to the caller's organization";
-  return account === undefined ? { faults: [{ field: 'banklink_account_token', rule }] } : { token: account };
-}
-
-const sealedToken = (
-  { sealer }: Pick<CommandDeps, 'sealer'>,
-  settlementId: string,
-  token: string | null,
-): string | null => (token === null ? null : sealer.seal(token, paymentTokenBinding(settlementId)));
-
-/** Why the settlement is not accepted; undefined when it is. The recipient is judged before the gates (contract §2). */
-function refusalOf(
-  recipient: Recipient | undefined,
-  pricing: Pricing,
-  { gates }: { readonly gates: readonly ClosedGate[] },
-): Error | undefined {
-  if (!recipient) return new DomainError('not_found');
-  if (!recipient.isActive)
-    return new DomainError(
-      'state_conflict',
-      { current_state: 'inactive' },
-      'The recipient is inactive and takes no new settlement.',
-    );
-  const faults = payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail);
-  if (faults.length > 0) return new ValidationError(faults);
-  return gates.length > 0 ? new DomainError('launch_gates_closed', { gates }) : undefined;
-}
-
-function newSettlement(
-  deps: CommandDeps,
-  request: SettlementRequest,
-  { pricing, payee }: { readonly pricing: Pricing; readonly payee: Payee | undefined },
-): Settlement {
-  const settlementId = settlementIdOf(request.orgId, request.idempotencyKey);
-  const sealed = payee && sealPayee(deps.sealer, settlementId, payee);
-  return acceptedSettlement({
-    ...pricing,
-    settlementId,
-    payeeSealed: sealed?.payeeSealed ?? null,
-    payeeSha256: sealed?.payeeSha256 ?? null,
-    orgId: request.orgId,
-    origin: request.origin,
-    recipientId: request.recipientId,
-    purpose: request.purpose,
-    reference: request.reference,
-    metadata: request.metadata,
-    environment: environmentName(deps.runtime),
-    requestId: request.requestId,
-    createdAt: deps.now(),
-  });
+  return await writeChange(tx, decision, requestId);
 }
 
 /**
@@ -206,20 +40,21 @@ function newSettlement(
  * @throws DomainError `not_found`; `state_conflict` past awaiting_funds, or when committed evidence has decided already
  */
 export async function cancelSettlement(
-  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  deps: Deps,
   orgId: string,
   settlementId: string,
   requestId: string,
 ): Promise<Settlement> {
   return await commit(deps, 'settlement.cancel', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
-    return await cancelLocked(tx, settlement, { now: deps.now(), reason: 'canceled_by_partner', requestId });
+    const decision = await decideCancellation(tx, settlement, { by: 'partner', signals: true }, deps.now());
+    return await writeDecision(tx, decision, requestId);
   });
 }
 
 /** As `cancelSettlement`, for an operator, who knows no organization; with an audit entry. */
 export async function cancelSettlementAsOperator(
-  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  deps: Deps,
   settlementId: string,
   { operator, note, requestId }: OperatorAct,
 ): Promise<Settlement> {
@@ -227,7 +62,8 @@ export async function cancelSettlementAsOperator(
     const now = deps.now();
     const orgId = await getSettlementOwner(tx, settlementId);
     const settlement = await lockSettlement(tx, orgId, settlementId);
-    const canceled = await cancelLocked(tx, settlement, { now, reason: 'canceled_by_operator', requestId });
+    const decision = await decideCancellation(tx, settlement, { by: 'operator', signals: true }, now);
+    const canceled = await writeDecision(tx, decision, requestId);
     const action = 'settlement_cancel';
     await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at: now });
     return canceled;
@@ -249,51 +85,60 @@ export async function cancelSettlementOnRequest(
 ): Promise<Settlement> {
   return await commit(deps, 'settlement.cancel_on_request', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
-    const pending = await listPendingEvidence(tx, settlementId);
-    if (!isCancelable(settlement, pending)) return settlement;
-    const { requestId } = settlement;
-    const cancellation = cancellationOf(settlement, pending, { now, reason: 'canceled_by_operator', requestId });
-    const canceled = await writeMove(tx, cancellation);
+    const decision = await decideCancellation(tx, settlement, { by: 'operator', signals: false }, now);
+    if ('refusal' in decision || settlement.status === 'canceled') return settlement;
+    const canceled = await writeChange(tx, decision, settlement.requestId);
     const act = { action: 'settlement_cancel', operator: 'unknown', note: 'Temporal UI' } as const;
     await insertAuditEntry(tx, orgId, { objectId: settlementId, ...act, at: now });
     return canceled;
   });
 }
 
-/** In awaiting_funds, evidence that was committed before decides, although the workflow has not acted on it yet. */
-const isCancelable = (settlement: Settlement, pending: readonly Evidence[]): boolean =>
-  CANCELABLE_STATUSES.includes(settlement.status) &&
-  (settlement.status !== 'awaiting_funds' || fundingOutcome(settlement, pending) === undefined);
-
-type Cancellation = { readonly now: Date; readonly reason: string; readonly requestId: string };
-
-/** Cancels for somebody outside of the workflow, and signals the workflow. */
-async function cancelLocked(tx: Tx, settlement: Settlement, cancellation: Cancellation): Promise<Settlement> {
-  const { status, settlementId } = settlement;
-  if (status === 'canceled') return settlement;
-  const pending = await listPendingEvidence(tx, settlementId);
-  if (!isCancelable(settlement, pending)) throw new DomainError('state_conflict', { current_state: status });
-  const message = settlementMessage(settlement, 'canceled', cancellation.requestId);
-  return await writeMove(tx, withMessage(cancellationOf(settlement, pending, cancellation), message));
-}
-
-function cancellationOf(
+async function decideCancellation(
+  tx: Tx,
   settlement: Settlement,
-  pending: readonly Evidence[],
-  { now, reason, requestId }: Cancellation,
-): SettlementChange {
-  const change = changeOf(settlement, { at: settlementTime(settlement, now), requestId });
-  return withPending(withMove(change, { to: 'canceled', reason }), pending);
+  cancellation: Omit<HappeningOf<'cancel'>, 'type'>,
+  now: Date,
+): Promise<Decision> {
+  const evidence = await listKnownEvidence(tx, settlement.settlementId);
+  return decide({ settlement, evidence }, { type: 'cancel', ...cancellation }, settlementTime(settlement, now));
 }
 
 /**
- * Has a settlement's workflow started where it does not run, and signalled where it does. The workflow reads the
- * database and continues from there, so this may be repeated. Writes an audit entry.
+ * Records that an operator gave money back outside of the service, with an audit entry. The same reference with the
+ * same amount is recorded once: repeated, nothing is written.
+ *
+ * @param refund `reference` of the transfer, as the bank shows it; minor units of the source currency
+ * @throws DomainError `not_found`; `state_conflict` when more is given back than is due, or the reference is taken
+ */
+export async function recordRefund(
+  deps: Deps,
+  settlementId: string,
+  refund: Omit<HappeningOf<'refund'>, 'type'>,
+  { operator, note, requestId }: OperatorAct,
+): Promise<Settlement> {
+  return await commit(deps, 'settlement.record_refund', async (tx) => {
+    const now = deps.now();
+    const orgId = await getSettlementOwner(tx, settlementId);
+    const settlement = await lockSettlement(tx, orgId, settlementId);
+    const refunds = await listRefunds(tx, settlementId);
+    const decision = decide({ settlement, refunds }, { type: 'refund', ...refund }, settlementTime(settlement, now));
+    const refunded = await writeDecision(tx, decision, requestId);
+    if (refunded === settlement) return settlement;
+    const action = 'refund_record';
+    await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at: now });
+    return refunded;
+  });
+}
+
+/**
+ * Starts the workflow of a settlement, or signals it if it runs. The workflow reads the database and continues from
+ * there, so this may be repeated. Writes an audit entry.
  *
  * @throws DomainError `not_found`; `state_conflict` for a settlement that has ended
  */
 export async function redispatchSettlement(
-  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  deps: Deps,
   settlementId: string,
   { operator, note, requestId }: OperatorAct,
 ): Promise<void> {

@@ -5,7 +5,7 @@
 import { DomainError } from '../../domain/error.ts';
 import { sandboxEventMessage, settlementMessage } from '../../domain/outbox.ts';
 import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
-import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement.ts';
+import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement/state.ts';
 import { newId } from '../id.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { advanceClock, lockSettlement } from '../queries/settlement.ts';

@@ -1,15 +1,14 @@
 /** Delivering an event again (contract §11): for the subscription's owner, and for an operator. */
 import { DomainError } from '../../domain/error.ts';
-import type { Attempt, Delivery, DeliveryStatus } from '../../domain/webhook.ts';
+import type { Attempt, Delivery } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
-import { findDeliveryOwner } from '../queries/operator.ts';
+import { findDeliveryOwner } from '../queries/operator/waiting.ts';
 import { lockWebhook } from '../queries/webhook.ts';
 import {
   beginGeneration,
-  getDeliveryStatus,
   listAttempts,
   lockDelivery,
   type ReplaySelection,
@@ -89,21 +88,4 @@ async function redeliverLocked(tx: Tx, orgId: string, key: DeliveryKey, requestI
   const due = isPending ? await requestNextAttempt(tx, delivery) : await beginGeneration(tx, delivery, requestId);
   await ringSubscription(tx, webhook, requestId);
   return due;
-}
-
-/**
- * Lets the subscription's workflow make the next attempt of a delivery that had a workflow of its own.
- *
- * @returns the delivery's status
- * @throws DomainError `not_found`
- */
-export async function handOverDelivery(
-  deps: CommitDeps,
-  { orgId, webhookId, deliveryId }: DeliveryKey & { readonly orgId: string },
-): Promise<DeliveryStatus> {
-  return await commit(deps, 'delivery.hand_over', async (tx) => {
-    const status = await getDeliveryStatus(tx, orgId, deliveryId);
-    if (status === 'pending') await ringSubscription(tx, { webhookId, orgId }, `delivery-${deliveryId}`);
-    return status;
-  });
 }

@@ -6,7 +6,7 @@ import type { CorridorId } from '../../domain/corridor.ts';
 import type { GateEvidence } from '../../domain/gate.ts';
 import type { OutboxMessage } from '../../domain/outbox.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
 import { aliasedColumns, columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';

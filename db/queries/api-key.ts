@@ -170,11 +170,11 @@ export async function listApiKeys(db: Database, orgId: string, page: Page): Prom
   return { ...paged, items: paged.items.map(toApiKey) };
 }
 
-/** How many valid keys are hashed with each pepper; `pepperId` is null for keys from before it was stored. */
+/** How many valid keys are hashed with each pepper. */
 export async function countKeysByPepper(
   db: Queryable,
   at: Date,
-): Promise<{ readonly pepperId: string | null; readonly count: number }[]> {
+): Promise<{ readonly pepperId: string; readonly count: number }[]> {
   return await db
     .select({ pepperId: apiKeys.pepperId, count: count() })
     .from(apiKeys)

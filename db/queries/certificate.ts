@@ -2,7 +2,7 @@
 import { and, asc, count, eq, sql } from 'drizzle-orm';
 import type { SettlementFacts, StepPosting } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { SettlementTransition } from '../../domain/settlement.ts';
+import type { SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { certificates } from '../schema/certificate.ts';

@@ -14,7 +14,7 @@ import {
   type GateVerdict,
 } from '../../domain/gate.ts';
 import { type EnvironmentName, environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';

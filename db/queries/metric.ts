@@ -1,7 +1,7 @@
 /** The service's state in numbers: one statement. It reads, by index, what is open and what is recent. */
 import { type SQL, sql } from 'drizzle-orm';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
-import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement.ts';
+import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 

@@ -4,7 +4,7 @@
  * a dispatcher that died are claimed again.
  */
 import { and, eq, inArray, sql } from 'drizzle-orm';
-import { type OutboxKind, type OutboxMessage, subscriptionMessage } from '../../domain/outbox.ts';
+import type { OutboxKind, OutboxMessage } from '../../domain/outbox.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
 import { statement } from '../statement.ts';
@@ -22,8 +22,6 @@ const LEASE_SECONDS = 10;
 const RETRY_SECONDS_MAX = 5;
 /** So many of the rows that are claimed at once are of subscriptions, if there are any. */
 const DELIVERIES_MIN = 4;
-/** The kind of a row for one delivery, before there was one for each subscription. */
-const LEGACY_DELIVERY = 'webhook_delivery';
 
 /** Writes messages in the transaction of the change that they follow from. */
 export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<void> {
@@ -89,17 +87,9 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
   return rows.sort((a, b) => isLast(a) - isLast(b) || a.outboxId - b.outboxId);
 }
 
-function toOutboxRow({ outbox_id, object_id, request_id, ...row }: ClaimedRow): OutboxRow {
-  const common = { ...row, outboxId: Number(outbox_id), requestId: request_id };
-  // A process of the previous version wrote it for one delivery: it rings the subscription instead.
-  if (row.kind === LEGACY_DELIVERY) {
-    const { orgId, webhookId } = row.context as { orgId: string; webhookId: string };
-    const { kind, objectId, signal, context } = subscriptionMessage({ orgId, webhookId }, request_id);
-    return { ...common, kind, objectId, signal, context };
-  }
-  // Only whole messages are written, so each row's signal and context are those of its kind.
-  return { ...common, objectId: object_id } as OutboxRow;
-}
+/** Only whole messages are written, so each row's signal and context are those of its kind. */
+const toOutboxRow = ({ outbox_id, object_id, request_id, ...row }: ClaimedRow): OutboxRow =>
+  ({ ...row, outboxId: Number(outbox_id), objectId: object_id, requestId: request_id }) as OutboxRow;
 
 /** Which of these objects have a row that is not dispatched yet. */
 export async function listQueued(db: Queryable, kind: OutboxKind, objectIds: readonly string[]): Promise<Set<string>> {

@@ -19,6 +19,7 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
+import { statement } from '../statement.ts';
 import { type List, readPage } from './page.ts';
 
 export type RecipientRow = typeof recipients.$inferSelect;
@@ -94,15 +95,20 @@ export function toPayable(sealer: Sealer, row: RecipientRow): PayableRecipient {
   return { recipient: toRecipient(row), accountNumber };
 }
 
-/** As `getRecipient`; nobody can change the recipient until the transaction ends. */
-export async function getRecipientForShare(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
-  const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('share');
-  if (!row) throw new DomainError('not_found');
-  return toRecipient(row);
-}
+/** The advisory lock of a recipient. The steps of its settlements share it; a change of the recipient takes it alone. */
+export const recipientLockSql = (recipientId: string): string => `hashtextextended('recipient ' || ${recipientId}, 0)`;
 
-/** As `getRecipient`; locks the row until the transaction ends. */
+const waitForSteps = statement<[recipientId: string], unknown>(
+  'lock_recipient',
+  `SELECT pg_advisory_xact_lock(${recipientLockSql('$1::text')})`,
+);
+
+/**
+ * As `getRecipient`; locks the row until the transaction ends, and waits for the steps that were decided by it. Steps
+ * wait in turn, so that many settlements of one recipient do not keep it from being changed.
+ */
 export async function lockRecipient(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
+  await waitForSteps(tx, recipientId);
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('no key update');
   if (!row) throw new DomainError('not_found');
   return toRecipient(row);

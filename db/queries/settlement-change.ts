@@ -1,211 +1,37 @@
 /**
- * What happens to a settlement once it was accepted. A change is put together in memory, under the settlement's row
- * lock, and written by one statement: the row, at most one transition, postings, evidence, exceptions, events with
- * their deliveries, and outbox rows. The statement changes the row only if it is as it was read; if not, it writes
- * nothing at all.
+ * Writes what was decided about a settlement (`domain/settlement/decide.ts`): the row, transitions, postings, evidence,
+ * exceptions, events with their deliveries, and outbox rows, by one statement. The statement changes the row only if it
+ * is as it was read; if not, it writes nothing at all.
  */
-import { notBefore } from '../../domain/clock.ts';
-import { DomainError } from '../../domain/error.ts';
-import { EVENT_OF_STATUS, type EventType } from '../../domain/event.ts';
-import { type Evidence, type Reception, receive, type SettlementException } from '../../domain/evidence.ts';
-import type { OutboxMessage } from '../../domain/outbox.ts';
-import { collectionPostings, type Posting, surplusPostings, transitionPostings } from '../../domain/posting.ts';
-import { exceptionResource } from '../../domain/resource/settlement.ts';
-import {
-  canMove,
-  type Failure,
-  type Settlement,
-  type SettlementStatus,
-  type SettlementTransition,
-  waitWindowMs,
-} from '../../domain/settlement.ts';
+import { settlementEventData } from '../../domain/resource/settlement.ts';
+import { type ChangeEvent, isEmpty, type SettlementChange } from '../../domain/settlement/change.ts';
+import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
-import { fanOutText, type NumberedEvent, numberedEvent, type Stamp } from './event.ts';
-import { settlementEvent } from './settlement.ts';
+import { fanOutText, type NumberedEvent, numberedEvent } from './event.ts';
 
-/** Evidence as its row has it, but for the settlement and the time of receipt. */
-export type StoredEvidence = Evidence & {
-  readonly provider: string;
-  readonly eventId: string;
-  readonly sha256: Buffer;
-  readonly pending: boolean;
-};
-
-/** A change that is not written yet. `after` is the settlement as the change leaves it. */
-export type SettlementChange = {
-  readonly before: Settlement;
-  readonly after: Settlement;
-  /** `at` on the settlement's own clock. */
-  readonly stamp: Stamp;
-  readonly transition: SettlementTransition | undefined;
-  readonly postings: readonly (Posting & { readonly step: string; readonly line: number })[];
-  readonly evidence: StoredEvidence | undefined;
-  /** The ids of evidence that is pending no more. */
-  readonly decided: readonly string[];
-  readonly exceptions: readonly SettlementException[];
-  readonly events: readonly NumberedEvent[];
-  readonly messages: readonly OutboxMessage[];
-};
-
-/** A change of a locked settlement, in which nothing has happened yet. */
-export const changeOf = (settlement: Settlement, stamp: Stamp): SettlementChange => ({
-  before: settlement,
-  after: settlement,
-  stamp,
-  transition: undefined,
-  postings: [],
-  evidence: undefined,
-  decided: [],
-  exceptions: [],
-  events: [],
-  messages: [],
-});
-
-export type Move = {
-  readonly to: SettlementStatus;
-  readonly reason: string | null;
-  readonly evidenceId?: string | null | undefined;
-  readonly failure?: Failure | null | undefined;
-};
-
-/**
- * The settlement enters another state. A change has at most one move.
- *
- * @throws DomainError `state_conflict` when the table has no such transition
- */
-export function withMove(change: SettlementChange, { to, reason, evidenceId = null, failure }: Move): SettlementChange {
-  const { after: settlement, stamp } = change;
-  const { status: from } = settlement;
-  if (!canMove(from, to)) throw new DomainError('state_conflict', { current_state: from });
-  const windowMs = waitWindowMs(to, settlement.paymentMethod);
-  const version = settlement.version + 1;
-  const after: Settlement = {
-    ...settlement,
-    status: to,
-    version,
-    failure: failure ?? settlement.failure,
-    expiresAt: windowMs === undefined ? null : new Date(stamp.at.getTime() + windowMs),
-    updatedAt: stamp.at,
-  };
-  const transition = { sequence: version, from, to, at: stamp.at, reason, evidenceId };
-  const moved = withPostings({ ...change, after, transition }, to, transitionPostings(settlement, from, to));
-  return withEvent(moved, EVENT_OF_STATUS[to]);
-}
-
-/** The workflow has decided by this evidence. */
-export const withDecided = (change: SettlementChange, evidenceId: string): SettlementChange => ({
-  ...change,
-  decided: [...change.decided, evidenceId],
-});
-
-/** New evidence, with everything that it does to the settlement. */
-export const withEvidence = (
-  change: SettlementChange,
-  evidence: Omit<StoredEvidence, 'pending'>,
-  reception: Reception,
-): SettlementChange =>
-  withReception({ ...change, evidence: { ...evidence, pending: reception.pending } }, evidence, reception);
-
-/**
- * Receives pending evidence again, in the state that was reached since: what is no longer waited for is booked, or
- * recorded as an exception. A settlement that has ended keeps none pending.
- */
-export function withPending(change: SettlementChange, pending: readonly Evidence[]): SettlementChange {
-  let latest = change;
-  for (const received of pending) {
-    const reception = receive(latest.after, received);
-    if (!reception.pending) latest = withReception(withDecided(latest, received.evidenceId), received, reception);
-  }
-  return latest;
-}
-
-/** What a piece of evidence does to the settlement, beside its own row: its money is booked, its exception recorded. */
-export function withReception(change: SettlementChange, received: Evidence, reception: Reception): SettlementChange {
-  const { booked, exception, pending } = reception;
-  const { evidenceId, amountMinor, currency, failure } = received;
-  // Later steps are dated by the settlement's last change, so none is dated before this evidence or its event.
-  const isChange = pending || exception !== null || booked !== null;
-  let latest = isChange ? { ...change, after: { ...change.after, updatedAt: change.stamp.at } } : change;
-  if (booked !== null) latest = withMoney(latest, evidenceId, amountMinor ?? 0n, booked);
-  if (exception === null) return latest;
-  const { at } = change.stamp;
-  return withException(latest, {
-    type: exception,
-    at,
-    evidenceId,
-    amountMinor,
-    currency,
-    reason: failure?.code ?? null,
-  });
-}
-
-function withMoney(
-  change: SettlementChange,
-  evidenceId: string,
-  amountMinor: bigint,
-  booked: 'held' | 'due_back',
-): SettlementChange {
-  const { after } = change;
-  const posted =
-    booked === 'held'
-      ? withPostings(change, `collection:${evidenceId}`, collectionPostings(after, amountMinor))
-      : withPostings(change, `surplus:${evidenceId}`, surplusPostings(after, amountMinor));
-  const amountReceivedMinor = after.amountReceivedMinor + amountMinor;
-  return withEvent({ ...posted, after: { ...after, amountReceivedMinor } }, 'settlement.funds_received');
-}
-
-/** An exception, with its event. It changes no state. */
-export function withException(change: SettlementChange, exception: SettlementException): SettlementChange {
-  const recorded = { ...change, exceptions: [...change.exceptions, exception] };
-  return withEvent(recorded, 'settlement.exception', { exception: exceptionResource(exception) });
-}
-
-/** An outbox row. */
-export const withMessage = (change: SettlementChange, message: OutboxMessage): SettlementChange => ({
-  ...change,
-  messages: [...change.messages, message],
-});
-
-const withPostings = (change: SettlementChange, step: string, added: readonly Posting[]): SettlementChange => ({
-  ...change,
-  postings: [...change.postings, ...added.map((posting, line) => ({ ...posting, step, line }))],
-});
-
-/** An event about the settlement as it is now, dated not before its predecessor: that is as old as the row at most. */
-function withEvent(change: SettlementChange, type: EventType, extra: Readonly<Record<string, unknown>> = {}) {
-  const { before, after, stamp } = change;
-  const sequence = after.eventSequence + 1;
-  const at = notBefore(stamp.at, before.updatedAt);
-  const event = settlementEvent(after, type, { at, requestId: stamp.requestId });
-  const numbered = numberedEvent({ ...event, data: { ...event.data, ...extra } }, sequence);
-  return { ...change, after: { ...after, eventSequence: sequence }, events: [...change.events, numbered] };
-}
-
-const write = statement<[change: string], { readonly changed: boolean; readonly recorded: boolean }>(
+const write = statement<[change: string], { readonly changed: boolean }>(
   'write_settlement_change',
   `WITH recorded AS (
-    -- Evidence of one provider event is recorded once. Where it was, this statement changes nothing.
     INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, amount_minor, currency, failure, sha256,
-      pending, received_at)
+      pending, reversed_minor, received_at)
     SELECT evidence_id, $1::jsonb ->> 'settlement_id', provider, event_id, kind, amount_minor, currency, failure,
-      decode(sha256, 'hex'), pending, ($1::jsonb ->> 'at')::timestamptz
+      decode(sha256, 'hex'), pending, reversed_minor, ($1::jsonb ->> 'at')::timestamptz
     FROM jsonb_to_recordset($1::jsonb -> 'evidence') AS evidence (evidence_id text, provider text, event_id text,
-      kind text, amount_minor bigint, currency text, failure jsonb, sha256 text, pending boolean)
-    ON CONFLICT DO NOTHING
-    RETURNING evidence_id
+      kind text, amount_minor bigint, currency text, failure jsonb, sha256 text, pending boolean, reversed_minor bigint)
   ), changed AS (
     UPDATE settlements SET status = after.status, version = after.version, event_sequence = after.event_sequence,
       failure = after.failure, expires_at = after.expires_at, amount_received_minor = after.amount_received_minor,
+      amount_refunded_minor = after.amount_refunded_minor, taken_back_minor = after.taken_back_minor,
       updated_at = after.updated_at
     FROM jsonb_to_record($1::jsonb -> 'after') AS after (status text, version integer, event_sequence integer,
-      failure jsonb, expires_at timestamptz, amount_received_minor bigint, updated_at timestamptz)
+      failure jsonb, expires_at timestamptz, amount_received_minor bigint, amount_refunded_minor bigint,
+      taken_back_minor bigint, updated_at timestamptz)
     WHERE settlements.org_id = $1::jsonb ->> 'org_id' AND settlements.settlement_id = $1::jsonb ->> 'settlement_id'
       AND settlements.version = ($1::jsonb ->> 'version_before')::integer
       AND settlements.event_sequence = ($1::jsonb ->> 'event_sequence_before')::integer
-      AND ($1::jsonb -> 'evidence' = '[]' OR EXISTS (SELECT FROM recorded))
     RETURNING settlements.settlement_id
   ), decided AS (
     UPDATE evidence SET pending = false FROM changed
@@ -221,10 +47,10 @@ const write = statement<[change: string], { readonly changed: boolean; readonly 
     FROM changed, jsonb_to_recordset($1::jsonb -> 'postings') AS posting (step text, line integer, account text,
       currency text, amount_minor bigint)
   ), excepted AS (
-    INSERT INTO settlement_exceptions (exception_id, settlement_id, type, at, evidence_id)
-    SELECT exception_id, settlement_id, type, at, evidence_id
+    INSERT INTO settlement_exceptions (exception_id, settlement_id, type, at, evidence_id, amount_minor, currency)
+    SELECT exception_id, settlement_id, type, at, evidence_id, amount_minor, currency
     FROM changed, jsonb_to_recordset($1::jsonb -> 'exceptions') AS exception (exception_id text, type text,
-      at timestamptz, evidence_id text)
+      at timestamptz, evidence_id text, amount_minor bigint, currency text)
   ), enqueued AS (
     INSERT INTO outbox (kind, object_id, signal, context, request_id, traceparent)
     SELECT kind, object_id, signal, context, request_id, $1::jsonb ->> 'traceparent'
@@ -238,37 +64,32 @@ const write = statement<[change: string], { readonly changed: boolean; readonly 
     RETURNING event_id, org_id, type, object_id, $1::jsonb ->> 'request_id' AS request_id,
       $1::jsonb ->> 'traceparent' AS traceparent
   ), ${fanOutText('event')}
-  SELECT EXISTS (SELECT FROM changed) AS changed, EXISTS (SELECT FROM recorded) AS recorded`,
+  SELECT EXISTS (SELECT FROM changed) AS changed`,
 );
 
 /**
- * Writes a change.
+ * Writes a change; an empty one writes nothing.
  *
- * @returns the settlement as it now is; undefined, with nothing written, when the change's evidence was recorded before
+ * @param requestId the request, the command or the run that makes the change: its events and messages show it
+ * @returns the settlement as it now is
  * @throws when the settlement is not as the change found it: somebody changed it without its lock
  */
-export async function writeChange(tx: Tx, change: SettlementChange): Promise<Settlement | undefined> {
-  const [written] = await write(tx, JSON.stringify(changeJson(change)));
-  if (written?.changed) return change.after;
-  if (change.evidence && !written?.recorded) return undefined;
-  throw new Error(`settlement ${change.before.settlementId} was changed without its lock`);
-}
-
-/** As `writeChange`, for a change without evidence. */
-export async function writeMove(tx: Tx, change: SettlementChange): Promise<Settlement> {
-  return (await writeChange(tx, change)) ?? change.before;
+export async function writeChange(tx: Tx, change: SettlementChange, requestId: string): Promise<Settlement> {
+  if (isEmpty(change)) return change.before;
+  const [written] = await write(tx, JSON.stringify(changeJson(change, requestId)));
+  if (!written?.changed) throw new Error(`settlement ${change.before.settlementId} was changed without its lock`);
+  return change.after;
 }
 
 /** A change as the statement takes it. A bigint is written in decimal digits. */
-function changeJson({ before, after, stamp, ...change }: SettlementChange) {
-  const { evidence, transition } = change;
+function changeJson({ before, after, at, ...change }: SettlementChange, requestId: string) {
   return {
     settlement_id: before.settlementId,
     org_id: before.orgId,
     version_before: before.version,
     event_sequence_before: before.eventSequence,
-    at: stamp.at,
-    request_id: stamp.requestId,
+    at,
+    request_id: requestId,
     traceparent: currentTraceparent(),
     after: {
       status: after.status,
@@ -277,41 +98,61 @@ function changeJson({ before, after, stamp, ...change }: SettlementChange) {
       failure: after.failure,
       expires_at: after.expiresAt,
       amount_received_minor: String(after.amountReceivedMinor),
+      amount_refunded_minor: String(after.amountRefundedMinor),
+      taken_back_minor: String(after.takenBackMinor),
       updated_at: after.updatedAt,
     },
-    evidence: evidence ? [evidenceJson(evidence)] : [],
+    evidence: change.evidence ? [evidenceJson(change.evidence)] : [],
     decided: change.decided,
-    transitions: transition ? [transitionJson(transition)] : [],
+    transitions: change.transitions.map(transitionJson),
     postings: change.postings.map(({ amountMinor, ...posting }) => ({ ...posting, amount_minor: String(amountMinor) })),
-    exceptions: change.exceptions.map(({ type, at, evidenceId }) => ({
+    exceptions: change.exceptions.map(({ type, at: exceptedAt, evidenceId, amountMinor, currency }) => ({
       exception_id: newId(),
       type,
-      at,
+      at: exceptedAt,
       evidence_id: evidenceId,
+      amount_minor: amountMinor === null ? null : String(amountMinor),
+      currency,
     })),
-    messages: change.messages.map(({ kind, objectId, signal, context, requestId }) => ({
+    messages: change.messages.map(({ kind, objectId, signal, context }) => ({
       kind,
       object_id: objectId,
       signal,
       context,
       request_id: requestId,
     })),
-    events: change.events.map(({ eventId, type, sequence, body, at }) => ({
-      event_id: eventId,
-      type,
-      sequence,
-      body: body.toString(),
-      at,
-    })),
+    events: change.events.map((event) => eventJson(before, event, requestId)),
   };
 }
 
-const evidenceJson = ({ evidenceId, eventId, amountMinor, sha256, ...evidence }: StoredEvidence) => ({
+function eventJson(settlement: Settlement, event: ChangeEvent, requestId: string) {
+  const { eventId, type, sequence, body, at } = settlementEvent(settlement, event, requestId);
+  return { event_id: eventId, type, sequence, body: body.toString(), at };
+}
+
+/** An event about a settlement, with the bytes that every subscriber is sent. */
+export const settlementEvent = (
+  { orgId, settlementId: objectId }: Pick<Settlement, 'orgId' | 'settlementId'>,
+  event: ChangeEvent,
+  requestId: string,
+): NumberedEvent => {
+  const { type, at, sequence } = event;
+  const data = settlementEventData(event);
+  return numberedEvent({ orgId, objectType: 'settlement', objectId, requestId, type, at, data }, sequence);
+};
+
+const evidenceJson = ({
+  evidenceId,
+  eventId,
+  amountMinor,
+  reversedMinor,
+  ...evidence
+}: NonNullable<SettlementChange['evidence']>) => ({
   ...evidence,
   evidence_id: evidenceId,
   event_id: eventId,
   amount_minor: amountMinor === null ? null : String(amountMinor),
-  sha256: sha256.toString('hex'),
+  reversed_minor: String(reversedMinor),
 });
 
 const transitionJson = ({ from, to, evidenceId, ...transition }: SettlementTransition) => ({

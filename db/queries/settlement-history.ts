@@ -4,11 +4,11 @@
  */
 import { desc, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import type { SettlementException } from '../../domain/evidence.ts';
 import { COUNTED_MAX, PAGE, type Page, type Paged } from '../../domain/page.ts';
 import { payeeResource } from '../../domain/payee.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
-import type { Settlement, SettlementTransition } from '../../domain/settlement.ts';
+import type { SettlementException } from '../../domain/settlement/evidence.ts';
+import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
 import { columnsOf, jsonColumns } from '../column-list.ts';
@@ -36,7 +36,7 @@ const SELECTED = `SELECT ${SETTLEMENT.text} AS settlement, (
     FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id
   ) AS transitions, (
     SELECT coalesce(json_agg(json_build_object('type', x.type, 'at', x.at, 'evidenceId', x.evidence_id,
-      'amountMinor', e.amount_minor::text, 'currency', e.currency, 'reason', e.failure->>'code')
+      'amountMinor', x.amount_minor::text, 'currency', x.currency, 'reason', e.failure->>'code')
       ORDER BY x.exception_id), '[]')
     FROM settlement_exceptions x LEFT JOIN evidence e ON e.evidence_id = x.evidence_id
     WHERE x.settlement_id = s.settlement_id
@@ -148,10 +148,9 @@ async function selectWithHistory(
 
 function withHistory(sealer: Sealer, row: SelectedRow): SettlementWithHistory {
   const settlement = SETTLEMENT.rowOf(row.settlement);
-  const payee = openPayee(sealer, settlement);
   return {
     ...settlement,
-    payee: payee && payeeResource(payee),
+    payee: payeeResource(openPayee(sealer, settlement)),
     transitions: row.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
     exceptions: row.exceptions.map(({ at, amountMinor, ...exception }) => ({
       ...exception,

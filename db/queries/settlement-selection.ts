@@ -8,7 +8,7 @@ import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
-import { isTerminal, type SettlementStatus } from '../../domain/settlement.ts';
+import { isTerminal, type SettlementStatus } from '../../domain/settlement/state.ts';
 import type { Queryable } from '../client.ts';
 import { settlementMetadata, settlements } from '../schema/settlement.ts';
 import type { Range, Source } from './page.ts';

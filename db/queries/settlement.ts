@@ -1,15 +1,12 @@
 /** Settlements (contract §6). `settlement-change.ts` writes what happens to one after its acceptance. */
 import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import { EVENT_OF_STATUS, type EventType } from '../../domain/event.ts';
-import { settlementEventResource } from '../../domain/resource/settlement.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { aliasedColumns, columnsOf } from '../column-list.ts';
 import { isSettlementId } from '../id.ts';
 import { settlements } from '../schema/settlement.ts';
 import { statement } from '../statement.ts';
-import type { NewEvent, Stamp } from './event.ts';
 
 export type SettlementRow = typeof settlements.$inferSelect;
 
@@ -96,23 +93,4 @@ export async function advanceClock(tx: Tx, settlement: Settlement, byMs: number)
   const clockOffsetMs = settlement.clockOffsetMs + byMs;
   await tx.update(settlements).set({ clockOffsetMs }).where(owned(settlement.orgId, settlement.settlementId));
   return { ...settlement, clockOffsetMs };
-}
-
-/** The event of an acceptance, the settlement's first one. */
-export const acceptedEvent = (accepted: Settlement): NewEvent =>
-  settlementEvent(accepted, EVENT_OF_STATUS[accepted.status], {
-    at: accepted.createdAt,
-    requestId: accepted.requestId,
-  });
-
-/** An event that shows a settlement as it is after its change. */
-export function settlementEvent(settlement: Settlement, type: EventType, stamp: Stamp): NewEvent {
-  return {
-    orgId: settlement.orgId,
-    objectType: 'settlement',
-    objectId: settlement.settlementId,
-    type,
-    data: settlementEventResource(settlement),
-    ...stamp,
-  };
 }

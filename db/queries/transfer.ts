@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Queryable } from '../client.ts';
 import { settlements } from '../schema/settlement.ts';
 import { getSettlementWithHistory } from './settlement-history.ts';

@@ -4,7 +4,7 @@
  * recipient FOR SHARE before it is held. So either the move sees the held settlement and signals it, or the settlement
  * sees the decision.
  */
-import { and, desc, eq, inArray, isNotNull, isNull, ne } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, ne } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
@@ -74,32 +74,16 @@ export async function findVerification(
   return row;
 }
 
-/** What a verification decided, and when. */
-export type NameDecision = { readonly to: 'verified' | 'rejected'; readonly at: Date };
-
-/** The latest decision about a recipient under this name; undefined where there is none. */
-export async function findDecisionAboutName(
-  db: Queryable,
-  orgId: string,
-  { recipientId, name }: Pick<Recipient, 'recipientId' | 'name'>,
-): Promise<NameDecision | undefined> {
-  const [row] = await db
-    .select({ to: verifications.status, at: verifications.decidedAt })
-    .from(verifications)
-    .where(
-      and(
-        eq(verifications.orgId, orgId),
-        eq(verifications.recipientId, recipientId),
-        eq(verifications.subjectName, name),
-        isNotNull(verifications.decidedAt),
-      ),
-    )
-    .orderBy(desc(verifications.decidedAt), desc(verifications.verificationId))
-    .limit(1);
-  if (!row || row.at === null) return undefined;
-  const { to, at } = row;
-  return to === 'verified' || to === 'rejected' ? { to, at } : undefined;
-}
+/**
+ * The latest decision about a recipient under a name, as a JSON object or NULL, for a statement that reads more.
+ *
+ * @param orgId the expression that holds it; the others likewise
+ */
+export const decisionAboutNameSql = (orgId: string, recipientId: string, name: string): string => `(
+    SELECT jsonb_build_object('to', v.status, 'at', v.decided_at) FROM verifications v
+    WHERE v.org_id = ${orgId} AND v.recipient_id = ${recipientId} AND v.subject_name = ${name}
+      AND v.decided_at IS NOT NULL
+    ORDER BY v.decided_at DESC, v.verification_id DESC LIMIT 1)`;
 
 /** The open verification of this type, of a locked recipient; it is locked too. */
 export async function findOpenVerification(

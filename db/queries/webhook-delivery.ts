@@ -216,13 +216,3 @@ export async function requestNextAttempt(tx: Tx, { deliveryId }: Delivery): Prom
   if (!row) throw new Error(`delivery ${deliveryId} does not exist any more`);
   return row;
 }
-
-/** @throws DomainError `not_found` */
-export async function getDeliveryStatus(db: Queryable, orgId: string, deliveryId: string): Promise<DeliveryStatus> {
-  const [row] = await db
-    .select({ status: shownStatus })
-    .from(webhookDeliveries)
-    .where(and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.deliveryId, deliveryId)));
-  if (!row) throw new DomainError('not_found');
-  return row.status;
-}

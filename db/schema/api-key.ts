@@ -22,8 +22,7 @@ export const apiKeys = pgTable(
     environment: text('environment').$type<EnvironmentName>().notNull(),
     prefix: text('prefix').notNull(),
     keyHash: bytes('key_hash').notNull(),
-    /** Null for a key that has not been used since peppers have ids. */
-    pepperId: text('pepper_id'),
+    pepperId: text('pepper_id').notNull(),
     createdAt: moment('created_at').notNull(),
     lastUsedAt: moment('last_used_at'),
     /** The network of the address that used it last, never the whole address. */

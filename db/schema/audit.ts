@@ -3,6 +3,7 @@ import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 
 export const AUDIT_ACTIONS = [
+  'review_request',
   'resolve_review_paid',
   'resolve_review_refused',
   'gate_record',
@@ -13,11 +14,10 @@ export const AUDIT_ACTIONS = [
   'delivery_redispatch',
   'subscription_redispatch',
   'settlement_cancel',
+  'refund_record',
   'keys_record',
   'keys_reseal',
   'delivery_retry',
-  'deployment_promote',
-  'deployment_ramp',
   'key_reissue_request',
   'key_reissue',
   'operator_add',

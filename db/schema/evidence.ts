@@ -1,6 +1,6 @@
 import { bigint, bigserial, boolean, index, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
-import type { EvidenceKind, EvidenceProvider } from '../../domain/evidence.ts';
-import type { Failure } from '../../domain/settlement.ts';
+import type { EvidenceKind, EvidenceProvider } from '../../domain/settlement/evidence.ts';
+import type { Failure } from '../../domain/settlement/state.ts';
 import { bytes, moment } from './column.ts';
 import { settlements } from './settlement.ts';
 
@@ -37,6 +37,8 @@ export const evidence = pgTable(
     failure: jsonb('failure').$type<Failure>(),
     sha256: bytes('sha256').notNull(),
     pending: boolean('pending').notNull(),
+    /** What it took back of the money that was counted. */
+    reversedMinor: bigint('reversed_minor', { mode: 'bigint' }).notNull(),
     receivedAt: moment('received_at').notNull(),
   },
   (table) => [

@@ -14,6 +14,7 @@ export * from './outbox.ts';
 export * from './quote.ts';
 export * from './rate-limit.ts';
 export * from './recipient.ts';
+export * from './review.ts';
 export * from './settlement.ts';
 export * from './sweep.ts';
 export * from './verification.ts';

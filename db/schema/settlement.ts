@@ -1,12 +1,12 @@
 import { sql } from 'drizzle-orm';
 import { bigint, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { CorridorId, Rail } from '../../domain/corridor.ts';
-import type { ExceptionType } from '../../domain/evidence.ts';
 import type { Currency } from '../../domain/money.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
-import type { Account } from '../../domain/posting.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
-import type { Failure, Origin, Purpose, SettlementStatus } from '../../domain/settlement.ts';
+import type { ExceptionType } from '../../domain/settlement/evidence.ts';
+import type { Account } from '../../domain/settlement/posting.ts';
+import type { Failure, Origin, Purpose, SettlementStatus } from '../../domain/settlement/state.ts';
 import { moment } from './column.ts';
 import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
@@ -29,8 +29,8 @@ export const settlements = pgTable(
     recipientId: text('recipient_id')
       .notNull()
       .references(() => recipients.recipientId),
-    payeeSealed: text('payee_sealed'),
-    payeeSha256: text('payee_sha256'),
+    payeeSealed: text('payee_sealed').notNull(),
+    payeeSha256: text('payee_sha256').notNull(),
     paymentMethod: text('payment_method').$type<PaymentMethod>().notNull(),
     payoutRail: text('payout_rail').$type<Rail>().notNull(),
     amountMinor: minor('amount_minor').notNull(),
@@ -42,6 +42,8 @@ export const settlements = pgTable(
     platformFeeMinor: minor('platform_fee_minor').notNull(),
     totalFeesMinor: minor('total_fees_minor').notNull(),
     amountReceivedMinor: minor('amount_received_minor').notNull(),
+    amountRefundedMinor: minor('amount_refunded_minor').notNull(),
+    takenBackMinor: minor('taken_back_minor').notNull(),
     purpose: text('purpose').$type<Purpose>(),
     reference: text('reference'),
     metadata: jsonb('metadata').$type<Record<string, string>>().notNull(),
@@ -157,6 +159,8 @@ export const settlementExceptions = pgTable(
     type: text('type').$type<ExceptionType>().notNull(),
     at: moment('at').notNull(),
     evidenceId: text('evidence_id'),
+    amountMinor: minor('amount_minor'),
+    currency: text('currency'),
   },
   (table) => [uniqueIndex('settlement_exceptions_once').on(table.settlementId, table.type, table.evidenceId)],
 );

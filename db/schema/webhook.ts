@@ -92,15 +92,13 @@ export const webhookDeliveries = pgTable(
     nextAttemptAt: moment('next_attempt_at'),
     /**
      * The subscription's `endings` when the delivery became pending. A pending delivery with fewer endings than its
-     * subscription has ended; its row is changed later. A trigger sets it for writers that do not know the column.
+     * subscription has ended; its row is changed later.
      */
     endings: integer('endings').notNull(),
     /** The number of the run that sends it now; 0 for none. A run takes what a run with a lower number has left. */
     claimedBy: bigint('claimed_by', { mode: 'number' }).notNull().default(0),
     /** Somebody asked for a redelivery while an attempt was under way. */
     redeliveryRequested: boolean('redelivery_requested').notNull().default(false),
-    /** Not used any more; to be dropped one release later. */
-    waitingSince: timestamp('waiting_since', { withTimezone: true }),
     requestId: text('request_id').notNull(),
     /** The trace of the change that the event tells of; null where tracing is off. */
     traceparent: text('traceparent'),

@@ -1,9 +1,11 @@
 /** A settlement as the API and the events show it (contract §6). */
-import type { SettlementException } from '../evidence.ts';
+
 import { formatMoney, formatRate, isCurrency } from '../money.ts';
 import type { PayeeResource } from '../payee.ts';
-import { refundDueMinor } from '../posting.ts';
-import { isTerminal, type Settlement, type SettlementTransition } from '../settlement.ts';
+import type { ChangeEvent } from '../settlement/change.ts';
+import type { SettlementException } from '../settlement/evidence.ts';
+import { refundDueMinor } from '../settlement/posting.ts';
+import { isTerminal, type Settlement, type SettlementTransition } from '../settlement/state.ts';
 import { settlementWorkflowId } from '../workflow-id.ts';
 
 /** The fields of SettleResponseV2. */
@@ -39,8 +41,7 @@ export function settlementResource(settlement: Settlement) {
 export type SettlementWithHistory = Settlement & {
   readonly transitions: readonly SettlementTransition[];
   readonly exceptions: readonly SettlementException[];
-  /** Null for a settlement of before payees were frozen. */
-  readonly payee: PayeeResource | null;
+  readonly payee: PayeeResource;
 };
 
 /** A settlement with its history, as a read returns it. */
@@ -68,12 +69,19 @@ export function settlementDetail(settlement: SettlementWithHistory) {
 const receivedMoney = (settlement: Settlement) => ({
   amount_received: formatMoney(settlement.amountReceivedMinor, settlement.sourceCurrency),
   amount_refund_due: formatMoney(refundDueMinor(settlement), settlement.sourceCurrency),
+  amount_refunded: formatMoney(settlement.amountRefundedMinor, settlement.sourceCurrency),
 });
 
 /** A settlement as its events show it: the object as it was at that change (contract §11). */
 export const settlementEventResource = (settlement: Settlement) => ({
   ...settlementResource(settlement),
   ...receivedMoney(settlement),
+});
+
+/** The data of an event about a settlement. */
+export const settlementEventData = ({ settlement, exception }: Pick<ChangeEvent, 'settlement' | 'exception'>) => ({
+  ...settlementEventResource(settlement),
+  ...(exception && { exception: exceptionResource(exception) }),
 });
 
 /** An exception as reads and events show it; amount and reason only where the evidence has them. */

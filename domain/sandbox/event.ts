@@ -5,7 +5,7 @@
 import { DomainError, ValidationError } from '../error.ts';
 import { type Currency, formatMoney, parseMoney } from '../money.ts';
 import type { PaymentMethod } from '../payment-method.ts';
-import type { Settlement, SettlementStatus } from '../settlement.ts';
+import type { Settlement, SettlementStatus } from '../settlement/state.ts';
 
 export type CollectionEvent = 'collection_succeeded' | 'collection_partial' | 'collection_failed' | 'dispute_opened';
 

@@ -3,10 +3,10 @@
  * it is, so it has the API's field names. An end-to-end test runs each scenario.
  */
 import type { CorridorId, Rail } from '../corridor.ts';
-import type { ExceptionType } from '../evidence.ts';
 import type { InputMethod } from '../payment-method.ts';
 import type { RESOLUTION_OUTCOMES } from '../review.ts';
-import type { SettlementStatus } from '../settlement.ts';
+import type { ExceptionType } from '../settlement/evidence.ts';
+import type { SettlementStatus } from '../settlement/state.ts';
 import type { SandboxEvent } from './event.ts';
 import { SANDBOX_NAMES } from './input.ts';
 
@@ -269,19 +269,25 @@ const PAYOUT_SCENARIOS: readonly Scenario[] = [
     },
   ),
   scenario(
-    'payout-confirmed-too-late',
-    "The rail's answer comes when the settlement is in review: it is recorded, and an operator decides.",
+    'payout-confirmed-in-review',
+    "The rail's answer comes when the settlement is in review: it decides.",
     paidTo(SANDBOX_NAMES.payoutPending),
     {
       steps: [toEndOfWait('paying_out'), send('needs_review', 'payout_confirmed')],
-      path: REVIEWED,
-      exceptions: ['late_evidence'],
+      path: [...REVIEWED, 'settled'],
     },
   ),
 ];
 
 const HELD = ['accepted', 'compliance_hold'] as const;
 const held = card('tok_visa', { amount: '1000.00' });
+
+/** The payer takes the money back before the recipient is verified, and so before the payout. */
+const takenBack = (event: SandboxEvent): ScenarioStep[] => [
+  send('compliance_hold', 'collection_succeeded'),
+  send('compliance_hold', event, { received: '1000.00' }),
+  { when: 'compliance_hold', received: '0.00', do: 'decide_verification', decision: 'verified' },
+];
 
 const COMPLIANCE_SCENARIOS: readonly Scenario[] = [
   scenario('compliance-hold', '1 000.00 or more wait until the recipient is verified.', held, {
@@ -298,6 +304,23 @@ const COMPLIANCE_SCENARIOS: readonly Scenario[] = [
     path: [...HELD, 'expired'],
     failure: 'verification_timeout',
   }),
+  scenario('held-and-returned', 'The bank takes a wire back before the payout.', wire({ amount: '1000.00' }), {
+    steps: takenBack('collection_failed'),
+    path: [...HELD, 'awaiting_funds', 'failed'],
+    exceptions: ['returned'],
+    failure: 'payment_returned',
+  }),
+  scenario(
+    'held-and-disputed',
+    'The payer disputes a card payment before the payout.',
+    card('tok_manual', { amount: '1000.00' }),
+    {
+      steps: takenBack('dispute_opened'),
+      path: [...HELD, 'awaiting_funds', 'failed'],
+      exceptions: ['disputed'],
+      failure: 'payment_disputed',
+    },
+  ),
   scenario('held-and-canceled', 'The partner cancels while the recipient is verified.', held, {
     steps: [{ when: 'compliance_hold', do: 'cancel' }],
     path: [...HELD, 'canceled'],

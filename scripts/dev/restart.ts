@@ -2,7 +2,7 @@
 import { watch } from 'node:fs';
 import path from 'node:path';
 import { migrate } from '../../db/migrate.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { compiledPrograms, PROGRAM_FOLDERS } from '../stack/compiled.ts';
 import { complain } from '../stack/lifetime.ts';

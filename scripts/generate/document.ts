@@ -10,5 +10,17 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
+/**
+ * A page with this content between `<!-- name -->` and `<!-- /name -->`.
+ *
+ * @throws Error if the page does not have both
+ */
+export function withSection(text: string, name: string, content: string): string {
+  const [before, rest] = text.split(`<!-- ${name} -->\n`);
+  const [, after] = rest?.split(`<!-- /${name} -->\n`) ?? [];
+  if (after === undefined) throw new Error(`the page has no place for ${name}`);
+  return `${before}<!-- ${name} -->\n\n${content}\n\n<!-- /${name} -->\n${after}`;
+}
+
 /** Joins the parts of a page with one empty line between them. */
 export const page = (...parts: readonly string[]): string => `${parts.join('\n\n')}\n`;

@@ -1,9 +1,12 @@
 /** The generated files, and which of them are stale. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { clientTypes } from './client.ts';
+import { configurationPage } from './configuration.ts';
+import { withSection } from './document.ts';
 import { errorPage } from './error.ts';
+import { biomeLayers, layerTable } from './layer.ts';
 import { describeApi } from './openapi.ts';
 import { pythonClient } from './python/client.ts';
 import { billOfMaterials } from './sbom.ts';
@@ -14,12 +17,15 @@ export type GeneratedFiles = Readonly<Record<string, string>>;
 
 export async function generatedFiles(): Promise<GeneratedFiles> {
   const { document } = await describeApi();
-  const lock = await readFile(path.join(repositoryRoot, 'package-lock.json'), 'utf8');
+  const read = (file: string) => readFile(path.join(repositoryRoot, file), 'utf8');
   return {
     'docs/openapi.json': `${JSON.stringify(document, null, 2)}\n`,
+    'biome.layers.json': biomeLayers(),
+    'docs/architecture.md': withSection(await read('docs/architecture.md'), 'layers', layerTable()),
+    'docs/configuration.md': configurationPage(),
     'docs/errors.md': errorPage(),
     'docs/state-machines.md': stateMachinePage(),
-    'docs/sbom.json': billOfMaterials(lock),
+    'docs/sbom.json': billOfMaterials(await read('package-lock.json')),
     'clients/typescript/generated/openapi.ts': await clientTypes(document),
     ...pythonClient(document),
   };

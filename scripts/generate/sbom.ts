@@ -4,7 +4,7 @@
  * licence nobody has accepted makes it fail, and with it `npm run check`.
  */
 import { z } from 'zod';
-import { CommandError, EXIT } from '../../process/command-line.ts';
+import { CommandError, EXIT } from '../../ops/command-line/program.ts';
 
 const Versions = z.record(z.string(), z.string()).default({});
 const LockedPackage = z.object({

@@ -2,12 +2,12 @@
 import { EVENT_OF_STATUS } from '../../domain/event.ts';
 import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import {
-  CANCELABLE_STATUSES,
   SETTLEMENT_STATUSES,
   TERMINAL_STATUSES,
   TRANSITIONS,
+  UNFUNDED_STATUSES,
   waitWindowMs,
-} from '../../domain/settlement.ts';
+} from '../../domain/settlement/state.ts';
 import { VERIFICATION_STATUSES, VERIFICATION_TRANSITIONS, VERIFICATION_WINDOW_MS } from '../../domain/verification.ts';
 import { GENERATED, page, table } from './document.ts';
 
@@ -27,7 +27,7 @@ function settlement(): string[] {
   return [
     '## Settlement',
     diagram(TRANSITIONS, TERMINAL_STATUSES),
-    `Terminal states: ${codes(TERMINAL_STATUSES)}. A partner can cancel in ${codes(CANCELABLE_STATUSES)}.`,
+    `Terminal states: ${codes(TERMINAL_STATUSES)}. A partner can cancel in ${codes(UNFUNDED_STATUSES)}.`,
     '### Transitions',
     table(
       ['From', 'To', 'When', 'Event'],

@@ -1,7 +1,7 @@
 /** `advance`: moves one settlement's own clock forward, through the test helper (contract §6). */
 import { z } from 'zod';
-import { command, EXIT } from '../../process/command-line.ts';
-import { optional, text } from '../../process/command-parameter.ts';
+import { optional, text } from '../../ops/command-line/parameter.ts';
+import { command, EXIT } from '../../ops/command-line/program.ts';
 import { apiOf, callApi } from './api.ts';
 import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 

@@ -1,6 +1,6 @@
 /** Calls to the API with a partner's key. */
-import { CommandError, EXIT } from '../../process/command-line.ts';
-import { nameRunningStack } from '../../process/running-stack.ts';
+import { CommandError, EXIT } from '../../ops/command-line/program.ts';
+import { nameRunningStack } from '../../process/local/running-stack.ts';
 import { NO_STACK } from './command.ts';
 
 export type Api = { readonly url: string; readonly apiKey: string };

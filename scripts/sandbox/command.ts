@@ -1,6 +1,7 @@
 /** What the commands of `npm run sandbox` share. */
-import type { CommandTree, Printer } from '../../process/command-line.ts';
-import { optional, type Reader, required, text } from '../../process/command-parameter.ts';
+
+import { optional, type Reader, required, text } from '../../ops/command-line/parameter.ts';
+import type { CommandTree, Printer } from '../../ops/command-line/program.ts';
 
 export type SandboxDeps = Printer & { readonly env: NodeJS.ProcessEnv };
 export type SandboxCommand = CommandTree<SandboxDeps>;
@@ -12,8 +13,7 @@ const httpUrl: Reader<string> = {
       : { fault: 'must be an http or https URL.' },
 };
 
-/** The completion offers the settlements of the running stack. */
-export const SETTLEMENT_ID = required('<settlement-id>', 'the settlement', { ...text, offeredBy: 'settlements' });
+export const SETTLEMENT_ID = required('<settlement-id>', 'the settlement', text);
 
 export const API_URL = optional('--url <url>', 'the API; by default that of the stack in this clone', httpUrl);
 

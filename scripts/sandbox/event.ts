@@ -1,7 +1,7 @@
 /** `event`: makes a settlement's simulated provider send an event, through the test helper (contract §6). */
 import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
-import { command, EXIT } from '../../process/command-line.ts';
-import { oneOf, optional, required, text } from '../../process/command-parameter.ts';
+import { oneOf, optional, required, text } from '../../ops/command-line/parameter.ts';
+import { command, EXIT } from '../../ops/command-line/program.ts';
 import { apiOf, callApi } from './api.ts';
 import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 

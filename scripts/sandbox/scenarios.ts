@@ -1,6 +1,6 @@
 /** `scenarios`: every input of the sandbox that decides what happens, with the states that it leads to. */
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
-import { command, EXIT } from '../../process/command-line.ts';
+import { command, EXIT } from '../../ops/command-line/program.ts';
 import type { SandboxCommand, SandboxDeps } from './command.ts';
 
 export const scenarios: SandboxCommand = command({

@@ -1,8 +1,8 @@
 /** `watch`: prints what happens to a settlement, from its first state until it ends. */
 import { z } from 'zod';
 import { CURRENCIES, type Currency, parseMoney } from '../../domain/money.ts';
-import { isTerminal, SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { command, EXIT } from '../../process/command-line.ts';
+import { isTerminal, SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
+import { command, EXIT } from '../../ops/command-line/program.ts';
 import { apiOf, readChange } from './api.ts';
 import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 

@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 import { firstRequest } from '../../api/pages/first-request.ts';
 import { POSTURE } from '../../domain/posture.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
-import type { StackAddresses } from '../../process/running-stack.ts';
+import type { StackAddresses } from '../../process/local/running-stack.ts';
 
 type Banner = StackAddresses & {
   readonly seconds: number;

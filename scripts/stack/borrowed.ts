@@ -4,9 +4,9 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
-import { CommandError, EXIT } from '../../process/command-line.ts';
-import { repositoryRoot } from '../../process/place.ts';
-import { findRunningStack } from '../../process/running-stack.ts';
+import { CommandError, EXIT } from '../../ops/command-line/program.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { findRunningStack } from '../../process/local/running-stack.ts';
 
 const START_TIMEOUT_MS = 300_000;
 const POLL_MS = 200;

@@ -7,8 +7,8 @@ import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Plugin } from 'esbuild';
-import { hashContents, removeOlder } from '../../process/content-hash.ts';
-import { localDirectory, repositoryRoot } from '../../process/place.ts';
+import { hashContents, removeOlder } from '../../process/local/content-hash.ts';
+import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
 
 /** Inside the repository, so that the packages are found. */
 const DIRECTORY = path.join(localDirectory, 'compiled');

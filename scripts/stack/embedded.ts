@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
 import type { DatabaseUrls } from '../../db/migrate.ts';
-import { localDirectory } from '../../process/place.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { acquireDevServer } from './binary.ts';
 import { matchKeys } from './data-key.ts';

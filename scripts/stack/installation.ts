@@ -7,7 +7,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile }
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { findProcess, isRunning } from '../../process/process-record.ts';
+import { findProcess, isRunning } from '../../process/local/process-record.ts';
 
 export type Acquisition = {
   /** The environment with the explicit paths, PATH and proxies. Every program that this starts gets it. */
@@ -16,7 +16,7 @@ export type Acquisition = {
   readonly binDirectory: string;
   /** Called before each step that takes long, and while a download is running. */
   readonly onProgress?: (text: string) => void;
-  /** Ends a running download or build. */
+  /** Ends a running download. */
   readonly signal?: AbortSignal | undefined;
   /** The SDK's own download. Throws when it fails. */
   readonly download?: (request: DownloadRequest) => Promise<unknown>;
@@ -150,7 +150,7 @@ function sizeOf(directory: string): number {
   return bytes;
 }
 
-/** The last line that a failed program wrote, shortened, without the full stop. */
+/** The last line that a failed program wrote, or its last error, shortened, without the full stop. */
 function lastLine(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ('killed' in error && error.killed === true) return 'it took too long';
@@ -158,5 +158,9 @@ function lastLine(error: unknown): string {
     stream in error ? String(Reflect.get(error, stream)).trim() : '',
   );
   const text = written.find((output) => output !== '') ?? error.message;
-  return (text.split('\n').at(-1) ?? '').trim().replace(/\.$/, '').slice(0, 300);
+  const lines = text.split('\n');
+  return (lines.findLast((line) => line.startsWith('ERROR:')) ?? lines.at(-1) ?? '')
+    .trim()
+    .replace(/\.$/, '')
+    .slice(0, 300);
 }

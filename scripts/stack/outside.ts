@@ -7,7 +7,7 @@ import { accessSync, constants } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 
 const NAME = 'settlement-service';
 /** The first survives a reboot, but only root can write to it. */

@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { DatabaseUrls } from '../../db/migrate.ts';
-import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
 import { freePort } from './port.ts';
 import type { PostgresProgram } from './postgres-program.ts';
 import { stopProcess } from './process.ts';

@@ -1,7 +1,7 @@
 /** What must be true of this machine before a stack starts. Each failure is one sentence: the cause and the remedy. */
 import { mkdirSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { localDirectory } from '../../process/place.ts';
+import { localDirectory } from '../../process/local/place.ts';
 
 export type Machine = {
   readonly node: string;

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { repositoryRoot } from '../../process/place.ts';
-import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
 
 const POLL_MS = 25;
 

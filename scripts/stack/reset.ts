@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { CommandError, EXIT } from '../../process/command-line.ts';
-import { isRunning } from '../../process/process-record.ts';
-import { readStack } from '../../process/running-stack.ts';
+import { CommandError, EXIT } from '../../ops/command-line/program.ts';
+import { isRunning } from '../../process/local/process-record.ts';
+import { readStack } from '../../process/local/running-stack.ts';
 import { stopCluster } from './postgres.ts';
 import { createSupervisor } from './supervisor.ts';
 

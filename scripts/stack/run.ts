@@ -1,6 +1,6 @@
 /** Runs a stack from its start to its stop: what `npm start` and `npm run dev` have in common. */
 import { loadConfig } from '../../config.ts';
-import { localDirectory } from '../../process/place.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { banner } from './banner.ts';
 import { logDirectory } from './embedded.ts';
 import { stopInOrder, watch, withDefaults } from './lifetime.ts';

@@ -4,8 +4,8 @@
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { repositoryRoot } from '../../process/place.ts';
-import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
 import { startProcess, stopProcess } from './process.ts';
 import type { Member, Stage } from './supervisor.ts';
 

@@ -4,8 +4,8 @@
  * reads in it which processes are left.
  */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { localDirectory } from '../../process/place.ts';
-import { type StackState, stackFile } from '../../process/running-stack.ts';
+import { localDirectory } from '../../process/local/place.ts';
+import { type StackState, stackFile } from '../../process/local/running-stack.ts';
 
 /** Replaces the file in one step, so that readers always see a complete one. */
 export function writeStack(state: StackState, directory = localDirectory): void {

@@ -2,8 +2,8 @@
  * Supervises the processes of one stack: records each as soon as it runs, notices when one ends, and stops them all,
  * each before the processes that it needs.
  */
-import { findProcess, isRunning, type ProcessRecord } from '../../process/process-record.ts';
-import { readStack, type StackAddresses } from '../../process/running-stack.ts';
+import { findProcess, isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
+import { readStack, type StackAddresses } from '../../process/local/running-stack.ts';
 import { stopProcess } from './process.ts';
 import { removeStack, writeStack } from './state.ts';
 

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { isRunning, type ProcessRecord } from '../../process/process-record.ts';
+import { isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
 import { freePort, isListening } from './port.ts';
 import { startProcess, stopProcess } from './process.ts';
 

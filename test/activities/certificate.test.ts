@@ -9,7 +9,7 @@ import type { Tx } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { certificates, events, organizations } from '../../db/schema/index.ts';
 import type { CertificateFacts } from '../../domain/certificate.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import { certificateFacts } from '../support/certificate.ts';
 import { untilBlocked } from '../support/database.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';

@@ -10,6 +10,7 @@ import { createSealer, type Sealer, type SealingKey } from '../../db/seal.ts';
 import { activityDeps } from '../support/activity.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { linkAccount } from '../support/bankledger.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { challenge } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import type { Steps } from '../support/settlement.ts';
@@ -110,4 +111,16 @@ describe.each(Object.entries(WRONG_KEYS))('a worker that %s', (_name, key) => {
       expect(done).toEqual(result);
     },
   );
+});
+
+test("a settlement whose collection has begun needs the payer's token no more: without it, it settles", async ({
+  api,
+  steps,
+}) => {
+  const id = await steps.waiting({ card_token: 'tok_manual' });
+  await api.connection.pool.query("UPDATE settlements SET payment_token_sealed = 'lost' WHERE settlement_id = $1", [
+    id,
+  ]);
+  await sendCardproc(api, cardprocBody(id));
+  expect(await steps.activities.sendPayout(steps.step(id))).toMatchObject({ status: 'settled' });
 });

@@ -1,9 +1,9 @@
 /** A settlement pays who was its recipient when it was accepted (contract §4, §6). */
 import { describe, expect } from 'vitest';
-import type { TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { dumpTables } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import type { Json } from '../support/partner.ts';
+import { createRecipient, type Json, settleBody } from '../support/partner.ts';
 import { BY_WIRE, type Steps } from '../support/settlement.ts';
 
 const test = withApi();
@@ -65,15 +65,19 @@ describe('a recipient that is changed after acceptance', () => {
 describe('a verification counts for the frozen name alone', () => {
   const decide = async (
     api: TestApi,
-    partner: { readonly orgId: string } & NonNullable<Parameters<TestApi['call']>[0]>,
+    partner: Caller,
     recipientId: string,
+    status: 'verified' | 'rejected' = 'verified',
   ): Promise<void> => {
     const opened = await api.call(partner, 'POST', '/v1/kyc/verify', {
       recipient_id: recipientId,
       org_id: partner.orgId,
     });
-    const { verification_id: id } = opened.json();
-    const decided = await api.call(partner, 'POST', `/v1/kyc/${id}/complete`, { status: 'verified' });
+    await complete(api, partner, opened.json().verification_id, status);
+  };
+  const complete = async (api: TestApi, partner: Caller, id: string, status: 'verified' | 'rejected') => {
+    const reason = status === 'rejected' ? { rejection_reason: 'No match.' } : {};
+    const decided = await api.call(partner, 'POST', `/v1/kyc/${id}/complete`, { status, ...reason });
     expect(decided.statusCode).toBe(200);
   };
   const held = { ...BY_WIRE, amount: '2000.00' };
@@ -83,8 +87,32 @@ describe('a verification counts for the frozen name alone', () => {
     const { recipientId } = await steps.stored(id);
     await change(api, partner, recipientId, { name: 'Other Person' });
     await decide(api, partner, recipientId);
-    await steps.activities.reviewCompliance(steps.step(id));
+    await steps.activities.reviewSettlement(steps.step(id));
     expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold']);
+  });
+
+  test('a rejection of another name does not reject', async ({ api, partner, steps }) => {
+    const recipientId = await createRecipient(api, partner, { name: 'Marcia Brown' });
+    const body = { recipient_id: recipientId, org_id: partner.orgId };
+    const opened = await api.call(partner, 'POST', '/v1/kyc/verify', body);
+    await change(api, partner, recipientId, { name: 'Other Person' });
+    const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId, held), {
+      'idempotency-key': crypto.randomUUID(),
+    });
+    const id = settled.json().settlement_id;
+    await complete(api, partner, opened.json().verification_id, 'rejected');
+    await steps.activities.admitSettlement(steps.step(id));
+    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold']);
+    await decide(api, partner, recipientId);
+    await steps.activities.reviewSettlement(steps.step(id));
+    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
+  });
+
+  test('a rejection of the frozen name rejects', async ({ api, partner, steps }) => {
+    const id = await steps.waiting(held, { name: 'Marcia Brown' });
+    await decide(api, partner, (await steps.stored(id)).recipientId, 'rejected');
+    await steps.activities.reviewSettlement(steps.step(id));
+    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold', 'rejected']);
   });
 
   test('one of the frozen name ends it, although the recipient was renamed since', async ({ api, partner, steps }) => {
@@ -92,7 +120,7 @@ describe('a verification counts for the frozen name alone', () => {
     const { recipientId } = await steps.stored(id);
     await decide(api, partner, recipientId);
     await change(api, partner, recipientId, { name: 'Other Person' });
-    await steps.activities.reviewCompliance(steps.step(id));
+    await steps.activities.reviewSettlement(steps.step(id));
     expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
   });
 });
@@ -104,12 +132,12 @@ describe('at rest', () => {
   });
 
   test.for([
-    ['its digest', `UPDATE settlements SET payee_sha256 = 'other' WHERE settlement_id = $1`],
-    ['its sealed text taken away', `UPDATE settlements SET payee_sealed = NULL WHERE settlement_id = $1`],
-    ['the amount', 'UPDATE settlements SET amount_minor = amount_minor + 1 WHERE settlement_id = $1'],
-  ] as const)('the database refuses to change %s', async ([, statement], { api, steps }) => {
+    ['its digest', `UPDATE settlements SET payee_sha256 = 'other' WHERE settlement_id = $1`, /permanent/],
+    ['its sealed text taken away', `UPDATE settlements SET payee_sealed = NULL WHERE settlement_id = $1`, /not-null/],
+    ['the amount', 'UPDATE settlements SET amount_minor = amount_minor + 1 WHERE settlement_id = $1', /permanent/],
+  ] as const)('the database refuses to change %s', async ([, statement, refusal], { api, steps }) => {
     const id = await steps.acceptInternal();
-    await expect(api.owner.pool.query(statement, [id])).rejects.toThrow(/permanent/);
+    await expect(api.owner.pool.query(statement, [id])).rejects.toThrow(refusal);
   });
 
   test('a payee that no key opens is no payee of another name: the step fails and is tried again', async ({
@@ -139,13 +167,16 @@ describe('the database refuses to end a settlement', () => {
     ],
     [
       'while evidence is pending',
-      `INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, received_at)
-        VALUES ('pending-' || $1::text, $1, 'bankledger', 'pending-' || $1::text, 'collection_failed', '', true, now())`,
+      `INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, reversed_minor, received_at)
+        VALUES ('pending-' || $1::text, $1, 'bankledger', 'pending-' || $1::text, 'collection_failed', '', true, 0, now())`,
     ],
   ] as const)('%s', async ([rule, statement], { api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await api.connection.pool.query(statement, [id]);
-    const end = `UPDATE settlements SET status = 'canceled', version = version + 1 WHERE settlement_id = $1`;
+    const end = `WITH moved AS (
+        UPDATE settlements SET status = 'canceled', version = version + 1 WHERE settlement_id = $1 RETURNING version
+      ) INSERT INTO settlement_transitions (settlement_id, sequence, from_status, to_status, at)
+      SELECT $1, version, 'awaiting_funds', 'canceled', now() FROM moved`;
     await expect(api.connection.pool.query(end, [id])).rejects.toThrow(rule);
     expect((await steps.stored(id)).status).toBe('awaiting_funds');
   });

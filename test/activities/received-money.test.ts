@@ -77,7 +77,7 @@ describe('money that arrives before the settlement waits for it', () => {
       status: 'rejected',
       rejection_reason: 'The document is not legible.',
     });
-    await steps.activities.reviewCompliance(steps.step(id));
+    await steps.activities.reviewSettlement(steps.step(id));
     expect(moneyOf(await steps.read(id))).toEqual({
       status: 'rejected',
       amount_received: '2000.00',
@@ -103,7 +103,7 @@ describe('money that arrives before the settlement waits for it', () => {
     const id = await inHold(steps);
     await wire(api, id, 10_000);
     const { expiresAt } = await steps.stored(id);
-    await steps.activities.reviewCompliance(steps.step(id, expiresAt?.getTime()));
+    await steps.activities.reviewSettlement(steps.step(id, expiresAt?.getTime()));
     expect(moneyOf(await steps.read(id))).toMatchObject({ status: 'expired', amount_refund_due: '100.00' });
   });
 
@@ -133,14 +133,14 @@ describe('money that the settlement has no use for', () => {
   test('is due back beside the payout when it is too much', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await wire(api, id, 30_000);
-    await steps.activities.reviewFunding(steps.step(id));
+    await steps.activities.reviewSettlement(steps.step(id));
     await steps.activities.sendPayout(steps.step(id));
     await wire(api, id, 1_000);
     const settled = await steps.read(id);
     expect(moneyOf(settled)).toEqual({ status: 'settled', amount_received: '310.00', amount_refund_due: '60.00' });
     expect((await accountsOf(api, id))['refund_due']).toBe(-6_000);
     expect(settled.exceptions).toMatchObject([
-      { type: 'overpaid', amount: '300.00', currency: 'USD' },
+      { type: 'overpaid', amount: '50.00', currency: 'USD' },
       { type: 'late_evidence', amount: '10.00', currency: 'USD' },
     ]);
   });

@@ -4,11 +4,12 @@
  */
 import { describe, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
-import { recordEvidence } from '../../db/queries/evidence.ts';
+import { recordEvidence } from '../../db/commands/evidence.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 import { complete, openVerification } from '../support/verification.ts';
 import { whileWritesFail } from './failing-write.ts';
@@ -60,8 +61,20 @@ describe('a run that starts', () => {
     const id = await world.payingOut();
     await world.deactivate(id);
     await world.confirm(id);
+    expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'settled' });
+  });
+
+  test('in paying_out neither fails nor calls the rail for a recipient who is inactive now', async ({
+    world,
+    steps,
+  }) => {
+    const id = await world.payingOut();
+    await world.deactivate(id);
     expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'paying_out' });
-    expect(await steps.activities.sendPayout(steps.step(id))).toMatchObject({ status: 'settled' });
+    expect(await steps.activities.sendPayout(steps.step(id))).toMatchObject({
+      status: 'paying_out',
+      failureCode: null,
+    });
   });
 
   test('in paying_out after three days asks for a review, and sends nothing', async ({ world, steps }) => {
@@ -78,9 +91,9 @@ describe('a cancellation of the run', () => {
   test('carried out twice, changes nothing the second time', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     expect(await steps.activities.cancelOnRequest(steps.step(id))).toEqual({ status: 'canceled' });
-    const before = await digestTables(api.connection.pool);
-    expect(await steps.activities.cancelOnRequest(steps.step(id))).toEqual({ status: 'canceled' });
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      expect(await steps.activities.cancelOnRequest(steps.step(id))).toEqual({ status: 'canceled' });
+    });
   });
 
   test('changes nothing past awaiting_funds', async ({ world, api, steps }) => {
@@ -88,9 +101,9 @@ describe('a cancellation of the run', () => {
       [await world.payingOut(), 'paying_out'],
       [await steps.inReview(), 'needs_review'],
     ] as const) {
-      const before = await digestTables(api.connection.pool);
-      expect(await steps.activities.cancelOnRequest(steps.step(id))).toEqual({ status });
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      await expectUnchanged(api.connection.pool, async () => {
+        expect(await steps.activities.cancelOnRequest(steps.step(id))).toEqual({ status });
+      });
     }
   });
 

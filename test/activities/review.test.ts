@@ -1,45 +1,69 @@
 /** What an operator decides about a payout whose outcome is unknown, activity by activity against the database. */
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
-import { recordEvidenceAndSignal } from '../../db/queries/evidence.ts';
+import { recordEvidence } from '../../db/commands/evidence.ts';
+import { requestResolution } from '../../db/commands/review.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { auditEntries, certificates, events, evidence, outbox, postings } from '../../db/schema/index.ts';
 import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import type { Json } from '../support/partner.ts';
 import { BY_MANUAL_CARD } from '../support/settlement.ts';
 import { whileWritesFail } from './failing-write.ts';
 
 const WHO = { operator: 'Pat Operatorname', note: 'Confirmed with Ms. Uniquebanker by phone.' } as const;
 
-const test = withApi().extend('world', FILE, ({ api: { connection }, steps }) => ({
-  resolve: (id: string, outcome: 'paid' | 'refused') =>
-    steps.activities.resolveReview({ ...steps.step(id), outcome, ...WHO }),
-  auditOf: (id: string) => connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id)),
+const test = withApi().extend('world', FILE, ({ api, steps }) => ({
+  request: (id: string, outcome: 'paid' | 'refused') => requestResolution(api.deps, id, { outcome, ...WHO }),
+  resolve: async (id: string, outcome: 'paid' | 'refused') => {
+    await requestResolution(api.deps, id, { outcome, ...WHO });
+    return await steps.activities.resolveReview(steps.step(id));
+  },
+  auditOf: (id: string) => api.connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, id)),
   /** The balance of the account of what is due back, in minor units. */
   refundOf: async (id: string): Promise<bigint> =>
-    (await connection.db.select().from(postings).where(eq(postings.settlementId, id)))
+    (await api.connection.db.select().from(postings).where(eq(postings.settlementId, id)))
       .filter(({ account }) => account === 'refund_due')
       .reduce((sum, { amountMinor }) => sum + amountMinor, 0n),
 }));
 
 describe('a review', () => {
-  test('of a settlement that is not in review changes nothing', async ({ world, api, steps }) => {
+  test('409 for a settlement that is not in review, and nothing is written', async ({ world, api, steps }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const before = await digestTables(api.connection.pool);
-    expect((await world.resolve(id, 'paid')).status).toBe('awaiting_funds');
+    await expect(world.request(id, 'paid')).rejects.toMatchObject({ code: 'state_conflict' });
+    expect((await steps.activities.resolveReview(steps.step(id))).status).toBe('awaiting_funds');
     expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
-  test.for(['audit_entries', 'settlement_transitions', 'postings', 'events', 'certificates'])(
+  test('is refused while operators have agreed on nothing, and nothing is written', async ({ api, steps }) => {
+    const id = await steps.inReview();
+    const before = await digestTables(api.connection.pool);
+    await expect(steps.activities.resolveReview(steps.step(id))).rejects.toMatchObject({ code: 'state_conflict' });
+    expect(await digestTables(api.connection.pool)).toEqual(before);
+  });
+
+  test.for(['settlement_transitions', 'postings', 'events', 'certificates'])(
     'that fails while it writes %s changes nothing, and its retry completes it',
     async (table, { world, api, steps }) => {
       const id = await steps.inReview();
+      await world.request(id, 'paid');
       const before = await digestTables(api.connection.pool);
-      await whileWritesFail(api.owner.pool, table, () => expect(world.resolve(id, 'paid')).rejects.toThrow());
+      const resolve = () => steps.activities.resolveReview(steps.step(id));
+      await whileWritesFail(api.owner.pool, table, () => expect(resolve()).rejects.toThrow());
       expect(await digestTables(api.connection.pool)).toEqual(before);
-      expect((await world.resolve(id, 'paid')).status).toBe('settled');
+      expect((await resolve()).status).toBe('settled');
+    },
+  );
+
+  test.for(['audit_entries', 'review_requests'])(
+    'a request that fails while it writes %s changes nothing, and its retry completes it',
+    async (table, { world, api, steps }) => {
+      const id = await steps.inReview();
+      const before = await digestTables(api.connection.pool);
+      await whileWritesFail(api.owner.pool, table, () => expect(world.request(id, 'paid')).rejects.toThrow());
+      expect(await digestTables(api.connection.pool)).toEqual(before);
+      expect((await world.request(id, 'paid')).agreedAt).not.toBeNull();
     },
   );
 
@@ -65,17 +89,19 @@ describe('a review', () => {
     expect((await steps.read(id)).timeline.at(-1)).toMatchObject({ status: 'failed', reason: 'resolved_refused' });
   });
 
-  test('resolved again, by eight operators at once and with both outcomes, keeps the first decision', async ({
+  test('resolved by eight operators at once and with both outcomes, keeps the first decision', async ({
     world,
     steps,
   }) => {
     const id = await steps.inReview();
-    const states = await Promise.all(
+    await Promise.allSettled(
       Array.from({ length: 8 }, (_, index) => world.resolve(id, index % 2 === 0 ? 'paid' : 'refused')),
     );
-    expect(new Set(states.map(({ status }) => status)).size).toBe(1);
+    const { status } = await steps.stored(id);
+    expect(['settled', 'failed']).toContain(status);
     expect(await world.auditOf(id)).toHaveLength(1);
-    expect((await world.resolve(id, 'refused')).status).toBe(states[0]?.status);
+    await expect(world.request(id, 'refused')).rejects.toMatchObject({ code: 'state_conflict' });
+    expect((await steps.stored(id)).status).toBe(status);
   });
 
   test('shows partners nothing of what the operator wrote: not in reads, events or the certificate', async ({
@@ -100,29 +126,26 @@ describe('a review', () => {
     for (const text of shown) for (const word of ['Operatorname', 'Uniquebanker']) expect(text).not.toContain(word);
   });
 
-  test('is not decided by a late answer of the rail, which is recorded and sends no signal', async ({
-    world,
-    api,
-    steps,
-  }) => {
-    const id = await steps.inReview();
-    await api.connection.db.delete(outbox).where(eq(outbox.objectId, id));
-    for (const kind of ['payout_confirmed', 'payout_refused'] as const) {
+  test.for([
+    ['payout_confirmed', 'refused', 'settled'],
+    ['payout_refused', 'paid', 'failed'],
+  ] as const)(
+    "is decided by the rail's own %s, although operators agree on %s",
+    async ([kind, outcome, end], { world, api, steps }) => {
+      const id = await steps.inReview();
+      await api.connection.db.delete(outbox).where(eq(outbox.objectId, id));
+      await world.request(id, outcome);
       await api.connection.db.transaction(async (tx) => {
         const settlement = (await lockEvidenceTarget(tx, id)) ?? expect.fail('no settlement');
-        await recordEvidenceAndSignal(tx, settlement, payoutAnswer(id, kind), { at: new Date(), requestId: 'test' });
+        await recordEvidence(tx, settlement, payoutAnswer(id, kind), { at: new Date(), requestId: 'test' });
       });
-    }
-    const { status, exceptions } = await steps.read(id);
-    expect([status, exceptions.map(({ type }: Json) => type)]).toEqual(['needs_review', ['late_evidence']]);
-    expect(await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id))).toEqual([]);
-    await world.resolve(id, 'refused');
-    expect(
-      (await api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id))).filter(
-        ({ pending }) => pending,
-      ),
-    ).toEqual([]);
-  });
+      const signals = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
+      expect(signals.map(({ signal }) => signal)).toEqual(['evidenceRecorded']);
+      expect((await steps.activities.resolveReview(steps.step(id))).status).toBe(end);
+      const pending = and(eq(evidence.settlementId, id), eq(evidence.pending, true));
+      expect(await api.connection.db.select().from(evidence).where(pending)).toEqual([]);
+    },
+  );
 
   test('has an audit entry that cannot be changed or removed', async ({ world, api, steps }) => {
     const id = await steps.inReview();

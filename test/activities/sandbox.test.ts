@@ -75,7 +75,7 @@ describe('posting', () => {
     expect(await world.kindsOf(id)).toEqual(
       ['collection_partial', 'collection_partial'].map(() => 'collection_succeeded'),
     );
-    expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('awaiting_funds');
+    expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('awaiting_funds');
     expect((await steps.read(id)).amount_received).toBe('2.00');
   });
 
@@ -87,14 +87,14 @@ describe('posting', () => {
       event: 'collection_succeeded',
       amountMinor: '25000',
     });
-    await steps.activities.reviewFunding(steps.step(id));
+    await steps.activities.reviewSettlement(steps.step(id));
     await steps.activities.sendPayout(steps.step(id));
     const answer = { ...world.input(id), amountMinor: '0' };
     await sandbox.sendSandboxEvent({ ...answer, commandId: 'a', event: 'payout_refused' });
     await sandbox.sendSandboxEvent({ ...answer, commandId: 'b', event: 'payout_confirmed' });
     await sandbox.sendSandboxEvent({ ...answer, commandId: 'a', event: 'payout_refused' });
     expect(await world.kindsOf(id)).toEqual(['collection_succeeded', 'payout_refused']);
-    expect((await steps.activities.reviewPayout(steps.step(id))).status).toBe('failed');
+    expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('failed');
   });
 
   test('fails and can be retried while the webhook refuses the event', async ({ world, api, steps }) => {

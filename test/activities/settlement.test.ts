@@ -1,7 +1,7 @@
 /** The activities of a settlement against the database: run twice, run at once, and failing at each write. */
 import { count, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { recordEvidence } from '../../db/queries/evidence.ts';
+import { recordEvidence } from '../../db/commands/evidence.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { certificates, events, outbox, postings, settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -15,21 +15,21 @@ const test = withApi().extend('world', FILE, ({ api, steps }) => {
     /** The activities that lead a settlement from accepted to settled, with the status after each. */
     path: [
       { run: (id: string) => activities.admitSettlement(step(id)), to: 'awaiting_funds' },
-      { run: (id: string) => activities.reviewFunding(step(id)), to: 'funded' },
+      { run: (id: string) => activities.reviewSettlement(step(id)), to: 'funded' },
       { run: (id: string) => activities.sendPayout(step(id)), to: 'settled' },
     ] as const,
     pay: (settlementId: string, amountMinor: bigint) =>
       db.transaction(async (tx) => {
         const settlement = (await lockEvidenceTarget(tx, settlementId)) ?? expect.fail('no settlement');
         const paid = {
-          settlementId,
+          evidenceId: crypto.randomUUID(),
           provider: 'cardproc',
           eventId: crypto.randomUUID(),
           kind: 'collection_succeeded',
           amountMinor,
           currency: 'USD',
           failure: null,
-          sha256: Buffer.alloc(32),
+          sha256: '00'.repeat(32),
         } as const;
         await recordEvidence(tx, settlement, paid, { at: new Date(), requestId: 'test' });
       }),
@@ -115,7 +115,7 @@ describe('each activity of a settlement', () => {
     const late = await world.accept();
     await steps.activities.admitSettlement(steps.step(late));
     await world.pay(late, 25_000n);
-    await steps.activities.reviewFunding(steps.step(late));
+    await steps.activities.reviewSettlement(steps.step(late));
     await deactivate(late);
     expect(await steps.activities.sendPayout(steps.step(late))).toMatchObject({
       status: 'failed',
@@ -141,7 +141,7 @@ describe('each activity of a settlement', () => {
     expect(admitted.waitMs).toBe(30 * 60_000);
     const { state } = await world.recordsOf(id);
     const end = state?.expiresAt?.getTime() ?? Number.NaN;
-    expect((await steps.activities.reviewFunding(steps.step(id, end - 1))).status).toBe('awaiting_funds');
-    expect((await steps.activities.reviewFunding(steps.step(id, end))).status).toBe('expired');
+    expect((await steps.activities.reviewSettlement(steps.step(id, end - 1))).status).toBe('awaiting_funds');
+    expect((await steps.activities.reviewSettlement(steps.step(id, end))).status).toBe('expired');
   });
 });

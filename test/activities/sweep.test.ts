@@ -4,8 +4,8 @@ import { sweepActivities } from '../../activities/sweep.ts';
 import { settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 import { whileWritesFail } from './failing-write.ts';
@@ -82,9 +82,9 @@ describe('a sweep', () => {
     'failing while it writes %s, changes nothing, and its retry completes it',
     async (table, { api, sweep }) => {
       await sweep.open();
-      const before = await digestTables(api.connection.pool);
-      await whileWritesFail(api.owner.pool, table, () => expect(sweep.run()).rejects.toThrow());
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      await expectUnchanged(api.connection.pool, async () => {
+        await whileWritesFail(api.owner.pool, table, () => expect(sweep.run()).rejects.toThrow());
+      });
       expect((await sweep.run()).settlement).toBeGreaterThan(0);
       await sweep.takeQueued();
     },

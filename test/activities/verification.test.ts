@@ -4,9 +4,9 @@ import { describe, expect } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { events, verifications } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { openVerification, statusOf } from '../support/verification.ts';
 import { whileWritesFail } from './failing-write.ts';
 
@@ -37,14 +37,14 @@ describe('a review', () => {
 
   test('before the expiry changes nothing and returns the remaining wait', async ({ open, activities, api }) => {
     const { input, expiresAtMs } = await open();
-    const before = await digestTables(api.connection.pool);
-    expect(await activities.reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({
-      status: 'pending',
-      waitMs: 1,
-      until: new Date(expiresAtMs).toISOString(),
-      isManual: true,
+    await expectUnchanged(api.connection.pool, async () => {
+      expect(await activities.reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({
+        status: 'pending',
+        waitMs: 1,
+        until: new Date(expiresAtMs).toISOString(),
+        isManual: true,
+      });
     });
-    expect(await digestTables(api.connection.pool)).toEqual(before);
   });
 
   test('at the expiry expires the verification once, even when six run at once', async ({
@@ -72,11 +72,11 @@ describe('a review', () => {
     async (table, { open, activities, api }) => {
       const { input, expiresAtMs } = await open();
       const review = () => activities.reviewVerification({ ...input, nowMs: expiresAtMs });
-      const before = await digestTables(api.connection.pool);
-      await whileWritesFail(api.owner.pool, table, () =>
-        expect(review()).rejects.toMatchObject({ type: 'dependency:23514', nonRetryable: false }),
-      );
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      await expectUnchanged(api.connection.pool, async () => {
+        await whileWritesFail(api.owner.pool, table, () =>
+          expect(review()).rejects.toMatchObject({ type: 'dependency:23514', nonRetryable: false }),
+        );
+      });
       expect((await review()).status).toBe('expired');
     },
   );
@@ -104,9 +104,9 @@ describe('the simulated provider', () => {
     await activities.postVerificationEvent({ ...input, step: 1 });
     const decided = await statusOf(api, partner, recipientId);
     expect(decided.latest).toMatchObject({ status: 'rejected', rejection_reason: 'DOCUMENT_TEMPLATE' });
-    const before = await digestTables(api.connection.pool);
-    for (const step of [0, 1]) await activities.postVerificationEvent({ ...input, step });
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      for (const step of [0, 1]) await activities.postVerificationEvent({ ...input, step });
+    });
   });
 
   test('is started once for an applicant, however often the token is requested', async ({ api, partner }) => {

@@ -54,7 +54,7 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
   await delay(500);
   half.destroy();
   await expect
-    .poll(() => ofRoute('/v1/wallets'), { timeout: 5_000 })
+    .poll(() => ofRoute('/v1/wallets'))
     .toEqual([expect.objectContaining({ status: 499, key_id: partner.keyId })]);
 
   const recipientId = await createRecipient(api, partner);
@@ -66,9 +66,7 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
   waiting.write(`GET /v2/settle/${id} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${partner.apiKey}\r\nPrefer: wait=20\r\n\r\n`);
   await delay(500);
   waiting.destroy();
-  await expect
-    .poll(() => ofRoute('/v2/settle/:settlement_id'), { timeout: 5_000 })
-    .toEqual([expect.objectContaining({ status: 499 })]);
+  await expect.poll(() => ofRoute('/v2/settle/:settlement_id')).toEqual([expect.objectContaining({ status: 499 })]);
   await delay(200);
   const others = lines.slice(before).filter((line) => Number(line['level']) > 30);
   expect(others).toEqual([]);

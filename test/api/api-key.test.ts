@@ -4,9 +4,10 @@ import { describe, expect } from 'vitest';
 import { ACTIVE_KEYS_MAX } from '../../domain/api-key.ts';
 import { SCOPES } from '../../domain/scope.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { dumpTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
+import { expectInvalid, expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { subscribe } from '../support/webhook.ts';
 
 const HOUR_MS = 3_600_000;
@@ -53,59 +54,13 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
   });
 
   test.for([
-    [
-      'no fields',
-      {},
-      [
-        ['body.name', 'missing'],
-        ['body.scope', 'missing'],
-      ],
-    ],
-    ['an empty name', { name: '', scope: 'read' }, [['body.name', 'string_too_short']]],
-    ['a name of 61 characters', { name: 'a'.repeat(61), scope: 'read' }, [['body.name', 'string_too_long']]],
-    ['an unknown scope', { name: 'a', scope: 'admin' }, [['body.scope', 'enum']]],
-    [
-      'an expiry that is not a time',
-      { name: 'a', scope: 'read', expires_at: 'tomorrow' },
-      [['body.expires_at', 'value_error']],
-    ],
-    [
-      'an expiry without a UTC offset',
-      { name: 'a', scope: 'read', expires_at: '2999-01-01T00:00:00' },
-      [['body.expires_at', 'value_error']],
-    ],
-    [
-      'an expiry in the past',
-      { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' },
-      [['body.expires_at', 'value_error']],
-    ],
-    ['a status', { name: 'a', scope: 'read', status: 'active' }, [['body.status', 'extra_forbidden']]],
-  ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
+    ['without a UTC offset', '2999-01-01T00:00:00'],
+    ['in the past', '2020-01-01T00:00:00Z'],
+  ] as const)('422 for an expiry %s, and nothing is written', async ([_case, expires_at], { api }) => {
     const caller = await api.createCaller('full');
-    const before = await digestTables(api.connection.pool);
-    const answer = await create(api, caller, body);
-    expect(answer.statusCode).toBe(422);
-    expect(jsonOf(answer).detail.map(({ loc, type }: Json) => [loc.join('.'), type])).toEqual(faults);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
-  });
-
-  test("403 when the body names another organization, before the body's own faults", async ({ api }) => {
-    const caller = await api.createCaller('full');
-    const other = await api.createCaller('full');
-    const answer = await create(api, caller, { org_id: other.orgId });
-    expect([answer.statusCode, jsonOf(answer).code]).toEqual([403, 'organization_mismatch']);
-  });
-
-  test('404 for another organization, after validation, and nothing is written', async ({ api }) => {
-    const caller = await api.createCaller('full');
-    const other = await api.createCaller('full');
-    const before = await digestTables(api.connection.pool);
-    expect((await create(api, caller, { name: 'a', scope: 'read' }, other.orgId)).statusCode).toBe(404);
-    expect(
-      (await create(api, caller, { name: 'a', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, other.orgId))
-        .statusCode,
-    ).toBe(422);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectInvalid(api, () => create(api, caller, { name: 'a', scope: 'read', expires_at }), [
+      ['body.expires_at', 'value_error'],
+    ]);
   });
 
   test.for(SCOPES)(
@@ -156,12 +111,6 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
 });
 
 describe('GET /v1/orgs/{org_id}/keys', () => {
-  test('404 for another organization', async ({ api }) => {
-    const caller = await api.createCaller('full');
-    const other = await api.createCaller('full');
-    expect((await api.call(caller, 'GET', `/v1/orgs/${other.orgId}/keys`)).statusCode).toBe(404);
-  });
-
   test('200 with every key in pages, newest first, without their secret values', async ({ api }) => {
     const caller = await api.createCaller('full');
     const keys: Json[] = [];
@@ -206,30 +155,10 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     async (scope, { api }) => {
       const owner = await api.createCaller('full');
       const caller = await api.createKey(owner.orgId, scope);
-      const before = await digestTables(api.connection.pool);
-      for (const keyId of [owner.keyId, 'unknown', 'x'.repeat(37)]) {
-        const answer = await rotate(api, caller, keyId);
-        expect([answer.statusCode, jsonOf(answer).required_scope]).toEqual([403, 'full']);
-      }
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      for (const keyId of [owner.keyId, 'unknown', 'x'.repeat(37)])
+        await expectRefused(api, () => rotate(api, caller, keyId), 403, { required_scope: 'full' });
     },
   );
-
-  test("404 for another organization's key, as for an unknown one, and that key still works", async ({ api }) => {
-    const caller = await api.createCaller('full');
-    const other = await api.createCaller('full');
-    const [foreign, unknown] = await Promise.all(
-      [other.keyId, 'unknown'].map(async (keyId) => {
-        const { statusCode, body } = await api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`, undefined, {
-          'x-request-id': 'same',
-        });
-        return { statusCode, body: body.replaceAll(keyId, '<id>') };
-      }),
-    );
-    expect(foreign?.statusCode).toBe(404);
-    expect(foreign).toEqual(unknown);
-    expect(await works(api, other)).toBe(true);
-  });
 
   test.for([
     ['revoked', { status: 'revoked', revokedAt: new Date() }],
@@ -238,14 +167,8 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
   ] as const)('409 for a key that is %s, and nothing is written', async ([state, stored], { api }) => {
     const caller = await api.createCaller('full');
     const key = await api.createKey(caller.orgId, 'read', stored);
-    const before = await digestTables(api.connection.pool);
-    const answer = await rotate(api, caller, key.keyId);
-    expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([
-      409,
-      'state_conflict',
-      state,
-    ]);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    const conflict = { code: 'state_conflict', current_state: state };
+    await expectRefused(api, () => rotate(api, caller, key.keyId), 409, conflict);
   });
 
   test.for(SCOPES)(
@@ -322,14 +245,6 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
 });
 
 describe('DELETE /v1/orgs/keys/{key_id}', () => {
-  test("404 for another organization's key and for an unknown one, and that key still works", async ({ api }) => {
-    const caller = await api.createCaller('full');
-    const other = await api.createCaller('full');
-    expect((await revoke(api, caller, other.keyId)).statusCode).toBe(404);
-    expect((await revoke(api, caller, 'unknown')).statusCode).toBe(404);
-    expect(await works(api, other)).toBe(true);
-  });
-
   test('409 with the successor of a rotated key, which the caller may want to revoke', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'read');
@@ -355,10 +270,7 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
   ])('409 last_full_key for %s, and nothing is written', async ([_case, prepare], { api }) => {
     const caller = await api.createCaller('full');
     await prepare(api, caller.orgId);
-    const before = await digestTables(api.connection.pool);
-    const answer = await revoke(api, caller, caller.keyId);
-    expect([answer.statusCode, jsonOf(answer).code]).toEqual([409, 'last_full_key']);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectRefused(api, () => revoke(api, caller, caller.keyId), 409, { code: 'last_full_key' });
     expect(await works(api, caller)).toBe(true);
   });
 
@@ -376,10 +288,10 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
       }),
     ]);
     expect(await works(api, key)).toBe(false);
-    const before = await digestTables(api.connection.pool);
-    const again = await revoke(api, owner, key.keyId);
-    expect([again.statusCode, jsonOf(again)]).toEqual([200, jsonOf(first)]);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      const again = await revoke(api, owner, key.keyId);
+      expect([again.statusCode, jsonOf(again)]).toEqual([200, jsonOf(first)]);
+    });
   });
 
   test('200 for a full key that revokes itself while there is another full key', async ({ api }) => {

@@ -86,12 +86,8 @@ describe('the signature', () => {
   });
 });
 
-describe('a signed body that is not an event', () => {
+describe('an event of a known type with invalid data', () => {
   test.for([
-    ['invalid JSON', Buffer.from('no json')],
-    ['nothing', Buffer.alloc(0)],
-    ['a list', []],
-    ['no id', { ...bankledgerBody('stl_1'), id: undefined }],
     ['no data', { ...bankledgerBody('stl_1'), data: undefined }],
     ['data null', { ...bankledgerBody('stl_1'), data: null }],
     ['no object', bankledgerBody('stl_1', { object: undefined })],
@@ -101,12 +97,6 @@ describe('a signed body that is not an event', () => {
     ['an amount in text', bankledgerBody('stl_1', { amount_reconciled: '25000' })],
     ['no amount in an event about money', bankledgerBody('stl_1', { amount_reconciled: undefined })],
     ['no currency in an event about money', bankledgerBody('stl_1', { currency: null })],
-    [
-      'a duplicate name',
-      Buffer.from(
-        '{"id":"a","id":"b","event":"created","data":{"id":"c","object":"expected_payment","live_mode":false}}',
-      ),
-    ],
   ] as const)('422 for %s, and nothing is stored', async ([_name, body], { api }) => {
     await expectRefused(api, () => sendBankledger(api, body), 422);
   });
@@ -199,7 +189,7 @@ describe('an event', () => {
     expect(answers.filter((answer) => !answer.duplicate)).toHaveLength(1);
     expect(answers.filter((answer) => answer.matched)).toHaveLength(50);
     expect(await evidenceOf(api, id)).toHaveLength(1);
-    expect(await steps.activities.reviewFunding(steps.step(id))).toMatchObject({ status: 'funded' });
+    expect(await steps.activities.reviewSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
     expect(await send(api, event)).toMatchObject({ duplicate: true });
     expect(await exceptionsOf(steps, id)).toEqual([]);
     expect(await api.connection.db.select().from(postings).where(eq(postings.settlementId, id))).toHaveLength(2);
@@ -232,7 +222,7 @@ describe('an event', () => {
 });
 
 describe('evidence of a wire or a debit', () => {
-  const fund = (steps: Steps, id: string, nowMs?: number) => steps.activities.reviewFunding(steps.step(id, nowMs));
+  const fund = (steps: Steps, id: string, nowMs?: number) => steps.activities.reviewSettlement(steps.step(id, nowMs));
 
   test('that comes before the settlement waits for it is applied later', async ({ api, steps }) => {
     const id = await steps.accept(BY_WIRE);
@@ -272,16 +262,13 @@ describe('evidence of a wire or a debit', () => {
     ]);
   });
 
-  test.for(['CAD', 'usdc', 'JMD'].slice(0, 1).concat('JMD'))(
-    'in %s is recorded as an exception and not applied',
-    async (currency, { api, steps }) => {
-      const id = await steps.waiting(BY_WIRE);
-      await send(api, bankledgerBody(id, { currency }));
-      expect((await fund(steps, id)).status).toBe('awaiting_funds');
-      expect(await exceptionsOf(steps, id)).toEqual(['currency_mismatch']);
-      expect((await steps.read(id)).amount_received).toBe('0.00');
-    },
-  );
+  test.for(['CAD', 'JMD'])('in %s is recorded as an exception and not applied', async (currency, { api, steps }) => {
+    const id = await steps.waiting(BY_WIRE);
+    await send(api, bankledgerBody(id, { currency }));
+    expect((await fund(steps, id)).status).toBe('awaiting_funds');
+    expect(await exceptionsOf(steps, id)).toEqual(['currency_mismatch']);
+    expect((await steps.read(id)).amount_received).toBe('0.00');
+  });
 
   test('returned before it funded: failed, with the code of the return', async ({ api, steps, byAch }) => {
     const id = await steps.waiting(await byAch());

@@ -61,77 +61,6 @@ async function tamper(api: TestApi, statement: string, parameters: unknown[]): P
   }
 }
 
-describe.each([
-  ['download', (certId: string) => `/v1/caribbean/certificate/${certId}`],
-  ['verify', (certId: string) => `/v1/caribbean/certificate/${certId}/verify?settlement_id=stl_x`],
-])('%s is refused', (_name, url) => {
-  test('401 without a key, whether the certificate exists or not', async ({ api, partner }) => {
-    const { certId } = await certified(api, partner);
-    for (const id of [certId, UNKNOWN]) {
-      const response = await api.call(null, 'GET', url(id));
-      expect(response.statusCode).toBe(401);
-      expect(response.json()).toMatchObject({ code: 'credential_missing' });
-    }
-  });
-
-  test('401 for an invalid key', async ({ api, partner }) => {
-    const response = await api.call({ ...partner, apiKey: 'sk_local_nonsense' }, 'GET', url(UNKNOWN));
-    expect(response.statusCode).toBe(401);
-    expect(response.json()).toMatchObject({ code: 'credential_invalid' });
-  });
-
-  test.for([
-    ['lower-case digits', `CERT-${'a'.repeat(32)}`, 'string_pattern_mismatch'],
-    ['36 characters', `CERT-${'A'.repeat(31)}`, 'string_too_short'],
-    ['38 characters', `CERT-${'A'.repeat(33)}`, 'string_too_long'],
-    ['500 characters', 'A'.repeat(500), 'string_too_long'],
-    ['a line break at the end', `CERT-${'A'.repeat(31)}%0A`, 'string_pattern_mismatch'],
-    ['digits outside hex', `CERT-${'G'.repeat(32)}`, 'string_pattern_mismatch'],
-  ] as const)('422 for an id of %s', async ([_what, certId, type], { api, partner }) => {
-    const response = await api.call(partner, 'GET', url(certId));
-    expect(response.statusCode).toBe(422);
-    expect(response.json().detail[0]).toMatchObject({ loc: ['path', 'cert_id'], type });
-  });
-
-  test("404 for another organization's certificate, as for an unknown one", async ({ api, partner }) => {
-    const { certId } = await certified(api, await api.createCaller());
-    const [foreign, unknown] = await Promise.all(
-      [certId, UNKNOWN].map((id) => api.call(partner, 'GET', url(id), undefined, { 'x-request-id': 'same' })),
-    );
-    expect(foreign?.statusCode).toBe(404);
-    expect(unknown?.statusCode).toBe(404);
-    expect(foreign?.body.replaceAll(certId, UNKNOWN)).toBe(unknown?.body);
-    expect(foreign?.headers['cache-control']).toBe('no-store');
-  });
-
-  test('405 for another method', async ({ api, partner }) => {
-    const response = await api.call(partner, 'DELETE', url(UNKNOWN));
-    expect(response.statusCode).toBe(405);
-    expect(response.headers.allow).toBe('GET');
-  });
-});
-
-describe('verify is refused', () => {
-  test.for([
-    ['no settlement_id', '', 'missing'],
-    ['an empty one', '?settlement_id=', 'string_too_short'],
-    ['one of 65 characters', `?settlement_id=${'s'.repeat(65)}`, 'string_too_long'],
-    ['two', '?settlement_id=a&settlement_id=b', 'string_type'],
-    ['one with NUL', '?settlement_id=a%00b', 'value_error'],
-  ] as const)('422 for %s', async ([_what, query, type], { api, partner }) => {
-    const response = await api.call(partner, 'GET', `/v1/caribbean/certificate/${UNKNOWN}/verify${query}`);
-    expect(response.statusCode).toBe(422);
-    expect(response.json()).toEqual({ detail: [{ loc: ['query', 'settlement_id'], msg: expect.any(String), type }] });
-  });
-
-  test('422 with every fault of path and query at once', async ({ api, partner }) => {
-    const response = await api.call(partner, 'GET', '/v1/caribbean/certificate/CERT-1/verify?other=1');
-    expect(response.statusCode).toBe(422);
-    const found = response.json().detail.map(({ loc }: { loc: string[] }) => loc.join('.'));
-    expect(new Set(found)).toEqual(new Set(['path.cert_id', 'query.settlement_id', 'query.other']));
-  });
-});
-
 describe('download', () => {
   test('200 with the stored bytes, their digest and a signature that jose verifies', async ({
     api,
@@ -212,13 +141,10 @@ describe('download', () => {
     partner,
     download,
   }) => {
-    const payee = { name: 'Marisol Quintero', country: 'JM', entityType: 'individual', rail: 'cash_pickup' } as const;
-    const { certId } = await certified(api, partner, {
-      reference: 'rent <of> May 五',
-      payee: { ...payee, bankDetails: null, mobileDetails: null },
-    });
+    const name = 'Marisol Quintero';
+    const { certId } = await certified(api, partner, { reference: 'rent <of> May 五', recipient: { name } });
     const page = (await download(certId, { accept: 'text/html' })).body;
-    expect(page).toContain(payee.name);
+    expect(page).toContain(name);
     expect(page).toContain('May 五');
     expect(page).not.toContain('rent <of>');
     const [one, again] = [
@@ -426,7 +352,7 @@ describe('key rotation', () => {
 });
 
 describe('a tampered database', () => {
-  test('is detected at every byte of a certificate', { timeout: 60_000 }, async ({ api, partner }) => {
+  test('is detected at every byte of a certificate', async ({ api, partner }) => {
     const { certId, settlement } = await certified(api, partner);
     const stored = await findCertificate(api.connection.db, partner.orgId, certId);
     if (!stored) throw new Error('the certificate is missing');
@@ -592,8 +518,5 @@ test('the OpenAPI document has the bytes, their headers and the 304', async ({ a
     $ref: '#/components/schemas/EvidenceCertificate',
   });
   expect(responses[304]).toBeDefined();
-  expect(parameters).toEqual([
-    { $ref: '#/components/parameters/CertIdPath' },
-    { $ref: '#/components/parameters/IfNoneMatchHeader' },
-  ]);
+  expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['cert_id', 'If-None-Match']);
 });

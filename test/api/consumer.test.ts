@@ -3,7 +3,6 @@ import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { quotes, recipients } from '../../db/schema/index.ts';
-import type { TestApi } from '../support/api.ts';
 import {
   callAs,
   consumerRecipientBody,
@@ -12,17 +11,15 @@ import {
   quoteBody,
   signIn,
 } from '../support/consumer.ts';
-import { digestTables, dumpTables } from '../support/database.ts';
+import { dumpTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { expectInvalid } from '../support/refusal.ts';
 
 const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 const test = withApi().extend('consumer', FILE, ({ api }) => signIn(api));
-
-const typesOf = (answer: Awaited<ReturnType<TestApi['call']>>) =>
-  jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]);
 
 describe('GET /consumer/me', () => {
   test('200 with the verified contact in its normal spelling', async ({ api }) => {
@@ -47,28 +44,11 @@ describe('GET /consumer/me', () => {
 });
 
 describe('the recipients', () => {
-  test.for([
-    ['no body', undefined, [['body', 'missing']]],
-    ['no details', { bank_details: undefined }, [['body', 'value_error']]],
-    [
-      'an account number with spaces',
-      { bank_details: { bank_name: 'NCB', account_number: '123 456', currency: 'JMD' } },
-      [['body.bank_details.account_number', 'string_pattern_mismatch']],
-    ],
-    ['a kind, which consumers do not give', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
-    ['metadata', { metadata: {} }, [['body.metadata', 'extra_forbidden']]],
-    ['an organization id', { org_id: newId() }, [['body.org_id', 'extra_forbidden']]],
-  ] as const)('422 for %s, and nothing is written', async ([_case, overrides, faults], { api, consumer }) => {
-    const before = await digestTables(api.connection.pool);
-    const answer = await callAs(
-      api,
-      consumer,
-      'POST',
-      '/consumer/recipients',
-      overrides && consumerRecipientBody(overrides),
-    );
-    expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+  test('422 without bank and mobile details, and nothing is written', async ({ api, consumer }) => {
+    const body = consumerRecipientBody({ bank_details: undefined });
+    await expectInvalid(api, () => callAs(api, consumer, 'POST', '/consumer/recipients', body), [
+      ['body', 'value_error'],
+    ]);
   });
 
   test("201 with a partner's fields but organization, kind and metadata; the account number is sealed", async ({
@@ -136,21 +116,14 @@ describe('the recipients', () => {
 
 describe('POST /consumer/quote', () => {
   test.for([
-    ['no body', undefined, [['body', 'missing']]],
-    ['an unknown corridor', quoteBody({ corridor: 'US-XX' }), [['body.corridor', 'enum']]],
-    ['a JSON number', quoteBody({ amount: 250 }), [['body.amount', 'string_type']]],
     ['an amount below the bounds', quoteBody({ amount: '0.99' }), [['body.amount', 'value_error']]],
     [
       'a rail that the corridor lacks',
       quoteBody({ corridor: 'US-TT', payout_rail: 'cash_pickup' }),
       [['body.payout_rail', 'value_error']],
     ],
-    ['the internal method', quoteBody({ payment_method: 'internal' }), [['body.payment_method', 'enum']]],
   ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api, consumer }) => {
-    const before = await digestTables(api.connection.pool);
-    const answer = await callAs(api, consumer, 'POST', '/consumer/quote', body);
-    expect([answer.statusCode, typesOf(answer)]).toEqual([422, faults]);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectInvalid(api, () => callAs(api, consumer, 'POST', '/consumer/quote', body), faults);
   });
 
   test("200 with the estimate's figures and an id, for thirty seconds, not executable", async ({ api, consumer }) => {

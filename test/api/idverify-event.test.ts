@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { events, outbox, providerEvents, verifications } from '../../db/schema/index.ts';
 import { TEST_SECRETS } from '../support/api.ts';
-import { digestTables, raceBehind } from '../support/database.ts';
+import { raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import { expectRefused } from '../support/refusal.ts';
@@ -57,21 +57,10 @@ describe('the signature', () => {
     await expectRefused(api, () => sendIdverify(api, Buffer.from('no json'), { 'x-payload-digest': right }), 401);
   });
 
-  test('422 for a signed body that is not an event, and nothing is stored', async ({ api, opened }) => {
+  test('422 for a review without a known answer, and nothing is stored', async ({ api, opened }) => {
     const { id } = await opened();
-    for (const body of [
-      Buffer.from('no json'),
-      {},
-      idverifyBody(id, { correlationId: undefined }),
-      idverifyBody(id, { reviewResult: undefined }),
-    ]) {
-      await expectRefused(api, () => sendIdverify(api, body), 422);
-    }
-    await expectRefused(
-      api,
-      () => sendIdverify(api, idverifyBody(id, { reviewResult: { reviewAnswer: 'YELLOW' } })),
-      422,
-    );
+    for (const reviewResult of [undefined, { reviewAnswer: 'YELLOW' }])
+      await expectRefused(api, () => sendIdverify(api, idverifyBody(id, { reviewResult })), 422);
   });
 });
 
@@ -185,16 +174,9 @@ describe('an event', () => {
     const { id } = await opened();
     const event = idverifyBody(id);
     await sendIdverify(api, event);
-    const before = await digestTables(api.connection.pool);
-    expect(jsonOf(await sendIdverify(api, event))).toEqual({
-      received: true,
-      event_id: event.correlationId,
-      duplicate: true,
-      matched: true,
-    });
-    const other = await sendIdverify(api, { ...event, ...RED });
-    expect([other.statusCode, jsonOf(other).code]).toEqual([409, 'provider_event_conflict']);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    const duplicate = { received: true, event_id: event.correlationId, duplicate: true, matched: true };
+    await expectRefused(api, () => sendIdverify(api, event), 200, duplicate);
+    await expectRefused(api, () => sendIdverify(api, { ...event, ...RED }), 409, { code: 'provider_event_conflict' });
   });
 
   test('GREEN and RED at the same moment: one decides, both are stored', async ({ api, opened }) => {
@@ -230,27 +212,24 @@ describe('in production', () => {
         },
       },
     });
-    try {
-      const as = await live.createCaller();
-      const recipientId = await createRecipient(live, as);
-      const made = await live.call(as, 'POST', '/v1/kyc/idverify/applicant', {
-        recipient_id: recipientId,
-        org_id: as.orgId,
-      });
-      const { verification_id: id } = jsonOf(made);
-      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: true })))).toMatchObject({
-        duplicate: false,
-        matched: false,
-      });
-      expect((await statusOf(live, as, recipientId)).verification_status).toBe('pending');
-      expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: false })))).toMatchObject({
-        matched: true,
-      });
-      expect((await statusOf(live, as, recipientId)).verification_status).toBe('verified');
-      expect(await live.connection.db.select({ kind: outbox.kind }).from(outbox)).not.toContainEqual({
-        kind: 'sandbox_verification',
-      });
-    } finally {
-    }
+    const as = await live.createCaller();
+    const recipientId = await createRecipient(live, as);
+    const made = await live.call(as, 'POST', '/v1/kyc/idverify/applicant', {
+      recipient_id: recipientId,
+      org_id: as.orgId,
+    });
+    const { verification_id: id } = jsonOf(made);
+    expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: true })))).toMatchObject({
+      duplicate: false,
+      matched: false,
+    });
+    expect((await statusOf(live, as, recipientId)).verification_status).toBe('pending');
+    expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: false })))).toMatchObject({
+      matched: true,
+    });
+    expect((await statusOf(live, as, recipientId)).verification_status).toBe('verified');
+    expect(await live.connection.db.select({ kind: outbox.kind }).from(outbox)).not.toContainEqual({
+      kind: 'sandbox_verification',
+    });
   });
 });

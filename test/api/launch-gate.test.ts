@@ -2,10 +2,10 @@ import { describe, expect } from 'vitest';
 import { GATES } from '../../domain/gate.ts';
 import { environmentName, RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 import type { TestApi } from '../support/api.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, openApis, withApi } from '../support/fixture.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { expectRefused } from '../support/refusal.ts';
 
 const test = withApi()
   .extend('apis', FILE, openApis())
@@ -98,16 +98,11 @@ describe('acceptance in the local sandbox', () => {
       corridors: ['US-JM'],
       operators: ['ana'],
     });
-    const digest = await digestTables(api.connection.pool);
-    const refused = await settle(after);
-    expect([refused.statusCode, jsonOf(refused).code, jsonOf(refused).gates]).toEqual([
-      503,
-      'launch_gates_closed',
-      [{ gate: 'provider_evidence', reason: 'not_approved' }],
-    ]);
-    const replayed = await settle(before);
-    expect([replayed.statusCode, replayed.body]).toEqual([202, first.body]);
-    expect(await digestTables(api.connection.pool)).toEqual(digest);
+    await expectRefused(api, () => settle(after), 503, {
+      code: 'launch_gates_closed',
+      gates: [{ gate: 'provider_evidence', reason: 'not_approved' }],
+    });
+    await expectRefused(api, () => settle(before), 202, jsonOf(first));
     const newer = { recordedAt: new Date(Date.now() - 1_000) };
     await insertGateEvidence(api.connection.db, 'local sandbox', {
       gates: ['provider_evidence'],

@@ -4,8 +4,9 @@
  */
 import type pg from 'pg';
 import { describe, expect } from 'vitest';
+import { createSealer } from '../../db/seal.ts';
 import { COUNTED_MAX, cursorText } from '../../domain/page.ts';
-import type { Caller, TestApi } from '../support/api.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { openSettlement } from '../support/settlement.ts';
@@ -40,7 +41,7 @@ const test = withApi()
   .extend('recipientId', FILE, async ({ api, partner }) => {
     const templateId = await openSettlement(api, partner);
     const { rows } = await api.owner.pool.query('SELECT recipient_id AS id FROM settlements');
-    await fillSettlements(api.owner.pool, {
+    await fillSettlements(api.owner.pool, createSealer([TEST_SECRETS.encryption]), {
       ...{ orgId: partner.orgId, templateId, settlements: SETTLEMENTS },
       columns: {
         status: STATUSES,
@@ -52,7 +53,7 @@ const test = withApi()
         metadata: `'{"team": "a"}'::jsonb`,
       },
     });
-    await expect.poll(() => vacuum(api.owner.pool), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => vacuum(api.owner.pool)).toBe(true);
     return String(rows[0]?.id);
   })
   .extend(

@@ -1,7 +1,7 @@
 /** Organizations (contract §3). */
 import { describe, expect } from 'vitest';
 import type { TestApi } from '../support/api.ts';
-import { digestTables, dumpTables } from '../support/database.ts';
+import { dumpTables } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 
@@ -14,38 +14,9 @@ const test = withApi();
 const create = (api: TestApi, body: unknown) => api.call(null, 'POST', '/v1/orgs', body);
 
 describe('POST /v1/orgs', () => {
-  test.for([
-    ['no body', undefined, [['body', 'missing']]],
-    [
-      'no fields',
-      {},
-      [
-        ['body.name', 'missing'],
-        ['body.country', 'missing'],
-        ['body.contact_email', 'missing'],
-      ],
-    ],
-    ['an empty name', { ...BODY, name: '' }, [['body.name', 'string_too_short']]],
-    ['a name of 121 characters', { ...BODY, name: 'a'.repeat(121) }, [['body.name', 'string_too_long']]],
-    ['a name with a NUL', { ...BODY, name: 'Ac\u0000me' }, [['body.name', 'value_error']]],
-    ['an unknown country', { ...BODY, country: 'ZZ' }, [['body.country', 'value_error']]],
-    ['a country in small letters', { ...BODY, country: 'jm' }, [['body.country', 'string_pattern_mismatch']]],
-    ['a contact that is no address', { ...BODY, contact_email: 'ops' }, [['body.contact_email', 'value_error']]],
-    ['a field that it does not have', { ...BODY, kind: 'consumer' }, [['body.kind', 'extra_forbidden']]],
-    ['its own id', { ...BODY, org_id: 'acme' }, [['body.org_id', 'extra_forbidden']]],
-  ] as const)('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
-    const before = await digestTables(api.connection.pool);
-    const answer = await create(api, body);
-    expect(answer.statusCode).toBe(422);
-    expect(
-      jsonOf(answer).detail.map(({ loc, type }: { loc: string[]; type: string }) => [loc.join('.'), type]),
-    ).toEqual(faults);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
-  });
-
   test('201 with the organization and its first key, which is a full key and works at once', async ({ api }) => {
     const answer = await create(api, BODY);
-    expect(answer.statusCode).toBe(201);
+    expect([answer.statusCode, answer.headers['cache-control']]).toEqual([201, 'no-store']);
     const created = jsonOf(answer);
     expect(created).toEqual({
       org_id: expect.stringMatching(UUID_V7),
@@ -80,10 +51,6 @@ describe('POST /v1/orgs', () => {
     expect(await dumpTables(api.connection.pool)).not.toContain(secret);
   });
 
-  test('201 with cache-control: no-store', async ({ api }) => {
-    expect((await create(api, BODY)).headers['cache-control']).toBe('no-store');
-  });
-
   test('201 with a name of 120 characters of any script', async ({ api }) => {
     const name = '🏝'.repeat(120);
     const answer = await create(api, { ...BODY, name });
@@ -104,21 +71,6 @@ describe('POST /v1/orgs', () => {
 });
 
 describe('GET /v1/orgs/{org_id}', () => {
-  test("404 for another organization's id, as for an unknown id", async ({ api }) => {
-    const caller = await api.createCaller('full');
-    const other = await api.createCaller('full');
-    const [foreign, unknown] = await Promise.all(
-      [other.orgId, 'unknown'].map(async (orgId) => {
-        const { statusCode, body } = await api.call(caller, 'GET', `/v1/orgs/${orgId}`, undefined, {
-          'x-request-id': 'same',
-        });
-        return { statusCode, body: body.replaceAll(orgId, '<id>') };
-      }),
-    );
-    expect(foreign).toMatchObject({ statusCode: 404, body: expect.stringContaining('"code":"not_found"') });
-    expect(foreign).toEqual(unknown);
-  });
-
   test('200 with the organization and without its keys, for every scope', async ({ api }) => {
     const created = jsonOf(await create(api, BODY));
     const { key_id: _keyId, api_key: _apiKey, ...organization } = created;

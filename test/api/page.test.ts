@@ -158,26 +158,24 @@ describe('/', () => {
     'shows the environment and the same first request as the terminal: %s',
     async (runtime, { newApi }) => {
       const own = await newApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
-      try {
-        const shown = textOf((await own.app.inject('/')).body);
-        const terminal = stripVTControlCharacters(
-          banner({
-            seconds: 1,
-            runtime,
-            dataDirectory: undefined,
-            logDirectory: '',
-            apiUrl: 'http://127.0.0.1:3000',
-            databaseUrl: '',
-            temporalAddress: '',
-          }),
-        );
-        const curl = terminal.match(/curl .*/)?.[0] ?? 'none';
-        const posture = terminal.match(/[A-Z]{5,}[A-Z ]*: [^\n]*/)?.[0] ?? 'none';
-        expect(shown).toContain(curl);
-        expect(shown).toContain(posture);
-        expect(shown).toContain('No corridor is live.');
-      } finally {
-      }
+      const shown = textOf((await own.app.inject('/')).body);
+      const terminal = stripVTControlCharacters(
+        banner({
+          seconds: 1,
+          runtime,
+          dataDirectory: undefined,
+          logDirectory: '',
+          apiUrl: 'http://127.0.0.1:3000',
+          databaseUrl: '',
+          migrationUrl: '',
+          temporalAddress: '',
+        }),
+      );
+      const curl = terminal.match(/curl .*/)?.[0] ?? 'none';
+      const posture = terminal.match(/[A-Z]{5,}[A-Z ]*: [^\n]*/)?.[0] ?? 'none';
+      expect(shown).toContain(curl);
+      expect(shown).toContain(posture);
+      expect(shown).toContain('No corridor is live.');
     },
   );
 });
@@ -447,7 +445,7 @@ describe('the form of a certificate', () => {
 
   test('continues a long history on further pages, each with id and page number', async ({ certId, certificate }) => {
     const content = (await certificate()).rawPayload;
-    const view = certificateView({ certId, content }, { payeeName: null, reference: null });
+    const view = certificateView({ certId, content }, { payeeName: 'Marcia Brown', reference: null });
     const pdf = await certificatePdf({
       ...view,
       tables: [

@@ -55,13 +55,6 @@ test('a used key moves to the new pepper and is valid without the old one', asyn
   expect([await statusOf(rotation.finished, caller), await statusOf(rotation.prepared, caller)]).toEqual([200, 200]);
 });
 
-test('a key without a pepper id gets one when it is used', async ({ api, rotation }) => {
-  const caller = await api.createCaller();
-  await api.connection.db.update(apiKeys).set({ pepperId: null }).where(eq(apiKeys.keyId, caller.keyId));
-  expect(await statusOf(rotation.switched, caller)).toBe(200);
-  await expect.poll(() => pepperOf(api, caller)).toBe(NEW.id);
-});
-
 test('401 for a revoked key, whichever the pepper', async ({ api, rotation }) => {
   const caller = await api.createCaller();
   await api.connection.db.update(apiKeys).set({ status: 'revoked' }).where(eq(apiKeys.keyId, caller.keyId));

@@ -4,9 +4,10 @@ import { pino } from 'pino';
 import { describe, expect } from 'vitest';
 import { describeError } from '../../process/logger.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { dumpTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf, recipientBody } from '../support/partner.ts';
+import { expectInvalid, expectRefused, expectUnchanged, faultsOf } from '../support/refusal.ts';
 
 const BANK = { bank_name: 'National Commercial Bank', account_number: 'CANARY40412345', currency: 'JMD' };
 const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };
@@ -29,8 +30,6 @@ const change = (api: TestApi, caller: Caller, recipientId: string, body: unknown
   api.call(caller, 'PUT', `/v1/recipients/${recipientId}`, body);
 const deactivate = (api: TestApi, caller: Caller, recipientId: string) =>
   api.call(caller, 'DELETE', `/v1/recipients/${recipientId}`);
-const faultsOf = (answer: Awaited<ReturnType<typeof create>>) =>
-  jsonOf(answer).detail.map(({ loc, type }: Json) => [loc.join('.'), type]);
 const bank = (overrides: Record<string, unknown>) => ({ bank_details: { ...BANK, ...overrides } });
 const verify = (api: TestApi, recipientId: string) =>
   api.connection.pool.query(`UPDATE recipients SET verification_status = 'verified' WHERE recipient_id = $1`, [
@@ -48,113 +47,8 @@ const eventsOf = async (api: TestApi, recipientId: string): Promise<Json[]> => {
   return rows.map(({ body }) => JSON.parse(body.toString()));
 };
 
-/** Faults in fields that creating and changing have in common. */
-const SHARED_FAULTS: [string, Record<string, unknown>, string[][]][] = [
-  ['an empty name', { name: '' }, [['body.name', 'string_too_short']]],
-  ['a name of 141 characters', { name: 'a'.repeat(141) }, [['body.name', 'string_too_long']]],
-  ['a name with a space before it', { name: ' Marcia' }, [['body.name', 'value_error']]],
-  ['a name that is not NFC', { name: 'Rene\u0301e' }, [['body.name', 'value_error']]],
-  ['a name with a line break', { name: 'Marcia\nBrown' }, [['body.name', 'value_error']]],
-  ['a name with half a surrogate pair', { name: 'Marcia \ud800' }, [['body.name', 'value_error']]],
-  ['an invalid e-mail address', { email: 'marcia' }, [['body.email', 'value_error']]],
-  ['an e-mail address of a host that cannot exist', { email: 'marcia@b-.example' }, [['body.email', 'value_error']]],
-  ['a name of 141 characters of two units each', { name: '\u{1D400}'.repeat(141) }, [['body.name', 'string_too_long']]],
-  ['a phone without its country', { phone: '8765550123' }, [['body.phone', 'string_pattern_mismatch']]],
-  ['a phone of an unknown country', { phone: '+99912345678' }, [['body.phone', 'value_error']]],
-  ['a phone that is too long for its country', { phone: '+187655501234' }, [['body.phone', 'value_error']]],
-  ['bank details that are a list', { bank_details: [] }, [['body.bank_details', 'dict_type']]],
-  [
-    'empty bank details',
-    { bank_details: {} },
-    [
-      ['body.bank_details.bank_name', 'missing'],
-      ['body.bank_details.account_number', 'missing'],
-      ['body.bank_details.currency', 'missing'],
-    ],
-  ],
-  ['a bank without a name', bank({ bank_name: '' }), [['body.bank_details.bank_name', 'string_too_short']]],
-  [
-    'an account number of three characters',
-    bank({ account_number: '123' }),
-    [['body.bank_details.account_number', 'string_too_short']],
-  ],
-  [
-    'an account number of 35 characters',
-    bank({ account_number: '1'.repeat(35) }),
-    [['body.bank_details.account_number', 'string_too_long']],
-  ],
-  [
-    'an account number in small letters',
-    bank({ account_number: 'abcd1234' }),
-    [['body.bank_details.account_number', 'string_pattern_mismatch']],
-  ],
-  [
-    'an account number that is a number',
-    bank({ account_number: 404_123_456 }),
-    [['body.bank_details.account_number', 'string_type']],
-  ],
-  ['an unknown account type', bank({ account_type: 'loan' }), [['body.bank_details.account_type', 'enum']]],
-  ['a branch of one character', bank({ branch_code: '1' }), [['body.bank_details.branch_code', 'string_too_short']]],
-  [
-    'a branch of 12 characters',
-    bank({ branch_code: '1'.repeat(12) }),
-    [['body.bank_details.branch_code', 'string_too_long']],
-  ],
-  [
-    'a BIC of 9 characters',
-    bank({ swift_bic: 'JNCBJMKXX' }),
-    [['body.bank_details.swift_bic', 'string_pattern_mismatch']],
-  ],
-  ['a BIC of an unknown country', bank({ swift_bic: 'JNCBZZKX' }), [['body.bank_details.swift_bic', 'value_error']]],
-  ['an unknown currency', bank({ currency: 'EURO' }), [['body.bank_details.currency', 'enum']]],
-  [
-    'the last four digits',
-    bank({ account_number_last4: '1234' }),
-    [['body.bank_details.account_number_last4', 'extra_forbidden']],
-  ],
-  [
-    'a wallet without a number',
-    { mobile_details: { provider: 'Lynk' } },
-    [['body.mobile_details.phone_number', 'missing']],
-  ],
-  [
-    'a wallet without a provider',
-    { mobile_details: { ...MOBILE, provider: '' } },
-    [['body.mobile_details.provider', 'string_too_short']],
-  ],
-  [
-    'a provider of 41 characters',
-    { mobile_details: { ...MOBILE, provider: 'a'.repeat(41) } },
-    [['body.mobile_details.provider', 'string_too_long']],
-  ],
-  ['metadata that is a list', { metadata: ['a'] }, [['body.metadata', 'dict_type']]],
-  [
-    '21 keys of metadata',
-    { metadata: Object.fromEntries([...Array(21).keys()].map((key) => [`k${key}`, ''])) },
-    [['body.metadata', 'value_error']],
-  ],
-  ['a metadata key with a space', { metadata: { 'a b': '' } }, [['body.metadata.a b', 'value_error']]],
-  [
-    'a metadata key of 41 characters',
-    { metadata: { ['k'.repeat(41)]: '' } },
-    [[`body.metadata.${'k'.repeat(41)}`, 'value_error']],
-  ],
-  ['a metadata value that is a number', { metadata: { invoice: 1042 } }, [['body.metadata.invoice', 'string_type']]],
-  [
-    'a metadata value of 501 characters',
-    { metadata: { invoice: 'a'.repeat(501) } },
-    [['body.metadata.invoice', 'string_too_long']],
-  ],
-  ['a state of its own', { is_active: false }, [['body.is_active', 'extra_forbidden']]],
-  ['a verification of its own', { verification_status: 'verified' }, [['body.verification_status', 'extra_forbidden']]],
-];
-
 describe('POST /v1/recipients', () => {
-  test.for<[string, Record<string, unknown>, string[][]]>([
-    ...SHARED_FAULTS,
-    ['an unknown kind', { kind: 'employee' }, [['body.kind', 'enum']]],
-    ['an unknown entity', { entity_type: 'trust' }, [['body.entity_type', 'enum']]],
-    ['an unknown country', { country: 'ZZ' }, [['body.country', 'value_error']]],
+  test.for<[string, Record<string, unknown>, [string, string][]]>([
     ['neither details', { bank_details: undefined }, [['body', 'value_error']]],
     ['null for both details', { bank_details: null, mobile_details: null }, [['body', 'value_error']]],
     [
@@ -164,46 +58,7 @@ describe('POST /v1/recipients', () => {
     ],
   ])('422 for %s, and nothing is written', async ([_case, overrides, faults], { api }) => {
     const caller = await api.createCaller('recipients');
-    const before = await digestTables(api.connection.pool);
-    const answer = await create(api, caller, recipientBody(overrides));
-    expect(answer.statusCode).toBe(422);
-    expect(faultsOf(answer)).toEqual(faults);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
-  });
-
-  test('422 with every fault of the body', async ({ api }) => {
-    const caller = await api.createCaller('recipients');
-    const answer = await create(api, caller, {
-      kind: 1,
-      name: '',
-      country: 'zz',
-      email: '@',
-      bank_details: { account_number: '!' },
-      mobile_details: 'none',
-      metadata: null,
-      more: 1,
-    });
-    expect(faultsOf(answer)).toEqual([
-      ['body.kind', 'enum'],
-      ['body.entity_type', 'missing'],
-      ['body.name', 'string_too_short'],
-      ['body.country', 'string_pattern_mismatch'],
-      ['body.email', 'string_too_short'],
-      ['body.bank_details.bank_name', 'missing'],
-      ['body.bank_details.account_number', 'string_too_short'],
-      ['body.bank_details.currency', 'missing'],
-      ['body.mobile_details', 'dict_type'],
-      ['body.more', 'extra_forbidden'],
-    ]);
-  });
-
-  test("403 for another organization's id, and nothing is written", async ({ api }) => {
-    const caller = await api.createCaller('recipients');
-    const other = await api.createCaller('recipients');
-    const before = await digestTables(api.connection.pool);
-    const answer = await create(api, caller, recipientBody({ org_id: other.orgId }));
-    expect([answer.statusCode, jsonOf(answer).code]).toEqual([403, 'organization_mismatch']);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectInvalid(api, () => create(api, caller, recipientBody(overrides)), faults);
   });
 
   test('201 with every field, and of the account number its last four digits', async ({ api }) => {
@@ -259,15 +114,7 @@ describe('POST /v1/recipients', () => {
   test.for([
     ['mobile details alone', { bank_details: undefined, mobile_details: MOBILE }],
     ['a valid routing number in the US', { country: 'US', ...bank({ routing_number: '021000021' }) }],
-    [
-      '20 keys of metadata, 40 and 500 characters',
-      {
-        metadata: Object.fromEntries([...Array(20).keys()].map((key) => [`${key}`.padStart(40, 'k'), 'a'.repeat(500)])),
-      },
-    ],
     ['a metadata key that names a property of objects', { metadata: { constructor: 'a', toString: 'b' } }],
-    ['an account number of 4 and of 34 characters', bank({ account_number: 'A1B2' })],
-    ['a fictional number of every destination', { phone: '+18685550100' }],
   ] as const)('201 for %s', async ([_case, overrides], { api }) => {
     const answer = await create(api, await api.createCaller('recipients'), recipientBody(overrides));
     expect([answer.statusCode, answer.body]).toEqual([201, expect.any(String)]);
@@ -294,23 +141,9 @@ const nextOf = (page: { readonly headers: Readonly<Record<string, unknown>> }): 
   /<([^>]+)>; rel="next"/.exec(String(page.headers['link']))?.[1];
 
 describe('GET /v1/recipients', () => {
-  test.for([
-    ['limit=0', 'limit', 'greater_than_equal'],
-    ['limit=101', 'limit', 'less_than_equal'],
-    ['limit=ten', 'limit', 'int_parsing'],
-    ['limit=1.5', 'limit', 'int_parsing'],
-    ['limit=', 'limit', 'int_parsing'],
-    ['limit=1&limit=2', 'limit', 'int_parsing'],
-    ['offset=-1', 'offset', 'greater_than_equal'],
-    ['offset=1000001', 'offset', 'less_than_equal'],
-    ['page=2', 'page', 'extra_forbidden'],
-    ['after=', 'after', 'string_too_short'],
-    ['after=2', 'after', 'value_error'],
-    ["after=1-'", 'after', 'value_error'],
-    ['after=1-a&offset=1', 'after', 'value_error'],
-  ] as const)('422 for ?%s', async ([query, field, type], { api }) => {
-    const answer = await api.call(await api.createCaller('read'), 'GET', `/v1/recipients?${query}`);
-    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [[`query.${field}`, type]]]);
+  test('422 for a cursor with an offset', async ({ api, partner }) => {
+    const answer = await api.call(partner, 'GET', '/v1/recipients?after=1-a&offset=1');
+    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [['query.after', 'value_error']]]);
   });
 
   test('200 with an empty list for an organization without recipients', async ({ api }) => {
@@ -367,45 +200,13 @@ describe('GET /v1/recipients', () => {
   });
 });
 
-describe("another organization's recipient", () => {
-  test.for(['GET', 'PUT', 'DELETE'] as const)(
-    '%s: 404 as for an unknown id, and nothing is written',
-    async (method, { api }) => {
-      const owner = await api.createCaller('recipients');
-      const recipient = await created(api, owner);
-      const caller = await api.createCaller('full');
-      const before = await digestTables(api.connection.pool);
-      const answers = await Promise.all(
-        [recipient.recipient_id, '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41', 'unknown'].map(async (recipientId) => {
-          const body = method === 'PUT' ? { name: 'Mallory' } : undefined;
-          const answer = await api.call(caller, method, `/v1/recipients/${recipientId}`, body, {
-            'x-request-id': 'same',
-          });
-          return `${answer.statusCode} ${answer.body.replaceAll(recipientId, '<id>')}`;
-        }),
-      );
-      expect(new Set(answers).size).toBe(1);
-      expect(answers[0]).toMatch(/^404 .*"code":"not_found"/);
-      expect(await digestTables(api.connection.pool)).toEqual(before);
-    },
-  );
-});
-
 describe('PUT /v1/recipients/{recipient_id}', () => {
-  test.for<[string, Record<string, unknown>, string[][]]>([
-    ...SHARED_FAULTS,
-    ['null for the name', { name: null }, [['body.name', 'string_type']]],
-    ['a kind, which cannot change', { kind: 'vendor' }, [['body.kind', 'extra_forbidden']]],
-    ['a country, which cannot change', { country: 'JM' }, [['body.country', 'extra_forbidden']]],
-    ['null for the only details', { bank_details: null }, [['body', 'value_error']]],
-  ])('422 for %s, and nothing is written', async ([_case, body, faults], { api }) => {
+  test('422 for null for the only details, and nothing is written', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
-    const before = await digestTables(api.connection.pool);
-    const answer = await change(api, caller, recipient_id, body);
-    expect(answer.statusCode).toBe(422);
-    expect(faultsOf(answer)).toEqual(faults);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectInvalid(api, () => change(api, caller, recipient_id, { bank_details: null }), [
+      ['body', 'value_error'],
+    ]);
   });
 
   test('422 for an invalid routing number if the stored country is US', async ({ api }) => {
@@ -421,16 +222,11 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
     await deactivate(api, caller, recipient_id);
-    const before = await digestTables(api.connection.pool);
-    for (const body of [{ name: 'Another' }, {}]) {
-      const answer = await change(api, caller, recipient_id, body);
-      expect([answer.statusCode, jsonOf(answer).code, jsonOf(answer).current_state]).toEqual([
-        409,
-        'state_conflict',
-        'inactive',
-      ]);
-    }
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    for (const body of [{ name: 'Another' }, {}])
+      await expectRefused(api, () => change(api, caller, recipient_id, body), 409, {
+        code: 'state_conflict',
+        current_state: 'inactive',
+      });
   });
 
   test.for<[string, Record<string, unknown>, Record<string, unknown>]>([
@@ -465,10 +261,10 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
   test('200 without any field, and nothing is written', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const recipient = await created(api, caller);
-    const before = await digestTables(api.connection.pool);
-    const answer = await change(api, caller, recipient.recipient_id, {});
-    expect([answer.statusCode, jsonOf(answer)]).toEqual([200, recipient]);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      const answer = await change(api, caller, recipient.recipient_id, {});
+      expect([answer.statusCode, jsonOf(answer)]).toEqual([200, recipient]);
+    });
   });
 
   test('200 with new bank details, which replace the old ones and their sealed number', async ({ api }) => {
@@ -577,10 +373,10 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);
     const first = await deactivate(api, caller, recipient_id);
-    const before = await digestTables(api.connection.pool);
-    const again = await deactivate(api, caller, recipient_id);
-    expect([again.statusCode, jsonOf(again)]).toEqual([200, jsonOf(first)]);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      const again = await deactivate(api, caller, recipient_id);
+      expect([again.statusCode, jsonOf(again)]).toEqual([200, jsonOf(first)]);
+    });
   });
 
   test('200 three times at once, with one deactivation and one event', async ({ api }) => {

@@ -13,10 +13,10 @@ import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { cardprocBody, signCardproc } from '../support/cardproc.ts';
 import { insertConsumerSession } from '../support/consumer.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, openApis, withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { jsonOf, recipientBody, settleBody } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const REMOTE = ['remote-sandbox', 'production'] as const;
@@ -220,9 +220,8 @@ test('the remote answers of the interface are these', () => {
 
 /** Runs a request and proves that nothing was written, not even to the outbox, and nothing was dispatched. */
 async function withoutTrace<T>(api: TestApi, run: () => Promise<T>): Promise<T> {
-  const [before, nudges] = [await digestTables(api.connection.pool), api.nudges()];
-  const result = await run();
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  const nudges = api.nudges();
+  const result = await expectUnchanged(api.connection.pool, run);
   expect(api.nudges()).toBe(nudges);
   return result;
 }

@@ -1,5 +1,5 @@
 /**
- * Budgets of round trips to PostgreSQL, counted, so that growth is noticed (design §4 "Cost"). Some statements run once
+ * Budgets of round trips to PostgreSQL, counted, so that growth is noticed. Some statements run once
  * a second or once a minute for a whole process, so the least of several requests counts.
  */
 import pg from 'pg';

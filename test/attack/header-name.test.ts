@@ -1,7 +1,7 @@
 /** A header that the document does not name causes no answer that the document does not have. */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
-import { createConformance } from '../support/conformance.ts';
+import { requireConformance } from '../support/conformance.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
 import { withAttack } from './fixture.ts';
@@ -46,38 +46,34 @@ const test = withAttack()
     const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
     return createWire(Number(port));
   })
-  .extend('recipientId', FILE, ({ api, tenant }) => createRecipient(api, tenant.partner))
-  .extend('requireConformance', FILE, ({ api }) => createConformance(api.app));
+  .extend('recipientId', FILE, ({ api, tenant }) => createRecipient(api, tenant.partner));
 
 describe('a header that the document does not name', () => {
   test.for([
     ['GET', '/v1/recipients', false],
     ['POST', '/v2/settle', true],
-  ] as const)(
-    'gives a documented answer of %s %s',
-    async ([method, url, hasBody], { wire, tenant, recipientId, requireConformance }) => {
-      const ask = async (name: string, value: string): Promise<number> => {
-        const body = hasBody ? JSON.stringify(settleBody(recipientId)) : '';
-        const lines = [
-          'Host: api.acme.example',
-          `X-API-Key: ${tenant.partner.apiKey}`,
-          ...(hasBody ? ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`] : []),
-          ...(hasBody ? [`Idempotency-Key: ${newId()}`] : []),
-        ].filter((line) => !line.toLowerCase().startsWith(`${name.toLowerCase()}:`));
-        const answers = await wire.exchange([requestBytes(`${method} ${url}`, [...lines, `${name}: ${value}`], body)]);
-        const [answer = expect.fail(`no answer to ${name}: ${value}`), ...more] = answers;
-        expect([name, value, more]).toEqual([name, value, []]);
-        requireConformance(method, url, answer);
-        return answer.statusCode;
-      };
-      const undocumented: string[] = [];
-      for (const name of NAMES)
-        await Promise.all(
-          VALUES.map((value) =>
-            ask(name, value).catch((error: unknown) => undocumented.push(`${name}: ${value}: ${String(error)}`)),
-          ),
-        );
-      expect(undocumented).toEqual([]);
-    },
-  );
+  ] as const)('gives a documented answer of %s %s', async ([method, url, hasBody], { wire, tenant, recipientId }) => {
+    const ask = async (name: string, value: string): Promise<number> => {
+      const body = hasBody ? JSON.stringify(settleBody(recipientId)) : '';
+      const lines = [
+        'Host: api.acme.example',
+        `X-API-Key: ${tenant.partner.apiKey}`,
+        ...(hasBody ? ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`] : []),
+        ...(hasBody ? [`Idempotency-Key: ${newId()}`] : []),
+      ].filter((line) => !line.toLowerCase().startsWith(`${name.toLowerCase()}:`));
+      const answers = await wire.exchange([requestBytes(`${method} ${url}`, [...lines, `${name}: ${value}`], body)]);
+      const [answer = expect.fail(`no answer to ${name}: ${value}`), ...more] = answers;
+      expect([name, value, more]).toEqual([name, value, []]);
+      requireConformance(method, url, answer);
+      return answer.statusCode;
+    };
+    const undocumented: string[] = [];
+    for (const name of NAMES)
+      await Promise.all(
+        VALUES.map((value) =>
+          ask(name, value).catch((error: unknown) => undocumented.push(`${name}: ${value}: ${String(error)}`)),
+        ),
+      );
+    expect(undocumented).toEqual([]);
+  });
 });

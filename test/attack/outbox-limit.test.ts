@@ -10,9 +10,10 @@ import { outbox } from '../../db/schema/index.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { describedOperations } from './document.ts';
 import { withAttack } from './fixture.ts';
 import { bodyOf } from './sample.ts';
@@ -63,20 +64,20 @@ test('every operation is a command, but reads, estimates, sign-up, sign-in and p
 describe('with more rows than the outbox may have', () => {
   test.beforeEach(async ({ api, tenant: _tenant, settle }) => {
     await fillOutbox(api, OUTBOX_MAX_ROWS + 1);
-    await vi.waitFor(async () => expect((await settle()).statusCode).toBe(503), { timeout: 5_000 });
+    await vi.waitFor(async () => expect((await settle()).statusCode).toBe(503), WAIT);
   });
 
   test.for(commands.map((operation) => [operation.name, operation] as const))(
     '503 temporarily_unavailable for %s, and nothing is written',
     async ([_name, operation], { api, tenant, send }) => {
-      const before = await digestTables(api.connection.pool);
-      const answer = await send(operation, bodyOf(operation, idsOf(tenant, operation)));
-      expect([answer.statusCode, JSON.parse(answer.body).code, answer.headers['retry-after']]).toEqual([
-        503,
-        'temporarily_unavailable',
-        '2',
-      ]);
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      await expectUnchanged(api.connection.pool, async () => {
+        const answer = await send(operation, bodyOf(operation, idsOf(tenant, operation)));
+        expect([answer.statusCode, JSON.parse(answer.body).code, answer.headers['retry-after']]).toEqual([
+          503,
+          'temporarily_unavailable',
+          '2',
+        ]);
+      });
     },
   );
 
@@ -99,14 +100,14 @@ describe('with more rows than the outbox may have', () => {
 
   test('202 again once the rows are dispatched', async ({ api, settle }) => {
     await api.connection.db.delete(outbox);
-    await vi.waitFor(async () => expect((await settle()).statusCode).toBe(202), { timeout: 5_000, interval: 100 });
+    await vi.waitFor(async () => expect((await settle()).statusCode).toBe(202), WAIT);
   });
 });
 
 test('202 with as many rows as the outbox may have', async ({ api, settle }) => {
   await api.connection.db.delete(outbox);
   await fillOutbox(api, OUTBOX_MAX_ROWS);
-  await vi.waitFor(async () => expect((await settle()).statusCode).toBe(202), { timeout: 5_000, interval: 100 });
+  await vi.waitFor(async () => expect((await settle()).statusCode).toBe(202), WAIT);
 });
 
 test('twenty commands at once count the rows once', async ({ api, settle }) => {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { freePort } from '../../scripts/stack/port.ts';
+import { stretched } from '../support/patience.ts';
 
 export const PROXIES = ['nginx', 'haproxy'] as const;
 export type ProxyName = (typeof PROXIES)[number];
@@ -63,7 +64,7 @@ const ARGUMENTS: Readonly<Record<ProxyName, (file: string, directory: string) =>
   haproxy: (file) => ['-db', '-q', '-f', file],
 };
 
-const START_TIMEOUT_MS = 10_000;
+const START_TIMEOUT_MS = stretched(10_000);
 
 /** Starts the program in front of the API. @throws Error with what it printed when it does not listen */
 export async function startProxy(name: ProxyName, program: string, apiPort: number) {

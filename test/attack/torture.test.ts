@@ -3,6 +3,7 @@
  * the value, or the value is stored exactly as given. Never a 5xx. The places are those of the OpenAPI document.
  */
 import { describe, expect } from 'vitest';
+import { AMOUNT_PATTERN } from '../../api/schemas/common.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { type DescribedOperation, describedOperations, placesIn, type Schema } from './document.ts';
@@ -38,8 +39,13 @@ function withoutAddress({ headers, body }: SeenAnswer): string {
   return JSON.stringify({ ...rest, faults });
 }
 
-const isMoney = (schema: Schema): boolean => schema.pattern?.startsWith('^(0|[1-9]') === true;
+const isMoney = (schema: Schema): boolean => schema.pattern === AMOUNT_PATTERN;
 const isText = ({ type }: Schema): boolean => type === 'string';
+
+test('eight operations take an amount', () => {
+  const takeMoney = WITH_BODY.filter(({ body }) => placesIn(body ?? {}).some(({ schema }) => isMoney(schema)));
+  expect(takeMoney).toHaveLength(8);
+});
 
 describe.each(named(WITH_BODY))('%s', (_name, operation) => {
   const leaves = placesIn(operation.body ?? {}).filter(({ schema }) => schema.properties === undefined);

@@ -7,6 +7,7 @@ import { describe, expect, vi } from 'vitest';
 import { LIMITS } from '../../api/app.ts';
 import { type AnswerLimits, unreadAnswer } from '../../api/plugins/unread-answer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { WAIT } from '../support/patience.ts';
 
 const CLIENTS = 1_000;
 /** Of the asset, 3.5 MB each, more than the system keeps for one connection; of the document, less. */
@@ -31,9 +32,11 @@ const ask = (port: number, path: string, times: number): Socket => {
   return socket;
 };
 
-test('a thousand unread answers end in time, cost little memory, and others are answered', {
-  timeout: 240_000,
-}, async ({ api, address: { port, asset }, onTestFinished }) => {
+test('a thousand unread answers end in time, cost little memory, and others are answered', async ({
+  api,
+  address: { port, asset },
+  onTestFinished,
+}) => {
   const connections = () =>
     new Promise<number>((resolve, reject) =>
       api.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
@@ -54,7 +57,7 @@ test('a thousand unread answers end in time, cost little memory, and others are 
     await delay(BATCH_INTERVAL_MS);
   }
   // Not the open ones: on a busy machine the first are ended before the last are accepted.
-  await vi.waitUntil(() => accepted >= CLIENTS, { timeout: 60_000, interval: 100 });
+  await vi.waitUntil(() => accepted >= CLIENTS, WAIT);
   await delay(5_000);
   expect(process.memoryUsage().rss - before).toBeLessThan(MEMORY_MAX_BYTES);
   expect((await fetch(`http://127.0.0.1:${port}/health/live`)).status).toBe(200);
@@ -107,7 +110,7 @@ describe('an answer that is not read', () => {
     const reading = setInterval(() => client.read(1_024), 50);
     await delay(limits.answerTimeoutMs / 2);
     expect(open()).toEqual([true]);
-    await vi.waitUntil(() => !open().includes(true), { timeout: 10_000 });
+    await vi.waitUntil(() => !open().includes(true), WAIT);
     clearInterval(reading);
   });
 
@@ -117,7 +120,7 @@ describe('an answer that is not read', () => {
     const limits = { answerTimeoutMs: 60_000, waitingBytesMax: 2.5 * BODY.length };
     const { askFor, open } = await serve(limits, onTestFinished);
     for (const path of ['/own', '/shared', '/own', '/shared', '/own', '/shared', '/own']) await askFor(path);
-    await vi.waitUntil(() => open().includes(false), { timeout: 10_000 });
+    await vi.waitUntil(() => open().includes(false), WAIT);
     expect(open()).toEqual([false, true, false, true, true, true, true]);
   });
 });

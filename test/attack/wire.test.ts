@@ -5,10 +5,10 @@ import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { TestApi } from '../support/api.ts';
-import { createConformance, type SeenAnswer } from '../support/conformance.ts';
-import { digestTables } from '../support/database.ts';
+import { requireConformance, type SeenAnswer } from '../support/conformance.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { describedOperations } from './document.ts';
 import { withAttack } from './fixture.ts';
 import { urlOf } from './sample.ts';
@@ -26,12 +26,11 @@ const test = withAttack()
     return createWire(Number(port));
   })
   .extend('recipientId', FILE, ({ api, tenant }) => createRecipient(api, tenant.partner))
-  .extend('requireConformance', FILE, ({ api }) => createConformance(api.app))
   /** Sends one request and returns its answer. */
   .extend(
     'ask',
     FILE,
-    ({ wire, requireConformance }) =>
+    ({ wire }) =>
       async (start: string, lines: readonly string[], body: string | Buffer = ''): Promise<SeenAnswer> => {
         const answers = await wire.exchange([requestBytes(start, lines, body)]);
         expect([start, answers.length]).toEqual([start, 1]);
@@ -90,7 +89,7 @@ describe('methods', () => {
         others.map(() => `405 ${allow}`),
       ]);
     }
-  }, 120_000);
+  });
 
   test('405 for HEAD, TRACE repeats nothing, and OPTIONS allows no other origin', async ({ wire, ask }) => {
     const secret = `X-Planted: ${MARK}`;
@@ -121,24 +120,27 @@ describe('doubled headers', () => {
     recipientId,
     ask,
   }) => {
-    const before = await digestTables(api.connection.pool);
-    const key = newId();
-    for (const second of [key, newId()]) {
-      const answer = await ask(
-        'POST /v2/settle',
-        [
-          HOST,
-          keyLine(tenant),
-          JSON_BODY,
-          `Idempotency-Key: ${key}`,
-          `idempotency-key: ${second}`,
-          lengthOf(settle(recipientId)),
-        ],
-        settle(recipientId),
-      );
-      expect([answer.statusCode, JSON.parse(answer.body).detail[0].loc]).toEqual([422, ['header', 'Idempotency-Key']]);
-    }
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      const key = newId();
+      for (const second of [key, newId()]) {
+        const answer = await ask(
+          'POST /v2/settle',
+          [
+            HOST,
+            keyLine(tenant),
+            JSON_BODY,
+            `Idempotency-Key: ${key}`,
+            `idempotency-key: ${second}`,
+            lengthOf(settle(recipientId)),
+          ],
+          settle(recipientId),
+        );
+        expect([answer.statusCode, JSON.parse(answer.body).detail[0].loc]).toEqual([
+          422,
+          ['header', 'Idempotency-Key'],
+        ]);
+      }
+    });
   });
 
   test('415 for two content types, even if both are JSON', async ({ tenant, recipientId, ask }) => {
@@ -208,19 +210,19 @@ describe('addresses', () => {
     tenant,
     ask,
   }) => {
-    const before = await digestTables(api.connection.pool);
-    for (const { method, path, access } of withIds) {
-      const credential = access.auth === 'session' ? `Authorization: Bearer ${tenant.sessionToken}` : keyLine(tenant);
-      const statuses = await Promise.all(
-        SEGMENTS.map(
-          async ([, segment]) =>
-            (await ask(`${method} ${path.replace(/\{[a-z_]+\}/g, segment)}`, [HOST, credential])).statusCode,
-        ),
-      );
-      expect([path, statuses.filter((status) => ![404, 405, 422].includes(status))]).toEqual([path, []]);
-    }
-    expect(await digestTables(api.connection.pool)).toEqual(before);
-  }, 120_000);
+    await expectUnchanged(api.connection.pool, async () => {
+      for (const { method, path, access } of withIds) {
+        const credential = access.auth === 'session' ? `Authorization: Bearer ${tenant.sessionToken}` : keyLine(tenant);
+        const statuses = await Promise.all(
+          SEGMENTS.map(
+            async ([, segment]) =>
+              (await ask(`${method} ${path.replace(/\{[a-z_]+\}/g, segment)}`, [HOST, credential])).statusCode,
+          ),
+        );
+        expect([path, statuses.filter((status) => ![404, 405, 422].includes(status))]).toEqual([path, []]);
+      }
+    });
+  });
 
   test('404 for paths beside, above and below every path', async ({ tenant, ask }) => {
     for (const address of [
@@ -257,11 +259,7 @@ describe('bodies', () => {
   const head = (tenant: Tenant, lines: readonly string[]) =>
     requestBytes('POST /v2/settle', [HOST, keyLine(tenant), JSON_BODY, `Idempotency-Key: ${newId()}`, ...lines]);
 
-  test('413 for a body over the limit, by its length or in chunks, before its end', async ({
-    tenant,
-    wire,
-    requireConformance,
-  }) => {
+  test('413 for a body over the limit, by its length or in chunks, before its end', async ({ tenant, wire }) => {
     const chunk = 'x'.repeat(16 * 1024);
     const chunks = Array.from({ length: 8 }, () => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
     for (const parts of [

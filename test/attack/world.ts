@@ -4,7 +4,7 @@ import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
 import { transferIdOf } from '../../db/queries/transfer.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
-import { createConformance, type SeenAnswer } from '../support/conformance.ts';
+import { requireConformance, type SeenAnswer } from '../support/conformance.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 import { openVerification } from '../support/verification.ts';
@@ -33,7 +33,6 @@ export type Attack = {
 };
 
 export function createAttack(api: TestApi): Attack {
-  const requireConformance = createConformance(api.app);
   const operations = describedOperations({ document: api.app.swagger(), operations: api.app.operations });
   return {
     api,

@@ -8,9 +8,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
-import { command, EXIT, type Printer } from '../../process/command-line.ts';
-import { flag } from '../../process/command-parameter.ts';
-import { readStack } from '../../process/running-stack.ts';
+import { flag } from '../../ops/command-line/parameter.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
+import { readStack } from '../../process/local/running-stack.ts';
 import { type Bench, count } from './bench.ts';
 import { type Contender, loadHttp, reportTurns, takeTurns } from './contender.ts';
 import { load } from './load.ts';

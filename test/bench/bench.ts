@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import path from 'node:path';
-import type { CommandTree, Printer } from '../../process/command-line.ts';
-import { type Parameter, wholeNumber, withDefault } from '../../process/command-parameter.ts';
-import { localDirectory } from '../../process/place.ts';
+import { type Parameter, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
+import type { CommandTree, Printer } from '../../ops/command-line/program.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { type Cell, tableOf } from './figure.ts';
 
 export type Bench = CommandTree<Printer>;

@@ -8,8 +8,8 @@
  * shows the CPU time of each, because other work on the machine changes it little.
  */
 import { randomUUID } from 'node:crypto';
-import { command, EXIT, type Printer } from '../../process/command-line.ts';
-import { readStack } from '../../process/running-stack.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
+import { readStack } from '../../process/local/running-stack.ts';
 import { type Bench, count, inParallel } from './bench.ts';
 import { cpuMs } from './cpu.ts';
 import { ratios, spreadOf, tableOf } from './figure.ts';

@@ -4,8 +4,8 @@
  */
 import { loadavg } from 'node:os';
 import { Pool } from 'undici';
-import type { Printer } from '../../process/command-line.ts';
-import { readStack } from '../../process/running-stack.ts';
+import type { Printer } from '../../ops/command-line/program.ts';
+import { readStack } from '../../process/local/running-stack.ts';
 import { report } from './bench.ts';
 import { cpuMs } from './cpu.ts';
 import { ratios, spreadOf } from './figure.ts';

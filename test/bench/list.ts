@@ -7,7 +7,7 @@ import type pg from 'pg';
 import { request } from 'undici';
 import { cursorText, PAGE } from '../../domain/page.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
-import { command, EXIT, type ExitCode, type Printer } from '../../process/command-line.ts';
+import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-line/program.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
 import { type Bench, count, percentile, report } from './bench.ts';
 import { ratios, spreadOf } from './figure.ts';
@@ -104,7 +104,7 @@ async function fill(stack: BenchStack, { large, small }: Organizations, settleme
   await payer.close();
   const { rows } = await stack.database.query('SELECT recipient_id AS id FROM settlements');
   const recipientId = String(rows[0]?.id);
-  await fillSettlements(stack.database, {
+  await fillSettlements(stack.database, stack.sealer, {
     orgId: large.orgId,
     templateId,
     settlements,
@@ -117,7 +117,7 @@ async function fill(stack: BenchStack, { large, small }: Organizations, settleme
       metadata: `jsonb_build_object('team', CASE WHEN n % 7 < 2 THEN 'b' ELSE 'a' END)`,
     },
   });
-  await fillSettlements(stack.database, {
+  await fillSettlements(stack.database, stack.sealer, {
     orgId: small.orgId,
     templateId,
     settlements: PAGE.limitDefault,

@@ -2,7 +2,7 @@
  * `npm run bench -- <name> …`: measures the service on the stack that `npm start` runs, and something bare on the same
  * servers in the same run. The ratio of the two depends on the code, not on the machine.
  */
-import { group, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
+import { group, type Printer, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { accept } from './accept.ts';
 import { complete } from './complete.ts';
 import { list } from './list.ts';

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
-import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { type Bench, count, inParallel } from './bench.ts';
 import { type Contender, type HttpCall, loadHttp, reportTurns, takeTurns } from './contender.ts';
 import { createPayer } from './payer.ts';

@@ -6,7 +6,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { createClient } from '../../scripts/partner/client.ts';
 import { signUp } from '../../scripts/partner/partner.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';

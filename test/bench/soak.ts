@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { type Bench, count, inParallel, percentile, report } from './bench.ts';
 import { spreadOf } from './figure.ts';
 import { createPayer, type Payer } from './payer.ts';

@@ -8,9 +8,10 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
-import { EXIT } from '../../process/command-line.ts';
-import { localDirectory } from '../../process/place.ts';
-import { findRunningStack } from '../../process/running-stack.ts';
+import { createSealer, type Sealer } from '../../db/seal.ts';
+import { EXIT } from '../../ops/command-line/program.ts';
+import { localDirectory } from '../../process/local/place.ts';
+import { findRunningStack } from '../../process/local/running-stack.ts';
 import { connectTemporal, ensureSearchAttributes, type TemporalClient } from '../../process/temporal.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { compiledPrograms } from '../../scripts/stack/compiled.ts';
@@ -29,6 +30,8 @@ export type BenchStack = {
   readonly databaseUrl: string;
   readonly temporal: TemporalClient;
   readonly database: pg.Pool;
+  /** Opens and seals what the stack's API stores. */
+  readonly sealer: Sealer;
   readonly cardprocSecret: string;
   /**
    * Starts a script as a process on this stack. It is ready once its log contains `readyText`. The API and the worker
@@ -69,7 +72,7 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
   const addresses = findRunningStack();
   if (!addresses) throw new Error('The stack that the benchmark needs has stopped.');
   const id = randomBytes(4).toString('hex');
-  const server = { databaseUrl: addresses.databaseUrl, migrationUrl: addresses.migrationUrl ?? addresses.databaseUrl };
+  const server = { databaseUrl: addresses.databaseUrl, migrationUrl: addresses.migrationUrl };
   const urls = await createDatabase(server, `bench_${id}`, cleanup);
   const apiPort = await freePort();
   const cardprocSecret = randomBytes(32).toString('hex');
@@ -100,6 +103,7 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
     databaseUrl: urls.databaseUrl,
     temporal,
     database,
+    sealer: createSealer(loadConfig(env, localDirectory).encryptionKeys),
     cardprocSecret,
     start,
   };

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { command, EXIT, type Printer } from '../../process/command-line.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { type Bench, count, inParallel } from './bench.ts';
 import { spreadOf, tableOf } from './figure.ts';
 import { createPayer } from './payer.ts';

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { expect, test as plain } from 'vitest';
 import { createClient } from '../../clients/typescript/index.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 
 const EXAMPLES = path.join(repositoryRoot, 'examples');
@@ -39,23 +39,19 @@ const test = withStack({ deliveries: true })
 
 const all = LANGUAGES.flatMap((language) => language.stories.map((story) => ({ ...language, story })));
 
-test.concurrent.for(all)(
-  '$name/$story prints what is expected',
-  { timeout: 60_000 },
-  async (example, { stack, apiKey, folder, expect }) => {
-    const { name, story, command, extension } = example;
-    const [program = '', ...options] = command.split(' ');
-    const env = { API: stack.baseUrl, API_KEY: apiKey, PORT: '0', INTENT_FILE: path.join(folder, 'intent.json') };
-    const { stdout, stderr, exitCode } = await execa(program, [...options, `examples/${name}/${story}.${extension}`], {
-      cwd: repositoryRoot,
-      env,
-      reject: false,
-    });
-    expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
-    const expected = await readFile(path.join(EXAMPLES, 'expected', `${story}.txt`), 'utf8');
-    expect(stdout.replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>').trim()).toBe(expected.trim());
-  },
-);
+test.concurrent.for(all)('$name/$story prints what is expected', async (example, { stack, apiKey, folder, expect }) => {
+  const { name, story, command, extension } = example;
+  const [program = '', ...options] = command.split(' ');
+  const env = { API: stack.baseUrl, API_KEY: apiKey, PORT: '0', INTENT_FILE: path.join(folder, 'intent.json') };
+  const { stdout, stderr, exitCode } = await execa(program, [...options, `examples/${name}/${story}.${extension}`], {
+    cwd: repositoryRoot,
+    env,
+    reject: false,
+  });
+  expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
+  const expected = await readFile(path.join(EXAMPLES, 'expected', `${story}.txt`), 'utf8');
+  expect(stdout.replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>').trim()).toBe(expected.trim());
+});
 
 plain('each story is told in TypeScript and with curl', () => {
   const told = storiesOf('expected');

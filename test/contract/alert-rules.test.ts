@@ -9,7 +9,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { findPrometheus } from '../support/prometheus.ts';
 
 const RULES = path.join(repositoryRoot, 'docs/alerts.yaml');

@@ -10,11 +10,12 @@ import path from 'node:path';
 import { describe, expect, vi } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { workerMetricsPort } from '../../process/metrics.ts';
-import { repositoryRoot } from '../../process/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
+import { WAIT } from '../support/patience.ts';
 import { findPrometheus, localConfig, startPrometheus } from '../support/prometheus.ts';
 import { devServer } from '../support/temporal.ts';
 
@@ -38,7 +39,6 @@ const Rules = z.strictObject({
 const RULES = Rules.parse(parse(read('docs/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 /** Prometheus adds it for each process that it scrapes. */
 const OF_PROMETHEUS = ['up', 'ALERTS'];
-const PAGE_WAIT_MS = 60_000;
 
 const Dashboard = z.looseObject({
   templating: z.object({ list: z.array(z.looseObject({ name: z.string(), definition: z.string() })) }),
@@ -98,7 +98,7 @@ const test = withDatabase().extend('observed', FILE, async ({ database }, { onCl
     failTask,
   };
 });
-test.beforeAll(({ observed: _ }) => undefined, 120_000);
+test.beforeAll(({ observed: _ }) => undefined);
 
 /**
  * A port for the API's metrics, with the one after it free for the worker's. They are below the ports that the system
@@ -118,7 +118,7 @@ async function scrape(port: number, sample: string): Promise<string> {
     expect(text).toContain(sample);
     return text;
   };
-  return await vi.waitFor(read, { timeout: PAGE_WAIT_MS, interval: 100 });
+  return await vi.waitFor(read, WAIT);
 }
 
 /** The metrics in an expression: its names without functions, keywords and labels. */
@@ -211,22 +211,16 @@ describe('the dashboard', () => {
 });
 
 describe.runIf(programs)('a real Prometheus (where it can be had)', () => {
-  test('scrapes both processes under load, answers each panel, and lets an alert fire', { timeout: 60_000 }, async ({
-    observed,
-  }) => {
+  test('scrapes both processes under load, answers each panel, and lets an alert fire', async ({ observed }) => {
     if (!programs) throw new Error('There is no Prometheus.');
     const rules = path.join(repositoryRoot, 'docs/alerts.yaml');
     const config = localConfig(read('docs/observability/prometheus.yaml'), { ...observed, rules, intervalS: 1 });
     const prometheus = await startPrometheus(programs, config);
     const load = setInterval(() => void fetch(`${observed.url}/v2/capabilities`, { method: 'POST' }), 50);
     try {
-      const { timeout, interval } = { timeout: 30_000, interval: 500 };
-      await vi.waitUntil(async () => (await prometheus.query('up == 1')).length === 2, { timeout, interval });
+      await vi.waitUntil(async () => (await prometheus.query('up == 1')).length === 2, WAIT);
       await observed.failTask('unknown-type-again');
-      await vi.waitUntil(async () => (await prometheus.alerts('firing')).includes('WorkflowTasksFail'), {
-        timeout,
-        interval,
-      });
+      await vi.waitUntil(async () => (await prometheus.alerts('firing')).includes('WorkflowTasksFail'), WAIT);
       for (const { title, targets } of PANELS) {
         const series = await Promise.all(targets.map(({ expr }) => prometheus.query(sent(expr))));
         expect(

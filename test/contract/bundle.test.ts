@@ -52,7 +52,6 @@ test('workflow types keep their names, which running executions refer to', () =>
       'settlement',
       'sweep',
       'verification',
-      'webhookDelivery',
       'webhookSubscription',
     ]),
   );

@@ -1,6 +1,6 @@
 /**
  * The project that Compose loads from docker-compose.yml, with the secrets that the manual generates: which service has
- * which secret, and what the roles of the database can do. Compose's own loader is a Go program.
+ * which secret, and what the roles of the database can do.
  */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -9,22 +9,26 @@ import path from 'node:path';
 import { execa } from 'execa';
 import pg from 'pg';
 import { test as base, describe, expect } from 'vitest';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { loadConfig, loadMigrationConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { FILE } from '../support/fixture.ts';
 
-/** The first run downloads and builds Compose's loader. */
-const BUILD_TIMEOUT_MS = 300_000;
-const hasGo = await execa('go', ['version'], { reject: false }).then(({ failed }) => !failed);
+const OPERATIONS = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
 
 const Project = z.object({
   services: z.record(
     z.string(),
-    z.looseObject({ environment: z.record(z.string(), z.string().nullable()).default({}) }),
+    z.looseObject({
+      // Null passes the variable on, if it is set.
+      environment: z.record(z.string(), z.string().nullable()).default({}),
+      image: z.string().optional(),
+      build: z.object({ args: z.record(z.string(), z.string()) }).optional(),
+    }),
   ),
   // A configuration that is a file of the repository has no content here.
   configs: z.record(z.string(), z.looseObject({ content: z.string().default('') })),
@@ -44,8 +48,7 @@ const OPTIONAL: Environment = {
 
 /** The file that the manual's commands write. */
 async function generateSecrets(): Promise<Environment> {
-  const manual = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
-  const script = /```sh\n(umask 077\n[^`]+)```/.exec(manual)?.[1] ?? '';
+  const script = /```sh\n(umask 077\n[^`]+)```/.exec(OPERATIONS)?.[1] ?? '';
   const folder = mkdtempSync(path.join(os.tmpdir(), 'secrets-'));
   try {
     await execa('sh', ['-ec', script], { cwd: folder });
@@ -58,24 +61,42 @@ async function generateSecrets(): Promise<Environment> {
   }
 }
 
-const compose = (env: Environment, ...args: string[]) =>
-  execa('go', ['run', '-C', path.join(repositoryRoot, 'test/compose'), '.', ...args, '../../docker-compose.yml'], {
-    env,
-    reject: false,
-  });
+/**
+ * The project as Compose makes it with these variables.
+ *
+ * @throws Error when a required one is missing
+ */
+function loadProject(variables: Environment): z.infer<typeof Project> {
+  const interpolate = (text: string): string =>
+    text.replaceAll(/\$(?:\$|\{([A-Z_]+):([-?])([^}]*)\})/g, (whole, name: string, rule: string, rest: string) => {
+      if (whole === '$$') return '$';
+      const value = variables[name];
+      if (!value && rule === '?') throw new Error(`${name} is required: ${rest}`);
+      return value || rest;
+    });
+  const source = readFileSync(path.join(repositoryRoot, 'docker-compose.yml'), 'utf8');
+  const project = Project.parse(
+    parse(source, (_, value) => (typeof value === 'string' ? interpolate(value) : value), { merge: true }),
+  );
+  for (const service of Object.values(project.services))
+    for (const [name, value] of Object.entries(service.environment))
+      service.environment[name] = value ?? variables[name] ?? null;
+  return project;
+}
 
 const test = base
   .extend('secrets', FILE, generateSecrets)
-  .extend('project', FILE, async ({ secrets }) => {
-    const { stdout, stderr } = await compose({ ...secrets, ...OPTIONAL }, '--json');
-    return Project.parse(JSON.parse(stdout || stderr));
-  })
+  .extend('project', FILE, ({ secrets }) => loadProject({ ...secrets, ...OPTIONAL }))
   .extend('environmentOf', FILE, ({ project }) => (service: string): Environment => {
     const given = Object.entries(project.services[service]?.environment ?? {});
     return Object.fromEntries(given.flatMap(([name, value]) => (value === null ? [] : [[name, value]])));
   });
-describe.runIf(hasGo)('the project that Compose loads (needs Go)', () => {
-  test.beforeAll(({ project: _ }) => undefined, BUILD_TIMEOUT_MS);
+
+describe('the project that Compose loads', () => {
+  test('asks for each secret of the manual, and does not load without one', ({ secrets }) => {
+    for (const name of Object.keys(secrets))
+      expect(() => loadProject({ ...secrets, [name]: '' }), name).toThrow(`${name} is required`);
+  });
 
   test('gives each secret to the services that need it, and to no other', ({ secrets, project }) => {
     const remote = ['api', 'worker'];
@@ -111,7 +132,7 @@ describe.runIf(hasGo)('the project that Compose loads (needs Go)', () => {
       expect(Object.keys(loadMigrationConfig(environmentOf(name)))).toEqual(['databaseUrl', 'migrationUrl']);
   });
 
-  test('has a role for each service and each owner, and none reaches the other database', { timeout: 60_000 }, async ({
+  test('has a role for each service and each owner, and none reaches the other database', async ({
     environmentOf,
     project,
   }) => {
@@ -149,20 +170,13 @@ describe.runIf(hasGo)('the project that Compose loads (needs Go)', () => {
     }
   });
 
-  test('is refused for each image without a digest, and for none when each is pinned', async ({ secrets }) => {
-    const open = await compose(secrets, '--pinned');
-    expect([open.exitCode, open.stderr.match(/\S+:v?\d[\w.-]*/g)?.length]).toEqual([1, 7]);
-    const names = [
-      'NODE',
-      'POSTGRES',
-      'TEMPORAL_SERVER',
-      'TEMPORAL_ADMIN_TOOLS',
-      'TEMPORAL_UI',
-      'PROMETHEUS',
-      'GRAFANA',
-    ];
-    const pinned = Object.fromEntries(names.map((name) => [`${name}_IMAGE`, `any:1@sha256:${'0'.repeat(64)}`]));
-    expect((await compose({ ...secrets, ...pinned }, '--pinned')).exitCode).toBe(0);
+  test('has a digest for every image, when the variables of the manual are set', ({ secrets }) => {
+    const names = [...OPERATIONS.matchAll(/^pin ([A-Z_]+) /gm)].map(([, name = '']) => name);
+    const pinned = Object.fromEntries(names.map((name) => [name, `any:1@sha256:${'0'.repeat(64)}`]));
+    const { services } = loadProject({ ...secrets, ...pinned });
+    const images = Object.values(services).flatMap(({ image, build }) => image ?? Object.values(build?.args ?? {}));
+    expect(images).toHaveLength(Object.keys(services).length);
+    for (const image of images) expect(image).toContain('@sha256:');
   });
 });
 

@@ -19,7 +19,7 @@ import {
   TRANSITIONS,
   VERIFICATION_THRESHOLD_MINOR,
   waitWindowMs,
-} from '../../domain/settlement.ts';
+} from '../../domain/settlement/state.ts';
 import { VERIFICATION_STATUSES, VERIFICATION_WINDOW_MS } from '../../domain/verification.ts';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
 import { ATTEMPTS_MAX, IN_FLIGHT, REPLAY_MAX, RETRY_DELAYS_MS, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';

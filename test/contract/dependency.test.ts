@@ -4,26 +4,13 @@
  */
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { LAYERS } from '../../scripts/generate/layer.ts';
 import { readSource, sourceFiles } from '../support/source.ts';
 
-/** What each folder may import, as the table in docs/architecture.md says. `(types)` allows nothing but types. */
-const TABLE: Readonly<Record<string, readonly string[]>> = {
-  domain: [],
-  db: ['domain'],
-  workflows: ['domain', 'activities (types)'],
-  activities: ['db', 'domain', 'workflows/contract.ts'],
-  'config.ts': ['domain'],
-  process: ['db', 'domain', 'config.ts', 'workflows/contract.ts'],
-  api: ['process', 'db', 'domain', 'config.ts', 'workflows/contract.ts'],
-  worker: ['process', 'activities', 'workflows', 'workflows/contract.ts', 'db', 'domain', 'config.ts'],
-  ops: ['process', 'db', 'domain', 'config.ts', 'workflows/contract.ts'],
-  scripts: [
-    ...['api', 'worker', 'ops', 'process', 'activities', 'workflows', 'workflows/contract.ts'],
-    ...['db', 'domain', 'config.ts'],
-  ],
-  clients: [],
-  examples: ['clients'],
-};
+/** What each folder may import. `(types)` allows nothing but types. Tests may import everything. */
+const TABLE = Object.entries(LAYERS).flatMap(([name, { mayImport }]) =>
+  name === 'test' ? [] : [[name, mayImport] as const],
+);
 
 type Import = { readonly from: string; readonly to: string; readonly isType: boolean };
 
@@ -77,8 +64,7 @@ function graphOf(edges: readonly Import[], nodeOf: (file: string) => string): Ma
 }
 
 /** One line for each folder, the highest first. Types are marked only where the table allows nothing else. */
-const picture = Object.entries(TABLE)
-  .reverse()
+const picture = TABLE.toReversed()
   .map(([unit, allowed]) => {
     const shown = arrowsOf(unit).map((arrow) => (allowed.includes(arrow) ? arrow : arrow.replace(' (types)', '')));
     return `${unit.padEnd(10)} → ${shown.join(', ') || 'nothing'}`;
@@ -91,7 +77,7 @@ test('reads imports of values, of types and in expressions', () => {
   expect(imports).toContainEqual({ from: 'activities/otp.ts', to: 'workflows/contract.ts', isType: true });
 });
 
-describe.each(Object.entries(TABLE))('%s', (unit, allowed) => {
+describe.each(TABLE)('%s', (unit, allowed) => {
   test('imports only what the table allows', () => {
     const isAllowed = (arrow: string) =>
       allowed.includes(arrow) || allowed.includes(arrow.replace(' (types)', '')) || arrow === unit;
@@ -101,8 +87,7 @@ describe.each(Object.entries(TABLE))('%s', (unit, allowed) => {
 
 test('every folder with TypeScript is in the table, and nothing but test imports test', () => {
   const units = new Set(imports.map(({ from }) => unitOf(from)));
-  units.delete('test');
-  expect([...units].filter((unit) => !(unit in TABLE))).toEqual([]);
+  expect([...units].filter((unit) => !(unit in LAYERS))).toEqual([]);
   expect(imports.filter(({ from, to }) => unitOf(to) === 'test' && unitOf(from) !== 'test')).toEqual([]);
 });
 

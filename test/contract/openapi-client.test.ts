@@ -7,12 +7,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { test as base, describe, expect } from 'vitest';
-import { localDirectory, repositoryRoot } from '../../process/place.ts';
+import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
 import { acquirePython, type PythonProgram } from '../support/python-program.ts';
 
 const DOCUMENT = path.join(repositoryRoot, 'docs/openapi.json');
-const INSTALL_TIMEOUT_MS = 600_000;
-const GENERATE_TIMEOUT_MS = 120_000;
 
 /** Both generators use the API of TypeScript 6 and before, which TypeScript 7 no longer has. */
 const COMPILER = import.meta.resolve('@ts-morph/common/dist/typescript.js');
@@ -44,7 +42,7 @@ const test = base.extend<{ folder: string }>({
   },
 });
 
-/** Names that end in a number, but for those of the specification: `SettleRequestV2`. */
+/** Names that end in a number, but for those with a version of the API: `SettleRequestV2`. */
 const numbered = (names: readonly string[]): string[] =>
   names.filter((name) => /[0-9]/.test(name.replace(/V2(?=[A-Z]|$)/g, '')));
 
@@ -62,9 +60,7 @@ async function compile(folder: string): Promise<void> {
 }
 
 describe('a client in TypeScript', () => {
-  test('of openapi-typescript compiles, and no type is numbered', { timeout: GENERATE_TIMEOUT_MS }, async ({
-    folder,
-  }) => {
+  test('of openapi-typescript compiles, and no type is numbered', async ({ folder }) => {
     const program = path.join(repositoryRoot, 'node_modules/openapi-typescript/bin/cli.js');
     await execa(process.execPath, ['--import', HOOK, program, DOCUMENT, '--output', path.join(folder, 'api.ts')]);
     await compile(folder);
@@ -73,9 +69,7 @@ describe('a client in TypeScript', () => {
     expect(numbered(types)).toEqual([]);
   });
 
-  test('of @hey-api/openapi-ts compiles, and no type is numbered', { timeout: GENERATE_TIMEOUT_MS }, async ({
-    folder,
-  }) => {
+  test('of @hey-api/openapi-ts compiles, and no type is numbered', async ({ folder }) => {
     const code = `import { createClient } from ${JSON.stringify(HEY_API)};
       const output = { path: process.argv[1], tsConfigPath: 'off' };
       await createClient({ input: ${JSON.stringify(DOCUMENT)}, output, logs: { level: 'silent' } });`;
@@ -121,7 +115,6 @@ for module in pkgutil.walk_packages(getattr(package, '__path__', []), sys.argv[1
 
   generator(
     'of openapi-python-client is made without a warning, imports, and no class is numbered',
-    { timeout: INSTALL_TIMEOUT_MS },
     async ({ folder, python }) => {
       const config = path.join(folder, 'config.json');
       await writeFile(config, JSON.stringify({ post_hooks: [] }));
@@ -134,17 +127,13 @@ for module in pkgutil.walk_packages(getattr(package, '__path__', []), sys.argv[1
     },
   );
 
-  generator(
-    'of datamodel-code-generator imports, and no class is numbered',
-    { timeout: INSTALL_TIMEOUT_MS },
-    async ({ folder, python }) => {
-      const options = ['--input-file-type', 'openapi', '--output-model-type', 'pydantic_v2.BaseModel'];
-      const args = ['--input', DOCUMENT, '--output', 'made.py', '--formatters', 'builtin', ...options];
-      await run(python, ['-m', 'datamodel_code_generator', ...args], folder);
-      await run(python, ['-c', IMPORT_ALL, 'made'], folder);
-      const classes = await typesIn(folder, '.py', /^class ([A-Za-z0-9_]+)/gm);
-      expect(classes).toContain('SettlementResponse');
-      expect(numbered(classes)).toEqual([]);
-    },
-  );
+  generator('of datamodel-code-generator imports, and no class is numbered', async ({ folder, python }) => {
+    const options = ['--input-file-type', 'openapi', '--output-model-type', 'pydantic_v2.BaseModel'];
+    const args = ['--input', DOCUMENT, '--output', 'made.py', '--formatters', 'builtin', ...options];
+    await run(python, ['-m', 'datamodel_code_generator', ...args], folder);
+    await run(python, ['-c', IMPORT_ALL, 'made'], folder);
+    const classes = await typesIn(folder, '.py', /^class ([A-Za-z0-9_]+)/gm);
+    expect(classes).toContain('SettlementResponse');
+    expect(numbered(classes)).toEqual([]);
+  });
 });

@@ -2,13 +2,13 @@
 import path from 'node:path';
 import { createConfig, lint } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 
 /** Every rule that Redocly recommends, each as an error; without two, for the reasons beside them. */
 const CONFIG = {
   extends: ['recommended-strict'],
   rules: {
-    // The specification has `/v1/orgs/keys/{key_id}` beside `/v1/orgs/{org_id}/keys`. No id is the word `keys`.
+    // There are `/v1/orgs/keys/{key_id}` and `/v1/orgs/{org_id}/keys`. No id is the word `keys`.
     'no-ambiguous-paths': 'off',
     // The health checks take nothing that they could refuse.
     'operation-4xx-response': 'off',

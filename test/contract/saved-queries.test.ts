@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
 import { withStack } from '../support/fixture.ts';
@@ -66,7 +66,7 @@ test.beforeAll(async ({ stack, partner }) => {
     taskQueue: TASK_QUEUE,
     args,
   });
-}, 120_000);
+});
 
 test('every query of the page has an entry above', () => {
   expect(QUERIES.map(({ what }) => what)).toEqual(Object.keys(FINDS));
@@ -79,5 +79,5 @@ test.for(QUERIES)('finds: $what', async ({ what, query }, { stack, partner }) =>
     for await (const { workflowId } of stack.temporal.workflow.list({ query: asked })) workflowIds.push(workflowId);
     return workflowIds.join(' ');
   };
-  await expect.poll(found, { timeout: 15_000 }).toContain(FINDS[what]?.() ?? 'an entry above');
+  await expect.poll(found).toContain(FINDS[what]?.() ?? 'an entry above');
 });

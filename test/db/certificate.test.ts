@@ -12,7 +12,7 @@ import {
 } from '../../db/queries/certificate.ts';
 import { evidence, postings } from '../../db/schema/index.ts';
 import { certificateId } from '../../domain/certificate.ts';
-import type { Settlement } from '../../domain/settlement.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
 import { withDatabase } from '../support/fixture.ts';
 import { insertTestOrganization } from '../support/organization.ts';
 import { insertCertifiedSettlement, insertSettledSettlement } from '../support/settlement.ts';
@@ -154,6 +154,7 @@ describe('the facts of a certificate', () => {
         kind,
         sha256: randomBytes(32),
         pending: false,
+        reversedMinor: 0n,
         receivedAt,
       });
     }

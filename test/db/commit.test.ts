@@ -7,7 +7,7 @@ import { newId } from '../../db/id.ts';
 import { enqueue } from '../../db/queries/outbox.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { otpMessage } from '../../domain/outbox.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { withDatabase } from '../support/fixture.ts';
 
 const test = withDatabase();

@@ -13,9 +13,10 @@ import { newId } from '../../db/id.ts';
 import { listGateEvidence } from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { DomainError } from '../../domain/error.ts';
-import { digestTables, raceBehind } from '../support/database.ts';
+import { raceBehind } from '../support/database.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 
 const AT = new Date('2026-11-21T08:00:00.000Z');
 const later = (minutes: number) => new Date(AT.getTime() + minutes * 60_000);
@@ -58,13 +59,13 @@ function createGates({ db, pool }: Connection) {
       (await listGateEvidence(db, HERE)).find((item) => item.evidenceId === evidenceId),
     /** Expects that the change is refused in this way and leaves every table as it was. */
     expectRefusal: async (state: string, change: () => Promise<unknown>): Promise<void> => {
-      const before = await digestTables(pool);
-      const error = await change().catch((thrown: unknown) => thrown);
-      expect(error).toBeInstanceOf(DomainError);
-      expect(error).toMatchObject(
-        state === 'not_found' ? { code: 'not_found' } : { code: 'state_conflict', extras: { current_state: state } },
-      );
-      expect(await digestTables(pool)).toEqual(before);
+      await expectUnchanged(pool, async () => {
+        const error = await change().catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(DomainError);
+        expect(error).toMatchObject(
+          state === 'not_found' ? { code: 'not_found' } : { code: 'state_conflict', extras: { current_state: state } },
+        );
+      });
     },
     /** Runs the changes of one piece of evidence while its row is locked, so that they start at the same moment. */
     race: <Result>(evidenceId: string, changes: readonly (() => Promise<Result>)[]) =>
@@ -121,11 +122,11 @@ describe('when the audit entry cannot be written', () => {
     await owner.db.execute(
       'CREATE TRIGGER broken BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION break_it()',
     );
-    const before = await digestTables(connection.pool);
-    await expect(record()).rejects.toThrow();
-    await expect(approve(evidenceId, 'bo')).rejects.toThrow();
-    await expect(revoke(evidenceId, 'bo')).rejects.toThrow();
-    expect(await digestTables(connection.pool)).toEqual(before);
+    await expectUnchanged(connection.pool, async () => {
+      await expect(record()).rejects.toThrow();
+      await expect(approve(evidenceId, 'bo')).rejects.toThrow();
+      await expect(revoke(evidenceId, 'bo')).rejects.toThrow();
+    });
   });
 });
 
@@ -167,9 +168,9 @@ describe('the database refuses', () => {
     const { record, approve, revoke } = gates;
     await approve(await record(), 'bo');
     await revoke(await record(), 'bo');
-    const before = await digestTables(connection.pool);
-    await expect(owner.pool.query(statement)).rejects.toThrow();
-    expect(await digestTables(connection.pool)).toEqual(before);
+    await expectUnchanged(connection.pool, async () => {
+      await expect(owner.pool.query(statement)).rejects.toThrow();
+    });
   });
 });
 

@@ -10,7 +10,7 @@ import { connect } from '../../db/client.ts';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { listServicePrivileges } from '../../db/privilege.ts';
 import { DatabaseRoleError, refuseOwner } from '../../db/role.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { FILE } from '../support/fixture.ts';
 import { testServer } from '../support/postgres.ts';
 
@@ -230,7 +230,6 @@ describe('a process of a remote runtime', () => {
 
   test.for(['api/main.ts', 'worker/main.ts', 'ops/main.ts'])(
     'exits, as %s does, in one sentence and without the password',
-    { timeout: 60_000 },
     async (program, { database }) => {
       const secret = () => randomBytes(32).toString('hex');
       const key = () => `test-1:${randomBytes(32).toString('base64')}`;

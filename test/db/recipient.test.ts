@@ -1,6 +1,8 @@
+import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import type { Tx } from '../../db/client.ts';
 import { createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
-import { getRecipient, getRecipientForShare, lockRecipient } from '../../db/queries/recipient.ts';
+import { getRecipient, lockRecipient, recipientLockSql } from '../../db/queries/recipient.ts';
 import type { Recipient, RecipientDraft } from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import { untilBlocked } from '../support/database.ts';
@@ -30,7 +32,7 @@ describe('a recipient', () => {
     const { orgId, recipientId } = recipient;
     const other = await api.createCaller();
     const { db } = api.connection;
-    for (const read of [getRecipient, getRecipientForShare, lockRecipient]) {
+    for (const read of [getRecipient, lockRecipient]) {
       await expect(db.transaction((tx) => read(tx, other.orgId, recipientId))).rejects.toMatchObject({
         code: 'not_found',
       });
@@ -44,30 +46,33 @@ describe('a recipient', () => {
     for (const shown of [recipient, found]) expect(shown).not.toHaveProperty('accountNumberSealed');
   });
 
-  test('is deactivated only after a settlement to it has been accepted, not during it', async ({ api, recipient }) => {
+  test('is deactivated only after a step that was decided by it, not during it', async ({ api, recipient }) => {
     const { orgId, recipientId } = recipient;
     const { db, pool } = api.connection;
-    const steps: string[] = [];
+    const order: string[] = [];
     let deactivated: Promise<void> | undefined;
     await db.transaction(async (tx) => {
-      await getRecipientForShare(tx, orgId, recipientId);
+      await shareRecipient(tx, recipientId);
       deactivated = deactivateRecipient(api.deps, orgId, recipientId, 'test').then(() => {
-        steps.push('deactivated');
+        order.push('deactivated');
       });
       await untilBlocked(pool, 1);
-      expect((await getRecipientForShare(tx, orgId, recipientId)).isActive).toBe(true);
-      steps.push('accepted');
+      expect((await getRecipient(tx, orgId, recipientId)).isActive).toBe(true);
+      order.push('decided');
     });
     await deactivated;
-    expect(steps).toEqual(['accepted', 'deactivated']);
+    expect(order).toEqual(['decided', 'deactivated']);
   });
 
-  test('can be read for several settlements at the same time', async ({ api, recipient }) => {
-    const { orgId, recipientId } = recipient;
+  test('does not make the steps of several settlements wait for one another', async ({ api, recipient }) => {
     const { db } = api.connection;
     await db.transaction(async (tx) => {
-      await getRecipientForShare(tx, orgId, recipientId);
-      await db.transaction((other) => getRecipientForShare(other, orgId, recipientId));
+      await shareRecipient(tx, recipient.recipientId);
+      await db.transaction((other) => shareRecipient(other, recipient.recipientId));
     });
   });
 });
+
+/** As a step of a settlement does. */
+const shareRecipient = (tx: Tx, recipientId: string) =>
+  tx.execute(sql`SELECT pg_advisory_xact_lock_shared(${sql.raw(recipientLockSql(`'${recipientId}'`))})`);

@@ -14,7 +14,7 @@ import {
   type Settlement,
   type SettlementStatus,
   TRANSITIONS,
-} from '../../domain/settlement.ts';
+} from '../../domain/settlement/state.ts';
 import { allLives } from '../support/arbitrary.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { insertTestOrganization } from '../support/organization.ts';
@@ -50,7 +50,13 @@ async function createRows({ db, pool }: Connection) {
     return row.settlementId;
   };
   const move = (settlementId: string, to: SettlementStatus) =>
-    pool.query('UPDATE settlements SET status = $2 WHERE settlement_id = $1', [settlementId, to]);
+    pool.query(
+      `WITH before AS (SELECT status FROM settlements WHERE settlement_id = $1), moved AS (
+        UPDATE settlements SET status = $2, version = version + 1 WHERE settlement_id = $1 RETURNING version
+      ) INSERT INTO settlement_transitions (settlement_id, sequence, from_status, to_status, at)
+      SELECT $1, moved.version, before.status, $2, now() FROM before, moved`,
+      [settlementId, to],
+    );
   return {
     /** A valid row, for a test to change. */
     accepted: () => acceptedRow(orgId, recipientId),
@@ -80,8 +86,8 @@ function acceptedRow(orgId: string, recipientId: string): Settlement {
     orgId,
     origin: 'v2',
     recipientId,
-    payeeSealed: null,
-    payeeSha256: null,
+    payeeSealed: 'sealed',
+    payeeSha256: '33'.repeat(32),
     purpose: null,
     reference: null,
     metadata: {},
@@ -111,6 +117,18 @@ describe('a settlement', () => {
     },
   );
 
+  test('changes no status without the transition in its history', async ({ connection, rows }) => {
+    const settlementId = await rows.insertAccepted();
+    const bare = `UPDATE settlements SET status = 'awaiting_funds', version = version + 1 WHERE settlement_id = $1`;
+    await expect(connection.pool.query(bare, [settlementId])).rejects.toMatchObject({ code: CHECK_VIOLATION });
+    const jump = `WITH moved AS (
+        UPDATE settlements SET status = 'funded', version = version + 1 WHERE settlement_id = $1 RETURNING version
+      ) INSERT INTO settlement_transitions (settlement_id, sequence, from_status, to_status, at)
+      SELECT $1, version, 'awaiting_funds', 'funded', now() FROM moved`;
+    await expect(connection.pool.query(jump, [settlementId])).rejects.toMatchObject({ code: CHECK_VIOLATION });
+    expect(await rows.statusOf(settlementId)).toBe('accepted');
+  });
+
   const pairs = SETTLEMENT_STATUSES.flatMap((from) =>
     SETTLEMENT_STATUSES.filter((to) => to !== from).map((to) => [from, to] as const),
   );
@@ -119,7 +137,9 @@ describe('a settlement', () => {
     'cannot move from %s to %s',
     async ([from, to], { rows }) => {
       const settlementId = await rows.insertIn(from);
-      await expect(rows.move(settlementId, to)).rejects.toMatchObject({ code: CHECK_VIOLATION });
+      // A state that it was in before is refused by its history already.
+      const refused = expect.stringMatching(`^(${CHECK_VIOLATION}|${UNIQUE_VIOLATION})$`);
+      await expect(rows.move(settlementId, to)).rejects.toMatchObject({ code: refused });
       expect(await rows.statusOf(settlementId)).toBe(from);
     },
   );

@@ -12,6 +12,7 @@ import { claimDue, endDeliveries, lookOnceMore, openRun } from '../../db/queries
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
+import { stretched } from '../support/patience.ts';
 import { subscribe } from '../support/webhook.ts';
 
 /** Each test has an organization and a subscription of its own. */
@@ -183,23 +184,6 @@ describe('the row of a subscription in the outbox', () => {
     expect(kinds.indexOf('webhook_subscription')).toBeGreaterThanOrEqual(28);
     await world.rowsOf(`DELETE FROM outbox`);
   });
-
-  test('of the old kind rings the subscription of its delivery', async ({ world, api }) => {
-    await world.rowsOf(
-      `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('webhook_delivery', 'd', $1, 'old')`,
-      { orgId: world.owner.orgId, webhookId: world.webhookId, generation: '1' },
-    );
-    const rows = (await claimOutbox(api.connection.db, 32)).filter(({ requestId }) => requestId === 'old');
-    expect(rows).toMatchObject([
-      {
-        kind: 'webhook_subscription',
-        objectId: world.webhookId,
-        signal: 'deliveriesCommitted',
-        context: { orgId: world.owner.orgId },
-      },
-    ]);
-    await world.removeRings(rows);
-  });
 });
 
 describe('no wake-up is lost', () => {
@@ -273,9 +257,7 @@ describe('no wake-up is lost', () => {
     return pending.length;
   }
 
-  test('whatever writers, dispatchers and runs do at once, and wherever they are killed', { timeout: 120_000 }, async ({
-    api,
-  }) => {
+  test('whatever writers, dispatchers and runs do at once, and wherever they are killed', async ({ api }) => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         expect(await play(api, given)).toBe(0);
@@ -286,15 +268,16 @@ describe('no wake-up is lost', () => {
 });
 
 describe('with 300 000 pending deliveries', () => {
-  test('disabling, rotating, enabling and deleting take less than a second and write one outbox row', {
-    timeout: 300_000,
-  }, async ({ world, api }) => {
+  test('disabling, rotating, enabling and deleting take less than a second and write one outbox row', async ({
+    world,
+    api,
+  }) => {
     await world.fill(300_000);
     const { webhookId, owner } = world;
     const timed = async (run: () => Promise<{ statusCode: number }>): Promise<void> => {
       const startedMs = performance.now();
       expect((await run()).statusCode).toBeLessThan(300);
-      expect(performance.now() - startedMs).toBeLessThan(1_000);
+      expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
     };
     const change = (status: string) => () => api.call(owner, 'PATCH', `/v1/webhooks/${webhookId}`, { status });
     await timed(change('disabled'));
@@ -314,7 +297,7 @@ describe('with 300 000 pending deliveries', () => {
     for (let step = 0; step < 10; step += 1) {
       const startedMs = performance.now();
       expect(await endDeliveries(api.connection.db, webhookId)).toBe(true);
-      expect(performance.now() - startedMs).toBeLessThan(2_000);
+      expect(performance.now() - startedMs).toBeLessThan(stretched(2_000));
     }
     const counts = await world.rowsOf(
       'SELECT status, count(*)::int AS count FROM webhook_deliveries WHERE webhook_id = $1 GROUP BY 1 ORDER BY 1',
@@ -336,7 +319,7 @@ describe('with 300 000 pending deliveries', () => {
       await world.claim(run);
       await world.look();
     }
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
     await deleteWebhook(api.deps, world.owner.orgId, world.webhookId, 'test');
   });
 });

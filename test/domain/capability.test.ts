@@ -1,4 +1,4 @@
-/** The catalog claims only what the specification allows and the tests prove (contract §14). */
+/** The catalog claims only what its table allows and the tests prove (contract §14). */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ import { catalogResource } from '../../domain/resource/capability.ts';
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const { services } = CAPABILITY_CATALOG;
 
-/** The specification's table, written out a second time. */
+/** The table, written out a second time. */
 const SPECIFIED = readFileSync(path.join(ROOT, 'test', 'contract', 'capability-states.csv'), 'utf8')
   .trim()
   .split('\n')
@@ -55,7 +55,7 @@ describe('a catalog is invalid', () => {
     }
     expect(catalogFaults({ ...CAPABILITY_CATALOG, services: [...services, ...services.slice(0, 1)] })).toHaveLength(1);
     expect(catalogFaults(withEntry(ANY, { id: 'instant-payouts' }))).toContain(
-      'instant-payouts is not in the specification',
+      'instant-payouts has no state in the table',
     );
   });
 
@@ -85,7 +85,7 @@ describe('a catalog is invalid', () => {
 });
 
 describe('the catalog', () => {
-  test("has the 25 entries of the specification's table, each in its state", () => {
+  test('has the 25 entries of the table, each in its state', () => {
     expect(SPECIFIED).toHaveLength(25);
     const sorted = (rows: readonly (readonly string[])[]) =>
       rows.map((row) => row.join(': ')).sort((a, b) => a.localeCompare(b));
@@ -96,7 +96,7 @@ describe('the catalog', () => {
     expect(() => requireValidCatalog(CAPABILITY_CATALOG)).not.toThrow();
   });
 
-  test('uses every category, and no value that the specification does not list', () => {
+  test('uses every category, and no value that the table does not list', () => {
     expect(new Set(services.map(({ category }) => category))).toEqual(new Set(CAPABILITY_CATEGORIES));
     expect(CAPABILITY_ENVIRONMENTS).toEqual(['public', 'local sandbox', 'remote sandbox', 'production']);
     expect(CAPABILITY_AUDIENCES).toEqual(['public', 'authenticated partner']);

@@ -8,7 +8,7 @@ import {
   isLedgerConfirmed,
   type StepPosting,
 } from '../../domain/certificate.ts';
-import type { Account } from '../../domain/posting.ts';
+import type { Account } from '../../domain/settlement/posting.ts';
 import { certificateFacts } from '../support/certificate.ts';
 
 const line = (step: string, account: Account, amountMinor: bigint): StepPosting => ({

@@ -32,6 +32,7 @@ describe('refused', () => {
     ['more than a wire takes', { amount: '50000.01', paymentMethod: 'wire' }, ['amount']],
     ['more decimals than the currency has', { amount: '250.005' }, ['amount']],
     ['an amount equal to the fees', { amount: '15.50', paymentMethod: 'wire' }, ['amount']],
+    ['an amount of which nothing is left', { corridor: 'US-KY', amount: '15.51', paymentMethod: 'wire' }, ['amount']],
     ['an amount below the fees', { amount: '1.00', paymentMethod: 'wire' }, ['amount']],
     [
       'several faults, all reported',

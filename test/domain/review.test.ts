@@ -1,37 +1,54 @@
 import { describe, expect, test } from 'vitest';
-import { resolutionFault } from '../../domain/review.ts';
+import { type ReviewRequest, requestAfter } from '../../domain/review.ts';
 
-const VALID = { outcome: 'paid', operator: 'pat', note: 'The bank confirmed it by phone.' };
+const AT = new Date('2026-11-21T08:00:00.000Z');
+const DAY_MS = 86_400_000;
+const by = (operator: string, outcome: 'paid' | 'refused' = 'paid', at = AT) => ({ operator, outcome, at });
 
-describe("an operator's resolution", () => {
-  test.each([
-    undefined,
-    {},
-    { ...VALID, outcome: 'settled' },
-    { ...VALID, outcome: undefined },
-    { ...VALID, outcome: 'Paid' },
-  ])('needs a known outcome: %j', (given) => {
-    expect(resolutionFault(given)).toContain('outcome');
+const ofAna: ReviewRequest = requestAfter(undefined, by('ana'), 'production');
+
+describe('a request to resolve a review', () => {
+  test('is agreed at once in the local sandbox', () => {
+    expect(requestAfter(undefined, by('ana'), 'local-sandbox')).toEqual({
+      outcome: 'paid',
+      requestedBy: 'ana',
+      requestedAt: AT,
+      confirmedBy: null,
+      agreedAt: AT,
+    });
   });
 
-  test.each(['', '   ', 'x'.repeat(65), 'a\nb', 'a\u0000', 'a\u0085b', '\ud800', 7, null, undefined])(
-    'needs an operator in one line of 1 to 64 characters, not %j',
-    (operator) => {
-      expect(resolutionFault({ ...VALID, operator })).toContain('operator');
-    },
-  );
+  test.each(['remote-sandbox', 'production'] as const)('waits for a second operator in %s', (runtime) => {
+    const requested = requestAfter(undefined, by('ana'), runtime);
+    expect(requested).toMatchObject({ requestedBy: 'ana', confirmedBy: null, agreedAt: null });
+    expect(requestAfter(requested, by('ana'), runtime)).toBe(requested);
+    expect(requestAfter(requested, by('ben'), runtime)).toMatchObject({
+      outcome: 'paid',
+      requestedBy: 'ana',
+      confirmedBy: 'ben',
+      agreedAt: AT,
+    });
+  });
 
-  test.each(['', ' ', 'x'.repeat(501), 'line\nline', 'tab\there', {}, undefined])(
-    'needs a note in one line of 1 to 500 characters, not %j',
-    (note) => {
-      expect(resolutionFault({ ...VALID, note })).toContain('note');
-    },
-  );
+  test('with another outcome is not confirmed: it replaces the request', () => {
+    const replaced = requestAfter(ofAna, by('ben', 'refused'), 'production');
+    expect(replaced).toMatchObject({ outcome: 'refused', requestedBy: 'ben', agreedAt: null });
+    expect(requestAfter(replaced, by('ana', 'refused'), 'production')).toMatchObject({
+      confirmedBy: 'ana',
+      agreedAt: AT,
+    });
+  });
 
-  test.each([VALID, { ...VALID, outcome: 'refused', operator: 'x'.repeat(64), note: 'ñ'.repeat(500) }])(
-    'is valid: %j',
-    (given) => {
-      expect(resolutionFault(given)).toBeUndefined();
-    },
-  );
+  test('is not confirmed a day later: it is asked for again', () => {
+    const later = new Date(AT.getTime() + DAY_MS);
+    expect(requestAfter(ofAna, by('ben', 'paid', later), 'production')).toMatchObject({
+      requestedBy: 'ben',
+      agreedAt: null,
+    });
+  });
+
+  test('stays as it is once it is agreed', () => {
+    const agreed = requestAfter(ofAna, by('ben'), 'production');
+    expect(requestAfter(agreed, by('eve', 'refused'), 'production')).toBe(agreed);
+  });
 });

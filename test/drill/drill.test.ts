@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { DRILLS } from './drill.ts';
 import { hasCommand, readRunbook, typed } from './runbook.ts';
 import { SITUATIONS } from './situation.ts';

@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { flag, oneOf, optional, type ValuesOf } from '../../ops/command-line/parameter.ts';
 import {
   CommandError,
   command,
@@ -12,9 +13,8 @@ import {
   type Printer,
   runProgram,
   standardOutput,
-} from '../../process/command-line.ts';
-import { flag, oneOf, optional, type ValuesOf } from '../../process/command-parameter.ts';
-import { repositoryRoot } from '../../process/place.ts';
+} from '../../ops/command-line/program.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { DRILLS, SITUATIONS_NAME } from './drill.ts';
 import { type DrillResult, pageOf, situationTable } from './page.ts';
 import { type Runbook, readRunbook } from './runbook.ts';

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 
 /** What somebody says, and the first command, as the page has it: `show <settlement id>`. */
 export type FirstLook = { readonly said: string; readonly command: string };

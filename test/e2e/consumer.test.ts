@@ -18,9 +18,8 @@ import { FILE, withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import { codeIn, startMailServer } from '../support/mail-server.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { startStack } from '../support/stack.ts';
-
-const WAIT = { timeout: 20_000, interval: 25 };
 
 const test = withStack()
   .extend('email', FILE, newEmail())

@@ -8,16 +8,17 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { withStack } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 
 /** One of them counts the rows of the outbox, at most once a second in each process. */
 const STATEMENTS_MAX = 27;
 const WORKFLOW_TASKS_MAX = 3;
-const HISTORY_EVENTS_MAX = 22;
+const HISTORY_EVENTS_MAX = 20;
 
 const test = withStack();
 
-test('a card settlement costs at most 27 statements, 3 workflow tasks and 22 history events', async ({
+test('a card settlement costs at most 27 statements, 3 workflow tasks and 20 history events', async ({
   stack,
   api,
   partner,
@@ -29,7 +30,7 @@ test('a card settlement costs at most 27 statements, 3 workflow tasks and 22 his
   const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
   const eventsOf = async () => (await handle.fetchHistory().catch(() => undefined))?.events ?? [];
   // Temporal is asked, since a read of the API would be counted.
-  await vi.waitUntil(async () => (await eventsOf()).some((event) => event.timerStartedEventAttributes), 15_000);
+  await vi.waitUntil(async () => (await eventsOf()).some((event) => event.timerStartedEventAttributes), WAIT);
   expect(jsonOf(await sendCardproc(api, cardprocBody(settlementId)))).toMatchObject({ matched: true });
   expect(await handle.result()).toEqual({ status: 'settled', failure: null });
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, test as plain } from 'vitest';
 import { GUIDES, GUIDES_DIRECTORY } from '../../api/pages/guide.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
-import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { withStack } from '../support/fixture.ts';
 import { examplesOf, expectExamples } from '../support/page-example.ts';
 import { readSource } from '../support/source.ts';
@@ -18,7 +18,7 @@ test('every example of the guides runs, and prints what the guide shows', async 
   const examples = GUIDES.flatMap(({ name }) => examplesOf(guide(name)));
   expect(examples.length).toBeGreaterThan(12);
   await expectExamples(examples, stack.baseUrl);
-}, 120_000);
+});
 
 plain('every guide is listed, and begins with its title', () => {
   expect(new Set(readdirSync(GUIDES_DIRECTORY))).toEqual(new Set(GUIDES.map(({ name }) => `${name}.md`)));

@@ -3,6 +3,7 @@ import { expect, vi } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { withStack } from '../support/fixture.ts';
 import { createRecipient, settleBody, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 const lines: Line[] = [];
@@ -42,7 +43,7 @@ test('the settlement id finds its requests, dispatches and steps, and they name 
 
   const linesOf = (message: string): Line[] =>
     lines.filter(({ msg, settlement_id }) => msg === message && settlement_id === settlementId);
-  await vi.waitFor(() => expect(linesOf('request')).toHaveLength(3), { timeout: 10_000, interval: 25 });
+  await vi.waitFor(() => expect(linesOf('request')).toHaveLength(3), WAIT);
   const ids = { settlement_id: settlementId, workflow_id: workflowId, org_id: partner.orgId };
   const routes = linesOf('request').map(({ route, status }) => [route, status]);
   expect(routes).toContainEqual(['/v2/settle', 202]);
@@ -70,6 +71,6 @@ test('the settlement id finds its requests, dispatches and steps, and they name 
 test('an id that the service cannot have made is not logged', async ({ stack, partner }) => {
   const name = 'Marcia-Secretive';
   await fetch(`${stack.baseUrl}/v2/settle/${name}`, { headers: { 'x-api-key': partner.apiKey } });
-  await vi.waitFor(() => expect(lines.some(({ status }) => status === 404)).toBe(true), { timeout: 5_000 });
+  await vi.waitFor(() => expect(lines.some(({ status }) => status === 404)).toBe(true), WAIT);
   expect(text.join('')).not.toContain(name);
 });

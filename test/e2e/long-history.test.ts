@@ -8,9 +8,9 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 
 const ACT = ['--operator', 'ana', '--note', 'the bank confirmed it', '--yes'];
-const WAIT = { timeout: 15_000, interval: 20 };
 
 const test = withStack().extend('long', FILE, ({ stack, partner }) => {
   const run = (id: string) => stack.temporal.workflow.getHandle(settlementWorkflowId(id));

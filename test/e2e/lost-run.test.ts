@@ -10,10 +10,9 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 import { complete, openVerification } from '../support/verification.ts';
-
-const WAIT = { timeout: 10_000, interval: 50 };
 
 const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
   const { pool } = api.connection;

@@ -5,8 +5,9 @@ import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { buildApp } from '../../api/app.ts';
 import { TEST_SECRETS } from '../support/api.ts';
-import { BROWSER_TIMEOUT_MS, startBrowser } from '../support/browser.ts';
+import { startBrowser } from '../support/browser.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { stretched } from '../support/patience.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const PLAIN_PAGES = ['/', '/docs/settlement', '/status', '/problems/idempotency_key_reused'];
@@ -54,7 +55,7 @@ const test = withApi({ scope: 'read' })
     };
   });
 // Starts the browser in a hook: the first start may install it.
-test.beforeAll(({ visit: _ }) => undefined, BROWSER_TIMEOUT_MS);
+test.beforeAll(({ visit: _ }) => undefined);
 
 /**
  * The requested paths without digests, each once, the page first. The icon is always listed: a browser may not load it.
@@ -168,11 +169,11 @@ test('the evidence of a capability opens by keyboard, without scripts', async ({
 });
 
 describe('the reference', () => {
-  test('shows every group and a curl command, sends no request, asks for no key and fits a phone', {
-    timeout: 60_000,
-  }, async ({ visit }) => {
+  test('shows every group and a curl command, sends no request, asks for no key and fits a phone', async ({
+    visit,
+  }) => {
     await visit('/docs', {}, async ({ page, requested }) => {
-      await page.getByRole('heading', { name: 'Start a settlement' }).waitFor({ timeout: 20_000 });
+      await page.getByRole('heading', { name: 'Start a settlement' }).waitFor({ timeout: stretched(20_000) });
       await page.getByText('--request POST').first().waitFor();
       expect(await page.locator('pre').first().textContent()).toMatch(/^curl [\s\S]*\/v2\/settle[\s\S]*X-API-Key/);
       for (const name of ['Test Request', 'Send', 'Open API Client', 'Authenticate'])

@@ -146,9 +146,10 @@ const replay = (history: History, keys: Config['payloadKeys']) =>
     Worker.runReplayHistory({ workflowBundle, dataConverter: dataConverterOf({ payloadKeys: keys }) }, history),
   );
 
-test('the bytes that Temporal stores contain no input, memo, summary or details of a workflow', {
-  timeout: 60_000,
-}, async ({ restart, temporal }) => {
+test('the bytes that Temporal stores contain no input, memo, summary or details of a workflow', async ({
+  restart,
+  temporal,
+}) => {
   const { client } = await restart([OLD]);
   const handle = await client.workflow.start('settlement', {
     workflowId: 'planted',
@@ -166,9 +167,13 @@ test('the bytes that Temporal stores contain no input, memo, summary or details 
   expect((await handle.describe()).memo).toEqual({ requestId: `memo-${PLANTED}` });
 });
 
-test('settlements that wait while encryption is switched on or its key changes settle, and replay with both keys', {
-  timeout: 120_000,
-}, async ({ restart, configOf, temporal, world, partner }) => {
+test('settlements that wait while encryption is switched on or its key changes settle, and replay with both keys', async ({
+  restart,
+  configOf,
+  temporal,
+  world,
+  partner,
+}) => {
   await restart(undefined);
   const first = await world.accept();
   await restart([OLD]);

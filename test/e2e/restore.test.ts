@@ -25,9 +25,6 @@ import { complete, openVerification } from '../support/verification.ts';
 const DATABASE = 'settlement';
 /** These servers need not survive a crash. */
 const FAST = { fsync: 'off', autovacuum: 'off', dynamic_shared_memory_type: 'mmap' };
-const TIMEOUT_MS = 180_000;
-/** Four servers start and stop here, which takes long on a busy machine. */
-const SETTLE_TIMEOUT_MS = 60_000;
 
 /** A service over its own PostgreSQL server and its own empty Temporal namespace. */
 type Site = {
@@ -60,7 +57,7 @@ const test = base
       return restored.stack;
     };
   });
-test.beforeAll(({ original: _ }) => undefined, TIMEOUT_MS);
+test.beforeAll(({ original: _ }) => undefined);
 
 async function openSite(program: PostgresProgram, directory: string): Promise<Site> {
   const cluster = await startCluster({ program, directory, settings: FAST });
@@ -197,9 +194,12 @@ async function expectWorkflows({ api, temporal }: TestStack, completed: readonly
   for (const { webhook_id } of rows) expect(await statusOf(webhookSubscriptionWorkflowId(webhook_id))).toBe('RUNNING');
 }
 
-test('after a restore beside an empty Temporal, every settlement continues from its row and settles once', {
-  timeout: TIMEOUT_MS,
-}, async ({ folder, program, original, restore }) => {
+test('after a restore beside an empty Temporal, every settlement continues from its row and settles once', async ({
+  folder,
+  program,
+  original,
+  restore,
+}) => {
   const partner = await original.stack.api.createCaller();
   const { settled, unpaid, held, sent, accepted, verificationId, certificate } = await fillOriginal(
     original.stack,
@@ -212,7 +212,7 @@ test('after a restore beside an empty Temporal, every settlement continues from 
   await backUp(original.cluster.serverUrl, files, async () => {
     during = await partnerOn(original.stack, partner).settle();
     // The restored service dispatches the rows of its outbox itself. Only dispatched rows need the operator.
-    await expect.poll(() => countOutbox(original.stack), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => countOutbox(original.stack)).toBe(0);
   });
   const late = await partnerOn(original.stack, partner).settle();
   await original.close();
@@ -235,7 +235,7 @@ test('after a restore beside an empty Temporal, every settlement continues from 
   await requests.sendEvent(sent, 'payout_confirmed');
   expect((await complete(stack.api, partner, verificationId, { status: 'verified' })).statusCode).toBe(200);
   const statuses = () => Promise.all(open.map(requests.statusOf));
-  await expect.poll(statuses, { timeout: SETTLE_TIMEOUT_MS }).toEqual(open.map(() => 'settled'));
+  await expect.poll(statuses).toEqual(open.map(() => 'settled'));
 
   const once = { status: 'settled', certificates: 1, settled: 1, due: 0, exceptions: 0 };
   expect(await listResults(stack)).toEqual([{ ...once, audited: 0 }, ...open.map(() => ({ ...once, audited: 1 }))]);

@@ -1,5 +1,6 @@
 /** Every scenario of the sandbox, over HTTP against the real stack: each leads where the list says. */
 import { describe, expect } from 'vitest';
+import { requestResolution } from '../../db/commands/review.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { playScenario, type ScenarioDeps } from '../../scripts/demo/scenario.ts';
@@ -24,9 +25,10 @@ const test = withStack()
         check: (what, actual, expected) => expect(actual, what).toEqual(expected),
       },
       resolveReview: async (settlementId, outcome) => {
-        const resolution = { outcome, operator: 'pat', note: 'The bank confirmed it by phone.' };
+        const asked = { outcome, operator: 'pat', note: 'The bank confirmed it by phone.' };
+        await requestResolution(stack.api.deps, settlementId, asked);
         const workflow = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
-        await workflow.executeUpdate(resolveReview, { args: [resolution] });
+        await workflow.executeUpdate(resolveReview);
       },
       bankledgerSecret: TEST_SECRETS.bankledger,
     };
@@ -44,5 +46,5 @@ describe('the list of scenarios', () => {
 });
 
 describe.concurrent('the scenario leads where the list says:', () => {
-  test.for(SCENARIOS)('$name', { timeout: 120_000 }, (scenario, { deps }) => playScenario(deps, scenario));
+  test.for(SCENARIOS)('$name', (scenario, { deps }) => playScenario(deps, scenario));
 });

@@ -7,7 +7,7 @@ import { type History, historyFromJSON } from '@temporalio/common/lib/proto-util
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import { test as base, describe, expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { loadTracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { TEST_SECRETS } from '../support/api.ts';
@@ -20,7 +20,6 @@ import { startReceiver, subscribe, until } from '../support/webhook.ts';
 
 /** A trace that a caller names; the service must not join it. */
 const FOREIGN_TRACE = 'aaaabbbbccccddddaaaabbbbccccdddd';
-const RUN_TIMEOUT_MS = 90_000;
 
 const attributeOf = (span: CollectedSpan | undefined, key: string): string | undefined =>
   span?.attributes.find((attribute) => attribute.key === key)?.value.stringValue;
@@ -76,7 +75,7 @@ const test = base
     await spans.untilSent('POST to subscriber', 1);
     return { settlementId: String(accepted.settlement_id), secret: String(secret) };
   });
-test.beforeAll(({ settled: _ }) => undefined, RUN_TIMEOUT_MS);
+test.beforeAll(({ settled: _ }) => undefined);
 
 describe('traces', () => {
   test('one settlement is one trace: request, dispatch, workflow, activities, delivery', ({ collector, spans }) => {
@@ -199,7 +198,7 @@ describe('histories of workflows', () => {
       history: historyFromJSON(JSON.parse(readFileSync(path.join(HISTORIES, file), 'utf8'))),
     }));
     expect(await replayFaults({ workflowBundle: bundle, ...tracing.worker }, histories)).toEqual([]);
-  }, 60_000);
+  });
 
   test('that started with tracing replay without it', async ({ collector, stack }) => {
     const ids = collector
@@ -248,4 +247,4 @@ test('no module of OpenTelemetry is loaded when no endpoint is configured', asyn
   const [without, withOne]: [string[], number] = JSON.parse(stdout);
   expect(without).toEqual([]);
   expect(withOne).toBeGreaterThan(20);
-}, 60_000);
+});

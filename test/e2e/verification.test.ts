@@ -9,9 +9,8 @@ import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, type Json, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
-
-const WAIT = { timeout: 20_000, interval: 25 } as const;
 
 const test = withStack().extend('world', FILE, ({ api, partner, stack }) => ({
   createRecipient: (overrides: Record<string, unknown> = {}) => createRecipient(stack.api, partner, overrides),

@@ -1,25 +1,43 @@
-/** Old and new builds of the worker side by side, over settlements that wait: with versions and without. */
+/**
+ * Old and new builds of the worker side by side, over settlements that wait: with versions and without. The versions are
+ * changed by the commands of docs/operations.md.
+ */
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleOption } from '@temporalio/worker';
 import { eq } from 'drizzle-orm';
+import { execa } from 'execa';
 import { test as base, expect } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
-import { auditEntries, certificates } from '../../db/schema/index.ts';
+import { certificates } from '../../db/schema/index.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
-import { runOps } from '../../ops/main.ts';
+import { localDirectory } from '../../process/local/place.ts';
+import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
 import { activityDeps } from '../support/activity.ts';
-import { TEST_KEYS } from '../support/api.ts';
 import { FILE } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { stretched } from '../support/patience.ts';
+import { readSource } from '../support/source.ts';
 import { startStack } from '../support/stack.ts';
 import { testDevServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
-const ACT = ['--operator', 'ana', '--note', 'release of the day', '--yes'];
 const DEPLOYMENT = 'settlement-worker';
-const REGISTERED_TIMEOUT_MS = 60_000;
+
+/** The command of docs/operations.md that has all these words. */
+function commandWith(...words: string[]): string {
+  const commands = readSource('docs/operations.md').match(/^temporal worker deployment .+$/gm) ?? [];
+  const found = commands.filter((line) => words.every((word) => line.includes(word)));
+  expect(found, words.join(' ')).toHaveLength(1);
+  return found[0] ?? '';
+}
+const DESCRIBE = commandWith('describe');
+const PROMOTE = commandWith('set-current-version', '--build-id');
+const RAMP = commandWith('set-ramping-version');
+const UNSET = commandWith('set-current-version', '--unversioned');
 
 /** A build of the worker that runs. */
 type Build = { stop(): Promise<void> };
@@ -56,35 +74,28 @@ const test = base
       return build;
     };
   })
-  .extend('operator', ({ stack }) => {
-    const printed: string[] = [];
-    const clock = { aheadMs: 0 };
-    const ops = (...args: string[]) =>
-      runOps(
-        {
-          runtime: 'local-sandbox',
-          db: stack.api.connection.db,
-          keys: TEST_KEYS,
-          workerDeployment: { deploymentName: DEPLOYMENT, buildId: 'of-the-operator' },
-          client: () => stack.temporal,
-          now: () => new Date(Date.now() + clock.aheadMs),
-          print: (line) => printed.push(line),
-          warn: (line) => printed.push(line),
-        },
-        ['deployment', ...args],
-      );
+  .extend('operator', async ({ stack }, { onCleanup }) => {
+    const { address } = await testDevServer();
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'temporal-cli-'));
+    onCleanup(() => rm(folder, { recursive: true }));
+    const program = await acquireDevServer({ env: process.env, binDirectory: path.join(localDirectory, 'bin') });
+    await symlink(program, path.join(folder, 'temporal'));
+    /** Runs a command of the page. */
+    const run = async (command: string, buildId: string) => {
+      const env = {
+        PATH: `${folder}${path.delimiter}${process.env['PATH']}`,
+        TEMPORAL_ADDRESS: address,
+        TEMPORAL_NAMESPACE: stack.namespace,
+        WORKER_DEPLOYMENT_NAME: DEPLOYMENT,
+        WORKER_BUILD_ID: buildId,
+      };
+      return await execa('bash', ['-c', command], { env, reject: false, all: true });
+    };
     return {
-      ops,
-      clock,
-      printed,
-      /** What `ops deployment show` prints. */
-      shown: async (...options: string[]): Promise<string> => {
-        const before = printed.length;
-        await ops('show', ...options);
-        return printed.slice(before).join('\n');
-      },
+      run,
       /** Retries: Temporal knows a worker only a moment after it has started. */
-      untilDone: (...args: string[]) => expect.poll(() => ops(...args), { timeout: REGISTERED_TIMEOUT_MS }).toBe(0),
+      untilDone: (command: string, buildId: string) =>
+        expect.poll(async () => (await run(command, buildId)).exitCode, { timeout: stretched(60_000) }).toBe(0),
     };
   })
   .extend('world', async ({ stack }) => {
@@ -140,38 +151,29 @@ function runBuild(worker: RunningWorker): Build {
   };
 }
 
-test('with versions, the promoted build serves: waiting settlements continue in it, none fails, each settles once', {
-  timeout: 180_000,
-}, async ({ world, operator, startBuild, bundles, stack }) => {
+test('with versions, the promoted build serves: waiting settlements continue in it, none fails, each settles once', async ({
+  world,
+  operator,
+  startBuild,
+  bundles,
+  stack,
+}) => {
   const old = await startBuild(bundles.current, 'a');
   const early = await world.accept();
-  expect(await operator.ops('promote', 'b', ...ACT)).toBe(1);
-  expect(operator.printed.join('\n')).toContain('No worker of b polls workflows of settlement');
-  await operator.untilDone('promote', 'a', ...ACT);
+  await operator.untilDone(PROMOTE, 'a');
   await world.untilStatus(early, 'awaiting_funds');
   const [second, third] = [await world.acceptUntilItWaits(), await world.acceptUntilItWaits()];
+  expect((await operator.run(PROMOTE, 'b')).exitCode, 'a version without workers cannot serve').not.toBe(0);
 
   await startBuild(bundles.next, 'b');
-  await expect.poll(operator.shown, { timeout: REGISTERED_TIMEOUT_MS }).toContain('b: has workers');
-  expect(await operator.shown()).toContain(`${DEPLOYMENT}: a serves`);
+  await operator.untilDone(RAMP.replace(/--percentage \d+/, '--percentage 0'), 'b');
+  const { stdout } = await operator.run(DESCRIBE, '');
+  expect(stdout).toMatch(/CurrentVersionBuildID +a\n/);
+  expect(stdout).toMatch(/RampingVersionBuildID +b\n/);
   await world.pay(early);
   expect(await world.stepsOf(early)).toEqual([]);
 
-  operator.clock.aheadMs = 91_000;
-  expect(
-    await operator.ops('promote', 'b', ...ACT),
-    'a worker that has not polled for 90 seconds counts as stopped',
-  ).toBe(1);
-  operator.clock.aheadMs = 0;
-  expect(await operator.ops('ramp', 'b', '0', ...ACT)).toBe(0);
-  expect(await operator.shown()).toContain(`${DEPLOYMENT}: a serves, b 0 % of it`);
-  expect(JSON.parse(await operator.shown('--json'))).toMatchObject({
-    deployment: DEPLOYMENT,
-    current_build_id: 'a',
-    ramping: { build_id: 'b', percent: 0 },
-    versions: expect.arrayContaining([expect.objectContaining({ build_id: 'a', unpolled: [] })]),
-  });
-  expect(await operator.ops('promote', 'b', ...ACT)).toBe(0);
+  await operator.untilDone(PROMOTE, 'b');
   await world.pay(second);
   await old.stop();
   await world.pay(third);
@@ -188,21 +190,32 @@ test('with versions, the promoted build serves: waiting settlements continue in 
     ).toHaveLength(1);
     expect((await world.read(id)).exceptions).toEqual([]);
   }
-  expect(await operator.ops('unset', ...ACT)).toBe(1);
-  expect(operator.printed.at(-1)).toContain('No worker without a version polls workflows of settlement');
-  const entries = await stack.api.connection.db.select().from(auditEntries);
-  expect(
-    entries.map(({ orgId, objectId, action, operator, note }) => [orgId, objectId, action, operator, note]),
-  ).toEqual([
-    [null, `${DEPLOYMENT}:a`, 'deployment_promote', 'ana', 'release of the day'],
-    [null, `${DEPLOYMENT}:b`, 'deployment_ramp', 'ana', '0 %: release of the day'],
-    [null, `${DEPLOYMENT}:b`, 'deployment_promote', 'ana', 'release of the day'],
-  ]);
 });
 
-test('without versions, both builds serve one queue, and settlements of the old build settle in either', {
-  timeout: 120_000,
-}, async ({ world, startBuild, bundles }) => {
+test('workers without a version serve again after the command that reverses the first promotion', async ({
+  world,
+  operator,
+  startBuild,
+  bundles,
+}) => {
+  const versioned = await startBuild(bundles.current, 'a');
+  await operator.untilDone(PROMOTE, 'a');
+  const waiting = await world.acceptUntilItWaits();
+  await startBuild(bundles.next);
+  await operator.untilDone(UNSET, '');
+  const fresh = await world.acceptUntilItWaits();
+  await world.pay(fresh);
+  await versioned.stop();
+  await world.pay(waiting);
+  expect(await world.stepsOf(fresh)).toEqual(['next-opening', 'next-closing']);
+  expect(await world.stepsOf(waiting)).toEqual(['next-closing']);
+});
+
+test('without versions, both builds serve one queue, and settlements of the old build settle in either', async ({
+  world,
+  startBuild,
+  bundles,
+}) => {
   const old = await startBuild(bundles.current);
   const [first, second] = [await world.acceptUntilItWaits(), await world.acceptUntilItWaits()];
   await startBuild(bundles.next);

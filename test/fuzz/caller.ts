@@ -5,7 +5,6 @@ import { signUp } from '../../scripts/partner/partner.ts';
 
 export type FuzzCaller = { readonly apiKey: string; readonly sessionToken: string };
 
-const Key = z.object({ key_id: z.string(), api_key: z.string() });
 const Challenge = z.object({ challenge_id: z.string(), sandbox_code: z.string() });
 const Session = z.object({ access_token: z.string() });
 
@@ -18,17 +17,6 @@ export const createFuzzCaller = (baseUrl: string): Promise<FuzzCaller> =>
     const { challenge_id, sandbox_code: code } = Challenge.parse(requested.json);
     const verified = await call({ method: 'POST', path: '/consumer/auth/verify-otp', body: { challenge_id, code } });
     return { apiKey, sessionToken: Session.parse(verified.json).access_token };
-  });
-
-/** A key that was valid until it was revoked. */
-export const createRevokedKey = (baseUrl: string): Promise<string> =>
-  withClient(baseUrl, async (client) => {
-    const { orgId, call } = await signUp(client.call, 'Timing');
-    const body = { name: 'To be revoked', scope: 'read' };
-    const created = await call({ method: 'POST', path: `/v1/orgs/${orgId}/keys`, body });
-    const { key_id: keyId, api_key: apiKey } = Key.parse(created.json);
-    await call({ method: 'DELETE', path: `/v1/orgs/keys/${keyId}` });
-    return apiKey;
   });
 
 async function withClient<T>(baseUrl: string, use: (client: Client) => Promise<T>): Promise<T> {

@@ -2,9 +2,16 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
-import { positiveNumber, type ValuesOf, wholeNumber, withDefault } from '../../process/command-parameter.ts';
-import { localDirectory } from '../../process/place.ts';
+import { positiveNumber, type ValuesOf, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
+import {
+  CommandError,
+  command,
+  EXIT,
+  type Printer,
+  runProgram,
+  standardOutput,
+} from '../../ops/command-line/program.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { API_URL } from '../../scripts/sandbox/command.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { acquireSchemathesis, fuzz } from './schemathesis.ts';

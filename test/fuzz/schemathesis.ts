@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import { execa } from 'execa';
-import { localDirectory } from '../../process/place.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { acquirePython, type PythonProgram } from '../support/python-program.ts';
 import { createFuzzCaller } from './caller.ts';
 

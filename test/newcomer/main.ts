@@ -9,9 +9,16 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
-import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
-import { flag, type ValuesOf } from '../../process/command-parameter.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { flag, type ValuesOf } from '../../ops/command-line/parameter.ts';
+import {
+  CommandError,
+  command,
+  EXIT,
+  type Printer,
+  runProgram,
+  standardOutput,
+} from '../../ops/command-line/program.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { findOnPath } from '../../scripts/stack/program-path.ts';
 
 /** Beside Node, Python and git: what every Linux and macOS has, and npm and the embedded PostgreSQL use. */

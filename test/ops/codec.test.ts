@@ -4,7 +4,7 @@ import { ApplicationFailure, type Payload } from '@temporalio/common';
 import { payloadToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { describe, expect, test } from 'vitest';
 import { type Address, buildCodec, type CodecOptions, codecProgram } from '../../ops/codec.ts';
-import { runProgram } from '../../process/command-line.ts';
+import { runProgram } from '../../ops/command-line/program.ts';
 import { createPayloadCodec } from '../../process/payload-codec.ts';
 
 const newKey = (id: string) => ({ id, key: randomBytes(32) });

@@ -2,9 +2,9 @@
 import { eq, inArray } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/index.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
 const ACT = ['--operator', 'ana', '--note', 'their endpoint is back', '--yes'];
@@ -31,9 +31,9 @@ test.for<[string, string[], number]>([
   ['1 for an unknown delivery', ['no-such-delivery', ...ACT], 1],
   ['2 without an operator', ['no-such-delivery', '--note', 'why'], 2],
 ])('exits with %s, and writes nothing', async ([, args, exitCode], { api, ops }) => {
-  const before = await digestTables(api.connection.pool);
-  expect(await ops('retry-delivery', ...args)).toMatchObject({ exitCode, printed: [] });
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    expect(await ops('retry-delivery', ...args)).toMatchObject({ exitCode, printed: [] });
+  });
 });
 
 test('the next attempt of a pending delivery is due now and its subscription is rung, with an audit entry', async ({
@@ -105,13 +105,13 @@ test('retry-deliveries previews the exhausted deliveries of a subscription, and 
     .where(inArray(webhookDeliveries.deliveryId, deliveryIds.slice(0, 2)));
   const { webhook_id: webhookId } = await statusOf(deliveryIds[0] ?? '');
   const args = ['retry-deliveries', '--webhook', webhookId, ...ACT.filter((word) => word !== '--yes')];
-  const before = await digestTables(api.connection.pool);
-  const preview = await ops(...args);
-  expect(preview).toMatchObject({
-    exitCode: 3,
-    printed: ['Preview: 2 deliveries will be attempted again.', expect.stringMatching(/^ {2}2 to webhook /)],
+  await expectUnchanged(api.connection.pool, async () => {
+    const preview = await ops(...args);
+    expect(preview).toMatchObject({
+      exitCode: 3,
+      printed: ['Preview: 2 deliveries will be attempted again.', expect.stringMatching(/^ {2}2 to webhook /)],
+    });
   });
-  expect(await digestTables(api.connection.pool)).toEqual(before);
   expect(await ops(...args, '--yes')).toMatchObject({
     exitCode: 0,
     printed: ['2 deliveries will be attempted again.'],

@@ -9,9 +9,9 @@ import { listGateEvidence } from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
 import { evaluateGates } from '../../domain/gate.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { createOps, createRemoteOps } from '../support/ops.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 const DOCUMENT = 'what was reviewed';
@@ -91,11 +91,11 @@ test.for<[string, number, ArgsOf]>([
   ['revoke with an empty note', 2, () => ['gate', 'revoke', 'no-such-id', '--operator', 'bo', '--note', ' ']],
   ['list with an unknown corridor', 2, () => ['gate', 'list', '--corridor', 'XX-YY']],
 ])('%s exits with %i, and writes nothing', async ([, exitCode, argsOf], { connection, ops, directory }) => {
-  const before = await digestTables(connection.pool);
-  const result = await ops(...argsOf(directory));
-  expect(result).toMatchObject({ exitCode, printed: [] });
-  expect(result.warned).not.toEqual([]);
-  expect(await digestTables(connection.pool)).toEqual(before);
+  await expectUnchanged(connection.pool, async () => {
+    const result = await ops(...argsOf(directory));
+    expect(result).toMatchObject({ exitCode, printed: [] });
+    expect(result.warned).not.toEqual([]);
+  });
 });
 
 test('all faults of a command line are reported at once, with a pointer to the help', async ({ ops }) => {
@@ -114,19 +114,19 @@ test('all faults of a command line are reported at once, with a pointer to the h
 test('a second approval by the same operator in another spelling is refused', async ({ connection, ops, record }) => {
   const evidenceId = await record();
   expect((await ops('gate', 'approve', evidenceId, '--operator', 'bo', '--note', 'read', '--yes')).exitCode).toBe(0);
-  const before = await digestTables(connection.pool);
-  const { exitCode, warned } = await ops(
-    'gate',
-    'approve',
-    evidenceId,
-    '--operator',
-    ' BO ',
-    '--note',
-    'read again',
-    '--yes',
-  );
-  expect([exitCode, warned.join('')]).toEqual([1, expect.stringContaining('state_conflict')]);
-  expect(await digestTables(connection.pool)).toEqual(before);
+  await expectUnchanged(connection.pool, async () => {
+    const { exitCode, warned } = await ops(
+      'gate',
+      'approve',
+      evidenceId,
+      '--operator',
+      ' BO ',
+      '--note',
+      'read again',
+      '--yes',
+    );
+    expect([exitCode, warned.join('')]).toEqual([1, expect.stringContaining('state_conflict')]);
+  });
 });
 
 test('evidence is recorded, approved twice, listed as open and revoked, each with its audit entry', async ({

@@ -1,10 +1,10 @@
 /** `list`: each filter keeps what it should and leaves out the rest; nothing personal is printed. */
 import { expect } from 'vitest';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
 import { recipientBody } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
@@ -149,15 +149,15 @@ test('no list prints a name of a person, a contact, an account, a raw key or the
   );
   await subscribe(api, partner, 'http://127.0.0.1:9999/hook?token=query-secret');
   const ops = createOps(api.connection.db);
-  const before = await digestTables(api.connection.pool);
-  const lists = ['settlements', 'deliveries', 'subscriptions', 'evidence', 'audit', 'orgs', 'keys'];
-  const printed = JSON.stringify(
-    await Promise.all(lists.flatMap((name) => [ops('list', name), ops('list', name, '--json')])),
-  );
-  expect(printed).toContain(all.large);
-  for (const hidden of ['Secretive', 'm@mail', 'dev@acme', 'query-secret', '123456789', partner.apiKey, 'tok_manual'])
-    expect(printed).not.toContain(hidden);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    const lists = ['settlements', 'deliveries', 'subscriptions', 'evidence', 'audit', 'orgs', 'keys'];
+    const printed = JSON.stringify(
+      await Promise.all(lists.flatMap((name) => [ops('list', name), ops('list', name, '--json')])),
+    );
+    expect(printed).toContain(all.large);
+    for (const hidden of ['Secretive', 'm@mail', 'dev@acme', 'query-secret', '123456789', partner.apiKey, 'tok_manual'])
+      expect(printed).not.toContain(hidden);
+  });
 });
 
 test.for([

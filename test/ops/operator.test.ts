@@ -2,10 +2,11 @@
 import { expect } from 'vitest';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import { TEST_KEYS } from '../support/api.ts';
-import { digestTables, dumpTables } from '../support/database.ts';
+import { dumpTables } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 
 /** A database for each test, so that each has its first operator. */
 const test = withApi()
@@ -47,28 +48,29 @@ test.for<[string, string | undefined]>([
   ['with the raw text of an API key', `sk_live_${'A'.repeat(49)}`],
 ])('a remote runtime refuses every change %s, also its preview', async ([, token], { own, as, ana }) => {
   expect(ana).toMatch(/^op_[\w-]{43}$/);
-  const before = await digestTables(own.connection.pool);
-  const deeds = [
-    ['cancel', 'stl_1'],
-    ['redispatch', '--all'],
-    ['retry-delivery', 'delivery'],
-    ['retry-deliveries', '--org', 'org'],
-    ['resolve', 'stl_1', 'paid'],
-    ['gate', 'approve', 'evidence'],
-    ['gate', 'revoke', 'evidence'],
-    ['keys', 'record'],
-    ['keys', 'reseal'],
-    ['org', 'reissue-key', 'org'],
-    ['operator', 'add', 'bo'],
-    ['operator', 'revoke', 'ana'],
-  ];
-  for (const deed of deeds)
-    for (const args of [act('ana'), act('ana').slice(0, -1)]) {
-      const { exitCode, printed, warned } = await as(token)(...deed, ...args);
-      expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
-      expect(warned[0]).toContain('OPERATOR_TOKEN');
-    }
-  expect(await digestTables(own.connection.pool)).toEqual(before);
+  await expectUnchanged(own.connection.pool, async () => {
+    const deeds = [
+      ['cancel', 'stl_1'],
+      ['redispatch', '--all'],
+      ['retry-delivery', 'delivery'],
+      ['retry-deliveries', '--org', 'org'],
+      ['resolve', 'stl_1', 'paid'],
+      ['refund', 'record', 'stl_1', '--amount', '1.00', '--reference', 'r'],
+      ['gate', 'approve', 'evidence'],
+      ['gate', 'revoke', 'evidence'],
+      ['keys', 'record'],
+      ['keys', 'reseal'],
+      ['org', 'reissue-key', 'org'],
+      ['operator', 'add', 'bo'],
+      ['operator', 'revoke', 'ana'],
+    ];
+    for (const deed of deeds)
+      for (const args of [act('ana'), act('ana').slice(0, -1)]) {
+        const { exitCode, printed, warned } = await as(token)(...deed, ...args);
+        expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
+        expect(warned[0]).toContain('OPERATOR_TOKEN');
+      }
+  });
 });
 
 test('lists need no token', async ({ as }) => {
@@ -103,9 +105,9 @@ test('a revoked token is refused, its name may be given again, and the last oper
 });
 
 test('a name has one active token', async ({ own, as, ana }) => {
-  const before = await digestTables(own.connection.pool);
-  expect((await as(ana)('operator', 'add', 'Ana', ...act('ana'))).exitCode).toBe(1);
-  expect(await digestTables(own.connection.pool)).toEqual(before);
+  await expectUnchanged(own.connection.pool, async () => {
+    expect((await as(ana)('operator', 'add', 'Ana', ...act('ana'))).exitCode).toBe(1);
+  });
 });
 
 test('only an HMAC of the token is stored, and a preview shows no token', async ({ own, as, ana }) => {

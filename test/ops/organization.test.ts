@@ -1,8 +1,8 @@
 /** `org reissue-key`: two operators give an organization a new key. */
 import { expect } from 'vitest';
-import { digestTables } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -34,10 +34,10 @@ test('the first operator requests a key, another one gets it, and it works with 
 test('one operator alone gets no key, however the name is spelled', async ({ api, reissue }) => {
   const { orgId } = await api.createCaller();
   await reissue(orgId, 'ana', '--yes');
-  const before = await digestTables(api.connection.pool);
-  const { exitCode, printed, warned } = await reissue(orgId, ' ANA ', '--yes');
-  expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    const { exitCode, printed, warned } = await reissue(orgId, ' ANA ', '--yes');
+    expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
+  });
 });
 
 test('a request that is a day old counts no more: the next operator only requests', async ({ api, reissue, clock }) => {
@@ -50,11 +50,11 @@ test('a request that is a day old counts no more: the next operator only request
 test('a preview shows no key that would not work, and writes nothing', async ({ api, reissue }) => {
   const { orgId } = await api.createCaller();
   await reissue(orgId, 'ana', '--yes');
-  const before = await digestTables(api.connection.pool);
-  const results = [await reissue(orgId, 'bo'), await reissue(orgId, 'bo', '--json')];
-  expect(results.map(({ exitCode }) => exitCode)).toEqual([3, 3]);
-  expect(JSON.stringify(results)).not.toContain('sk_local_');
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    const results = [await reissue(orgId, 'bo'), await reissue(orgId, 'bo', '--json')];
+    expect(results.map(({ exitCode }) => exitCode)).toEqual([3, 3]);
+    expect(JSON.stringify(results)).not.toContain('sk_local_');
+  });
 });
 
 test.for([
@@ -71,7 +71,7 @@ test.for([
        VALUES ($1, $2, 'Other', 'JM', 'other@mail.example', $3, now()) ON CONFLICT DO NOTHING`,
       [id, kind, environment],
     );
-  const before = await digestTables(api.connection.pool);
-  expect(await reissue(orgId, 'ana', '--yes')).toMatchObject({ exitCode: 1, printed: [] });
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    expect(await reissue(orgId, 'ana', '--yes')).toMatchObject({ exitCode: 1, printed: [] });
+  });
 });

@@ -1,10 +1,10 @@
 /** Without `--yes` a change is only shown: the same checks, the same sentence, and nothing is written. */
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { createOps } from '../support/ops.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
@@ -56,31 +56,31 @@ test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
   ],
   ['keys record', () => ['keys', 'record'], () => 'Recorded: ENCRYPTION_KEYS from nothing recorded to test-1.'],
 ])('%s', async ([, argsOf, sentenceOf], { api, ops, ids }) => {
-  const before = await digestTables(api.connection.pool);
-  const asText = await ops(...argsOf(ids), ...ACT);
-  const asJson = await ops(...argsOf(ids), ...ACT, '--json');
-  expect(asText.printed[0]).toBe(`Preview: ${sentenceOf(ids)}`);
-  expect(JSON.parse(asJson.printed.join(''))).toEqual({ preview: expect.anything() });
-  const hint = ['Nothing was changed. Repeat the command with --yes to do it.'];
-  expect([asText.exitCode, asJson.exitCode, asText.warned, asJson.warned]).toEqual([3, 3, hint, hint]);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    const asText = await ops(...argsOf(ids), ...ACT);
+    const asJson = await ops(...argsOf(ids), ...ACT, '--json');
+    expect(asText.printed[0]).toBe(`Preview: ${sentenceOf(ids)}`);
+    expect(JSON.parse(asJson.printed.join(''))).toEqual({ preview: expect.anything() });
+    const hint = ['Nothing was changed. Repeat the command with --yes to do it.'];
+    expect([asText.exitCode, asJson.exitCode, asText.warned, asJson.warned]).toEqual([3, 3, hint, hint]);
+  });
 });
 
 test('gate record', async ({ api, ops }) => {
   const file = fileURLToPath(import.meta.url);
-  const before = await digestTables(api.connection.pool);
-  const args = ['gate', 'record', 'dispute_accounting', '--corridor', 'US-JM', '--evidence', file];
-  const { exitCode, printed } = await ops(...args, '--expires', '2099-01-01', '--operator', 'ana');
-  expect(exitCode).toBe(3);
-  expect(printed[0]).toMatch(/^Preview: .* recorded for dispute_accounting on US-JM/);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    const args = ['gate', 'record', 'dispute_accounting', '--corridor', 'US-JM', '--evidence', file];
+    const { exitCode, printed } = await ops(...args, '--expires', '2099-01-01', '--operator', 'ana');
+    expect(exitCode).toBe(3);
+    expect(printed[0]).toMatch(/^Preview: .* recorded for dispute_accounting on US-JM/);
+  });
 });
 
 test('keys reseal shows what still needs an older key', async ({ api, ops }) => {
-  const before = await digestTables(api.connection.pool);
-  const { exitCode, printed } = await ops('keys', 'reseal', ...ACT);
-  expect([exitCode, printed[0]?.startsWith('ENCRYPTION_KEYS: ')]).toEqual([3, true]);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    const { exitCode, printed } = await ops('keys', 'reseal', ...ACT);
+    expect([exitCode, printed[0]?.startsWith('ENCRYPTION_KEYS: ')]).toEqual([3, true]);
+  });
 });
 
 test.for<[string, (ids: Ids) => string[]]>([
@@ -88,7 +88,7 @@ test.for<[string, (ids: Ids) => string[]]>([
   ['resolve of a settlement that is not in review', ({ settlement }) => ['resolve', settlement, 'paid']],
   ['approval of unknown evidence', () => ['gate', 'approve', 'no-such-id']],
 ])('the preview refuses what the command would refuse: %s', async ([, argsOf], { api, ops, ids }) => {
-  const before = await digestTables(api.connection.pool);
-  expect(await ops(...argsOf(ids), ...ACT)).toMatchObject({ exitCode: 1, printed: [], warned: [expect.anything()] });
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    expect(await ops(...argsOf(ids), ...ACT)).toMatchObject({ exitCode: 1, printed: [], warned: [expect.anything()] });
+  });
 });

@@ -9,11 +9,11 @@ import {
   type NextStep,
   organizationStep,
   queuedStep,
-  settlementStep,
-} from '../../domain/next-step.ts';
-import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
+  settlementAdvice,
+} from '../../domain/operator-advice.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhook.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { createOps } from '../support/ops.ts';
 
 const page = readFileSync(path.join(repositoryRoot, 'docs', 'operations.md'), 'utf8');
@@ -44,8 +44,8 @@ const argsOf = (command: string): string[] =>
 const settlement = { settlementId: 'stl_1', recipientId: 'recipient', paymentMethod: 'card', until: null } as const;
 const steps: NextStep[] = [
   ...SETTLEMENT_STATUSES.flatMap((status) => [
-    settlementStep({ ...settlement, status, isOverdue: false }),
-    settlementStep({ ...settlement, status, isOverdue: true }),
+    settlementAdvice({ ...settlement, status, isOverdue: false }),
+    settlementAdvice({ ...settlement, status, isOverdue: true }),
   ]),
   ...DELIVERY_STATUSES.map((status) =>
     deliveryStep({ deliveryId: 'delivery', webhookId: 'webhook', status, isLate: true }),

@@ -5,7 +5,7 @@ import { createRuns, describeRun } from '../../process/runs.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
-import { createOps, listAudit } from '../support/ops.ts';
+import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 
 const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
@@ -40,7 +40,7 @@ test('resolve decides a payout in review once; a second decision is refused, and
   expect(await ops('resolve', settlementId, 'paid', ...ACT)).toEqual({
     exitCode: 1,
     printed: [],
-    warned: ['Not resolved: The settlement is not in review.'],
+    warned: ['Not resolved: The settlement is not in review: it is paying_out.'],
   });
   await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
   await untilStatus(stack.api, partner, settlementId, 'needs_review');
@@ -48,9 +48,44 @@ test('resolve decides a payout in review once; a second decision is refused, and
   expect(resolved.exitCode).toBe(0);
   expect(JSON.parse(resolved.printed.join(''))).toEqual({ settlement_id: settlementId, status: 'settled' });
   expect((await untilStatus(stack.api, partner, settlementId, 'settled')).certificate_id).not.toBeNull();
-  expect((await ops('resolve', settlementId, 'refused', ...ACT)).exitCode).toBe(1);
+  expect(await ops('resolve', settlementId, 'refused', ...ACT)).toEqual({
+    exitCode: 1,
+    printed: [],
+    warned: ['Not resolved: The settlement is not in review: it is settled.'],
+  });
+  expect(await ops('resolve', settlementId, 'paid', ...ACT)).toMatchObject({ exitCode: 0, warned: [] });
   expect(await listAudit(stack.api.connection.db, settlementId)).toEqual([
     { orgId: partner.orgId, action: 'resolve_review_paid', operator: 'ana', note: ACT[3] },
+  ]);
+});
+
+test('outside the local sandbox two operators agree before a review is resolved', async ({
+  stack,
+  partner,
+  accept,
+}) => {
+  const { db } = stack.api.connection;
+  const ops = await createRemoteOps(db, { runtime: 'production', client: () => stack.temporal }, ['ana', 'bo']);
+  const settlementId = await accept({ name: 'PAYOUT PENDING' });
+  await untilStatus(stack.api, partner, settlementId, 'paying_out');
+  await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
+  await untilStatus(stack.api, partner, settlementId, 'needs_review');
+  const ask = (operator: string, outcome: string) =>
+    ops('resolve', settlementId, outcome, '--operator', operator, '--note', `${operator} asked the bank`, '--yes');
+  const requested = (outcome: string) => ({
+    exitCode: 0,
+    printed: [`Requested: ${settlementId} was ${outcome}. Another operator confirms it by the same command.`],
+  });
+  expect(await ask('ana', 'paid')).toMatchObject(requested('paid'));
+  expect(await ask('ana', 'paid')).toMatchObject(requested('paid'));
+  expect(await ask('bo', 'refused')).toMatchObject(requested('refused'));
+  expect((await readSettlement(stack.api, partner, settlementId)).status).toBe('needs_review');
+  expect(await ask('ana', 'refused')).toMatchObject({ exitCode: 0, printed: [`${settlementId} is failed.`] });
+  expect(await untilStatus(stack.api, partner, settlementId, 'failed')).toMatchObject({ amount_refund_due: '250.00' });
+  expect((await listAudit(db, settlementId)).map(({ action, operator }) => [action, operator])).toEqual([
+    ['review_request', 'ana'],
+    ['review_request', 'bo'],
+    ['resolve_review_refused', 'ana'],
   ]);
 });
 
@@ -61,7 +96,7 @@ test('redispatch signals a workflow that runs, and changes nothing', async ({ st
   const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
   const countSignals = async () =>
     (await handle.fetchHistory()).events?.filter((event) => event.workflowExecutionSignaledEventAttributes).length;
-  await expect.poll(countSignals, { timeout: 10_000 }).toBe(1);
+  await expect.poll(countSignals).toBe(1);
   expect(await readSettlement(stack.api, partner, settlementId)).toEqual(before);
 });
 

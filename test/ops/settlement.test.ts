@@ -2,10 +2,10 @@
 import { expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { readSettlement } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { devServer } from '../support/temporal.ts';
 
@@ -33,11 +33,13 @@ test.for<[string, number, (ids: Ids) => string[]]>([
   ['redispatch --all without a note', 2, () => ['redispatch', '--all', '--operator', 'ana']],
   ['redispatch --all with a settlement', 2, ({ accepted }) => ['redispatch', accepted, '--all', ...ACT]],
   ['resolve with an unknown outcome', 2, ({ accepted }) => ['resolve', accepted, 'maybe', ...ACT]],
+  ['resolve of an unknown settlement', 1, () => ['resolve', 'stl_none', 'paid', ...ACT]],
+  ['resolve of a settlement that is not in review', 1, ({ funded }) => ['resolve', funded, 'paid', ...ACT]],
   ['resolve without a note', 2, ({ accepted }) => ['resolve', accepted, 'paid', '--operator', 'ana']],
 ])('%s exits with %i, and writes nothing', async ([, exitCode, argsOf], { api, ops, accepted, funded, ended }) => {
-  const before = await digestTables(api.connection.pool);
-  expect(await ops(...argsOf({ accepted, funded, ended }))).toMatchObject({ exitCode, printed: [] });
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    expect(await ops(...argsOf({ accepted, funded, ended }))).toMatchObject({ exitCode, printed: [] });
+  });
 });
 
 test('cancel shows the operator in the timeline and in one audit entry, and signals the workflow', async ({
@@ -127,7 +129,7 @@ test('redispatch starts the workflow of a settlement whose start was lost', asyn
       ({ status }) => status.name,
       () => 'none',
     );
-  await expect.poll(statusOf, { timeout: 10_000 }).toBe('RUNNING');
+  await expect.poll(statusOf).toBe('RUNNING');
   await dispatcher.stop();
   await handle.terminate();
   await temporal.close();

@@ -6,15 +6,15 @@ import { readFileSync } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
 import { expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { RUNBOOK_SECTIONS } from '../../domain/next-step.ts';
-import type { SettlementStatus } from '../../domain/settlement.ts';
+import { RUNBOOK_SECTIONS } from '../../domain/operator-advice.ts';
+import type { SettlementStatus } from '../../domain/settlement/state.ts';
 import { describeRun } from '../../process/runs.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, insertCertifiedSettlement, openSettlement } from '../support/settlement.ts';
 import { openVerification } from '../support/verification.ts';
 import { ping, subscribe } from '../support/webhook.ts';
@@ -104,16 +104,16 @@ const KINDS = [
 test.for(KINDS)(
   'show of a %s prints what the golden file has, changes nothing, and masks personal data',
   async (kind, { api, ops, objects }) => {
-    const before = await digestTables(api.connection.pool);
-    const asText = await ops('show', objects[kind]);
-    const asJson = await ops('show', objects[kind], '--json');
-    expect([asText.exitCode, asJson.exitCode, asText.warned, asJson.warned]).toEqual([0, 0, [], []]);
-    const data = JSON.parse(asJson.printed.join('\n'));
-    const all = JSON.stringify([asText, asJson]);
-    expect(HIDDEN.filter((hidden) => all.includes(hidden))).toEqual([]);
-    const golden = `${asText.printed.join('\n')}\n\n${JSON.stringify(data, null, 2)}\n`;
-    await expect(normalize(golden)).toMatchFileSnapshot(`golden/show-${kind}.txt`);
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      const asText = await ops('show', objects[kind]);
+      const asJson = await ops('show', objects[kind], '--json');
+      expect([asText.exitCode, asJson.exitCode, asText.warned, asJson.warned]).toEqual([0, 0, [], []]);
+      const data = JSON.parse(asJson.printed.join('\n'));
+      const all = JSON.stringify([asText, asJson]);
+      expect(HIDDEN.filter((hidden) => all.includes(hidden))).toEqual([]);
+      const golden = `${asText.printed.join('\n')}\n\n${JSON.stringify(data, null, 2)}\n`;
+      await expect(normalize(golden)).toMatchFileSnapshot(`golden/show-${kind}.txt`);
+    });
   },
 );
 

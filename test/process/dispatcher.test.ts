@@ -6,6 +6,7 @@ import { expect, vi } from 'vitest';
 import { outbox } from '../../db/schema/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { withDatabase } from '../support/fixture.ts';
+import { WAIT } from '../support/patience.ts';
 
 const ROWS = 40;
 const CALL_MS = 5;
@@ -38,7 +39,7 @@ test('a slow Temporal gets at most eight calls at once, and each row is dispatch
   const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start }] } });
   const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
   const rowsLeft = async () => (await db.select({ count: count() }).from(outbox))[0]?.count;
-  await vi.waitUntil(async () => (await rowsLeft()) === 0, { timeout: 10_000 });
+  await vi.waitUntil(async () => (await rowsLeft()) === 0, WAIT);
   await dispatcher.stop();
   expect(mostAtOnce).toBe(8);
   expect(new Set(started).size).toBe(ROWS);
@@ -54,7 +55,7 @@ test('commits in quick succession share their claims', async ({ connection }) =>
     client,
     log: { info: () => undefined, warn: () => undefined },
   });
-  await vi.waitUntil(() => claimed() === 1, { timeout: 10_000 });
+  await vi.waitUntil(() => claimed() === 1, WAIT);
   const startedMs = performance.now();
   for (let commit = 0; commit < 100; commit += 1) {
     dispatcher.nudge();
@@ -82,7 +83,7 @@ test('while Temporal refuses all calls, commits in quick succession cause four c
   const claimed = () => claims.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
   const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start: refuse }] } });
   const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
-  await vi.waitUntil(() => claimed() === 1, { timeout: 10_000 });
+  await vi.waitUntil(() => claimed() === 1, WAIT);
   const startedMs = performance.now();
   for (let index = 0; index < 200; index += 1) {
     await commit(index);

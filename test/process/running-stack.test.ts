@@ -1,10 +1,11 @@
 /** The environment of a command that names no database: it uses the stack that runs in this clone. */
 import { expect, test } from 'vitest';
-import { completeEnvironment, type StackAddresses } from '../../process/running-stack.ts';
+import { completeEnvironment, type StackAddresses } from '../../process/local/running-stack.ts';
 
 const STACK: StackAddresses = {
   apiUrl: 'http://127.0.0.1:3000',
   databaseUrl: 'postgresql://settlement:secret@127.0.0.1:5433/settlement',
+  migrationUrl: 'postgresql://settlement_owner:secret@127.0.0.1:5433/settlement',
   temporalAddress: '127.0.0.1:7234',
 };
 const findStack = (): StackAddresses => STACK;

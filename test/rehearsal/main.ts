@@ -3,9 +3,9 @@
  * and two workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
 import { loadConfig } from '../../config.ts';
-import { command, EXIT, runProgram, standardOutput } from '../../process/command-line.ts';
-import { flag, type ValuesOf, wholeNumber, withDefault } from '../../process/command-parameter.ts';
-import { localDirectory } from '../../process/place.ts';
+import { flag, type ValuesOf, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
+import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { complain, stopInOrder, watch, withDefaults } from '../../scripts/stack/lifetime.ts';
 import { checkMachine } from '../../scripts/stack/preflight.ts';
 import { createSupervisor } from '../../scripts/stack/supervisor.ts';

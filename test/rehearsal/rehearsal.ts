@@ -4,7 +4,7 @@
  * be one that the partner may repeat.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { TERMINAL_STATUSES } from '../../domain/settlement.ts';
+import { TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import { Fault } from '../../scripts/partner/client.ts';
 import { cardSettlementBody, Settlement } from '../../scripts/partner/partner.ts';
 import { percentile } from '../bench/bench.ts';

@@ -2,12 +2,12 @@
 import path from 'node:path';
 import type { ListrTask } from 'listr2';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
-import { localDirectory } from '../../process/place.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { connectTemporal, ensureSearchAttributes } from '../../process/temporal.ts';
-import { acquireClusterServer } from '../../scripts/stack/binary.ts';
 import { startEmbeddedPostgres } from '../../scripts/stack/embedded.ts';
 import { freePorts } from '../../scripts/stack/port.ts';
 import { bundleStep, describePostgres, runSteps, type Start } from '../../scripts/stack/steps.ts';
+import { buildWithGo } from '../support/go-program.ts';
 import { createMembers, type Members, PRODUCT_MEMBERS } from './member.ts';
 import { DATABASE_CONNECTIONS_MAX, frontendAddress } from './server-config.ts';
 import { NAMESPACE, prepareDatabases, serverService } from './temporal-server.ts';
@@ -32,6 +32,9 @@ type Findings = {
   cluster?: Cluster;
 };
 
+const VERSION = 'v1.32.0';
+const SERVER = { source: 'go.temporal.io/server/cmd/server', version: VERSION, name: 'temporal-server' };
+const SQL_TOOL = { source: 'go.temporal.io/server/cmd/tools/sql', version: VERSION, name: 'temporal-sql-tool' };
 /** Each of the server's four services listens on two ports. */
 const TEMPORAL_PORTS = 8;
 const TEMPORAL_PORT = 17_233;
@@ -54,19 +57,14 @@ export async function startCluster(start: Start): Promise<Cluster> {
   return need(findings.cluster);
 }
 
-function programStep({ env, signal }: Start): ListrTask<Findings> {
+function programStep({ signal }: Start): ListrTask<Findings> {
   return {
     title: 'Temporal server',
     task: async (findings, task) => {
-      const onProgress = (text: string) => {
-        task.output = text;
-      };
-      findings.programs = await acquireClusterServer({
-        env,
-        signal,
-        onProgress,
-        binDirectory: path.join(localDirectory, 'bin'),
-      });
+      task.output = 'built with Go once; this takes some minutes';
+      // One after the other: the second build reuses most of what the first has compiled.
+      const server = await buildWithGo(SERVER, signal);
+      findings.programs = { server, sqlTool: await buildWithGo(SQL_TOOL, signal) };
     },
   };
 }

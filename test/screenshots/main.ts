@@ -5,10 +5,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Browser } from 'playwright-core';
-import { command, EXIT, type Printer, runProgram, standardOutput } from '../../process/command-line.ts';
-import { optional, text, type ValuesOf, withDefault } from '../../process/command-parameter.ts';
-import { localDirectory } from '../../process/place.ts';
-import { findRunningStack } from '../../process/running-stack.ts';
+import { optional, text, type ValuesOf, withDefault } from '../../ops/command-line/parameter.ts';
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../../ops/command-line/program.ts';
+import { localDirectory } from '../../process/local/place.ts';
+import { findRunningStack } from '../../process/local/running-stack.ts';
 import { API_URL } from '../../scripts/sandbox/command.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { startBrowser } from '../support/browser.ts';

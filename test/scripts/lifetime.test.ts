@@ -7,9 +7,9 @@ import { promisify } from 'node:util';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { repositoryRoot } from '../../process/place.ts';
-import { findProcess } from '../../process/process-record.ts';
-import { readStack } from '../../process/running-stack.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { findProcess } from '../../process/local/process-record.ts';
+import { readStack } from '../../process/local/running-stack.ts';
 import { stopProcess } from '../../scripts/stack/process.ts';
 
 const run = promisify(execFile);
@@ -54,7 +54,7 @@ describe('a closed terminal', () => {
     expect({ printed, ended }).toEqual({ printed: true, ended: 0 });
     expect(findProcess(pidIn(output))).toBeUndefined();
     expect(readStack(directory)).toBeUndefined();
-  }, 60_000);
+  });
 });
 
 describe('a signal', () => {
@@ -65,7 +65,7 @@ describe('a signal', () => {
     child.stdout.on('data', (chunk) => {
       output += String(chunk);
     });
-    await expect.poll(() => output, { timeout: 15_000 }).toContain('Ready, ');
+    await expect.poll(() => output).toContain('Ready, ');
     return { child, output: () => output };
   }
 
@@ -94,7 +94,7 @@ describe('a signal', () => {
       npm.stdout.on('data', (chunk) => {
         output += String(chunk);
       });
-      await expect.poll(() => output, { timeout: 15_000 }).toContain('Ready, ');
+      await expect.poll(() => output).toContain('Ready, ');
       npm.kill(signal);
       expect(await once(npm, 'exit')).toEqual([0, null]);
       expect(findProcess(pidIn(output))).toBeUndefined();
@@ -107,7 +107,7 @@ describe('a signal', () => {
     const { child } = await startSupervised();
     child.kill('SIGSEGV');
     expect(await once(child, 'exit')).toEqual([null, 'SIGSEGV']);
-  }, 40_000);
+  });
 });
 
 test('a fault ends the API and the worker at once too, and SIGTERM still closes them in order', async () => {
@@ -120,7 +120,7 @@ test('a fault ends the API and the worker at once too, and SIGTERM still closes 
   expect(await endedBy('SIGSEGV')).toEqual([null, 'SIGSEGV']);
   expect(await endedBy('SIGBUS')).toEqual([null, 'SIGBUS']);
   expect(await endedBy('SIGTERM')).toEqual([0, null]);
-}, 40_000);
+});
 
 test('every npm script that is one program replaces its shell: a shell that waits does not pass on the SIGINT of npm', () => {
   const chained = Object.entries(npmScripts()).filter(([, line]) => !line.includes('&&'));
@@ -136,4 +136,4 @@ test('a failed step is said once in a pipe, whatever number of steps it is part 
   expect(`${stdout}\n${stderr}`.match(/The disk is full\./g)).toHaveLength(1);
   expect(stdout).toContain('Servers');
   expect(exitCode).toBe(1);
-}, 20_000);
+});

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findProcess } from '../../process/process-record.ts';
+import { findProcess } from '../../process/local/process-record.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
 import { type PostgresProgram, postgresProgram } from '../../scripts/stack/postgres-program.ts';

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { NamedKey } from '../../config.ts';
-import { findProcess, isRunning } from '../../process/process-record.ts';
+import { findProcess, isRunning } from '../../process/local/process-record.ts';
 import { matchKeys } from '../../scripts/stack/data-key.ts';
 import { type Cluster, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
@@ -80,7 +80,7 @@ describe('reset', () => {
     await removeData({ directory, outside: [outside] });
     expect(isRunning(cluster.process)).toBe(false);
     expect(existsSync(outside)).toBe(false);
-  }, 60_000);
+  });
 
   test('is done again without data, and says so by an empty list', async () => {
     const own = findProcess(process.pid);

@@ -1,7 +1,7 @@
 /** The bill of materials: complete, in the form of CycloneDX 1.6, and refused when a licence is not accepted. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { CommandError } from '../../process/command-line.ts';
+import { CommandError } from '../../ops/command-line/program.ts';
 import { billOfMaterials } from '../../scripts/generate/sbom.ts';
 import { readSource } from '../support/source.ts';
 

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { localDirectory } from '../../process/place.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { hasEnded } from '../../scripts/stack/process.ts';

@@ -1,6 +1,10 @@
+import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { repositoryRoot } from '../../process/place.ts';
+import { z } from 'zod';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { findProcess } from '../../process/local/process-record.ts';
 
 test('npm test -- <arguments> runs only Vitest, with these arguments, and fails when Vitest fails', async () => {
   const args = ['--import', 'tsx', 'scripts/test.ts', '--no-such-option'];
@@ -9,4 +13,28 @@ test('npm test -- <arguments> runs only Vitest, with these arguments, and fails 
   expect(all).toContain('Unknown option');
   // The check before the tests would have printed this.
   expect(all).not.toContain('Checked');
-}, 30_000);
+});
+
+test('a killed test run leaves no process, neither a server nor what a test started detached', async () => {
+  const options = { cwd: repositoryRoot, preferLocal: true, reject: false } as const;
+  const run = execa('vitest', ['run', '--config', 'test/fixtures/endless.config.ts'], options);
+  let pids: number[] = [];
+  for await (const line of createInterface({ input: run.stdout })) {
+    const [, list] = /^Pids (.*)/.exec(line) ?? [];
+    if (list === undefined) continue;
+    pids = z.array(z.int()).length(5).parse(JSON.parse(list));
+    run.kill('SIGKILL');
+    break;
+  }
+  expect(pids).toContain(run.pid);
+  await run;
+  await expect.poll(() => pids.filter((pid) => findProcess(pid))).toEqual([]);
+});
+
+test('a test run on a machine that is ten times as busy has limits that are ten times as long', async () => {
+  const limits = `import config from ${JSON.stringify(path.join(repositoryRoot, 'vitest.config.ts'))};
+    console.log(JSON.stringify(config.test.projects.map(({ test }) => [test.testTimeout, test.expect.poll.timeout])));`;
+  const args = ['--import', 'tsx', '--input-type', 'module', '--eval', limits];
+  const { stdout } = await execa('node', args, { cwd: repositoryRoot, env: { SETTLEMENT_TEST_SLOWNESS: '10' } });
+  expect(JSON.parse(stdout)).toEqual(Array(2).fill([10 * 600_000, 10 * 30_000]));
+});

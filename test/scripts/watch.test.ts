@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { execa } from 'execa';
 import { describe, expect } from 'vitest';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
-import { SETTLEMENT_STATUSES } from '../../domain/settlement.ts';
-import { EXIT, runProgram } from '../../process/command-line.ts';
-import { repositoryRoot } from '../../process/place.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
+import { EXIT, runProgram } from '../../ops/command-line/program.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { createClient } from '../../scripts/partner/client.ts';
 import { cardSettlementBody, signUp } from '../../scripts/partner/partner.ts';
 import { changesSince, type Watched, watch } from '../../scripts/sandbox/watch.ts';
@@ -132,7 +132,7 @@ describe('the commands on a running stack', () => {
     } finally {
       await client.close();
     }
-  }, 60_000);
+  });
 
   test('advance moves the clock of a settlement that waits, and watch then shows its end', async ({ stack }) => {
     const client = createClient({ baseUrl: () => stack.baseUrl, onRetry: () => undefined });
@@ -148,25 +148,7 @@ describe('the commands on a running stack', () => {
     } finally {
       await client.close();
     }
-  }, 60_000);
-
-  test('in bash, the ids of settlements are completed for each command that takes one', async ({ stack, api }) => {
-    const client = createClient({ baseUrl: () => stack.baseUrl, onRetry: () => undefined });
-    try {
-      const partner = await signUp(client.call);
-      const { settlement_id } = await partner.settle(cardSettlementBody(await partner.createRecipient()));
-      const env = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: api.databaseUrl, NODE_NO_WARNINGS: '1' };
-      const load = 'source <(npm run --silent sandbox -- completion bash)';
-      const ask = ['event', 'advance', 'resolve', 'watch'].map(
-        (name) =>
-          `COMP_WORDS=(sandbox ${name} ${settlement_id.slice(0, 6)}); COMP_CWORD=2; _sandbox; echo "\${COMPREPLY[@]}"`,
-      );
-      const { stdout } = await execa('bash', ['--norc', '-c', [load, ...ask].join('\n')], { cwd: repositoryRoot, env });
-      expect(stdout.split('\n').map((line) => line.split(' ').includes(settlement_id))).toEqual(ask.map(() => true));
-    } finally {
-      await client.close();
-    }
-  }, 60_000);
+  });
 
   test('scenarios lists every entry with its states, as text and as JSON', async () => {
     const list = (...args: string[]) =>
@@ -174,5 +156,5 @@ describe('the commands on a running stack', () => {
     const { stdout } = await list();
     for (const { name } of SCENARIOS) expect(stdout).toContain(`\n${name} `.trimStart());
     expect(JSON.parse((await list('--json')).stdout)).toHaveLength(SCENARIOS.length);
-  }, 40_000);
+  });
 });

@@ -8,6 +8,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../activities/webhook-signature.ts';
 import { freePort } from '../../scripts/stack/port.ts';
+import { stretched } from '../support/patience.ts';
 import { until } from '../support/webhook.ts';
 
 const PAGE = path.join(import.meta.dirname, '..', '..', 'docs', 'guides', 'webhooks.md');
@@ -92,7 +93,7 @@ describe.each([
     const { failed, timedOut } = await execa(program, [path.join(folder, file)], {
       env,
       reject: false,
-      timeout: 5_000,
+      timeout: stretched(5_000),
     });
     expect({ failed, timedOut }).toEqual({ failed: true, timedOut: false });
   });

@@ -6,11 +6,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { answersReady } from '../../scripts/stack/product.ts';
 import { TEST_SECRETS } from './api.ts';
+import { stretched } from './patience.ts';
 import type { TestStack } from './stack.ts';
 import { testDevServer } from './temporal.ts';
 
@@ -22,7 +23,7 @@ export type ApiProcess = {
   start(): Promise<void>;
 };
 
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = stretched(60_000);
 const READY_POLL_MS = 50;
 
 /** Sign up over HTTP to call it: keys that the stack's own API has issued have another pepper. */

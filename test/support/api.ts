@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
+import { createIdverify } from '../../api/http/idverify.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
@@ -15,8 +16,7 @@ import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.t
 import type { Scope } from '../../domain/scope.ts';
 import type { KeyRing } from '../../ops/keys.ts';
 import { issueApiKey } from '../../process/api-key.ts';
-import { createIdverify } from '../../process/idverify.ts';
-import { createConformance } from './conformance.ts';
+import { requireConformance } from './conformance.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
 export const TEST_SECRETS = {
@@ -116,8 +116,6 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
   };
   const app = await buildApp(deps, options.logger ?? pino({ level: deps.config.logLevel }));
   await app.ready();
-
-  const requireConformance = createConformance(app);
 
   const createKey: TestApi['createKey'] = async (orgId, scope, stored = {}) => {
     const { apiKey, credential } = issueApiKey(deps);

@@ -4,7 +4,7 @@ import { CORRIDOR_IDS, CORRIDORS } from '../../domain/corridor.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { METHOD_RULES, methodsFor } from '../../domain/payment-method.ts';
 import { type Pricing, price } from '../../domain/pricing.ts';
-import { type SettlementStatus, TRANSITIONS } from '../../domain/settlement.ts';
+import { type SettlementStatus, TRANSITIONS } from '../../domain/settlement/state.ts';
 
 /** The price of any command that pricing accepts. */
 export const pricing: fc.Arbitrary<Pricing> = fc

@@ -6,9 +6,7 @@ import { existsSync } from 'node:fs';
 import { execa } from 'execa';
 import { type Browser, chromium } from 'playwright-core';
 
-/** Includes the time to install it. */
-export const BROWSER_TIMEOUT_MS = 240_000;
-
+const INSTALL_TIMEOUT_MS = 240_000;
 const PROGRAM = '/usr/bin/chromium';
 
 const ARGUMENTS = [
@@ -38,7 +36,7 @@ async function installBrowser(): Promise<void> {
   );
   const apt = execa({
     env: { DEBIAN_FRONTEND: 'noninteractive' },
-    timeout: BROWSER_TIMEOUT_MS,
+    timeout: INSTALL_TIMEOUT_MS,
     reject: false,
     all: true,
   });

@@ -1,6 +1,6 @@
 /** For tests of certificates: the facts of one, and altered signatures. */
 import type { CertificateFacts } from '../../domain/certificate.ts';
-import type { SettlementStatus } from '../../domain/settlement.ts';
+import type { SettlementStatus } from '../../domain/settlement/state.ts';
 
 const AT = Date.UTC(2026, 10, 21, 8);
 const PATH: readonly SettlementStatus[] = ['accepted', 'awaiting_funds', 'funded', 'paying_out', 'settled'];
@@ -18,7 +18,7 @@ export const certificateFacts = (changes: Partial<CertificateFacts> = {}): Certi
     eventSequence: 6,
     corridor: 'US-JM',
     recipientId: '0193a5c0-0000-7000-8000-00000000000b',
-    payeeSealed: null,
+    payeeSealed: 'sealed',
     payeeSha256: '33'.repeat(32),
     paymentMethod: 'card',
     payoutRail: 'bank_transfer',
@@ -31,6 +31,8 @@ export const certificateFacts = (changes: Partial<CertificateFacts> = {}): Certi
     platformFeeMinor: 188n,
     totalFeesMinor: 943n,
     amountReceivedMinor: 25_000n,
+    amountRefundedMinor: 0n,
+    takenBackMinor: 0n,
     purpose: null,
     reference: null,
     metadata: {},

@@ -2,11 +2,12 @@
 import path from 'node:path';
 import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
-import type { ProcessRecord } from '../../process/process-record.ts';
 import { ensureDatabase, serviceUrlOf, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
+import { stopProcess } from '../../scripts/stack/process.ts';
 
 const TEMPLATE = 'settlement_template';
+const KILL_TIMEOUT_MS = 10_000;
 
 const NOT_DURABLE = {
   fsync: 'off',
@@ -21,14 +22,17 @@ const NOT_DURABLE = {
   dynamic_shared_memory_type: 'mmap',
 };
 
-/** Starts PostgreSQL in the run's folder. Returns its addresses for owner and service, and the template's name. */
-export async function startTestCluster(run: { folder: string; started: (record: ProcessRecord) => Promise<void> }) {
-  const program = await postgresProgram(async () => run.folder);
-  const cluster = await startCluster({ program, directory: path.join(run.folder, 'postgres'), settings: NOT_DURABLE });
-  await run.started(cluster.process);
+/** Starts PostgreSQL in the run's folder. `addresses`: for owner and service, and the template's name. */
+export async function startTestCluster(folder: string) {
+  const program = await postgresProgram(async () => folder);
+  const cluster = await startCluster({ program, directory: path.join(folder, 'postgres'), settings: NOT_DURABLE });
   await migrate(await ensureDatabase(cluster, TEMPLATE));
   await closeTemplate(cluster.serverUrl);
-  return { serverUrl: cluster.serverUrl, serviceUrl: serviceUrlOf(cluster.serverUrl), template: TEMPLATE };
+  return {
+    addresses: { serverUrl: cluster.serverUrl, serviceUrl: serviceUrlOf(cluster.serverUrl), template: TEMPLATE },
+    /** No clean shutdown: the data is deleted with the folder. */
+    end: () => stopProcess(cluster.process, KILL_TIMEOUT_MS, 'SIGQUIT'),
+  };
 }
 
 /** A template can be copied only while it has no connections. */

@@ -1,10 +1,14 @@
 /**
- * Compares answers with the OpenAPI document of the application: status, media type, body, problem code and headers
- * must be documented.
+ * Compares answers with docs/openapi.json, which `npm run check` keeps up to date: status, media type, body, problem
+ * code and headers must be documented.
  */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { repositoryRoot } from '../../process/local/place.ts';
+
+const DOCUMENT = path.join(repositoryRoot, 'docs', 'openapi.json');
 
 /** The parts of the document that answers are compared with. The validator resolves the references. */
 const Media = z.record(z.string(), z.object({ schema: z.unknown().optional() }));
@@ -25,9 +29,6 @@ export type SeenAnswer = {
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
 };
-
-/** @throws Error when the document does not contain such an answer */
-export type RequireConformance = (method: string, url: string, answer: SeenAnswer) => void;
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 /** The headers of every answer (contract §1). */
@@ -56,22 +57,22 @@ const Problem = z.object({
   instance: z.string(),
 });
 
-export function createConformance(app: FastifyInstance): RequireConformance {
-  // Reading the document takes as long as a test, so it is read for the first answer.
-  let faultsOf: ReturnType<typeof answerChecker> | undefined;
-  return (method, url, answer) => {
-    faultsOf ??= answerChecker(app);
-    const faults = faultsOf(method, url, answer);
-    if (faults.length > 0) throw new Error(`${faults.join('; ')}: ${answer.body.slice(0, SHOWN_LENGTH_MAX)}`);
-  };
+/** Reading the document and compiling its schemas takes as long as a test, so all files of a process share them. */
+let faultsOf: ReturnType<typeof answerChecker> | undefined;
+
+/** @throws Error when the document does not contain such an answer */
+export function requireConformance(method: string, url: string, answer: SeenAnswer): void {
+  faultsOf ??= answerChecker();
+  const faults = faultsOf(method, url, answer);
+  if (faults.length > 0) throw new Error(`${faults.join('; ')}: ${answer.body.slice(0, SHOWN_LENGTH_MAX)}`);
 }
 
 const SHOWN_LENGTH_MAX = 500;
 const RESPONSES = '#/components/responses/';
 
-function answerChecker(app: FastifyInstance): (method: string, url: string, answer: SeenAnswer) => string[] {
-  const raw = app.swagger();
-  const { paths, components } = Document.parse(raw);
+function answerChecker(): (method: string, url: string, answer: SeenAnswer) => string[] {
+  const raw = Document.parse(JSON.parse(readFileSync(DOCUMENT, 'utf8')));
+  const { paths, components } = raw;
   const ajv = new Ajv2020({
     strict: false,
     allErrors: true,

@@ -1,6 +1,7 @@
 /** What tests read from the database itself: whether anything was written, and what waits for a lock. */
 import type pg from 'pg';
 import { vi } from 'vitest';
+import { WAIT } from './patience.ts';
 
 /**
  * A digest of every table. If two digests are equal, nothing was written in between. The last use of a key and the
@@ -34,7 +35,7 @@ export async function untilBlocked(pool: pg.Pool, wanted: number): Promise<void>
     );
     if (rows.length !== wanted) throw new Error(`${rows.length} statements wait for a lock, not ${wanted}`);
   };
-  await vi.waitFor(countBlocked, { timeout: 10_000, interval: 5 });
+  await vi.waitFor(countBlocked, WAIT);
 }
 
 /**

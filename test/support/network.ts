@@ -2,21 +2,16 @@
  * The network between the service's processes and their servers. Each link goes through a proxy (toxiproxy), which can
  * cut, slow and reset its connections.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import path from 'node:path';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { localDirectory } from '../../process/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
+import { buildWithGo } from './go-program.ts';
+import { stretched } from './patience.ts';
 
-const VERSION = 'v2.12.0';
-const PROGRAM = path.join(localDirectory, 'bin', `toxiproxy-${VERSION}`, 'server');
-const BUILD_TIMEOUT_MS = 300_000;
-const START_TIMEOUT_MS = 10_000;
+const TOXIPROXY = { source: 'github.com/Shopify/toxiproxy/v2/cmd/server', version: 'v2.12.0', name: 'toxiproxy' };
+const START_TIMEOUT_MS = stretched(10_000);
 const POLL_MS = 50;
-const CALL_TIMEOUT_MS = 2_000;
+const CALL_TIMEOUT_MS = stretched(2_000);
 
 /** Who is connected to what. */
 export const LINKS = ['api-postgres', 'worker-postgres', 'api-temporal', 'worker-temporal'] as const;
@@ -111,14 +106,5 @@ async function untilAnswering(
   }
 }
 
-/** The path of toxiproxy, which is built once for each clone; undefined when it cannot be built: that needs Go. */
-export async function acquireToxiproxy(): Promise<string | undefined> {
-  if (existsSync(PROGRAM)) return PROGRAM;
-  await mkdir(path.dirname(PROGRAM), { recursive: true });
-  const source = `github.com/Shopify/toxiproxy/v2/cmd/server@${VERSION}`;
-  const env = { ...process.env, GOBIN: path.dirname(PROGRAM) };
-  return await promisify(execFile)('go', ['install', source], { env, timeout: BUILD_TIMEOUT_MS }).then(
-    () => PROGRAM,
-    () => undefined,
-  );
-}
+/** The path of toxiproxy; undefined when it cannot be built: that needs Go. */
+export const acquireToxiproxy = (): Promise<string | undefined> => buildWithGo(TOXIPROXY).catch(() => undefined);

@@ -5,9 +5,9 @@ import { addOperator } from '../../db/commands/operator.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { operatorName } from '../../domain/gate.ts';
 import type { OpsDeps } from '../../ops/command.ts';
+import type { ExitCode } from '../../ops/command-line/program.ts';
 import { runOps } from '../../ops/main.ts';
 import { hashToken } from '../../ops/operator-token.ts';
-import type { ExitCode } from '../../process/command-line.ts';
 import { TEST_KEYS } from './api.ts';
 
 export type OpsResult = {

@@ -1,13 +1,14 @@
 /** The examples of a page of documentation: blocks of commands, each with the output that the page shows below it. */
 import { execa } from 'execa';
 import { expect } from 'vitest';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { stretched } from './patience.ts';
 
 export type Example = { readonly commands: string; readonly output: string };
 
 /** Between the outputs of two blocks. */
 const MARK = '---- next block ----';
-const RUN_TIMEOUT_MS = 110_000;
+const RUN_TIMEOUT_MS = stretched(110_000);
 
 export const examplesOf = (markdown: string): Example[] =>
   [...markdown.matchAll(/```sh\n((?:(?!```).)*?)```\n\n```text\n(.*?)```/gs)].map(([, commands = '', output = '']) => ({

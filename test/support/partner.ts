@@ -2,6 +2,7 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { vi } from 'vitest';
 import type { Caller, TestApi } from './api.ts';
+import { WAIT } from './patience.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads any field of an answer.
 export type Json = any;
@@ -48,5 +49,5 @@ export async function untilStatus(api: TestApi, caller: Caller, settlementId: st
     if (settlement.status === status) return settlement;
     throw new Error(`still ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
   };
-  return await vi.waitFor(readInStatus, { timeout: 30_000, interval: 25 });
+  return await vi.waitFor(readInStatus, WAIT);
 }

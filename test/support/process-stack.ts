@@ -10,8 +10,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
-import { localDirectory, repositoryRoot } from '../../process/place.ts';
-import { isRunning } from '../../process/process-record.ts';
+import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
+import { isRunning } from '../../process/local/process-record.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { type CompiledProgram, compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { freePort } from '../../scripts/stack/port.ts';
@@ -21,6 +21,7 @@ import { answersReady } from '../../scripts/stack/product.ts';
 import { startTemporal, type TemporalServer } from '../../scripts/stack/temporal.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { type Network, startNetwork } from './network.ts';
+import { stretched } from './patience.ts';
 
 export const PROGRAMS = ['api', 'worker'] as const;
 export type Program = (typeof PROGRAMS)[number];
@@ -81,9 +82,9 @@ export type ProcessStack = {
   close(): Promise<void>;
 };
 
-const READY_TIMEOUT_MS = 120_000;
+const READY_TIMEOUT_MS = stretched(120_000);
 const READY_POLL_MS = 100;
-const EXIT_TIMEOUT_MS = 10_000;
+const EXIT_TIMEOUT_MS = stretched(10_000);
 /** A port must be free before the next process can listen on it. */
 const PORT_RELEASE_MS = 200;
 

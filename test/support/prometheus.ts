@@ -9,13 +9,14 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { z } from 'zod';
-import { localDirectory } from '../../process/place.ts';
+import { localDirectory } from '../../process/local/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { findOnPath, isExecutable } from '../../scripts/stack/program-path.ts';
+import { stretched } from './patience.ts';
 
 type Programs = { readonly prometheus: string; readonly promtool: string };
 
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = stretched(60_000);
 const POLL_MS = 100;
 
 /** Undefined where there is no Prometheus and none can be had. */

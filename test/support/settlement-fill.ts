@@ -1,5 +1,8 @@
 /** Many settlements: copies of one, written as the owner of the tables, without triggers. */
 import type pg from 'pg';
+import { newId, settlementIdOf } from '../../db/id.ts';
+import { openPayee, sealPayee } from '../../db/payee.ts';
+import type { Sealer } from '../../db/seal.ts';
 
 export type Fill = {
   readonly orgId: string;
@@ -10,13 +13,15 @@ export type Fill = {
   readonly columns: Readonly<Record<string, string>>;
 };
 
-const DIGITS = `translate(lpad(md5($1::text || n), 32, 'a'), '0189', 'wxyz')`;
+/** Copies that one statement writes. */
+const BATCH = 10_000;
 
-export async function fillSettlements(owner: pg.Pool, fill: Fill): Promise<void> {
+/** @param sealer has the key that sealed the template's payee, and seals it for each copy */
+export async function fillSettlements(owner: pg.Pool, sealer: Sealer, fill: Fill): Promise<void> {
   const client = await owner.connect();
   try {
     await client.query('SET session_replication_role = replica');
-    await insertCopies(client, fill);
+    await insertCopies(client, sealer, fill);
     await client.query(
       `INSERT INTO settlement_metadata
          (org_id, key, value, status, corridor, payment_method, created_at, settlement_id)
@@ -35,24 +40,46 @@ export async function fillSettlements(owner: pg.Pool, fill: Fill): Promise<void>
   }
 }
 
-async function insertCopies(client: pg.PoolClient, { orgId, templateId, settlements, columns }: Fill): Promise<void> {
+async function insertCopies(client: pg.PoolClient, sealer: Sealer, fill: Fill): Promise<void> {
+  const { orgId, templateId, settlements } = fill;
+  const insert = await insertStatement(client, fill.columns);
+  const payee = openPayee(sealer, { settlementId: templateId, payeeSealed: await payeeSealedOf(client, templateId) });
+  for (let first = 1; first <= settlements; first += BATCH) {
+    const copies = Array.from({ length: Math.min(BATCH, settlements - first + 1) }, (_, index) => {
+      const id = settlementIdOf(orgId, newId());
+      const { payeeSealed, payeeSha256 } = sealPayee(sealer, id, payee);
+      return { n: first + index, id, sealed: payeeSealed, sha256: payeeSha256 };
+    });
+    await client.query(insert, [orgId, templateId, JSON.stringify(copies)]);
+  }
+}
+
+async function payeeSealedOf(client: pg.PoolClient, settlementId: string): Promise<string> {
+  const { rows } = await client.query<{ sealed: string }>(
+    'SELECT payee_sealed AS sealed FROM settlements WHERE settlement_id = $1',
+    [settlementId],
+  );
+  if (!rows[0]) throw new Error(`no settlement ${settlementId}`);
+  return rows[0].sealed;
+}
+
+async function insertStatement(client: pg.PoolClient, columns: Fill['columns']): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT column_name AS name FROM information_schema.columns WHERE table_name = 'settlements'`,
   );
   const values: Record<string, string> = {
     org_id: '$1',
-    settlement_id: `'stl_' || ${DIGITS}`,
-    // It would not open: it is sealed for the template.
-    payee_sealed: 'NULL',
+    settlement_id: 'copy.id',
+    payee_sealed: 'copy.sealed',
+    payee_sha256: 'copy.sha256',
     amount_received_minor: 't.amount_minor',
     created_at: `now() - n * interval '1 second'`,
     ...columns,
   };
   const names = rows.map(({ name }) => name);
-  await client.query(
-    `INSERT INTO settlements (${names.join(', ')})
-     SELECT ${names.map((name) => values[name] ?? `t.${name}`).join(', ')}
-     FROM settlements t CROSS JOIN generate_series(1, $2::int) n WHERE t.settlement_id = $3`,
-    [orgId, settlements, templateId],
-  );
+  return `INSERT INTO settlements (${names.join(', ')})
+    SELECT ${names.map((name) => values[name] ?? `t.${name}`).join(', ')}
+    FROM settlements t
+    CROSS JOIN jsonb_to_recordset($3::jsonb) AS copy (n integer, id text, sealed text, sha256 text)
+    WHERE t.settlement_id = $2`;
 }

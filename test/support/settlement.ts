@@ -9,24 +9,28 @@
 import { createHash } from 'node:crypto';
 import { type Certifier, issueCertificate } from '../../activities/certificate.ts';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
+import { sandboxActivities } from '../../activities/sandbox.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
 import type { Database, Tx } from '../../db/client.ts';
+import { recordEvidence } from '../../db/commands/evidence.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { sealPayee } from '../../db/payee.ts';
 import { recordFirstEvent, type Stamp } from '../../db/queries/event.ts';
-import { type NewEvidence, recordEvidence } from '../../db/queries/evidence.ts';
 import { insertRecipient } from '../../db/queries/recipient.ts';
-import { acceptedEvent, findSettlement, lockSettlement } from '../../db/queries/settlement.ts';
-import { changeOf, type Move, withDecided, withMove, writeMove } from '../../db/queries/settlement-change.ts';
+import { findSettlement, lockSettlement } from '../../db/queries/settlement.ts';
+import { writeChange } from '../../db/queries/settlement-change.ts';
 import { settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
-import type { EvidenceProvider } from '../../domain/evidence.ts';
-import type { Payee } from '../../domain/payee.ts';
+import { freezePayee } from '../../domain/payee.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { price } from '../../domain/pricing.ts';
 import type { RecipientDraft } from '../../domain/recipient.ts';
-import { acceptedSettlement, type Settlement, type SettlementStatus } from '../../domain/settlement.ts';
+import { settlementEventData } from '../../domain/resource/settlement.ts';
+import type { PayoutEvent } from '../../domain/sandbox/event.ts';
+import { acceptedEvent, changeOf, type Move, withDecided, withMove } from '../../domain/settlement/change.ts';
+import type { EvidenceProvider, NewEvidence } from '../../domain/settlement/evidence.ts';
+import { acceptedSettlement, type Settlement, type SettlementStatus } from '../../domain/settlement/state.ts';
 import { activityDeps } from './activity.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody } from './partner.ts';
@@ -37,7 +41,8 @@ export const BY_MANUAL_CARD = { card_token: 'tok_manual' } as const;
 
 /** Settlements of one partner, accepted by the API and moved by the workflow's activities, which the test calls. */
 export function createSteps(api: TestApi, caller: Caller) {
-  const activities = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
+  const deps = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
+  const activities = settlementActivities(deps);
   const step = (settlementId: string, nowMs = Date.now()) => ({ settlementId, orgId: caller.orgId, nowMs });
   const accept = (overrides?: Record<string, unknown>, recipient?: Record<string, unknown>) =>
     acceptSettlement(api, caller, overrides, recipient);
@@ -68,13 +73,22 @@ export function createSteps(api: TestApi, caller: Caller) {
       await activities.admitSettlement(step(id));
       return id;
     },
+    /** The rail answers about a payout, as a test helper makes it. */
+    answerPayout: (settlementId: string, event: PayoutEvent): Promise<void> =>
+      sandboxActivities(deps).sendSandboxEvent({
+        settlementId,
+        orgId: caller.orgId,
+        commandId: newId(),
+        event,
+        amountMinor: '0',
+      }),
     /** A settlement whose payout got no answer in three days. */
     inReview: async (): Promise<string> => {
       const id = await acceptInternal({ name: 'PAYOUT PENDING' });
       await activities.admitSettlement(step(id));
       await activities.sendPayout(step(id));
       const { expiresAt } = await stored(id);
-      await activities.reviewPayout(step(id, expiresAt?.getTime()));
+      await activities.reviewSettlement(step(id, expiresAt?.getTime()));
       return id;
     },
   };
@@ -111,12 +125,12 @@ export async function openSettlement(
   return settlementId;
 }
 
-/** Moves a locked settlement, and nothing else. */
+/** Moves a locked settlement, and nothing else. It is dated by `at`, which may lie before its acceptance. */
 export const moveSettlement = (
   tx: Tx,
   settlement: Settlement,
   { at, requestId = settlement.requestId, ...move }: Move & Pick<Stamp, 'at'> & Partial<Stamp>,
-): Promise<Settlement> => writeMove(tx, withMove(changeOf(settlement, { at, requestId }), move));
+): Promise<Settlement> => writeChange(tx, withMove({ ...changeOf(settlement, at), at }, move), requestId);
 
 /** Moves a settlement through these states, with no evidence. */
 export async function enterStates(
@@ -137,8 +151,6 @@ export type SettledOptions = {
   readonly amount?: string;
   readonly paymentMethod?: PaymentMethod;
   readonly recipient?: Partial<RecipientDraft>;
-  /** Without one, the settlement is of before payees were frozen. */
-  readonly payee?: Payee;
   readonly reference?: string;
   readonly metadata?: Record<string, string>;
   /** The reason of every transition but the first, which has none. */
@@ -163,15 +175,15 @@ export async function insertSettledSettlement(
   return await db.transaction(async (tx) => {
     let settlement = await insertAccepted(tx, orgId, options);
     const enter = async (to: SettlementStatus, evidenceId?: string): Promise<void> => {
-      const stamp = { at: new Date(settlement.updatedAt.getTime() + STEP_MS), requestId: settlement.requestId };
-      const move = withMove(changeOf(settlement, stamp), { to, reason: options.reason ?? 'test', evidenceId });
-      settlement = await writeMove(tx, to === 'settled' && evidenceId ? withDecided(move, evidenceId) : move);
+      const at = new Date(settlement.updatedAt.getTime() + STEP_MS);
+      const move = withMove(changeOf(settlement, at), { to, reason: options.reason ?? 'test', evidenceId });
+      const decided = to === 'settled' && evidenceId ? withDecided(move, evidenceId) : move;
+      settlement = await writeChange(tx, decided, settlement.requestId);
     };
-    const receive = async (given: NewEvidence): Promise<string | undefined> => {
+    const receive = async (evidence: NewEvidence): Promise<string> => {
       const stamp = { at: settlement.updatedAt, requestId: settlement.requestId };
-      const recorded = await recordEvidence(tx, settlement, given, stamp);
-      settlement = recorded.settlement;
-      return recorded.evidence?.evidenceId;
+      settlement = await recordEvidence(tx, settlement, evidence, stamp);
+      return evidence.evidenceId;
     };
     await enter('awaiting_funds');
     await enter('funded', await receive(collectionOf(settlement)));
@@ -217,18 +229,16 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
     ...options.recipient,
   };
   const sealer = createSealer([TEST_SECRETS.encryption]);
-  const { recipientId } = await insertRecipient(tx, orgId, draft, { sealer, at: createdAt });
+  const recipient = await insertRecipient(tx, orgId, draft, { sealer, at: createdAt });
   const newSettlementId = settlementIdOf(orgId, newId());
-  const payee = options.payee
-    ? sealPayee(sealer, newSettlementId, options.payee)
-    : { payeeSealed: null, payeeSha256: null };
+  const payee = freezePayee(recipient, priced.pricing.payoutRail, draft.bankDetails?.account_number ?? null);
   const settlement = acceptedSettlement({
     ...priced.pricing,
     settlementId: newSettlementId,
     orgId,
     origin: 'v2',
-    recipientId,
-    ...payee,
+    recipientId: recipient.recipientId,
+    ...sealPayee(sealer, newSettlementId, payee),
     purpose: null,
     reference: options.reference ?? null,
     metadata: options.metadata ?? {},
@@ -239,20 +249,23 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
   await tx.insert(settlements).values(settlement);
   const { settlementId, version: sequence, status: to, createdAt: at } = settlement;
   await tx.insert(settlementTransitions).values({ settlementId, sequence, to, at });
-  await recordFirstEvent(tx, acceptedEvent(settlement));
+  const event = acceptedEvent(settlement);
+  const { requestId } = settlement;
+  const about = { orgId, objectType: 'settlement', objectId: settlementId, requestId } as const;
+  await recordFirstEvent(tx, { ...about, type: event.type, at: event.at, data: settlementEventData(event) });
   return settlement;
 }
 
 function collectionOf({ settlementId, paymentMethod, amountMinor, sourceCurrency }: Settlement) {
   const eventId = `collection:${settlementId}`;
   return {
-    settlementId,
+    evidenceId: newId(),
     provider: PROVIDER_OF[paymentMethod],
     eventId,
     kind: 'collection_succeeded' as const,
     amountMinor,
     currency: sourceCurrency,
     failure: null,
-    sha256: createHash('sha256').update(eventId).digest(),
+    sha256: createHash('sha256').update(eventId).digest('hex'),
   };
 }

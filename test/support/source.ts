@@ -1,7 +1,7 @@
 /** The repository's own files, for tests that read them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { repositoryRoot } from '../../process/place.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 
 /** Paths from the root of all files with this extension, without packages and hidden folders. */
 export function sourceFiles(extension: string): string[] {

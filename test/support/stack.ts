@@ -2,11 +2,14 @@
  * The whole service in this process, with a database and a Temporal namespace of its own: real PostgreSQL, real
  * Temporal, real HTTP on a free port.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Socket } from 'node:net';
 import { Client } from '@temporalio/client';
 import { type DestinationStream, pino } from 'pino';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import { buildApp } from '../../api/app.ts';
+import type { Crash } from '../../domain/crash-point.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { createLogger } from '../../process/logger.ts';
 import { createRuns } from '../../process/runs.ts';
@@ -28,6 +31,8 @@ export type TestStack = {
   readonly dispatcher: Dispatcher;
   startWorker(): Promise<void>;
   stopWorker(): Promise<void>;
+  /** Ends the connection of the request that is being answered, as the death of the API does. */
+  breakConnection(): void;
   close(): Promise<void>;
 };
 
@@ -40,18 +45,20 @@ export type StackOptions = {
   readonly api?: Pick<TestApiOptions, 'runtime' | 'config' | 'database'>;
   /** Where the API, the dispatcher and the worker log; by default they are silent. */
   readonly logTo?: DestinationStream;
+  /** Is called at the crash points of the API, the dispatcher and the worker. */
+  readonly crash?: Crash;
   /** Traces the API, the dispatcher and the worker. */
   readonly tracing?: Tracing;
 };
 
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
   const temporal = await devServer();
-  const { tracing, logTo } = options;
+  const { tracing, logTo, crash } = options;
   const logOf = (name: string) => (logTo ? createLogger({ level: 'info', name }, logTo) : silent);
   let dispatcher: Dispatcher | undefined;
   const api = await createTestApi({
     ...options.api,
-    deps: { dispatcher: { nudge: () => dispatcher?.nudge() }, requestTracing: tracing?.requests },
+    deps: { dispatcher: { nudge: () => dispatcher?.nudge() }, requestTracing: tracing?.requests, crash },
   });
   const client = new Client({
     connection: temporal.client.connection,
@@ -63,8 +70,11 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     client,
     log: logOf('dispatcher'),
     traceDispatch: tracing?.traceDispatch,
+    crash,
   });
   const app = await buildApp(api.deps, logOf('api'));
+  const connections = new AsyncLocalStorage<Socket>();
+  app.server.prependListener('request', ({ socket }) => connections.enterWith(socket));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
   const queues = options.deliveries ? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const) : ([TASK_QUEUE] as const);
   let worker: { instance: RunningWorker; running: Promise<void> } | undefined;
@@ -72,6 +82,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const startWorker = async (): Promise<void> => {
     const deps = {
       ...activityDeps(api, baseUrl, dispatcher),
+      crash,
       log: logOf('worker'),
       runs: createRuns(temporal.client),
       ...options.activities,
@@ -99,6 +110,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     dispatcher,
     startWorker,
     stopWorker,
+    breakConnection: () => connections.getStore()?.destroy(),
     close: async () => {
       await app.close();
       await stopWorker();

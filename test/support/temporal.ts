@@ -4,7 +4,6 @@
  * time-skipping server cannot do: visibility, schedules, deletion.
  */
 import { randomUUID } from 'node:crypto';
-import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
@@ -19,8 +18,6 @@ import { sharedResource } from './resource.ts';
 /** INDEXED_VALUE_TYPE_KEYWORD in the server's API. */
 const KEYWORD = 2;
 
-/** Ends the server when the process of its test file was killed. */
-const TEST_SERVER_LAUNCHER = path.join(import.meta.dirname, 'test-server.sh');
 const SERVER_ATTEMPTS = 5;
 const RETENTION_MS = 86_400_000;
 
@@ -111,8 +108,8 @@ async function createTimeSkipping(program: string): Promise<TestWorkflowEnvironm
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await TestWorkflowEnvironment.createTimeSkipping({
-        // The launcher gets the port from the SDK, and then the program.
-        server: { executable: { type: 'existing-path', path: TEST_SERVER_LAUNCHER }, extraArgs: [program] },
+        // The SDK passes the port alone: with an option for time skipping, the server's clock would move by itself.
+        server: { executable: { type: 'existing-path', path: program } },
       });
     } catch (error) {
       if (attempt === SERVER_ATTEMPTS) throw error;

@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { vi } from 'vitest';
 import type { Caller, TestApi } from './api.ts';
 import { type Json, jsonOf } from './partner.ts';
+import { WAIT } from './patience.ts';
 
 export type Received = { readonly headers: IncomingHttpHeaders; readonly body: Buffer; readonly path: string };
 
@@ -103,5 +104,5 @@ export async function until<T>(read: () => Promise<T> | T, wanted: (value: T) =>
     if (!wanted(value)) throw new Error(`still ${JSON.stringify(value)}`);
     return value;
   };
-  return await vi.waitFor(readWanted, { timeout: 15_000, interval: 10 });
+  return await vi.waitFor(readWanted, WAIT);
 }

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import pg from 'pg';
 import { verifyCertificate } from '../../scripts/verify-certificate.ts';
+import { stretched } from '../support/patience.ts';
 import type { HttpClient } from './client.ts';
 import type { LivedLife } from './oracle.ts';
 import { receivesAll, type Subscriber } from './subscriber.ts';
@@ -14,9 +15,12 @@ import type { Violation } from './violation.ts';
 
 const ENDED = `('settled', 'rejected', 'expired', 'failed', 'canceled')`;
 
-/** The money that a settlement received, by its evidence. */
+/** The money of a settlement that came in and was not taken back, by its evidence. */
 const RECEIVED = `coalesce((SELECT sum(e.amount_minor) FROM evidence e WHERE e.settlement_id = s.settlement_id
-  AND e.kind = 'collection_succeeded' AND e.currency = s.source_currency), 0)`;
+  AND e.kind = 'collection_succeeded' AND e.currency = s.source_currency), 0)
+  - coalesce((SELECT sum(e.reversed_minor) FROM evidence e WHERE e.settlement_id = s.settlement_id), 0)
+  + coalesce((SELECT sum(p.amount_minor) FROM postings p WHERE p.settlement_id = s.settlement_id
+    AND p.step = 'taken_back' AND p.account IN ('card_clearing', 'bank_clearing')), 0)`;
 
 /** The balance of some accounts of a settlement. */
 const balance = (...accounts: readonly string[]): string =>
@@ -33,11 +37,27 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
     AND (${balance('settlement_funds')} <> 0 OR ${balance('payout_in_transit')} <> 0)`,
   'all money that came in is booked and shown': `SELECT s.settlement_id || ': evidence ' || ${RECEIVED} || ', booked '
       || ${balance('card_clearing', 'bank_clearing', 'internal_funding')} || ', shown ' || s.amount_received_minor
-    FROM settlements s WHERE ${RECEIVED} <> ${balance('card_clearing', 'bank_clearing', 'internal_funding')}
-      OR ${RECEIVED} <> s.amount_received_minor`,
-  'all money that is not paid out is due back': `SELECT s.settlement_id || ' ' || s.status || ': received ' || ${RECEIVED}
-      || ', due ' || -${balance('refund_due')} FROM settlements s WHERE s.status IN ${ENDED}
-      AND -${balance('refund_due')} <> ${RECEIVED} - CASE s.status WHEN 'settled' THEN s.amount_minor ELSE 0 END`,
+      || ', given back ' || s.amount_refunded_minor
+    FROM settlements s WHERE ${RECEIVED} <> s.amount_received_minor
+      OR ${balance('card_clearing', 'bank_clearing', 'internal_funding')}
+        <> s.amount_received_minor - s.amount_refunded_minor`,
+  'all money that is not paid out is due back or given back': `SELECT s.settlement_id || ' ' || s.status || ': received '
+      || ${RECEIVED} || ', given back ' || s.amount_refunded_minor || ', due ' || -${balance('refund_due')}
+    FROM settlements s WHERE s.status IN ${ENDED} AND -${balance('refund_due')} + s.amount_refunded_minor
+      <> ${RECEIVED} - CASE s.status WHEN 'settled' THEN s.amount_minor ELSE 0 END`,
+  'no money is paid out after the payer took it back': `SELECT s.settlement_id FROM settlements s
+    JOIN settlement_transitions t ON t.settlement_id = s.settlement_id AND t.to_status = 'paying_out'
+    JOIN evidence e ON e.settlement_id = s.settlement_id AND e.reversed_minor > 0 AND e.received_at < t.at`,
+  'each payment is told once': `SELECT s.settlement_id FROM settlements s WHERE
+    (SELECT count(*) FROM evidence e WHERE e.settlement_id = s.settlement_id AND e.kind = 'collection_succeeded'
+      AND e.currency = s.source_currency AND e.amount_minor > 0)
+    <> (SELECT count(*) FROM events e WHERE e.object_id = s.settlement_id AND e.type = 'settlement.funds_received')`,
+  'each refund is booked and told once': `SELECT s.settlement_id FROM settlements s WHERE s.amount_refunded_minor <>
+      coalesce((SELECT sum(p.amount_minor) FROM postings p WHERE p.settlement_id = s.settlement_id
+        AND p.account = 'refund_due' AND p.step LIKE 'refund:%'), 0)
+    OR (SELECT count(DISTINCT p.step) FROM postings p WHERE p.settlement_id = s.settlement_id
+        AND p.step LIKE 'refund:%')
+      <> (SELECT count(*) FROM events e WHERE e.object_id = s.settlement_id AND e.type = 'settlement.refunded')`,
   'money in another currency is an exception': `SELECT e.evidence_id
     FROM evidence e JOIN settlements s USING (settlement_id)
     WHERE e.kind = 'collection_succeeded' AND e.currency <> s.source_currency AND NOT EXISTS
@@ -74,8 +94,13 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
 export const DATABASE_RULES: readonly string[] = Object.keys(FORBIDDEN);
 
 const ROWS_SHOWN = 3;
+/** A delivery that failed twice is retried after five minutes. Everything else is quiet long before. */
+const QUIET_TIMEOUT_MS = stretched(420_000);
+const QUIET_POLL_MS = 500;
+const REST_TIMEOUT_MS = stretched(60_000);
+const REST_POLL_MS = 2_000;
 /** A sweep starts lost runs again within a minute. */
-const RUNS_TIMEOUT_MS = 90_000;
+const RUNS_TIMEOUT_MS = stretched(90_000);
 const RUNS_POLL_MS = 500;
 
 async function withDatabase<Value>(url: string, run: (client: pg.Client) => Promise<Value>): Promise<Value> {
@@ -167,6 +192,48 @@ export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subs
       );
     }
     return violations;
+  });
+
+/**
+ * Waits until nothing is due, then checks everything that is written. A workflow may do something later still, so what
+ * is violated is checked once more, for a while.
+ */
+export async function checkAtRest(
+  databaseUrl: string,
+  temporal: Client,
+  subscribers: readonly Subscriber[],
+): Promise<Violation[]> {
+  let violations = await settleDown(databaseUrl, subscribers);
+  const end = Date.now() + REST_TIMEOUT_MS;
+  for (;;) {
+    violations.push(
+      ...(await checkDatabase(databaseUrl)),
+      ...(await checkTemporal(temporal, databaseUrl)),
+      ...(await checkSubscribers(databaseUrl, subscribers)),
+    );
+    if (violations.length === 0 || Date.now() > end) return violations;
+    await delay(REST_POLL_MS);
+    violations = await settleDown(databaseUrl, subscribers);
+  }
+}
+
+/** Waits until nothing is due any more. What is still due after seven minutes is a violation. */
+const settleDown = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
+  withDatabase(databaseUrl, async (client) => {
+    const webhookIds = subscribers.filter(({ manner }) => receivesAll(manner)).map(({ webhookId }) => webhookId);
+    const end = Date.now() + QUIET_TIMEOUT_MS;
+    for (;;) {
+      const { rows } = await client.query<{ messages: number; deliveries: number }>(
+        `SELECT (SELECT count(*)::int FROM outbox) AS messages,
+          (SELECT count(*)::int FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = ANY ($1)) AS deliveries`,
+        [webhookIds],
+      );
+      const [left] = rows;
+      if (left?.messages === 0 && left.deliveries === 0) return [];
+      const detail = `${left?.messages} rows of the outbox and ${left?.deliveries} deliveries are left`;
+      if (Date.now() > end) return [{ rule: 'everything comes to rest', detail }];
+      await delay(QUIET_POLL_MS);
+    }
   });
 
 /** What the API still says about the lives when everything is quiet, and that each certificate verifies offline. */

@@ -3,11 +3,12 @@
  * request of the suite may be sent twice: it is a read, has an idempotency key, or asks for a state.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { stretched } from '../support/patience.ts';
 
-const CALL_TIMEOUT_MS = 8_000;
+const CALL_TIMEOUT_MS = stretched(8_000);
 const RETRY_PAUSE_MS = 150;
 /** Longer than any fault of a plan, with the restart after it. */
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = stretched(90_000);
 const SHOWN_LENGTH = 200;
 
 // biome-ignore lint/suspicious/noExplicitAny: the oracle reads any field of an answer and checks it.
@@ -42,10 +43,13 @@ export type HttpClient = {
   readonly broken: readonly string[];
 };
 
-/** @param broken is where broken answers are collected */
-export function createHttpClient(baseUrl: string, broken: string[] = []): HttpClient {
+/**
+ * @param baseUrl is asked before each request
+ * @param broken is where broken answers are collected
+ */
+export function createHttpClient(baseUrl: () => string, broken: string[] = []): HttpClient {
   const once = async (call: Call): Promise<Answer | undefined> => {
-    const answer = await send(baseUrl, call).catch(() => undefined);
+    const answer = await send(baseUrl(), call).catch(() => undefined);
     if (!answer || answer.status === 503 || answer.status === 429) return undefined;
     const isBroken = answer.status >= 500 || (isJson(answer.headers) && answer.body === null);
     if (isBroken) {

@@ -1,18 +1,23 @@
 /** What happens to an accepted settlement, act by act, until it has ended. Every answer is compared with the model. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import Long from 'long';
+import type { Client } from '@temporalio/client';
+import { stretched } from '../support/patience.ts';
+import type { Arrival } from './arrival.ts';
 import type { Answer, HttpClient, Json } from './client.ts';
+import { disturbRun, type RunDisturbance } from './disturbance.ts';
 import { type Act, type Life, sizeMinor } from './life.ts';
-import { createModel, type Fact, isTerminal, type Model } from './model.ts';
-import { type ProviderEvent, sendOrdinaryEvent, sendProviderEvent } from './provider.ts';
-import { minorOf, requireConsistent } from './read.ts';
+import { createModel, type Fact, type Model } from './model.ts';
+import type { Operate } from './operator.ts';
+import { type ProviderEvent, RETURN_CODE, sendOrdinaryEvent, sendProviderEvent } from './provider.ts';
+import { minorOf, requireConsistent, seenIn } from './read.ts';
 import { authorize, decide, type Tenant } from './tenant.ts';
 import type { Report } from './violation.ts';
+import { decimal, isTerminal, OWN_CURRENCY, type RailAnswer } from './world.ts';
 
 export type CourseDeps = {
   readonly http: HttpClient;
   readonly temporal: Client;
+  readonly operate: Operate;
   /** When the stack was last disturbed, as `Date.now()`: how long something may take counts from then. */
   readonly disturbedAt: () => number;
   /** Aborted when the run is over: lives under way end. */
@@ -20,10 +25,6 @@ export type CourseDeps = {
   /** Is called when something was truly done to a run by Temporal's own API. */
   readonly onDisturbedRun: (kind: RunDisturbance) => void;
 };
-
-/** What operators can do to a run in Temporal UI. */
-export const RUN_DISTURBANCES = ['temporal_cancel', 'temporal_terminate', 'temporal_reset'] as const;
-export type RunDisturbance = (typeof RUN_DISTURBANCES)[number];
 
 export type Course = {
   act(act: Act): Promise<void>;
@@ -39,10 +40,10 @@ const READ_PAUSE_MS = 250;
 /** When the model does not know whether the settlement still moves, it is left alone for so long. */
 const STILL_MS = 3_000;
 /** A run that was ended is started again within a minute (contract §6), and faults may delay that. */
-const MOVE_TIMEOUT_MS = 100_000;
-const FINISH_TIMEOUT_MS = 300_000;
-const TEMPORAL_TIMEOUT_MS = 5_000;
-const SOURCE_CURRENCY = 'USD';
+const MOVE_TIMEOUT_MS = stretched(100_000);
+const FINISH_TIMEOUT_MS = stretched(300_000);
+/** Longer than any fault of a plan, with the restart after it. */
+const OPERATE_TIMEOUT_MS = stretched(90_000);
 const OTHER_CURRENCY = 'CAD';
 const SWAPPED_NAME = 'PAYOUT REFUSED SANCTIONED Swap';
 const SWAPPED_ACCOUNT = { bank_name: 'Other Bank', account_number: '999988887777', currency: 'JMD' };
@@ -81,8 +82,7 @@ async function read(context: Context): Promise<Json> {
   const answer = await http.untilAnswered({ path: `/v2/settle/${settlementId}`, headers: authorize(tenant) });
   if (answer.status !== 200) throw new Error(`the settlement is ${answer.status} to its owner: ${answer.text}`);
   requireConsistent(life, answer.body, report);
-  const receivedMinor = minorOf(answer.body.amount_received);
-  observe(context, { kind: 'seen', status: answer.body.status, receivedMinor });
+  observe(context, { kind: 'seen', seen: seenIn(answer.body) }, answer);
   return answer.body;
 }
 
@@ -96,7 +96,7 @@ async function finish(context: Context): Promise<Json> {
     const stillMs = Date.now() - changedAt;
     const motion = model.motion();
     if (motion === 'none' || (stillMs > STILL_MS && (ended || motion === 'possible'))) {
-      if (ended) return latest;
+      if (ended) return await giveBack(context, latest);
       await moveOn(context, latest.status);
       changedAt = Date.now();
     }
@@ -119,21 +119,44 @@ async function finish(context: Context): Promise<Json> {
 /** Does what the settlement waits for: an operator decides, or the time of its wait is over. */
 async function moveOn(context: Context, status: string): Promise<void> {
   if (status !== 'needs_review') return await advance(context);
-  const { temporal, settlementId, life } = context;
-  const isKnown = await resolveReview(temporal, settlementId, life.review);
-  return observe(context, { kind: isKnown ? 'resolved' : 'resolution_unknown', outcome: life.review });
+  const { settlementId, life } = context;
+  const isDone = await resolveReview(context, settlementId, life.review);
+  const outcome: RailAnswer = life.review === 'paid' ? 'confirmed' : 'refused';
+  return observe(context, { kind: isDone ? 'resolved' : 'resolution_unknown', outcome });
+}
+
+/** An operator gives back what the life says, of what is due. */
+async function giveBack(context: Context, last: Json): Promise<Json> {
+  const { life, settlementId, operate, signal, report } = context;
+  const dueMinor = minorOf(last.amount_refund_due);
+  const amountMinor = life.refund === 'half' ? Math.ceil(dueMinor / 2) : dueMinor;
+  if (life.refund === 'nothing' || amountMinor === 0) return last;
+  const args = ['refund', 'record', settlementId, '--amount', decimal(amountMinor), '--reference', 'torture'];
+  const end = Date.now() + OPERATE_TIMEOUT_MS;
+  let outcome = await operate(args);
+  // The same reference is recorded once, so the command may be repeated.
+  while (outcome === 'unknown' && !signal.aborted) {
+    if (Date.now() > end) throw new Error('the refund could not be recorded');
+    outcome = await operate(args);
+  }
+  if (outcome === 'done') observe(context, { kind: 'refunded', amountMinor });
+  const latest = await read(context);
+  if (outcome === 'refused' && minorOf(latest.amount_refund_due) >= amountMinor)
+    report('what is due back can be given back', `${amountMinor} was refused: ${JSON.stringify(latest)}`);
+  return latest;
 }
 
 /** @returns what carries an act out */
 function createActs(context: Context): (act: Act) => Promise<void> {
   const { http, tenant, settlementId, recipientId, life } = context;
-  const progress = { renamed: false, events: 0 };
+  const progress: { renamed: boolean; events: number } = { renamed: false, events: 0 };
   const call = (method: 'POST' | 'PUT' | 'DELETE', path: string, body: object = {}) =>
     http.untilAnswered({ method, path, headers: authorize(tenant), body });
   const decideNow = async (decision: 'verified' | 'rejected'): Promise<void> => {
+    // A decision about another name decides nothing about this settlement.
+    if (progress.renamed) return void (await decide(http, tenant, recipientId, decision));
     observe(context, { kind: 'verification_opening' });
-    if (await decide(http, tenant, recipientId, decision))
-      observe(context, { kind: 'decided', decision, ofFrozenName: !progress.renamed });
+    if (await decide(http, tenant, recipientId, decision)) observe(context, { kind: 'decided', decision });
   };
   const send = async (
     what: ProviderEvent['what'],
@@ -143,7 +166,7 @@ function createActs(context: Context): (act: Act) => Promise<void> {
     progress.events += 1;
     await sendCopies(context, { id: `evt_${settlementId}_t${progress.events}`, settlementId, what, ...money }, copies);
   };
-  const own = { amountMinor: life.amountMinor, currency: SOURCE_CURRENCY };
+  const own = { amountMinor: life.amountMinor, currency: OWN_CURRENCY };
   return async (act) => {
     switch (act.kind) {
       case 'cancel': {
@@ -153,8 +176,11 @@ function createActs(context: Context): (act: Act) => Promise<void> {
       case 'rename': {
         const change = { name: SWAPPED_NAME, bank_details: SWAPPED_ACCOUNT };
         const answer = await call('PUT', `/v1/recipients/${recipientId}`, change);
-        progress.renamed ||= answer.status === 200;
-        return;
+        if (answer.status !== 200 || progress.renamed) return;
+        progress.renamed = true;
+        if (['verified', 'rejected'].includes(answer.body.verification_status))
+          context.report('another name is unverified', answer.text);
+        return observe(context, { kind: 'renamed' });
       }
       case 'change_account':
         await call('PUT', `/v1/recipients/${recipientId}`, { bank_details: SWAPPED_ACCOUNT });
@@ -174,21 +200,27 @@ function createActs(context: Context): (act: Act) => Promise<void> {
         return await redeliver(context);
       case 'ordinary_event':
         return await sendOrdinary(context);
-      case 'collected': {
-        const currency = act.currency === 'own' ? SOURCE_CURRENCY : OTHER_CURRENCY;
-        return await send('collected', act.copies, { amountMinor: sizeMinor(act.size, life.amountMinor), currency });
+      case 'collected':
+      case 'taken_back': {
+        const currency = act.currency === 'own' ? OWN_CURRENCY : OTHER_CURRENCY;
+        return await send(act.kind, act.copies, { amountMinor: sizeMinor(act.size, life.amountMinor), currency });
       }
       case 'collection_failed':
         return await send('failed', act.copies, own);
-      case 'dispute':
-        return await send('dispute', act.copies, own);
+      case 'rail_answers':
+        return await requestAnswer(context, act.answer);
       case 'temporal_cancel':
-        return await cancelRun(context);
       case 'temporal_terminate':
       case 'temporal_reset':
-        return await disturbRun(context, act.kind);
+        return await disturb(context, act.kind);
     }
   };
+}
+
+async function disturb(context: Context, kind: RunDisturbance): Promise<void> {
+  const outcome = await disturbRun(context.temporal, context.settlementId, kind);
+  if (outcome === 'done') context.onDisturbedRun(kind);
+  if (kind === 'temporal_cancel' && outcome !== 'no run') observe(context, { kind: 'cancel_requested' });
 }
 
 /** Sends copies of one signed event at the same moment. At most one of them may count. */
@@ -201,11 +233,24 @@ async function sendCopies(context: Context, event: ProviderEvent, copies: number
   const fresh = answers.filter((answer) => answer.body.duplicate === false).length;
   if (answers.some((answer) => answer.status !== 200 || answer.body.matched !== true) || fresh > 1)
     report('one event, one receipt', `${event.id} was answered ${answers.map(({ text }) => text).join(' ')}`);
-  const { what, amountMinor, currency } = event;
-  if (what === 'collected')
-    observe(context, { kind: 'collected', amountMinor, ownCurrency: currency === SOURCE_CURRENCY });
-  // The bank ledger knows no dispute: a return is sent instead (provider.ts).
-  else observe(context, { kind: what === 'dispute' && payment === 'card' ? 'dispute' : 'collection_failed' });
+  observe(context, { kind: 'arrived', arrival: arrivalOf(payment, event) });
+}
+
+/** What a provider's event says to the service. */
+function arrivalOf(payment: Life['payment'], { what, amountMinor, currency }: ProviderEvent): Arrival {
+  if (what === 'collected') return { what, amountMinor, currency };
+  if (payment !== 'card') return { what: 'returned', amountMinor, currency, code: RETURN_CODE };
+  if (what === 'failed') return { what, code: 'collection_failed' };
+  return { what: 'disputed', amountMinor: amountMinor === 0 ? null : amountMinor, currency };
+}
+
+/** Each accepted request is an answer of its own, so the request is not repeated. */
+async function requestAnswer(context: Context, answer: RailAnswer): Promise<void> {
+  const { http, tenant, settlementId } = context;
+  const path = `/v2/test-helpers/settlements/${settlementId}/events`;
+  const body = { event: `payout_${answer}` };
+  const given = await http.once({ method: 'POST', path, headers: authorize(tenant), body });
+  observe(context, { kind: 'answer_requested', answer, accepted: given && given.status === 202 }, given);
 }
 
 async function sendOrdinary({ http, report }: Context): Promise<void> {
@@ -241,66 +286,9 @@ async function redeliver({ http, tenant, report }: Context): Promise<void> {
     report('a delivery can be asked for again', `answered ${answer.status}: ${answer.text}`);
 }
 
-/** Requests a cancellation as Temporal UI does. */
-async function cancelRun(context: Context): Promise<void> {
-  const { temporal, settlementId, onDisturbedRun } = context;
-  const handle = temporal.workflow.getHandle(`settlement:${settlementId}`);
-  const outcome = await temporal
-    .withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, () => handle.cancel())
-    .then(
-      () => 'requested',
-      (error: unknown) => (error instanceof WorkflowNotFoundError ? 'no run' : 'unknown'),
-    );
-  if (outcome === 'requested') onDisturbedRun('temporal_cancel');
-  if (outcome !== 'no run') observe(context, { kind: 'cancel_requested' });
-}
-
-/** Nothing happens when there is no run: it has not started, or has ended. */
-async function disturbRun(context: Context, kind: 'temporal_terminate' | 'temporal_reset'): Promise<void> {
-  const { temporal, settlementId, onDisturbedRun } = context;
-  const workflowId = `settlement:${settlementId}`;
-  const disturb = (): Promise<unknown> =>
-    kind === 'temporal_reset'
-      ? resetRun(temporal, workflowId)
-      : temporal.workflow.getHandle(workflowId).terminate('torture');
-  await temporal
-    .withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, disturb)
-    .then(() => onDisturbedRun(kind))
-    .catch(() => undefined);
-}
-
-/** The first workflow task's completion. Before it are: started, task scheduled, task started. */
-const FIRST_TASK_COMPLETED = 4;
-
-/** Resets the run to its first workflow task, as Temporal UI offers it. */
-async function resetRun(temporal: Client, workflowId: string): Promise<void> {
-  const { runId } = await temporal.workflow.getHandle(workflowId).describe();
-  await temporal.workflowService.resetWorkflowExecution({
-    namespace: 'default',
-    workflowExecution: { workflowId, runId },
-    reason: 'torture',
-    workflowTaskFinishEventId: Long.fromNumber(FIRST_TASK_COMPLETED),
-    requestId: crypto.randomUUID(),
-  });
-}
-
-/**
- * Decides the review as an operator does.
- *
- * @returns false when it is unknown whether the decision has arrived
- */
-export async function resolveReview(temporal: Client, settlementId: string, outcome: Life['review']): Promise<boolean> {
-  const options: { args: [object]; updateId: string } = {
-    args: [{ outcome, operator: 'oracle', note: 'torture' }],
-    updateId: `resolve-review:${settlementId}`,
-  };
-  const handle = temporal.workflow.getHandle(`settlement:${settlementId}`);
-  return await temporal
-    .withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, () =>
-      handle.executeUpdate<unknown, [object]>('resolveReview', options),
-    )
-    .then(
-      () => true,
-      () => false,
-    );
-}
+/** Decides the review as an operator does. @returns false when it is not known that it is decided so */
+export const resolveReview = async (
+  { operate }: Pick<CourseDeps, 'operate'>,
+  settlementId: string,
+  outcome: Life['review'],
+): Promise<boolean> => (await operate(['resolve', settlementId, outcome])) === 'done';

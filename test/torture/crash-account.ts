@@ -1,5 +1,4 @@
 /** What makes the API and the worker pass the crash points of everything that is no settlement. */
-import { DELIVERY_TASK_QUEUE } from '../../workflows/contract.ts';
 import type { Json } from './client.ts';
 import { type Pass, query, requireStatus, send, until, type World } from './crash-world.ts';
 import type { Subscriber } from './subscriber.ts';
@@ -57,23 +56,6 @@ export const replays: Pass = async (world) => {
   const { tenant, webhookId } = await pings(world);
   const body = { since: new Date(Date.now() - REPLAYED_MS).toISOString(), statuses: ['succeeded'] };
   requireStatus(await send(world, tenant, 'POST', `/v1/webhooks/${webhookId}/replay`, body), 202);
-};
-
-/** A failed delivery of before there was a workflow for each subscription: its own workflow hands it over. */
-export const handsOver: Pass = async (world) => {
-  const { deps, tenant } = world;
-  const path = `/v1/webhooks/${tenant.webhookId}`;
-  const { delivery_id: deliveryId } = requireStatus(
-    await send(world, tenant, 'POST', `${path}/test`, {}),
-    200,
-    202,
-  ).body;
-  const workflow = await deps.temporal.workflow.start('webhookDelivery', {
-    taskQueue: DELIVERY_TASK_QUEUE,
-    workflowId: `webhook-delivery:${deliveryId}`,
-    args: [{ deliveryId, webhookId: tenant.webhookId, orgId: tenant.orgId, generation: 1 }],
-  });
-  await workflow.result();
 };
 
 /** Changes a subscription of a tenant of its own: an organization has at most twenty. */

@@ -1,7 +1,5 @@
 /** For every crash point: which program passes it, and what makes it pass. */
-import { execa } from 'execa';
 import type { CrashPoint } from '../../domain/crash-point.ts';
-import { repositoryRoot } from '../../process/place.ts';
 import type { Program } from '../support/process-stack.ts';
 import {
   changesRecipient,
@@ -14,7 +12,6 @@ import {
   deletesWebhook,
   disablesWebhook,
   endsDeliveries,
-  handsOver,
   isPinged,
   mailsCode,
   redelivers,
@@ -25,12 +22,13 @@ import {
   signsIn,
 } from './crash-account.ts';
 import {
+  createInReview,
+  createOverpaid,
   createWaiting,
   expires,
   isAnswered,
   isCanceled,
   isCanceledInTemporal,
-  isHeld,
   isPaidByWire,
   isReviewed,
   isVerified,
@@ -38,6 +36,7 @@ import {
   lives,
   settles,
   sweeps,
+  waitsEnd,
 } from './crash-settlement.ts';
 import { type Pass, query, type World } from './crash-world.ts';
 import { createTenant } from './tenant.ts';
@@ -53,38 +52,22 @@ export type PointName = CrashPoint extends `${infer Name}:${string}` ? Name : ne
 
 export const nameOf = (point: CrashPoint): PointName => point.split(':')[0] as PointName;
 
-/** The version of the workers that an operator promotes. */
-export const DEPLOYMENT = { WORKER_DEPLOYMENT_NAME: 'torture', WORKER_BUILD_ID: 'torture-1' } as const;
-
 const onApi = (pass: Pass): Scenario => ({ program: 'api', pass });
 const onWorker = (pass: Pass): Scenario => ({ program: 'worker', pass });
 const byOperator = (args: (world: World) => Promise<readonly string[]>): Scenario => ({ program: 'ops', args });
-
-/** Runs an operator's command. `--operator` names the operator. */
-export const operate = (
-  { stack }: World,
-  operator: string,
-  args: readonly string[],
-  env: Record<string, string> = {},
-) => {
-  const notes = args[0] === 'gate' && args[1] === 'record' ? [] : ['--note', 'torture'];
-  const program = [stack.programFile('ops'), ...args, '--operator', operator, ...notes, '--yes'];
-  const options = {
-    cwd: repositoryRoot,
-    env: { ...stack.env, ...DEPLOYMENT, ...env },
-    reject: false,
-    all: true,
-  } as const;
-  return execa('node', program, options);
-};
 
 const someOperator = () => `operator-${crypto.randomUUID()}`;
 
 /** The last operator cannot be revoked. */
 const revokesOperator = async (world: World): Promise<readonly string[]> => {
   const [revoked, other] = [someOperator(), someOperator()];
-  for (const name of [revoked, other]) await operate(world, 'torture', ['operator', 'add', name]);
+  for (const name of [revoked, other]) await world.operate('torture', ['operator', 'add', name]);
   return ['operator', 'revoke', revoked];
+};
+
+const recordsRefund = async (world: World): Promise<readonly string[]> => {
+  const settlementId = await createOverpaid(world);
+  return ['refund', 'record', settlementId, '--amount', '50.00', '--reference', 'torture'];
 };
 
 /** A gate of another corridor than that of the lives: evidence that is recorded is judged. */
@@ -103,13 +86,11 @@ export const SCENARIOS: Readonly<Record<PointName, Scenario>> = {
   'api_key.reissue': byOperator(async ({ deps }) => ['org', 'reissue-key', (await createTenant(deps.http)).orgId]),
   'api_key.rotate': onApi(rotatesKey),
   'api_key.revoke': onApi(revokesKey),
-  'delivery.hand_over': onWorker(handsOver),
   'delivery.redeliver': onApi(redelivers),
   'delivery.redeliver_as_operator': byOperator(async (world) => {
     const [delivery] = await query<{ id: string }>(world, 'SELECT delivery_id AS id FROM webhook_deliveries LIMIT 1');
     return ['retry-delivery', delivery?.id ?? ''];
   }),
-  'deployment.change': byOperator(async () => ['deployment', 'promote', DEPLOYMENT.WORKER_BUILD_ID]),
   'gate.record': byOperator(recordsGate),
   'gate.approve': byOperator(onGate('approve')),
   'gate.revoke': byOperator(onGate('revoke')),
@@ -139,11 +120,11 @@ export const SCENARIOS: Readonly<Record<PointName, Scenario>> = {
   'settlement.cancel_as_operator': byOperator(async (world) => ['cancel', await createWaiting(world)]),
   'settlement.cancel_on_request': onWorker(isCanceledInTemporal),
   'settlement.record_payout': onWorker(settles),
+  'settlement.record_refund': byOperator(recordsRefund),
   'settlement.redispatch': byOperator(async (world) => ['redispatch', await createWaiting(world)]),
+  'settlement.request_resolution': byOperator(async (world) => ['resolve', await createInReview(world), 'paid']),
   'settlement.resolve_review': onWorker(isReviewed),
-  'settlement.review_compliance': onWorker(isHeld),
-  'settlement.review_funding': onWorker(expires),
-  'settlement.review_payout': onWorker(isReviewed),
+  'settlement.review': onWorker(waitsEnd),
   'subscription.open_run': onWorker(isPinged),
   'subscription.claim': onWorker(isPinged),
   'subscription.record': onWorker(isPinged),

@@ -4,6 +4,7 @@ import { resolveReview } from './course.ts';
 import { type Pass, requireStatus, send, until, type World } from './crash-world.ts';
 import type { Life } from './life.ts';
 import { live } from './oracle.ts';
+import { sendProviderEvent } from './provider.ts';
 import { authorize, createRecipient, decide } from './tenant.ts';
 
 /** The simplest life: a card that pays, and a payout that is confirmed. */
@@ -18,6 +19,7 @@ const SETTLES: Life = {
   reusesKey: false,
   acts: [],
   review: 'paid',
+  refund: 'nothing',
 };
 
 export const lives =
@@ -69,13 +71,18 @@ export const settles: Pass = async (world) => {
 };
 
 /** It is held until its recipient is verified. */
-export const isHeld: Pass = async (world) => {
+const isHeld: Pass = async (world) => {
   const { deps, tenant } = world;
   const recipientId = await createRecipient(deps.http, tenant, 'Marcia Brown');
   const settlementId = await settleInternally(world, recipientId, '1000.00');
   await reaches(world, settlementId, 'compliance_hold');
   if (!(await decide(deps.http, tenant, recipientId, 'verified'))) throw new Error('the decision was refused');
   await reaches(world, settlementId, 'settled');
+};
+
+/** Each wait ends: for a decision, for the money, and for the rail. */
+export const waitsEnd: Pass = async (world) => {
+  await Promise.all([isHeld(world), expires(world), createInReview(world)]);
 };
 
 /** Its payout has no answer until the test helper sends one. */
@@ -90,8 +97,8 @@ export const isAnswered: Pass = async (world) => {
   await reaches(world, settlementId, 'settled');
 };
 
-/** Its payout has no answer until its wait is over. Then an operator decides. */
-export const isReviewed: Pass = async (world) => {
+/** A payout without an answer until its wait is over. */
+export const createInReview = async (world: World): Promise<string> => {
   const { deps, tenant } = world;
   const recipientId = await createRecipient(deps.http, tenant, 'PAYOUT PENDING Brown');
   const settlementId = await settleInternally(world, recipientId, '250.00');
@@ -99,8 +106,14 @@ export const isReviewed: Pass = async (world) => {
   const path = `/v2/test-helpers/settlements/${settlementId}/advance`;
   requireStatus(await send(world, tenant, 'POST', path, {}), 202, 409);
   await reaches(world, settlementId, 'needs_review');
+  return settlementId;
+};
+
+/** An operator decides. */
+export const isReviewed: Pass = async (world) => {
+  const settlementId = await createInReview(world);
   await until(world, `the decision about ${settlementId}`, async () =>
-    (await resolveReview(deps.temporal, settlementId, 'paid')) ? true : undefined,
+    (await resolveReview(world.deps, settlementId, 'paid')) ? true : undefined,
   );
   await reaches(world, settlementId, 'settled');
 };
@@ -131,6 +144,15 @@ const requireVerified = (world: World, recipientId: string) =>
 /** A settlement that waits: an operator can do something to it. */
 export const createWaiting = async (world: World): Promise<string> => {
   return await settle(world, world.recipientId, '250.00', '/v2/settle', { payment_method: 'wire' });
+};
+
+/** A settlement of 250.00 whose payer sent 50.00 too much. */
+export const createOverpaid = async (world: World): Promise<string> => {
+  const settlementId = await createWaiting(world);
+  const event = { id: `evt_${settlementId}`, settlementId, what: 'collected', currency: 'USD' } as const;
+  requireStatus(await sendProviderEvent(world.deps.http, 'wire', { ...event, amountMinor: 30_000 }), 200);
+  await reaches(world, settlementId, 'settled');
+  return settlementId;
 };
 
 /** Somebody pressed "Request Cancellation" in Temporal UI. */

@@ -3,15 +3,19 @@
  * was accepted before its death must still complete, once.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
 import type { CrashPoint } from '../../domain/crash-point.ts';
 import { freePort } from '../../scripts/stack/port.ts';
-import type { OtherProgram, Program } from '../support/process-stack.ts';
+import { stretched } from '../support/patience.ts';
+import { type OtherProgram, PROGRAMS, type ProcessStack, type Program } from '../support/process-stack.ts';
 import { createHttpClient } from './client.ts';
-import { nameOf, operate, type ProgramScenario } from './crash-scenario.ts';
-import type { World } from './crash-world.ts';
+import { nameOf, type ProgramScenario, SCENARIOS } from './crash-scenario.ts';
+import { query, type World } from './crash-world.ts';
 
-const OPS_RETRY_MS = 500;
+/** The service as processes. */
+export type ProcessWorld = World & { readonly stack: ProcessStack };
+
+/** How long a program may take to start, and to die at its point. */
+const DIE_TIMEOUT_MS = stretched(180_000);
 const PASS_AGAIN_MS = 3_000;
 
 /** What went wrong at a point. */
@@ -29,35 +33,38 @@ export async function failuresOf(walked: readonly Walked[]): Promise<readonly Fa
   return [...walked.flatMap(({ failures }) => failures), ...passed.filter((failure) => failure !== undefined)];
 }
 
-/** Where a program that is to die runs, and through which API its point is passed. */
-type Place = { readonly world: World; readonly env: Readonly<Record<string, string>> };
-
-/** Lets a program die at each of these points. What passed them may still wait for its end afterwards. */
-export async function walk(world: World, program: Program, steps: readonly Step[], timeoutMs: number): Promise<Walked> {
-  // A worker that runs through would do the work of those that die.
-  if (program === 'worker') await world.stack.kill('worker');
-  const names = [...new Set(steps.map(({ point }) => nameOf(point)))];
-  const groups = names.map((name) => steps.filter(({ point }) => nameOf(point) === name));
-  const places = await Promise.all(
-    Array.from({ length: Math.max(...groups.map(({ length }) => length)) }, () => placeFor(world, program)),
-  );
+/** Lets a program die at each of these points, and waits until what passed them has ended. */
+export async function walkAll(world: ProcessWorld, points: readonly CrashPoint[]): Promise<readonly Failure[]> {
   const walked: Walked[] = [];
-  for (const group of groups) {
-    const victims = group.flatMap((step, index) => places.slice(index, index + 1).map((place) => start(step, place)));
-    walked.push(await dieTogether(victims, timeoutMs));
+  // One after the other: what passes a point of one program needs the other one.
+  for (const program of PROGRAMS) {
+    const steps = points.flatMap((point): Step[] => {
+      const scenario = SCENARIOS[nameOf(point)];
+      return scenario.program === program ? [{ point, ...scenario }] : [];
+    });
+    walked.push(await walk(world, program, steps));
   }
-  if (program === 'worker') await world.stack.start('worker');
-  // What passed the points still asks the API of its place.
-  else for (const { env } of places) world.stack.startOther(program, env);
-  return { failures: walked.flatMap(({ failures }) => failures), underWay: walked.flatMap(({ underWay }) => underWay) };
+  const failures: Failure[] = [];
+  for (const point of points) failures.push(...(await dieAsOperator(world, point)));
+  return [...failures, ...(await failuresOf(walked))];
 }
 
-/** Workers share an API. Each API that is to die has an address of its own. */
-async function placeFor(world: World, program: Program): Promise<Place> {
-  if (program === 'worker') return { world, env: {} };
-  const port = await freePort();
-  const http = createHttpClient(`http://127.0.0.1:${port}`, world.broken);
-  return { world: { ...world, deps: { ...world.deps, http } }, env: { PORT: String(port) } };
+/** Lets a program die at each of these points. What passed them may still wait for its end afterwards. */
+export async function walk(
+  world: ProcessWorld,
+  program: Program,
+  steps: readonly Step[],
+  timeoutMs = DIE_TIMEOUT_MS,
+): Promise<Walked> {
+  // A worker that runs through would do the work of those that die.
+  if (program === 'worker') await world.stack.kill('worker');
+  const walked: Walked[] = [];
+  for (const name of new Set(steps.map(({ point }) => nameOf(point)))) {
+    const victims = steps.filter(({ point }) => nameOf(point) === name).map((step) => start(world, step));
+    walked.push(await dieTogether(await Promise.all(victims), timeoutMs));
+  }
+  if (program === 'worker') await world.stack.start('worker');
+  return { failures: walked.flatMap(({ failures }) => failures), underWay: walked.flatMap(({ underWay }) => underWay) };
 }
 
 /** Its workflows run without threads of their own: that is a third of the processor time of a worker's start. */
@@ -65,11 +72,16 @@ const STARTS_FAST = { TEMPORAL_DEBUG: '1' } as const;
 
 type Victim = Step & { readonly world: World; readonly process: OtherProgram };
 
-const start = (step: Step, { world, env }: Place): Victim => ({
-  ...step,
-  world,
-  process: world.stack.startOther(step.program, { ...env, ...STARTS_FAST, CRASH_AT: step.point }),
-});
+/** Workers share an API. Each API that is to die has an address of its own. Once it is dead, the stack's API answers. */
+async function start(world: ProcessWorld, step: Step): Promise<Victim> {
+  const { stack, deps, broken } = world;
+  const env = { ...STARTS_FAST, CRASH_AT: step.point };
+  if (step.program === 'worker') return { ...step, world, process: stack.startOther('worker', env) };
+  const port = await freePort();
+  const process = stack.startOther('api', { ...env, PORT: String(port) });
+  const baseUrl = () => (process.isRunning() ? `http://127.0.0.1:${port}` : stack.baseUrl);
+  return { ...step, world: { ...world, deps: { ...deps, http: createHttpClient(baseUrl, broken) } }, process };
+}
 
 /**
  * Passes one crash point until a program has died at each of its moments. Workers take the work from each other, so the
@@ -103,33 +115,15 @@ async function dieTogether(victims: readonly Victim[], timeoutMs: number): Promi
   return { failures, underWay };
 }
 
-/** Runs an operator's command until it dies at the point. Before its commit nothing is written. */
-export async function walkOperator(
-  world: World,
-  point: CrashPoint,
-  args: readonly string[],
-  timeoutMs: number,
-): Promise<Failure[]> {
+/** Runs an operator's command that must die at the point. Before its commit nothing is written. */
+export async function dieAsOperator(world: World, point: CrashPoint): Promise<Failure[]> {
+  const scenario = SCENARIOS[nameOf(point)];
+  if (scenario.program !== 'ops') return [];
   const operator = nameOf(point).replaceAll('_', '-');
-  const end = Date.now() + timeoutMs;
-  for (;;) {
-    const { signal, all } = await operate(world, operator, args, { CRASH_AT: point });
-    if (signal === 'SIGKILL') break;
-    if (Date.now() > end) return [{ point, reason: `the command did not die: ${all}` }];
-    await delay(OPS_RETRY_MS);
-  }
-  const written = await countAuditEntries(world, operator);
-  const isWanted = point.endsWith(':before_commit') ? written === 0 : written > 0;
-  return isWanted ? [] : [{ point, reason: `${written} audit entries were written` }];
-}
-
-async function countAuditEntries({ stack }: World, operator: string): Promise<number> {
-  const client = new pg.Client({ connectionString: stack.databaseUrl });
-  await client.connect();
-  try {
-    const { rowCount } = await client.query('SELECT 1 FROM audit_entries WHERE operator = $1', [operator]);
-    return rowCount ?? 0;
-  } finally {
-    await client.end();
-  }
+  const { hasDied, output } = await world.operate(operator, await scenario.args(world), point);
+  if (!hasDied) return [{ point, reason: `the command did not die: ${output}` }];
+  const { length } = await query(world, `SELECT 1 FROM audit_entries WHERE operator = '${operator}'`);
+  return length > 0 === point.endsWith(':after_commit')
+    ? []
+    : [{ point, reason: `${length} audit entries were written` }];
 }

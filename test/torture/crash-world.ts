@@ -1,15 +1,37 @@
 /** What the passes of crash points share: where they act, and how they wait and ask. */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
 import pg from 'pg';
+import type { CrashPoint } from '../../domain/crash-point.ts';
 import type { MailServer } from '../support/mail-server.ts';
-import type { ProcessStack } from '../support/process-stack.ts';
-import type { Answer } from './client.ts';
+import { stretched } from '../support/patience.ts';
+import { type Answer, createHttpClient } from './client.ts';
 import type { CourseDeps } from './course.ts';
-import type { Subscriber } from './subscriber.ts';
-import { authorize, type Tenant } from './tenant.ts';
+import { outcomeOf } from './operator.ts';
+import { type Subscriber, startSubscribers } from './subscriber.ts';
+import { authorize, createRecipient, createTenant, type Tenant } from './tenant.ts';
 
-export type World = {
-  readonly stack: ProcessStack;
+/** Where points are passed: the service as processes, or in the process of the test. */
+type Place = {
+  readonly baseUrl: string;
+  /** As the role of the service. */
+  readonly databaseUrl: string;
+  readonly temporal: Client;
+  readonly mail: MailServer;
+  readonly disturbedAt: () => number;
+  /**
+   * Runs an operator's command, which dies at the point. `operator` is written to the audit entries.
+   *
+   * @returns whether it died, and what it printed
+   */
+  readonly operate: (
+    operator: string,
+    args: readonly string[],
+    point?: CrashPoint,
+  ) => Promise<{ readonly hasDied: boolean; readonly exitCode: number | undefined; readonly output: string }>;
+};
+
+export type World = Pick<Place, 'databaseUrl' | 'mail' | 'operate'> & {
   readonly deps: CourseDeps;
   /** Answers that no caller may get, by any API. */
   readonly broken: string[];
@@ -19,15 +41,48 @@ export type World = {
   readonly recipientId: string;
   /** Subscribes to all events of a new tenant, and answers well. */
   readonly subscribe: () => Promise<Subscriber>;
-  readonly mail: MailServer;
+  /** All subscribers that answer well. */
+  readonly listening: readonly Subscriber[];
+  readonly close: () => Promise<void>;
 };
+
+export async function openWorld(place: Place): Promise<World> {
+  const { baseUrl, temporal, disturbedAt } = place;
+  const subscribers = await startSubscribers();
+  const broken: string[] = [];
+  const http = createHttpClient(() => baseUrl, broken);
+  const tenant = await createTenant(http);
+  const listening = [await subscribers.subscribe(http, tenant, 'well')];
+  const { webhookId } = await subscribers.subscribe(http, tenant, 'always_fails');
+  return {
+    ...place,
+    deps: {
+      http,
+      temporal,
+      disturbedAt,
+      operate: async (args) => outcomeOf((await place.operate('oracle', args)).exitCode),
+      signal: new AbortController().signal,
+      onDisturbedRun: () => undefined,
+    },
+    broken,
+    tenant: { ...tenant, webhookId },
+    recipientId: await createRecipient(http, tenant, 'Marcia Brown'),
+    subscribe: async () => {
+      const subscriber = await subscribers.subscribe(http, await createTenant(http), 'well');
+      listening.push(subscriber);
+      return subscriber;
+    },
+    listening,
+    close: subscribers.close,
+  };
+}
 
 /** Passes the point, survives the crash and reaches its end. Throws when something was lost or doubled. */
 export type Pass = (world: World) => Promise<void>;
 
 /** Everything that was begun is polled until its end, so slowly. */
 const POLL_MS = 1_000;
-const ARRIVAL_TIMEOUT_MS = 120_000;
+const ARRIVAL_TIMEOUT_MS = stretched(120_000);
 
 /** Waits until something is there. */
 export async function until<Value>(
@@ -59,7 +114,7 @@ export const send = ({ deps: { http } }: World, tenant: Tenant, method: Method, 
 };
 
 export async function query<Row extends pg.QueryResultRow>(world: World, text: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: world.stack.databaseUrl });
+  const client = new pg.Client({ connectionString: world.databaseUrl });
   await client.connect();
   try {
     return (await client.query<Row>(text)).rows;

@@ -3,6 +3,7 @@
  * it meanwhile. A run is a list of lives. The seed determines them all.
  */
 import fc from 'fast-check';
+import type { RailAnswer } from './world.ts';
 
 /** `internal` is the legacy route, which the service funds itself. */
 export const PAYMENTS = ['card', 'ach', 'wire', 'internal'] as const;
@@ -23,9 +24,12 @@ export type NameKind = keyof typeof NAMES;
 /** Minor units of USD. From 100 000 the recipient must be verified. */
 const AMOUNTS_MINOR = [25_000, 99_999, 100_000, 200_000] as const;
 
-/** How much a provider event says was collected, in relation to the settlement's amount. */
-const SIZES = ['full', 'half', 'over', 'small'] as const;
-type Size = (typeof SIZES)[number];
+/**
+ * How much a provider event says was collected or taken back, in relation to the settlement's amount. What is taken
+ * back without an amount is the whole payment.
+ */
+const SIZES = ['full', 'half', 'over', 'small', 'zero'] as const;
+export type Size = (typeof SIZES)[number];
 
 const PLAIN_KINDS = [
   'cancel',
@@ -47,13 +51,17 @@ export type PlainKind = (typeof PLAIN_KINDS)[number];
 export type Act = { readonly pauseMs: number } & (
   | { readonly kind: PlainKind }
   | {
-      readonly kind: 'collected';
+      /** `taken_back`: a card is disputed, a bank returns the money. */
+      readonly kind: 'collected' | 'taken_back';
       readonly size: Size;
       readonly currency: 'own' | 'other';
       /** How often the same event is sent at the same moment. */
       readonly copies: number;
     }
-  | { readonly kind: 'collection_failed' | 'dispute'; readonly copies: number }
+  /** For cards only: a bank knows nothing but returns. */
+  | { readonly kind: 'collection_failed'; readonly copies: number }
+  /** A test helper has the rail answer. */
+  | { readonly kind: 'rail_answers'; readonly answer: RailAnswer }
 );
 
 export type Life = {
@@ -73,6 +81,8 @@ export type Life = {
   readonly acts: readonly Act[];
   /** What the operator decides when the payout is in review. */
   readonly review: 'paid' | 'refused';
+  /** What an operator gives back of what is due at the end. */
+  readonly refund: 'nothing' | 'half' | 'everything';
 };
 
 const ACTS_MAX = 5;
@@ -86,22 +96,26 @@ const plainAct = (weight: number, ...kinds: readonly PlainKind[]) => ({
   arbitrary: fc.record({ pauseMs, kind: fc.constantFrom(...kinds) }),
 });
 
-const collected = fc.record({
+const money = (kind: 'collected' | 'taken_back') =>
+  fc.record({
+    pauseMs,
+    kind: fc.constant(kind),
+    size: fc.constantFrom(...SIZES),
+    currency: fc.oneof({ weight: 5, arbitrary: fc.constant('own' as const) }, fc.constant('other' as const)),
+    copies,
+  });
+const failed = fc.record({ pauseMs, kind: fc.constant('collection_failed' as const), copies });
+const answered = fc.record({
   pauseMs,
-  kind: fc.constant('collected' as const),
-  size: fc.constantFrom(...SIZES),
-  currency: fc.oneof({ weight: 5, arbitrary: fc.constant('own' as const) }, fc.constant('other' as const)),
-  copies,
-});
-const otherEvent = fc.record({
-  pauseMs,
-  kind: fc.constantFrom('collection_failed' as const, 'dispute' as const),
-  copies,
+  kind: fc.constant('rail_answers' as const),
+  answer: fc.constantFrom('confirmed' as const, 'refused' as const),
 });
 
 const act: fc.Arbitrary<Act> = fc.oneof(
-  { weight: 5, arbitrary: collected },
-  { weight: 2, arbitrary: otherEvent },
+  { weight: 5, arbitrary: money('collected') },
+  { weight: 3, arbitrary: money('taken_back') },
+  { weight: 1, arbitrary: failed },
+  { weight: 1, arbitrary: answered },
   plainAct(3, 'cancel'),
   plainAct(3, 'verify', 'reject'),
   plainAct(3, 'rename', 'change_account', 'deactivate'),
@@ -116,14 +130,19 @@ export const lives: fc.Arbitrary<Life> = fc.record({
   achToken: fc.constantFrom(...ACH_TOKENS),
   amountMinor: fc.constantFrom(...AMOUNTS_MINOR),
   name: fc.oneof(
-    { weight: 5, arbitrary: fc.constant('plain' as const) },
-    fc.constantFrom('sanctioned' as const, 'refused' as const, 'pending' as const),
+    { weight: 10, arbitrary: fc.constant('plain' as const) },
+    { weight: 2, arbitrary: fc.constantFrom('refused' as const, 'pending' as const) },
+    fc.constant('sanctioned' as const),
   ),
   verified: fc.boolean(),
   copies,
   reusesKey: fc.boolean(),
   acts: fc.array(act, { maxLength: ACTS_MAX }),
   review: fc.constantFrom('paid' as const, 'refused' as const),
+  refund: fc.oneof(
+    { weight: 4, arbitrary: fc.constant('nothing' as const) },
+    fc.constantFrom('half' as const, 'everything' as const),
+  ),
 });
 
 const OVERPAID_MINOR = 5_000;
@@ -133,7 +152,8 @@ const SMALL_MINOR = 100;
 export function sizeMinor(size: Size, amountMinor: number): number {
   if (size === 'half') return Math.floor(amountMinor / 2);
   if (size === 'over') return amountMinor + OVERPAID_MINOR;
-  return size === 'small' ? SMALL_MINOR : amountMinor;
+  if (size === 'small') return SMALL_MINOR;
+  return size === 'zero' ? 0 : amountMinor;
 }
 
 const SEED_STRIDE = 1_000_003;

@@ -2,8 +2,21 @@
  * `npm run torture -- --seed 1 --minutes 5`: tries to refute that every accepted settlement has one outcome and that
  * every cent is paid out or shown as due back, whatever is killed, cut, slowed, doubled or reordered (docs/torture.md).
  */
-import { command, EXIT, type ExitCode, type Provide, runProgram, standardOutput } from '../../process/command-line.ts';
-import { flag, oneOf, optional, wholeNumber, withDefault } from '../../process/command-parameter.ts';
+
+import { once } from 'node:events';
+import { CRASH_POINTS } from '../../domain/crash-point.ts';
+import { flag, oneOf, optional, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
+import {
+  command,
+  EXIT,
+  type ExitCode,
+  type Provide,
+  runProgram,
+  standardOutput,
+} from '../../ops/command-line/program.ts';
+import { checkAtRest } from './check.ts';
+import { walkAll } from './crash-walk.ts';
+import { openProcessWorld } from './process-world.ts';
 import { reportLines } from './report.ts';
 import { keepResult } from './result.ts';
 import { type RunReport, torture } from './run.ts';
@@ -37,9 +50,14 @@ const program = command({
       wholeNumber(0, SHRINK_SECONDS_MAX),
       '120',
     ),
+    points: flag('--points', 'kill a program at each crash point, in place of random lives and faults'),
     report: flag('--report', 'keep the result, and write docs/torture.md'),
   },
-  run: async (deps: Deps, { seed, minutes, rate, calm, sabotage, shrink, report: isKept }): Promise<ExitCode> => {
+  run: async (
+    deps: Deps,
+    { seed, minutes, rate, calm, sabotage, shrink, points, report: isKept },
+  ): Promise<ExitCode> => {
+    if (points) return await walkPoints(deps);
     const { signal } = deps;
     const shrinkMs = shrink * 1_000;
     const report = await torture({ seed, minutes, rate, monkey: !calm, sabotage, shrinkMs, signal, say: deps.warn });
@@ -49,6 +67,20 @@ const program = command({
     return isAsWanted(report, sabotage !== undefined) ? EXIT.done : EXIT.refused;
   },
 });
+
+async function walkPoints({ print, printData, signal }: Deps): Promise<ExitCode> {
+  const world = await openProcessWorld();
+  try {
+    const interrupted = once(signal, 'abort').then(() => Promise.reject(new Error('the walk was interrupted')));
+    const failures = await Promise.race([walkAll(world, CRASH_POINTS), interrupted]);
+    const found = [...failures, ...(await checkAtRest(world.databaseUrl, world.deps.temporal, world.listening))];
+    for (const failure of found) print(Object.values(failure).join(': '));
+    printData(found);
+    return found.length === 0 ? EXIT.done : EXIT.refused;
+  } finally {
+    await world.close();
+  }
+}
 
 /** A sabotage must be found. */
 const isAsWanted = ({ violations }: RunReport, sabotaged: boolean): boolean => violations.length > 0 === sabotaged;

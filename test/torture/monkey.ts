@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { CrashPoint } from '../../domain/crash-point.ts';
 import { LINKS, type Link, TOXICS, type Toxic } from '../support/network.ts';
+import { stretched } from '../support/patience.ts';
 import { PARTS, type Part, PROGRAMS, type ProcessStack, type Program } from '../support/process-stack.ts';
 
 /** Crash points that lives pass all the time, and the program that passes them. */
@@ -21,7 +22,7 @@ const OFTEN_PASSED = {
   'signal.settlement:after_call': 'api',
   'settlement.admit:before_commit': 'worker',
   'settlement.admit:after_commit': 'worker',
-  'settlement.review_funding:after_commit': 'worker',
+  'settlement.review:after_commit': 'worker',
   'settlement.begin_payout:after_commit': 'worker',
   'settlement.record_payout:before_commit': 'worker',
   'settlement.record_payout:after_commit': 'worker',
@@ -42,7 +43,7 @@ const PAUSE_MAX_MS = 6_000;
 const LASTS_MIN_MS = 300;
 const LASTS_MAX_MS = 4_000;
 /** How long a program may take to start on a busy machine, and to reach its crash point. */
-const CRASH_TIMEOUT_MS = 90_000;
+const CRASH_TIMEOUT_MS = stretched(90_000);
 /** A program that ended by itself is started again so soon. */
 const SUPERVISE_EVERY_MS = 500;
 

@@ -8,6 +8,7 @@ import { type CourseDeps, createCourse } from './course.ts';
 import { type Life, NAMES } from './life.ts';
 import { authorize, createRecipient, decide, type Tenant } from './tenant.ts';
 import type { Report, Violation } from './violation.ts';
+import { decimal } from './world.ts';
 
 export type LivedLife = {
   readonly index: number;
@@ -123,8 +124,12 @@ const showAnswers = (groups: readonly { readonly answers: readonly Answer[] }[])
   groups.flatMap(({ answers }) => answers.map(({ status, text }) => `${status} ${text}`)).join(' | ');
 
 async function settleCommand(http: HttpClient, tenant: Tenant, life: Life, recipientId: string) {
-  const amount = `${Math.floor(life.amountMinor / 100)}.${String(life.amountMinor % 100).padStart(2, '0')}`;
-  const body = { corridor: CORRIDOR, amount, recipient_id: recipientId, payout_rail: 'bank_transfer' };
+  const body = {
+    corridor: CORRIDOR,
+    amount: decimal(life.amountMinor),
+    recipient_id: recipientId,
+    payout_rail: 'bank_transfer',
+  };
   switch (life.payment) {
     case 'internal':
       return { path: '/v1/caribbean/settle', body };

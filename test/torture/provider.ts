@@ -12,7 +12,8 @@ export const PROVIDER_SECRETS = {
 export type ProviderEvent = {
   readonly id: string;
   readonly settlementId: string;
-  readonly what: 'collected' | 'failed' | 'dispute';
+  readonly what: 'collected' | 'failed' | 'taken_back';
+  /** A dispute of 0 names no amount. */
   readonly amountMinor: number;
   readonly currency: string;
 };
@@ -60,7 +61,7 @@ function signCard(bytes: Buffer): Record<string, string> {
 const CARD_TYPES = {
   collected: 'payment_intent.succeeded',
   failed: 'payment_intent.payment_failed',
-  dispute: 'charge.dispute.created',
+  taken_back: 'charge.dispute.created',
 } as const;
 
 const cardEvent = ({ id, settlementId, what, amountMinor, currency }: ProviderEvent) => ({
@@ -72,15 +73,19 @@ const cardEvent = ({ id, settlementId, what, amountMinor, currency }: ProviderEv
   data: {
     object: {
       id: `pi_${id}`,
-      object: what === 'dispute' ? 'dispute' : 'payment_intent',
+      object: what === 'taken_back' ? 'dispute' : 'payment_intent',
       ...(what === 'collected' ? { amount_received: amountMinor } : {}),
+      ...(what === 'taken_back' && amountMinor > 0 ? { amount: amountMinor } : {}),
       currency: currency.toLowerCase(),
       metadata: { settlement_id: settlementId },
     },
   },
 });
 
-/** The bank ledger knows no dispute: a return is sent instead. */
+/** Insufficient funds. */
+export const RETURN_CODE = 'R01';
+
+/** The bank ledger knows neither failures nor disputes: all of them are returns. */
 const bankEvent = ({ id, settlementId, what, amountMinor, currency }: ProviderEvent, type: 'ach' | 'wire') => ({
   id,
   event: what === 'collected' ? 'reconciled' : 'returned',
@@ -92,7 +97,7 @@ const bankEvent = ({ id, settlementId, what, amountMinor, currency }: ProviderEv
     amount_reconciled: amountMinor,
     currency,
     type,
-    ...(what === 'collected' ? {} : { return_code: 'R01' }),
+    ...(what === 'collected' ? {} : { return_code: RETURN_CODE }),
     metadata: { settlement_id: settlementId },
   },
 });

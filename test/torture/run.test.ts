@@ -7,16 +7,15 @@ import { pageOf } from './page.ts';
 import { PAGE, readResults } from './result.ts';
 import { torture } from './run.ts';
 
-const SEED = 1;
-/** The minute, the mending, the quiet and the checks. A loaded machine takes several times as long as an idle one. */
-const TIMEOUT_MS = 1_200_000;
+/** Processes are paused and killed, and one dies at a crash point, in twenty seconds. */
+const SEED = 3;
 const HOUR_MS = 3_600_000;
 const LIVES = 100;
 
-test('a minute of random lives and faults breaks no promise', { timeout: TIMEOUT_MS }, async () => {
+test('random lives and faults break no promise', async () => {
   const lines: string[] = [];
   const say = (line: string) => void lines.push(line);
-  const report = await torture({ seed: SEED, minutes: 1, rate: 1, monkey: true, shrinkMs: 0, say });
+  const report = await torture({ seed: SEED, minutes: 1 / 3, rate: 1, monkey: true, shrinkMs: 0, say });
   expect(report.violations, lines.join('\n')).toEqual([]);
   expect(report.lives).toBeGreaterThan(0);
   expect(Object.keys(report.faults).length).toBeGreaterThan(0);

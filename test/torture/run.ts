@@ -4,19 +4,20 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import pg from 'pg';
 import { acquireToxiproxy } from '../support/network.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
-import { checkDatabase, checkLives, checkSubscribers, checkTemporal } from './check.ts';
+import { checkAtRest, checkLives } from './check.ts';
 import { createHttpClient, type HttpClient } from './client.ts';
-import { type CourseDeps, RUN_DISTURBANCES, type RunDisturbance } from './course.ts';
+import type { CourseDeps } from './course.ts';
+import { RUN_DISTURBANCES, type RunDisturbance } from './disturbance.ts';
 import { lifeAt } from './life.ts';
 import { type Fault, type Fired, faultName, planFaults, releaseMonkey } from './monkey.ts';
+import { operatorOf } from './operator.ts';
 import { type LivedLife, live } from './oracle.ts';
 import { PROVIDER_SECRETS } from './provider.ts';
 import { type SabotageName, sabotage } from './sabotage.ts';
 import { type Shrunk, shrinkLife } from './shrink.ts';
-import { MANNERS, receivesAll, type Subscriber, type Subscribers, startSubscribers } from './subscriber.ts';
+import { MANNERS, type Subscriber, type Subscribers, startSubscribers } from './subscriber.ts';
 import { createTenant, type Tenant } from './tenant.ts';
 import type { Violation } from './violation.ts';
 
@@ -57,9 +58,6 @@ export type RunReport = {
 
 const TENANTS = 5;
 const SAY_EVERY_MS = 20_000;
-/** A delivery that failed twice is retried after five minutes. Everything else is quiet long before. */
-const QUIET_TIMEOUT_MS = 420_000;
-const QUIET_POLL_MS = 500;
 /** When the service is slower than the pace, the next life waits. */
 const LIVES_AT_ONCE_MAX = 60;
 
@@ -88,8 +86,9 @@ export async function torture(options: RunOptions): Promise<RunReport> {
     say(`seed ${seed}: ${minutes} min, ${plan.length} faults planned; logs in ${stack.folder}`);
     const disturbedRuns = new Map<RunDisturbance, number>();
     const deps = {
-      http: createHttpClient(stack.baseUrl),
+      http: createHttpClient(() => stack.baseUrl),
       temporal: new Client({ connection }),
+      operate: operatorOf(stack),
       disturbedAt: stack.disturbedAt,
       signal: ended.signal,
       onDisturbedRun: (kind: RunDisturbance) => void disturbedRuns.set(kind, (disturbedRuns.get(kind) ?? 0) + 1),
@@ -139,10 +138,8 @@ async function runPlan(stage: Stage, plan: readonly Fault[], options: RunOptions
   const found = lived.flatMap(({ violations }) => violations);
   const faults = { ...countFaults(plan, fired), ...countRunDisturbances(lived, stage.disturbedRuns) };
   if (!ended.signal.aborted) {
-    found.push(...(await settleDown(stack, listening)));
-    found.push(...(await checkDatabase(stack.databaseUrl)));
-    found.push(...(await checkTemporal(deps.temporal, stack.databaseUrl)));
-    found.push(...(await checkSubscribers(stack.databaseUrl, listening)));
+    await stack.untilReady();
+    found.push(...(await checkAtRest(stack.databaseUrl, deps.temporal, listening)));
     found.push(...(await checkLives(deps.http, lived)));
     found.push(...deps.http.broken.map((detail) => ({ rule: 'no request is answered 500', detail })));
     found.push(...notFired(faults));
@@ -206,36 +203,6 @@ async function liveAll(
   say(`  ${Math.round((Date.now() - beginAt) / 1_000)} s: ${underWay.size} lives are still under way`);
   await Promise.all(underWay);
   return lived;
-}
-
-/** Waits until nothing is due any more. What is still due after seven minutes is a violation. */
-export async function settleDown(stack: ProcessStack, listening: readonly Subscriber[]): Promise<Violation[]> {
-  await stack.untilReady();
-  const webhookIds = listening.filter(({ manner }) => receivesAll(manner)).map(({ webhookId }) => webhookId);
-  const client = new pg.Client({ connectionString: stack.databaseUrl });
-  await client.connect();
-  try {
-    const end = Date.now() + QUIET_TIMEOUT_MS;
-    for (;;) {
-      const { rows } = await client.query<{ messages: number; deliveries: number }>(
-        `SELECT (SELECT count(*)::int FROM outbox) AS messages,
-          (SELECT count(*)::int FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = ANY ($1)) AS deliveries`,
-        [webhookIds],
-      );
-      const [left] = rows;
-      if (left?.messages === 0 && left.deliveries === 0) return [];
-      if (Date.now() > end)
-        return [
-          {
-            rule: 'everything comes to rest',
-            detail: `${left?.messages} rows of the outbox and ${left?.deliveries} deliveries are left`,
-          },
-        ];
-      await delay(QUIET_POLL_MS);
-    }
-  } finally {
-    await client.end();
-  }
 }
 
 function countEnds(lived: readonly LivedLife[]): Record<string, number> {

@@ -38,11 +38,20 @@ const SABOTAGES = {
       'activity',
       `AFTER INSERT ON evidence`,
       `IF NEW.kind = 'payout_confirmed' AND pg_trigger_depth() = 1 THEN
-         INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, received_at)
+         INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, reversed_minor,
+           received_at)
          VALUES (gen_random_uuid()::text, NEW.settlement_id, NEW.provider, NEW.event_id || ':again', NEW.kind,
-           NEW.sha256, false, NEW.received_at);
+           NEW.sha256, false, 0, NEW.received_at);
        END IF;
        RETURN NULL;`,
+    ),
+  },
+  return_ignored: {
+    what: 'What the payer takes back does not end the settlement.',
+    sql: trigger(
+      'return',
+      'BEFORE INSERT ON evidence',
+      'IF NEW.reversed_minor > 0 THEN NEW.pending := false; END IF; RETURN NEW;',
     ),
   },
   refund_missing: {
@@ -52,14 +61,6 @@ const SABOTAGES = {
       'BEFORE INSERT ON postings',
       `IF NEW.step IN ('rejected', 'expired', 'failed', 'canceled') THEN RETURN NULL; END IF; RETURN NEW;`,
     )}`,
-  },
-  payee_not_frozen: {
-    what: 'A settlement is paid to whatever its recipient is when the payout is sent.',
-    sql: trigger(
-      'payee',
-      'BEFORE INSERT ON settlements',
-      'NEW.payee_sealed := NULL; NEW.payee_sha256 := NULL; RETURN NEW;',
-    ),
   },
 } as const satisfies Record<string, Sabotage>;
 export type SabotageName = keyof typeof SABOTAGES;

@@ -2,6 +2,7 @@
  * "Request Cancellation" of Temporal UI, on each kind of run (contract §6): real PostgreSQL, and a clock that jumps.
  */
 import { describe, expect, vi } from 'vitest';
+import { requestResolution } from '../../db/commands/review.ts';
 import { sandboxCollectionWorkflowId, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
@@ -9,8 +10,9 @@ import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
-import { createBarrier, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { createBarrier, untilTimers, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const WIRE = { payment_method: 'wire', card_token: undefined };
@@ -175,16 +177,14 @@ describe('a cancellation of the run of a settlement', () => {
     await world.untilStatus(id, 'settled');
   });
 
-  test('in needs_review changes nothing, and the review can still be resolved', async ({ world, time }) => {
+  test('in needs_review changes nothing, and the review can still be resolved', async ({ api, world, time }) => {
     const id = await world.payingOut();
     await time.advance(3 * DAY_MS + 1_000);
     await world.untilStatus(id, 'needs_review');
     await world.requestCancel(settlementWorkflowId(id));
     expect((await world.read(id)).status).toBe('needs_review');
-    const args: [{ outcome: 'paid'; operator: string; note: string }] = [
-      { outcome: 'paid', operator: 'ana', note: 'the bank confirmed it' },
-    ];
-    const resolve = () => world.handle(settlementWorkflowId(id)).executeUpdate(resolveReview, { args });
+    await requestResolution(api.deps, id, { outcome: 'paid', operator: 'ana', note: 'the bank confirmed it' });
+    const resolve = () => world.handle(settlementWorkflowId(id)).executeUpdate(resolveReview);
     expect(await vi.waitFor(resolve, WAIT)).toEqual({ status: 'settled' });
     expect(await world.endOf(id)).toEqual(['COMPLETED', { status: 'settled', failure: null }]);
   });

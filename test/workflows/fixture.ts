@@ -9,13 +9,11 @@ import { createActivities } from '../../activities/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { activityDeps } from '../support/activity.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { WAIT } from '../support/patience.ts';
 import { startTimeSkipping, type TimeSkipping } from '../support/temporal.ts';
 
 /** Where the runs of `withJumpingClock` say that operators read docs/operations.md. */
 export const RUNBOOK_URL = 'https://runbook.example/operations.md';
-
-/** How long to wait for what happens in real time, while the clock that jumps stands still. */
-export const WAIT = { timeout: 15_000, interval: 20 } as const;
 
 /** The fixtures of `withApi`, `activities`, and `time`. The API and the activities read the clock of the workflows. */
 export function withJumpingClock() {

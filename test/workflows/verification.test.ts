@@ -7,8 +7,9 @@ import { redispatched } from '../../workflows/contract.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
-import { detailsOf, untilTimers, WAIT, withJumpingClock } from './fixture.ts';
+import { detailsOf, untilTimers, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 

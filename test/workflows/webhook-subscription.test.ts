@@ -4,13 +4,14 @@ import { createActivities } from '../../activities/index.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { RETRY_DELAYS_MS, RETRY_JITTER } from '../../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
-import { DELIVERY_TASK_QUEUE, deliveriesCommitted, type WebhookDeliveryInput } from '../../workflows/contract.ts';
+import { DELIVERY_TASK_QUEUE, deliveriesCommitted } from '../../workflows/contract.ts';
 import { activityDeps } from '../support/activity.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import type { Json } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { startTimeSkipping } from '../support/temporal.ts';
 import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
-import { detailsOf, WAIT } from './fixture.ts';
+import { detailsOf } from './fixture.ts';
 
 /** A timer does not fire before it is due, and on a busy machine a little later. */
 const SLACK_MS = 5_000;
@@ -77,9 +78,10 @@ const ROUND = 'Deliver what is due';
 const WAITING = 'Waiting until the next attempt is due';
 
 describe('a delivery that always fails', () => {
-  test('makes each of its eight attempts when it is due and not before, and is exhausted after 27 h 35 min', {
-    timeout: 60_000,
-  }, async ({ start, time }) => {
+  test('makes each of its eight attempts when it is due and not before, and is exhausted after 27 h 35 min', async ({
+    start,
+    time,
+  }) => {
     answer = answered(500);
     const { handle, untilAttempts, rows } = await start();
     let delivery = await untilAttempts(1);
@@ -164,9 +166,7 @@ describe('a subscription that waits', () => {
     expect(rounds).toBe(2);
   });
 
-  test('continues as a new run after 500 rounds, with the requests that its endpoint takes', {
-    timeout: 60_000,
-  }, async ({ time }) => {
+  test('continues as a new run after 500 rounds, with the requests that its endpoint takes', async ({ time }) => {
     const given: (number | undefined)[] = [];
     time.override.deliverDue = async ({ inFlight }) => {
       given.push(inFlight);
@@ -179,39 +179,5 @@ describe('a subscription that waits', () => {
     });
     await handle.result();
     expect([given.length, given[0], given[500]]).toEqual([501, undefined, 7]);
-  });
-});
-
-describe('a run of the time when each delivery had a workflow of its own', () => {
-  test('hands its delivery over at its next attempt and ends; nothing is sent twice', async ({
-    start,
-    time,
-    api,
-    partner,
-  }) => {
-    answer = answered(500);
-    const { delivery, untilAttempts, untilDelivery: untilState, webhookId } = await start();
-    await untilAttempts(1);
-    const input: WebhookDeliveryInput = {
-      deliveryId: delivery.delivery_id,
-      webhookId,
-      orgId: partner.orgId,
-      generation: 1,
-    };
-    const old = await time.client.workflow.start('webhookDelivery', {
-      workflowId: `webhook-delivery:${delivery.delivery_id}`,
-      taskQueue: DELIVERY_TASK_QUEUE,
-      args: [input],
-    });
-    expect(await old.result()).toEqual({ status: 'pending' });
-    const { rows } = await api.connection.pool.query(
-      `SELECT kind, signal FROM outbox WHERE object_id = $1 AND kind = 'webhook_subscription'`,
-      [webhookId],
-    );
-    expect(rows).toEqual([{ kind: 'webhook_subscription', signal: 'deliveriesCommitted' }]);
-    answer = answered(200);
-    await time.advance(6_000);
-    const { attempts } = await untilState(({ status }) => status === 'succeeded');
-    expect(attempts).toHaveLength(2);
   });
 });

@@ -162,7 +162,7 @@ export interface paths {
         put?: never;
         /**
          * Receive a bank ledger's event
-         * @description Authenticated by `X-Signature`. `reconciled` and `partially_reconciled` add the amount of this event, `returned` reports that the debit was returned. The evidence is committed before the answer.
+         * @description Authenticated by `X-Signature`. `reconciled` and `partially_reconciled` add the amount of this event, `returned` reports that the bank took this amount back; 0 or none means the whole payment. The evidence is committed before the answer.
          */
         post: operations["receiveBankledgerEvent"];
         delete?: never;
@@ -320,7 +320,7 @@ export interface paths {
         };
         /**
          * List every sandbox input with the statuses that it leads to
-         * @description The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run sandbox -- resolve`.
+         * @description The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run ops -- resolve`.
          */
         get: operations["listScenarios"];
         put?: never;
@@ -1435,6 +1435,23 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "settlement.refunded": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Money that was due back was given back; `amount_refunded` has grown. */
+        post: operations["onSettlementRefundedEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "certificate.issued": {
         parameters: {
             query?: never;
@@ -1628,32 +1645,35 @@ export interface components {
             do: "advance_clock";
         };
         AdvanceRequest: {
-            /**
-             * @description An ISO 8601 duration in weeks, days, hours, minutes and seconds. By default to the end of the current wait.
-             * @example P5D
-             */
+            /** @description An ISO 8601 duration in weeks, days, hours, minutes and seconds. By default to the end of the current wait. */
             by?: string | null;
         };
         AdvanceResponse: {
-            /** @description The settlement. */
-            settlement_id: components["schemas"]["SettlementId"];
+            /**
+             * @description The settlement.
+             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            settlement_id: string;
             /** @description The status before the move. The settlement reacts to its new time immediately afterwards. */
             status: components["schemas"]["SettlementStatus"];
-            /** @description The time on the settlement's own clock. */
-            now: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description The time on the settlement's own clock.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            now: string;
             /**
              * @description When the current wait ends; null if there is none.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: components["schemas"]["Timestamp"] | null;
+            expires_at: string | null;
             environment: components["schemas"]["Environment"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
         };
-        /**
-         * @description An amount in major units of its currency.
-         * @example 250.00
-         */
-        Amount: string;
         /** @description Bounds on the amount. */
         AmountLimits: {
             /**
@@ -1691,10 +1711,16 @@ export interface components {
             api_key: string;
         };
         ApiKeyResponse: {
-            /** @description The id of the key. */
-            key_id: components["schemas"]["Id"];
-            /** @description The organization that the key belongs to. */
-            org_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the key.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            key_id: string;
+            /**
+             * @description The organization that the key belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             /**
              * @description As it was given at creation.
              * @example Payout service
@@ -1714,13 +1740,17 @@ export interface components {
              * @example sk_local_4fQ
              */
             prefix: string;
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
             /**
              * @description May be up to one minute old. Null until the first use.
              * @example 2026-11-21T08:00:00.000Z
              */
-            last_used_at: components["schemas"]["Timestamp"] | null;
+            last_used_at: string | null;
             /**
              * @description The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6.
              * @example 203.0.113.0
@@ -1737,12 +1767,12 @@ export interface components {
              * @description When the key becomes invalid; null for never.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: components["schemas"]["Timestamp"] | null;
+            expires_at: string | null;
             /**
              * @description When it was revoked; null otherwise.
              * @example 2026-11-21T08:00:00.000Z
              */
-            revoked_at: components["schemas"]["Timestamp"] | null;
+            revoked_at: string | null;
             /**
              * @description The `key_id` of the key that replaced it.
              * @example null
@@ -1782,8 +1812,11 @@ export interface components {
             type: "api_key.rotated";
         };
         ApiKeyRotatedResponse: components["schemas"]["ApiKeyCreatedResponse"] & {
-            /** @description The `key_id` of the replaced key, which is invalid now. */
-            rotated_from: components["schemas"]["Id"];
+            /**
+             * @description The `key_id` of the replaced key, which is invalid now.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            rotated_from: string;
         };
         /**
          * @description What a key may do. `read`: every read, and estimates. `recipients`, `compliance` and `settle`: their writes, and `read`. `full`: everything.
@@ -1837,10 +1870,7 @@ export interface components {
              * @example 021000021
              */
             routing_number?: string | null;
-            /**
-             * @description The SWIFT code of the bank (ISO 9362).
-             * @example JNCBJMKX
-             */
+            /** @description The SWIFT code of the bank (ISO 9362). */
             swift_bic?: string | null;
             /** @description The currency of the account. */
             currency: components["schemas"]["Currency"];
@@ -1903,9 +1933,9 @@ export interface components {
              * @description The id of the event. An event is applied once.
              * @example evt_1
              */
-            id: components["schemas"]["ProviderText"];
+            id: string;
             /** @description What happened. Unknown types are stored and not applied. */
-            event: components["schemas"]["ProviderText"];
+            event: string;
         } & {
             [key: string]: unknown;
         };
@@ -1929,8 +1959,12 @@ export interface components {
              * @example 1.0
              */
             schema_version: string;
-            /** @description When the catalog was last changed. */
-            updated_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When the catalog was last changed.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            updated_at: string;
             /** @description Every state that an entry can have. */
             states: components["schemas"]["CapabilityState"][];
             /** @description The entries that the caller may see. */
@@ -1982,8 +2016,12 @@ export interface components {
             evidence: string[];
             /** @description What must be shown before the state can change. */
             next_gate: components["schemas"]["LaunchGateName"];
-            /** @description When the entry was last reviewed. */
-            reviewed_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When the entry was last reviewed.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            reviewed_at: string;
         };
         /**
          * @description Where a capability exists; `public` for everywhere.
@@ -1996,7 +2034,7 @@ export interface components {
          */
         CapabilityState: "live" | "local sandbox" | "gated" | "maintenance" | "unavailable";
         /**
-         * @description Only `id` and `type` are required. Of the types `payment_intent.succeeded`, `payment_intent.processing`, `payment_intent.payment_failed`, `charge.dispute.created`, `charge.dispute.closed`, `livemode` and `data.object` are validated: `amount_received` (minor units), `currency`, `last_payment_error.code`, `metadata.settlement_id`.
+         * @description Only `id` and `type` are required. Of the types `payment_intent.succeeded`, `payment_intent.processing`, `payment_intent.payment_failed`, `charge.dispute.created`, `charge.dispute.closed`, `livemode` and `data.object` are validated: `amount_received` or, of a dispute, `amount` (minor units), `currency`, `last_payment_error.code`, `metadata.settlement_id`.
          * @example {
          *       "id": "evt_1",
          *       "object": "event",
@@ -2015,10 +2053,13 @@ export interface components {
          *     }
          */
         CardprocEvent: {
-            /** @description The id of the event. An event is applied once. */
-            id: components["schemas"]["ProviderText"];
+            /**
+             * @description The id of the event. An event is applied once.
+             * @example evt_1
+             */
+            id: string;
             /** @description What happened. Unknown types are stored and not applied. */
-            type: components["schemas"]["ProviderText"];
+            type: string;
         } & {
             [key: string]: unknown;
         };
@@ -2033,15 +2074,25 @@ export interface components {
          */
         CaribbeanOfframpRequest: {
             corridor: components["schemas"]["CorridorId"];
-            /** @description What the payer pays, in the source currency. */
-            amount: components["schemas"]["Amount"];
-            /** @description Who is paid. */
-            recipient_id: components["schemas"]["Uuid"];
+            /**
+             * @description What the payer pays, in the source currency.
+             * @example 250.00
+             */
+            amount: string;
+            /**
+             * @description Who is paid.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
+            /** @description How the recipient is paid. */
             payout_rail: components["schemas"]["PayoutRail"];
             /** @description What the money is for. */
             purpose?: components["schemas"]["Purpose"] | null;
-            /** @description Your own reference. The service only stores it. */
-            reference?: components["schemas"]["ShortText"] | null;
+            /**
+             * @description Your own reference. The service only stores it.
+             * @example Invoice INV-1042
+             */
+            reference?: string | null;
             /** @description Your own keys and values. */
             metadata?: components["schemas"]["Metadata"] | null;
         };
@@ -2081,10 +2132,16 @@ export interface components {
              * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
              */
             cert_id: string;
-            /** @description The organization that the settlement belongs to. */
-            org_id: components["schemas"]["Id"];
-            /** @description The settlement that is certified. */
-            settlement_id: components["schemas"]["SettlementId"];
+            /**
+             * @description The organization that the settlement belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
+            /**
+             * @description The settlement that is certified.
+             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            settlement_id: string;
             /**
              * @description The digest of the certificate's bytes, in hex.
              * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -2092,15 +2149,26 @@ export interface components {
             sha256: string;
             /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
             anchor: components["schemas"]["CertificateAnchor"];
-            /** @description When it was issued. */
-            issued_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was issued.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            issued_at: string;
         };
         /** @description A piece of evidence, by its digest. */
         CertificateEvidence: {
-            /** @description The id of the evidence. */
-            evidence_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the evidence.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            evidence_id: string;
             /** @description What it shows. */
             kind: components["schemas"]["EvidenceKind"];
             /**
@@ -2156,13 +2224,16 @@ export interface components {
         };
         /** @description Who was paid, without personal data. */
         CertificateParties: {
-            /** @description Who was paid. */
-            recipient_id: components["schemas"]["Id"];
             /**
-             * @description The digest of the frozen payee, in hex. Absent in version 1.
+             * @description Who was paid.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
+            /**
+             * @description The digest of the frozen payee, in hex.
              * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
              */
-            payee_sha256?: string | null;
+            payee_sha256: string;
         };
         /** @description A line of the journal. */
         CertificatePosting: {
@@ -2183,7 +2254,11 @@ export interface components {
         };
         /** @description The rate. */
         CertificateRate: {
-            fx_rate: components["schemas"]["FxRate"];
+            /**
+             * @description Destination currency for one unit of the source currency. Six decimals.
+             * @example 157.250000
+             */
+            fx_rate: string;
             /**
              * @description The rates are fixed test data.
              * @constant
@@ -2199,8 +2274,12 @@ export interface components {
             sequence: string;
             /** @description The state that was reached. */
             status: components["schemas"]["SettlementStatus"];
-            /** @description When it was reached. */
-            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was reached.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            at: string;
             /**
              * @description The evidence that led to it.
              * @example null
@@ -2213,8 +2292,11 @@ export interface components {
              * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
              */
             cert_id: string;
-            /** @description The settlement in the query. */
-            settlement_id: components["schemas"]["SettlementId"];
+            /**
+             * @description The settlement in the query.
+             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            settlement_id: string;
             /** @description True if every check passed. */
             valid: boolean;
             checks: components["schemas"]["CertificateChecks"];
@@ -2225,7 +2307,7 @@ export interface components {
          * @description The version of a certificate. May grow.
          * @enum {string}
          */
-        CertificateVersion: "1" | "2";
+        CertificateVersion: "2";
         /** @description A closed launch gate. */
         ClosedLaunchGate: {
             /** @description The gate. */
@@ -2240,19 +2322,28 @@ export interface components {
          *     }
          */
         CompleteVerificationRequest: {
-            /** @description The decision. It is final. */
+            /**
+             * @description The decision. It is final.
+             * @example verified
+             */
             status: components["schemas"]["VerificationDecision"];
-            /** @description The name that was verified. Allowed only with `verified`. */
-            verified_name?: components["schemas"]["ShortText"] | null;
+            /**
+             * @description The name that was verified. Allowed only with `verified`.
+             * @example Marcia Campbell
+             */
+            verified_name?: string | null;
             /**
              * @description Why. Required with `rejected`, refused with `verified`.
              * @example The document has expired.
              */
-            rejection_reason?: components["schemas"]["LongText"] | null;
+            rejection_reason?: string | null;
         };
         ConsumerRecipientResponse: {
-            /** @description The id of the recipient. */
-            recipient_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the recipient.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
             entity_type: components["schemas"]["EntityType"];
             /**
              * @description The full name of the person or company.
@@ -2285,10 +2376,18 @@ export interface components {
             is_active: boolean;
             /** @description The verification of the recipient. */
             verification_status: components["schemas"]["RecipientVerificationStatus"];
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
-            /** @description When it was last changed. */
-            updated_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            updated_at: string;
         };
         ConsumerVerificationResponse: components["schemas"]["VerificationFields"] & {
             /**
@@ -2314,7 +2413,11 @@ export interface components {
             destination_country: string;
             /** @description What the recipient is paid in. */
             destination_currency: components["schemas"]["Currency"];
-            fx_rate: components["schemas"]["FxRate"];
+            /**
+             * @description Destination currency for one unit of the source currency. Six decimals.
+             * @example 157.250000
+             */
+            fx_rate: string;
             /** @description The fee schedule. */
             fees: components["schemas"]["FeeRule"][];
             /** @description The ways to pay out in this corridor. */
@@ -2347,6 +2450,7 @@ export interface components {
         };
         /** @description A way to pay out in a corridor. */
         CorridorRail: {
+            /** @description How the recipient is paid. */
             rail: components["schemas"]["PayoutRail"];
             implementation_state: components["schemas"]["ImplementationState"];
             delivery_minutes: components["schemas"]["DeliveryMinutes"];
@@ -2370,11 +2474,6 @@ export interface components {
             /** @description Every modeled corridor. */
             corridors: components["schemas"]["CorridorEntry"][];
         };
-        /**
-         * @description A country (ISO 3166-1 alpha-2).
-         * @example JM
-         */
-        CountryCode: string;
         CreateApiKeyRequest: {
             /**
              * @description For your own lists: what uses the key.
@@ -2390,7 +2489,7 @@ export interface components {
              * @description RFC 3339, in the future. At this time the key becomes invalid.
              * @example 2027-11-21T08:00:00.000Z
              */
-            expires_at?: components["schemas"]["Timestamp"] | null;
+            expires_at?: string | null;
             /**
              * @description IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown key.
              * @example [
@@ -2401,21 +2500,27 @@ export interface components {
             allowed_cidrs?: string[] | null;
         };
         CreateIdverifyApplicantRequest: {
-            /** @description Who is verified. */
-            recipient_id: components["schemas"]["Uuid"];
-            /** @description Your organization. */
-            org_id: components["schemas"]["Uuid"];
+            /**
+             * @description Who is verified.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
+            /**
+             * @description Your organization.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             /**
              * @description The provider's name for the set of checks: a default one, or one that the operator allows.
              * @example basic-kyc-level
              */
             level_name?: string | null;
             /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
-            email?: components["schemas"]["EmailAddress"] | null;
+            email?: string | null;
             /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
-            phone?: components["schemas"]["PhoneNumber"] | null;
+            phone?: string | null;
             /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
-            country?: components["schemas"]["CountryCode"] | null;
+            country?: string | null;
         };
         CreateOrganizationRequest: {
             /**
@@ -2423,10 +2528,17 @@ export interface components {
              * @example Acme Remit Ltd
              */
             name: string;
-            /** @description Where the organization is (ISO 3166-1 alpha-2). */
-            country: components["schemas"]["CountryCode"];
-            /** @description Where the operator of the service can reach you. */
-            contact_email: components["schemas"]["EmailAddress"];
+            /**
+             * @description Where the organization is (ISO 3166-1 alpha-2).
+             * @example JM
+             */
+            country: string;
+            /**
+             * Format: email
+             * @description Where the operator of the service can reach you.
+             * @example ops@acme.example
+             */
+            contact_email: string;
         };
         /**
          * @description A recipient has `bank_details`, `mobile_details` or both.
@@ -2450,18 +2562,28 @@ export interface components {
          */
         CreateRecipientRequest: {
             /** @description Redundant: the organization of the key, or absent. */
-            org_id?: components["schemas"]["Uuid"] | null;
-            /** @description What the recipient is to you. */
+            org_id?: string | null;
+            /**
+             * @description What the recipient is to you.
+             * @example contractor
+             */
             kind: components["schemas"]["RecipientKind"];
+            /** @example individual */
             entity_type: components["schemas"]["EntityType"];
-            /** @description The full name of the person or company. */
-            name: components["schemas"]["ShortText"];
-            /** @description Where the recipient is paid (ISO 3166-1 alpha-2). */
-            country: components["schemas"]["CountryCode"];
+            /**
+             * @description The full name of the person or company.
+             * @example Marcia Campbell
+             */
+            name: string;
+            /**
+             * @description Where the recipient is paid (ISO 3166-1 alpha-2).
+             * @example JM
+             */
+            country: string;
             /** @description The recipient's e-mail address. */
-            email?: components["schemas"]["EmailAddress"] | null;
+            email?: string | null;
             /** @description The recipient's phone number (E.164). */
-            phone?: components["schemas"]["PhoneNumber"] | null;
+            phone?: string | null;
             /** @description Needed for `bank_transfer`. */
             bank_details?: components["schemas"]["BankDetailsRequest"] | null;
             /** @description Needed for `mobile_money`. */
@@ -2486,7 +2608,12 @@ export interface components {
             network?: components["schemas"]["WalletNetwork"] | null;
         };
         CreateWebhookRequest: {
-            url: components["schemas"]["WebhookUrl"];
+            /**
+             * Format: uri
+             * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
+             * @example https://hooks.partner.example/settlements
+             */
+            url: string;
             /**
              * @description The types that are sent. `*` means every type, including future ones.
              * @example [
@@ -2499,7 +2626,7 @@ export interface components {
              * @description For your own lists: what receives the events.
              * @example Ledger of the payouts team
              */
-            description?: components["schemas"]["LongText"] | null;
+            description?: string | null;
         };
         /**
          * @description A currency (ISO 4217). May grow.
@@ -2529,8 +2656,12 @@ export interface components {
              * @example 1
              */
             number: number;
-            /** @description When it was made. */
-            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was made.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            at: string;
             /** @description How it ended. */
             outcome: components["schemas"]["AttemptOutcome"];
             /**
@@ -2583,12 +2714,6 @@ export interface components {
          */
         DocumentType: "passport" | "national_id" | "drivers_license" | "residence_permit" | "certificate_of_incorporation";
         /**
-         * Format: email
-         * @description An e-mail address.
-         * @example ops@acme.example
-         */
-        EmailAddress: string;
-        /**
          * @description A person or a company.
          * @enum {string}
          */
@@ -2621,6 +2746,7 @@ export interface components {
             destination_amount: string;
             /** @description What the recipient is paid in. */
             destination_currency: components["schemas"]["Currency"];
+            /** @description How the recipient is paid. */
             payout_rail: components["schemas"]["PayoutRail"];
             /**
              * @description For collecting the money, in the source currency.
@@ -2637,7 +2763,11 @@ export interface components {
              * @example 250.00
              */
             total_fees: string;
-            fx_rate: components["schemas"]["FxRate"];
+            /**
+             * @description Destination currency for one unit of the source currency. Six decimals.
+             * @example 157.250000
+             */
+            fx_rate: string;
             /**
              * @description The rates are fixed test data.
              * @constant
@@ -2648,8 +2778,12 @@ export interface components {
              * @constant
              */
             rate_lock_seconds: 30;
-            /** @description Until this time the figures may be shown. */
-            rate_locked_until: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description Until this time the figures may be shown.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            rate_locked_until: string;
             delivery_estimate: components["schemas"]["DeliveryEstimate"];
             /**
              * @description An estimate cannot be executed.
@@ -2665,23 +2799,36 @@ export interface components {
         };
         EstimateRequestV2: {
             corridor: components["schemas"]["CorridorId"];
-            /** @description What the payer pays, in the source currency. */
-            amount: components["schemas"]["Amount"];
+            /**
+             * @description What the payer pays, in the source currency.
+             * @example 250.00
+             */
+            amount: string;
             payment_method: components["schemas"]["PaymentMethod"];
             /** @description How the recipient is paid; by default the first rail of the corridor. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
         };
         EstimateResponseV2: components["schemas"]["EstimateFigures"] & {
-            /** @description For your logs. No operation accepts it. */
-            estimate_id: components["schemas"]["Id"];
+            /**
+             * @description For your logs. No operation accepts it.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            estimate_id: string;
             payment_method: components["schemas"]["PaymentMethod"];
         };
         /** @description What every event has. */
         EventEnvelope: {
-            /** @description The id of the event; the same at every delivery. */
-            id: components["schemas"]["Id"];
-            /** @description When it happened. */
-            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description The id of the event; the same at every delivery.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it happened.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            timestamp: string;
             /**
              * @description The version of this form.
              * @constant
@@ -2697,25 +2844,32 @@ export interface components {
          * @description What happened. May grow.
          * @enum {string}
          */
-        EventType: "settlement.accepted" | "settlement.compliance_hold" | "settlement.awaiting_funds" | "settlement.funded" | "settlement.paying_out" | "settlement.needs_review" | "settlement.settled" | "settlement.rejected" | "settlement.expired" | "settlement.failed" | "settlement.canceled" | "settlement.exception" | "settlement.funds_received" | "certificate.issued" | "verification.pending" | "verification.verified" | "verification.rejected" | "verification.expired" | "recipient.deactivated" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "webhook.ping";
+        EventType: "settlement.accepted" | "settlement.compliance_hold" | "settlement.awaiting_funds" | "settlement.funded" | "settlement.paying_out" | "settlement.needs_review" | "settlement.settled" | "settlement.rejected" | "settlement.expired" | "settlement.failed" | "settlement.canceled" | "settlement.exception" | "settlement.funds_received" | "settlement.refunded" | "certificate.issued" | "verification.pending" | "verification.verified" | "verification.rejected" | "verification.expired" | "recipient.deactivated" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "webhook.ping";
         /**
          * @description A type of event, or `*` for every type. May grow.
          * @enum {string}
          */
-        EventTypeFilter: "*" | "settlement.accepted" | "settlement.compliance_hold" | "settlement.awaiting_funds" | "settlement.funded" | "settlement.paying_out" | "settlement.needs_review" | "settlement.settled" | "settlement.rejected" | "settlement.expired" | "settlement.failed" | "settlement.canceled" | "settlement.exception" | "settlement.funds_received" | "certificate.issued" | "verification.pending" | "verification.verified" | "verification.rejected" | "verification.expired" | "recipient.deactivated" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "webhook.ping";
+        EventTypeFilter: "*" | "settlement.accepted" | "settlement.compliance_hold" | "settlement.awaiting_funds" | "settlement.funded" | "settlement.paying_out" | "settlement.needs_review" | "settlement.settled" | "settlement.rejected" | "settlement.expired" | "settlement.failed" | "settlement.canceled" | "settlement.exception" | "settlement.funds_received" | "settlement.refunded" | "certificate.issued" | "verification.pending" | "verification.verified" | "verification.rejected" | "verification.expired" | "recipient.deactivated" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "webhook.ping";
         EvidenceCertificate: {
             /** @description The version of this form. */
             schema_version: components["schemas"]["CertificateVersion"];
-            /** @description The settlement that is certified. */
-            settlement_id: components["schemas"]["SettlementId"];
-            /** @description The organization that the settlement belongs to. */
-            org_id: components["schemas"]["Id"];
+            /**
+             * @description The settlement that is certified.
+             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            settlement_id: string;
+            /**
+             * @description The organization that the settlement belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             corridor: components["schemas"]["CorridorId"];
             amounts: components["schemas"]["CertificateAmounts"];
             fees: components["schemas"]["CertificateFees"];
             rate: components["schemas"]["CertificateRate"];
             /** @description How the settlement is paid. */
             payment_method: components["schemas"]["SettlementPaymentMethod"];
+            /** @description How the recipient is paid. */
             payout_rail: components["schemas"]["PayoutRail"];
             parties: components["schemas"]["CertificateParties"];
             /** @description The states, in their order. */
@@ -2726,14 +2880,18 @@ export interface components {
             postings: components["schemas"]["CertificatePosting"][];
             /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
             anchor: components["schemas"]["CertificateAnchor"];
         };
         /**
          * @description What a piece of evidence shows. May grow.
          * @enum {string}
          */
-        EvidenceKind: "collection_succeeded" | "collection_failed" | "dispute_opened" | "dispute_closed" | "payout_confirmed" | "payout_refused";
+        EvidenceKind: "collection_succeeded" | "collection_failed" | "collection_returned" | "dispute_opened" | "dispute_closed" | "payout_confirmed" | "payout_refused";
         /**
          * @description How an entry of the catalog is proved. May grow.
          * @enum {string}
@@ -2759,7 +2917,11 @@ export interface components {
             access_token: string;
             /** @description The account that the token stands for. */
             account: components["schemas"]["LinkedAccount"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
         };
         /** @description Why a settlement did not succeed. */
         Failure: {
@@ -2776,8 +2938,11 @@ export interface components {
         };
         FeeEstimateRequest: {
             corridor: components["schemas"]["CorridorId"];
-            /** @description What the payer pays, in the source currency. */
-            amount: components["schemas"]["Amount"];
+            /**
+             * @description What the payer pays, in the source currency.
+             * @example 250.00
+             */
+            amount: string;
             payment_method: components["schemas"]["PaymentMethod"];
         };
         FeeEstimateResponse: {
@@ -2839,21 +3004,11 @@ export interface components {
          * @enum {string}
          */
         FeeType: "input_fee" | "platform_fee";
-        /**
-         * @description Destination currency for one unit of the source currency. Six decimals.
-         * @example 157.250000
-         */
-        FxRate: string;
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
             detail?: components["schemas"]["ValidationError"][];
         };
-        /**
-         * @description The id of an object.
-         * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-         */
-        Id: string;
         /** @description The key belongs to another command. */
         IdempotencyKeyReusedProblem: components["schemas"]["ProblemFields"] & {
             /**
@@ -2870,8 +3025,11 @@ export interface components {
             mismatch?: string[];
         };
         IdverifyApplicantResponse: {
-            /** @description The id of the verification. */
-            verification_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the verification.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            verification_id: string;
             /**
              * @description The provider's own id.
              * @example 65c1f0a7d2b94e1f3c8a7b60
@@ -2882,8 +3040,12 @@ export interface components {
              * @example <sdk_access_token>
              */
             sdk_access_token: string;
-            /** @description Until this time the token is valid. */
-            sdk_access_token_expires_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description Until this time the token is valid.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            sdk_access_token_expires_at: string;
             /**
              * @description Who decides.
              * @constant
@@ -2906,13 +3068,16 @@ export interface components {
          *     }
          */
         IdverifyEvent: {
-            /** @description What happened. Unknown types are stored and not applied. */
-            type: components["schemas"]["ProviderText"];
+            /**
+             * @description What happened. Unknown types are stored and not applied.
+             * @example applicantReviewed
+             */
+            type: string;
             /**
              * @description The id of the event. An event is applied once.
              * @example evt_1
              */
-            correlationId: components["schemas"]["ProviderText"];
+            correlationId: string;
         } & {
             [key: string]: unknown;
         };
@@ -2976,7 +3141,7 @@ export interface components {
              * @description When that evidence expires.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: components["schemas"]["Timestamp"] | null;
+            expires_at: string | null;
         };
         /**
          * @description What must be shown before value may move. May grow.
@@ -3028,10 +3193,18 @@ export interface components {
              * @example public-sandbox-checking
              */
             sandbox_public_token: string;
-            /** @description Until this time the public token can be exchanged. */
-            expires_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description Until this time the public token can be exchanged.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            expires_at: string;
             environment: components["schemas"]["Environment"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
         };
         /** @description A linked bank account. */
         LinkedAccount: {
@@ -3059,11 +3232,12 @@ export interface components {
              */
             status: "live";
         };
-        /** @description Trimmed text without control characters. */
-        LongText: string;
         MeResponse: {
-            /** @description The id of the consumer. */
-            consumer_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the consumer.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            consumer_id: string;
             /**
              * @description The address that the codes are sent to; null for a consumer with a phone.
              * @example marcia@campbell.example
@@ -3074,10 +3248,18 @@ export interface components {
              * @example null
              */
             phone: string | null;
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
-            /** @description When this session ends. */
-            session_expires_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When this session ends.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            session_expires_at: string;
         };
         /**
          * @description Your own keys and values. The service only stores them.
@@ -3108,8 +3290,11 @@ export interface components {
              * @example Lynk
              */
             provider: string;
-            /** @description The number of the wallet (E.164). */
-            phone_number: components["schemas"]["PhoneNumber"];
+            /**
+             * @description The number of the wallet (E.164).
+             * @example +18765550123
+             */
+            phone_number: string;
         };
         /** @description A mobile-money wallet. */
         MobileDetailsResponse: {
@@ -3125,10 +3310,17 @@ export interface components {
             phone_number: string;
         };
         OTPChallengeResponse: {
-            /** @description Names the code; `verify-otp` takes it. */
-            challenge_id: components["schemas"]["Id"];
-            /** @description Until this time the code is valid. */
-            expires_at: components["schemas"]["Timestamp"];
+            /**
+             * @description Names the code; `verify-otp` takes it.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            challenge_id: string;
+            /**
+             * Format: date-time
+             * @description Until this time the code is valid.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            expires_at: string;
             /**
              * @description The code itself, only in the local sandbox.
              * @example 042917
@@ -3137,14 +3329,20 @@ export interface components {
         };
         OfframpEstimateRequest: {
             corridor: components["schemas"]["CorridorId"];
-            /** @description What the payer pays, in the source currency. */
-            amount: components["schemas"]["Amount"];
+            /**
+             * @description What the payer pays, in the source currency.
+             * @example 250.00
+             */
+            amount: string;
             /** @description How the recipient is paid; by default the first rail of the corridor. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
         };
         OfframpEstimateResponse: components["schemas"]["EstimateFigures"] & {
-            /** @description For your logs. No operation accepts it. */
-            estimate_id: components["schemas"]["Id"];
+            /**
+             * @description For your logs. No operation accepts it.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            estimate_id: string;
         };
         /** @description An OpenAPI document. */
         OpenApiDocument: {
@@ -3155,8 +3353,11 @@ export interface components {
             openapi: "3.1.0";
         };
         OrganizationCreatedResponse: components["schemas"]["OrganizationResponse"] & {
-            /** @description The id of the first key. */
-            key_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the first key.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            key_id: string;
             /**
              * @description The raw key, scope `full`. It is shown only once; keep it on a server.
              * @example <API_KEY>
@@ -3164,8 +3365,11 @@ export interface components {
             api_key: string;
         };
         OrganizationResponse: {
-            /** @description The id of the organization. */
-            org_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the organization.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             /**
              * @description As it was given at sign-up.
              * @example Acme Remit Ltd
@@ -3188,8 +3392,12 @@ export interface components {
             status: "active";
             /** @description The environment in which the organization exists. */
             environment: components["schemas"]["Environment"];
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
         };
         /** @description Who is paid, as the recipient was when the settlement was accepted. */
         Payee: {
@@ -3233,8 +3441,11 @@ export interface components {
              * @example 021000021
              */
             routing_number: string;
-            /** @description The wire must name it. */
-            reference: components["schemas"]["SettlementId"];
+            /**
+             * @description The wire must name it.
+             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            reference: string;
             /**
              * @description What must be sent.
              * @example 250.00
@@ -3242,7 +3453,11 @@ export interface components {
             amount: string;
             /** @description The currency that must be sent. */
             currency: components["schemas"]["Currency"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
         };
         /**
          * @description How the payer pays.
@@ -3309,11 +3524,6 @@ export interface components {
          * @enum {string}
          */
         PayoutRail: "bank_transfer" | "mobile_money" | "cash_pickup";
-        /**
-         * @description A phone number (E.164).
-         * @example +18765550123
-         */
-        PhoneNumber: string;
         /** @description Send a signed event as the bank ledger's. */
         PostBankledgerEventStep: components["schemas"]["StepMoment"] & {
             /**
@@ -3393,15 +3603,16 @@ export interface components {
              * @constant
              */
             received: true;
-            /** @description The id under which it is stored. */
-            event_id: components["schemas"]["Id"];
+            /**
+             * @description The id under which it is stored.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            event_id: string;
             /** @description Whether the same event had been received before. */
             duplicate: boolean;
             /** @description Whether the event is about an object of the service and is applied to it. */
             matched: boolean;
         };
-        /** @description A provider's text. */
-        ProviderText: string;
         /**
          * @description What the money is for.
          * @enum {string}
@@ -3409,18 +3620,28 @@ export interface components {
         Purpose: "family_support" | "goods" | "services" | "payroll" | "rent" | "other";
         QuoteBody: {
             corridor: components["schemas"]["CorridorId"];
-            /** @description What the payer pays, in the source currency. */
-            amount: components["schemas"]["Amount"];
+            /**
+             * @description What the payer pays, in the source currency.
+             * @example 250.00
+             */
+            amount: string;
             payment_method: components["schemas"]["PaymentMethod"];
             /** @description How the recipient is paid; by default the first rail of the corridor. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
         };
         QuoteResponse: components["schemas"]["EstimateFigures"] & {
             payment_method: components["schemas"]["PaymentMethod"];
-            /** @description A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance. */
-            quote_id: components["schemas"]["Id"];
-            /** @description Until this time the figures may be shown. */
-            expires_at: components["schemas"]["Timestamp"];
+            /**
+             * @description A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            quote_id: string;
+            /**
+             * Format: date-time
+             * @description Until this time the figures may be shown.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            expires_at: string;
         };
         /** @description Whether the service can take requests, and why not. */
         Readiness: {
@@ -3453,15 +3674,22 @@ export interface components {
          *     }
          */
         RecipientBody: {
+            /** @example individual */
             entity_type: components["schemas"]["EntityType"];
-            /** @description The full name of the person or company. */
-            name: components["schemas"]["ShortText"];
-            /** @description Where the recipient is paid (ISO 3166-1 alpha-2). */
-            country: components["schemas"]["CountryCode"];
+            /**
+             * @description The full name of the person or company.
+             * @example Marcia Campbell
+             */
+            name: string;
+            /**
+             * @description Where the recipient is paid (ISO 3166-1 alpha-2).
+             * @example JM
+             */
+            country: string;
             /** @description The recipient's e-mail address. */
-            email?: components["schemas"]["EmailAddress"] | null;
+            email?: string | null;
             /** @description The recipient's phone number (E.164). */
-            phone?: components["schemas"]["PhoneNumber"] | null;
+            phone?: string | null;
             /** @description Needed for `bank_transfer`. */
             bank_details?: components["schemas"]["BankDetailsRequest"] | null;
             /** @description Needed for `mobile_money`. */
@@ -3489,8 +3717,11 @@ export interface components {
          */
         RecipientKind: "vendor" | "contractor";
         RecipientResponse: components["schemas"]["ConsumerRecipientResponse"] & {
-            /** @description The organization that the recipient belongs to. */
-            org_id: components["schemas"]["Id"];
+            /**
+             * @description The organization that the recipient belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             /** @description What the recipient is to you. */
             kind: components["schemas"]["RecipientKind"];
             metadata: components["schemas"]["StoredMetadata"];
@@ -3501,13 +3732,17 @@ export interface components {
          */
         RecipientVerificationStatus: "unverified" | "pending" | "verified" | "rejected" | "expired";
         ReplayWebhookRequest: {
-            /** @description Deliveries that were created then or later. */
-            since: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description Deliveries that were created then or later.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            since: string;
             /**
              * @description Deliveries that were created before then.
              * @example null
              */
-            until?: components["schemas"]["Timestamp"] | null;
+            until?: string | null;
             /**
              * @description Only deliveries with these outcomes; by default `skipped` and `exhausted`.
              * @example [
@@ -3536,10 +3771,13 @@ export interface components {
          *     }
          */
         RequestOTPBody: {
-            /** @description Where the code is sent. */
-            email?: components["schemas"]["EmailAddress"] | null;
+            /**
+             * @description Where the code is sent.
+             * @example marcia@campbell.example
+             */
+            email?: string | null;
             /** @description Where the code is sent (E.164). */
-            phone?: components["schemas"]["PhoneNumber"] | null;
+            phone?: string | null;
         };
         /** @description Say as an operator how the payout ended. */
         ResolveReviewStep: components["schemas"]["StepMoment"] & {
@@ -3568,16 +3806,25 @@ export interface components {
          */
         SandboxEventName: "collection_succeeded" | "collection_partial" | "collection_failed" | "payout_confirmed" | "payout_refused" | "dispute_opened";
         SandboxEventRequest: {
-            /** @example collection_succeeded */
+            /**
+             * @description What the simulator reports.
+             * @example collection_succeeded
+             */
             event: components["schemas"]["SandboxEventName"];
             /** @description With collection_succeeded and collection_partial only, in the source currency. By default the missing amount, or half of it with collection_partial. */
-            amount?: components["schemas"]["Amount"] | null;
+            amount?: string | null;
         };
         SandboxEventResponse: {
-            /** @description For support: the id of this command. */
-            command_id: components["schemas"]["Id"];
-            /** @description The settlement. */
-            settlement_id: components["schemas"]["SettlementId"];
+            /**
+             * @description For support: the id of this command.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            command_id: string;
+            /**
+             * @description The settlement.
+             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            settlement_id: string;
             event: components["schemas"]["SandboxEventName"];
             /**
              * @description The amount that is reported; null for an event without one.
@@ -3587,7 +3834,11 @@ export interface components {
             /** @description The settlement's source currency. */
             currency: components["schemas"]["Currency"];
             environment: components["schemas"]["Environment"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
         };
         /** @description A sandbox input and what it leads to. */
         Scenario: {
@@ -3628,6 +3879,7 @@ export interface components {
              */
             amount: string;
             payment_method: components["schemas"]["PaymentMethod"];
+            /** @description How the recipient is paid. */
             payout_rail: components["schemas"]["PayoutRail"];
             /**
              * @description Pays with a card.
@@ -3686,10 +3938,17 @@ export interface components {
              * @constant
              */
             token_type: "Bearer";
-            /** @description When the session ends. */
-            expires_at: components["schemas"]["Timestamp"];
-            /** @description The id of the consumer. */
-            consumer_id: components["schemas"]["Id"];
+            /**
+             * Format: date-time
+             * @description When the session ends.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            expires_at: string;
+            /**
+             * @description The id of the consumer.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            consumer_id: string;
         };
         /**
          * @example {
@@ -3705,26 +3964,42 @@ export interface components {
          */
         SettleRequestV2: {
             corridor: components["schemas"]["CorridorId"];
-            /** @description What the payer pays, in the source currency. */
-            amount: components["schemas"]["Amount"];
-            /** @description Who is paid. */
-            recipient_id: components["schemas"]["Uuid"];
+            /**
+             * @description What the payer pays, in the source currency.
+             * @example 250.00
+             */
+            amount: string;
+            /**
+             * @description Who is paid.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
+            /** @description How the recipient is paid. */
             payout_rail: components["schemas"]["PayoutRail"];
             /** @description What the money is for. */
             purpose?: components["schemas"]["Purpose"] | null;
-            /** @description Your own reference. The service only stores it. */
-            reference?: components["schemas"]["ShortText"] | null;
+            /**
+             * @description Your own reference. The service only stores it.
+             * @example Invoice INV-1042
+             */
+            reference?: string | null;
             /** @description Your own keys and values. */
             metadata?: components["schemas"]["Metadata"] | null;
             payment_method: components["schemas"]["PaymentMethod"];
-            /** @description Required with payment_method card, refused otherwise. */
-            card_token?: components["schemas"]["Token"] | null;
+            /**
+             * @description Required with payment_method card, refused otherwise.
+             * @example tok_visa
+             */
+            card_token?: string | null;
             /** @description Required with payment_method ach, refused otherwise. From /v2/banklink/exchange. */
-            banklink_account_token?: components["schemas"]["Token"] | null;
+            banklink_account_token?: string | null;
         };
         SettleResponseV2: {
-            /** @description The id of the settlement. The same idempotency key always names the same one. */
-            settlement_id: components["schemas"]["SettlementId"];
+            /**
+             * @description The id of the settlement. The same idempotency key always names the same one.
+             * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            settlement_id: string;
             status: components["schemas"]["SettlementStatus"];
             corridor: components["schemas"]["CorridorId"];
             /**
@@ -3741,7 +4016,11 @@ export interface components {
             destination_amount: string;
             /** @description What the recipient is paid in. */
             destination_currency: components["schemas"]["Currency"];
-            fx_rate: components["schemas"]["FxRate"];
+            /**
+             * @description Destination currency for one unit of the source currency. Six decimals.
+             * @example 157.250000
+             */
+            fx_rate: string;
             /**
              * @description For collecting the money, in the source currency.
              * @example 250.00
@@ -3757,10 +4036,14 @@ export interface components {
              * @example 250.00
              */
             total_fees: string;
-            /** @description Who is paid. */
-            recipient_id: components["schemas"]["Id"];
+            /**
+             * @description Who is paid.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
             /** @description How the settlement is paid. */
             payment_method: components["schemas"]["SettlementPaymentMethod"];
+            /** @description How the recipient is paid. */
             payout_rail: components["schemas"]["PayoutRail"];
             /** @description What the money is for. */
             purpose: components["schemas"]["Purpose"] | null;
@@ -3772,16 +4055,28 @@ export interface components {
             metadata: components["schemas"]["StoredMetadata"];
             /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];
-            simulation: components["schemas"]["Simulation"];
+            /**
+             * @description No money moves: this is a simulation.
+             * @constant
+             */
+            simulation: true;
             /**
              * @description Nothing is executed: this is a simulation.
              * @constant
              */
             executable: false;
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
-            /** @description When it was last changed. */
-            updated_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            updated_at: string;
         };
         /** @description A settlement was accepted. */
         SettlementAcceptedEvent: components["schemas"]["SettlementEvent"] & {
@@ -3846,22 +4141,31 @@ export interface components {
         /** @description The settlement as it was at this change. */
         SettlementEventData: components["schemas"]["SettleResponseV2"] & {
             /**
-             * @description Everything that came in, in the source currency.
+             * @description What came in, less what the payer's bank took back, in the source currency.
              * @example 250.00
              */
             amount_received: string;
             /**
-             * @description What came in and is owed back: too much, too late, or for a settlement that is not paid out.
+             * @description What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given back.
              * @example 250.00
              */
             amount_refund_due: string;
+            /**
+             * @description What was given back to the payer, outside of this service.
+             * @example 250.00
+             */
+            amount_refunded: string;
         };
         /** @description Evidence that needs attention. It changes no state. */
         SettlementException: {
             /** @description What is wrong. */
             type: components["schemas"]["ExceptionType"];
-            /** @description When it was recorded. */
-            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was recorded.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            at: string;
             /**
              * @description The evidence that it is about.
              * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
@@ -3959,11 +4263,6 @@ export interface components {
              */
             type: "settlement.funds_received";
         };
-        /**
-         * @description The id of a settlement.
-         * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-         */
-        SettlementId: string;
         /** @description The outcome of a payout is unknown. An operator finds out. */
         SettlementNeedsReviewEvent: components["schemas"]["SettlementEvent"] & {
             /**
@@ -3997,6 +4296,20 @@ export interface components {
          * @enum {string}
          */
         SettlementPaymentMethod: "ach" | "card" | "wire" | "internal";
+        /** @description Money that was due back was given back; `amount_refunded` has grown. */
+        SettlementRefundedEvent: components["schemas"]["SettlementEvent"] & {
+            /**
+             * @description What happened.
+             * @constant
+             */
+            type: "settlement.refunded";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "settlement.refunded";
+        };
         /** @description A settlement was refused for reasons of compliance. */
         SettlementRejectedEvent: components["schemas"]["SettlementEvent"] & {
             /**
@@ -4014,8 +4327,7 @@ export interface components {
         SettlementResponse: components["schemas"]["SettlementEventData"] & {
             /** @description The states that it has reached, in their order. */
             timeline: components["schemas"]["TimelineEntry"][];
-            /** @description Who is paid, as the recipient was when the settlement was accepted. Null for a settlement of before payees were frozen. */
-            payee: components["schemas"]["Payee"] | null;
+            payee: components["schemas"]["Payee"];
             /**
              * @description Why it did not succeed; null unless it is `failed` or `rejected`.
              * @example null
@@ -4042,7 +4354,7 @@ export interface components {
              * @description When the current wait ends; null if there is none.
              * @example 2026-11-21T08:00:00.000Z
              */
-            expires_at: components["schemas"]["Timestamp"] | null;
+            expires_at: string | null;
         };
         /** @description The recipient was paid. */
         SettlementSettledEvent: components["schemas"]["SettlementEvent"] & {
@@ -4064,8 +4376,6 @@ export interface components {
          * @enum {string}
          */
         SettlementStatus: "accepted" | "compliance_hold" | "awaiting_funds" | "funded" | "paying_out" | "needs_review" | "settled" | "rejected" | "expired" | "failed" | "canceled";
-        /** @description Trimmed text without control characters. */
-        ShortText: string;
         /** @description A flattened JWS (RFC 7515) with an unencoded payload (RFC 7797). */
         SignedCertificate: {
             /**
@@ -4084,22 +4394,23 @@ export interface components {
              */
             signature: string;
         };
-        /**
-         * @description No money moves: this is a simulation.
-         * @constant
-         */
-        Simulation: true;
         StartVerificationRequest: {
-            /** @description Who is verified. */
-            recipient_id: components["schemas"]["Uuid"];
-            /** @description Your organization. */
-            org_id: components["schemas"]["Uuid"];
+            /**
+             * @description Who is verified.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
+            /**
+             * @description Your organization.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             /** @description By default `kyc` for an individual and `kyb` for a business. */
             verification_type?: components["schemas"]["VerificationType"] | null;
             /** @description The document that proves the identity. */
             document_type?: components["schemas"]["DocumentType"] | null;
             /** @description Who issued the document (ISO 3166-1 alpha-2). */
-            document_country?: components["schemas"]["CountryCode"] | null;
+            document_country?: string | null;
         };
         /** @description The object's state does not allow this. */
         StateConflictProblem: components["schemas"]["ProblemFields"] & {
@@ -4142,24 +4453,23 @@ export interface components {
         TimelineEntry: {
             /** @description The state that was reached. */
             status: components["schemas"]["SettlementStatus"];
-            /** @description When it was reached. */
-            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was reached.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            at: string;
             /**
              * @description Why, where there is more to say than the state.
              * @example amount_requires_verification
              */
             reason?: string;
-            /** @description The evidence that led to it. */
-            evidence_id?: components["schemas"]["Id"];
+            /**
+             * @description The evidence that led to it.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            evidence_id?: string;
         };
-        /**
-         * Format: date-time
-         * @description RFC 3339, in UTC with milliseconds.
-         * @example 2026-11-21T08:00:00.000Z
-         */
-        Timestamp: string;
-        /** @description Stands for a card or an account. */
-        Token: string;
         /**
          * @description Either `quote_id`, or `corridor`, `amount` and `payment_method`.
          * @example {
@@ -4171,27 +4481,39 @@ export interface components {
          */
         TransferBody: {
             /** @description Copies the inputs of a quote, even of an expired one. */
-            quote_id?: components["schemas"]["Uuid"] | null;
+            quote_id?: string | null;
             /** @description The corridor. Only without `quote_id`. */
             corridor?: components["schemas"]["CorridorId"] | null;
             /** @description What the payer pays, in the source currency. Only without `quote_id`. */
-            amount?: components["schemas"]["Amount"] | null;
+            amount?: string | null;
             /** @description How you pay. Only without `quote_id`. */
             payment_method?: components["schemas"]["PaymentMethod"] | null;
             /** @description How the recipient is paid; by default the first rail of the corridor. Only without `quote_id`. */
             payout_rail?: components["schemas"]["PayoutRail"] | null;
-            /** @description Who is paid. */
-            recipient_id: components["schemas"]["Uuid"];
-            /** @description Required with payment method card, refused otherwise. */
-            card_token?: components["schemas"]["Token"] | null;
+            /**
+             * @description Who is paid.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
+            /**
+             * @description Required with payment method card, refused otherwise.
+             * @example tok_visa
+             */
+            card_token?: string | null;
             /** @description Required with payment method ach, refused otherwise. */
-            banklink_account_token?: components["schemas"]["Token"] | null;
-            /** @description Your own reference. The service only stores it. */
-            reference?: components["schemas"]["ShortText"] | null;
+            banklink_account_token?: string | null;
+            /**
+             * @description Your own reference. The service only stores it.
+             * @example For school
+             */
+            reference?: string | null;
         };
         TransferResponse: components["schemas"]["SettlementResponse"] & {
-            /** @description The id of the transfer. */
-            transfer_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the transfer.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            transfer_id: string;
         };
         /**
          * @description A field that is present replaces the old value; `null` clears it. A recipient has `bank_details`, `mobile_details` or both.
@@ -4207,11 +4529,11 @@ export interface components {
              * @description The full name of the person or company.
              * @example Marcia Campbell
              */
-            name?: components["schemas"]["ShortText"];
+            name?: string;
             /** @description The recipient's e-mail address. */
-            email?: components["schemas"]["EmailAddress"] | null;
+            email?: string | null;
             /** @description The recipient's phone number (E.164). */
-            phone?: components["schemas"]["PhoneNumber"] | null;
+            phone?: string | null;
             /** @description Needed for `bank_transfer`. */
             bank_details?: components["schemas"]["BankDetailsRequest"] | null;
             /** @description Needed for `mobile_money`. */
@@ -4221,7 +4543,12 @@ export interface components {
         };
         /** @description A field that is present replaces the old value; `null` clears the description. */
         UpdateWebhookRequest: {
-            url?: components["schemas"]["WebhookUrl"];
+            /**
+             * Format: uri
+             * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
+             * @example https://hooks.partner.example/settlements
+             */
+            url?: string;
             /**
              * @description The types that are sent. `*` means every type, including future ones.
              * @example [
@@ -4234,15 +4561,10 @@ export interface components {
              * @description For your own lists: what receives the events.
              * @example Ledger of the payouts team
              */
-            description?: components["schemas"]["LongText"] | null;
+            description?: string | null;
             /** @description `disabled` skips pending deliveries. `enabled` forgets earlier failures. */
             status?: components["schemas"]["WebhookStatus"];
         };
-        /**
-         * @description The id of an object, as a request names it: a UUID of version 7.
-         * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-         */
-        Uuid: string;
         /** ValidationError */
         ValidationError: {
             /** Location */
@@ -4259,8 +4581,11 @@ export interface components {
         VerificationDecision: "verified" | "rejected";
         /** @description The verification as it was at this change. */
         VerificationEventData: components["schemas"]["VerificationFields"] & {
-            /** @description The organization that the recipient belongs to. */
-            org_id: components["schemas"]["Id"];
+            /**
+             * @description The organization that the recipient belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
         };
         /** @description A verification was not decided in time. */
         VerificationExpiredEvent: components["schemas"]["EventEnvelope"] & {
@@ -4279,10 +4604,16 @@ export interface components {
         };
         /** @description What every verification shows. */
         VerificationFields: {
-            /** @description The id of the verification. */
-            verification_id: components["schemas"]["Id"];
-            /** @description Who is verified. */
-            recipient_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the verification.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            verification_id: string;
+            /**
+             * @description Who is verified.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
             verification_type: components["schemas"]["VerificationType"];
             /** @description The document that proves the identity. */
             document_type: components["schemas"]["DocumentType"] | null;
@@ -4305,15 +4636,23 @@ export interface components {
              * @example null
              */
             rejection_reason: string | null;
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
             /**
              * @description When it was decided; null before.
              * @example 2026-11-21T08:00:00.000Z
              */
-            decided_at: components["schemas"]["Timestamp"] | null;
-            /** @description When it expires if it is not decided. */
-            expires_at: components["schemas"]["Timestamp"];
+            decided_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it expires if it is not decided.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            expires_at: string;
             /**
              * @description For support: its name in Temporal.
              * @example verification:019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
@@ -4368,8 +4707,11 @@ export interface components {
          */
         VerificationStatus: "pending" | "in_review" | "verified" | "rejected" | "expired";
         VerificationStatusResponse: {
-            /** @description Who is verified. */
-            recipient_id: components["schemas"]["Id"];
+            /**
+             * @description Who is verified.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
             /** @description The verification of the recipient. */
             verification_status: components["schemas"]["RecipientVerificationStatus"];
             /** @description The newest verification; null if there is none. */
@@ -4398,8 +4740,11 @@ export interface components {
             type: "verification.verified";
         };
         VerifyOTPBody: {
-            /** @description From `request-otp`. */
-            challenge_id: components["schemas"]["Uuid"];
+            /**
+             * @description From `request-otp`.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            challenge_id: string;
             /**
              * @description The code that was sent.
              * @example 042917
@@ -4412,10 +4757,16 @@ export interface components {
          */
         WalletNetwork: "ethereum" | "polygon" | "base";
         WalletResponse: {
-            /** @description The id of the wallet. */
-            wallet_id: components["schemas"]["Id"];
-            /** @description The organization that the wallet belongs to. */
-            org_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the wallet.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            wallet_id: string;
+            /**
+             * @description The organization that the wallet belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             /**
              * @description As it was given at creation.
              * @example Payout treasury
@@ -4450,8 +4801,12 @@ export interface components {
              * @constant
              */
             deployed: false;
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
         };
         /** @description Who signs. */
         WalletSigner: {
@@ -4487,12 +4842,22 @@ export interface components {
             secret: string;
         };
         WebhookDeliveryResponse: {
-            /** @description The id of the delivery. */
-            delivery_id: components["schemas"]["Id"];
-            /** @description The subscription that the event is sent to. */
-            webhook_id: components["schemas"]["Id"];
-            /** @description The `webhook-id` that the subscriber receives; the same at every attempt. */
-            event_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the delivery.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            delivery_id: string;
+            /**
+             * @description The subscription that the event is sent to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            webhook_id: string;
+            /**
+             * @description The `webhook-id` that the subscriber receives; the same at every attempt.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            event_id: string;
+            /** @description What happened. */
             event_type: components["schemas"]["EventType"];
             /** @description How far the delivery is. */
             status: components["schemas"]["DeliveryStatus"];
@@ -4502,9 +4867,13 @@ export interface components {
              * @description When the next attempt is made; null if there is none.
              * @example 2026-11-21T08:00:00.000Z
              */
-            next_attempt_at: components["schemas"]["Timestamp"] | null;
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
+            next_attempt_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
         };
         /**
          * @description `requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days. May grow.
@@ -4512,7 +4881,7 @@ export interface components {
          */
         WebhookDisabledReason: "requested" | "gone" | "failing";
         /** @description The body of a delivery. A read shows the same bytes as were sent. */
-        WebhookEvent: components["schemas"]["SettlementAcceptedEvent"] | components["schemas"]["SettlementComplianceHoldEvent"] | components["schemas"]["SettlementAwaitingFundsEvent"] | components["schemas"]["SettlementFundedEvent"] | components["schemas"]["SettlementPayingOutEvent"] | components["schemas"]["SettlementNeedsReviewEvent"] | components["schemas"]["SettlementSettledEvent"] | components["schemas"]["SettlementRejectedEvent"] | components["schemas"]["SettlementExpiredEvent"] | components["schemas"]["SettlementFailedEvent"] | components["schemas"]["SettlementCanceledEvent"] | components["schemas"]["SettlementExceptionEvent"] | components["schemas"]["SettlementFundsReceivedEvent"] | components["schemas"]["CertificateIssuedEvent"] | components["schemas"]["VerificationPendingEvent"] | components["schemas"]["VerificationVerifiedEvent"] | components["schemas"]["VerificationRejectedEvent"] | components["schemas"]["VerificationExpiredEvent"] | components["schemas"]["RecipientDeactivatedEvent"] | components["schemas"]["ApiKeyCreatedEvent"] | components["schemas"]["ApiKeyRotatedEvent"] | components["schemas"]["ApiKeyRevokedEvent"] | components["schemas"]["WebhookPingEvent"];
+        WebhookEvent: components["schemas"]["SettlementAcceptedEvent"] | components["schemas"]["SettlementComplianceHoldEvent"] | components["schemas"]["SettlementAwaitingFundsEvent"] | components["schemas"]["SettlementFundedEvent"] | components["schemas"]["SettlementPayingOutEvent"] | components["schemas"]["SettlementNeedsReviewEvent"] | components["schemas"]["SettlementSettledEvent"] | components["schemas"]["SettlementRejectedEvent"] | components["schemas"]["SettlementExpiredEvent"] | components["schemas"]["SettlementFailedEvent"] | components["schemas"]["SettlementCanceledEvent"] | components["schemas"]["SettlementExceptionEvent"] | components["schemas"]["SettlementFundsReceivedEvent"] | components["schemas"]["SettlementRefundedEvent"] | components["schemas"]["CertificateIssuedEvent"] | components["schemas"]["VerificationPendingEvent"] | components["schemas"]["VerificationVerifiedEvent"] | components["schemas"]["VerificationRejectedEvent"] | components["schemas"]["VerificationExpiredEvent"] | components["schemas"]["RecipientDeactivatedEvent"] | components["schemas"]["ApiKeyCreatedEvent"] | components["schemas"]["ApiKeyRotatedEvent"] | components["schemas"]["ApiKeyRevokedEvent"] | components["schemas"]["WebhookPingEvent"];
         /** @description You asked for a test of the subscription. */
         WebhookPingEvent: components["schemas"]["EventEnvelope"] & {
             /**
@@ -4530,8 +4899,11 @@ export interface components {
             type: "webhook.ping";
         };
         WebhookReplayResponse: {
-            /** @description For support: the id of this replay. */
-            replay_id: components["schemas"]["Id"];
+            /**
+             * @description For support: the id of this replay.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            replay_id: string;
             /**
              * @description How many deliveries are sent again.
              * @example 3
@@ -4539,10 +4911,16 @@ export interface components {
             deliveries: number;
         };
         WebhookResponse: {
-            /** @description The id of the subscription. */
-            webhook_id: components["schemas"]["Id"];
-            /** @description The organization that the subscription belongs to. */
-            org_id: components["schemas"]["Id"];
+            /**
+             * @description The id of the subscription.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            webhook_id: string;
+            /**
+             * @description The organization that the subscription belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
             /**
              * @description Where the events are sent.
              * @example https://hooks.partner.example/settlements
@@ -4559,26 +4937,32 @@ export interface components {
             status: components["schemas"]["WebhookStatus"];
             /** @description Why it is disabled; null if it is not. */
             disabled_reason: components["schemas"]["WebhookDisabledReason"] | null;
-            /** @description When it was created. */
-            created_at: components["schemas"]["Timestamp"];
-            /** @description When it was last changed. */
-            updated_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            updated_at: string;
         };
         WebhookRotatedResponse: components["schemas"]["WebhookCreatedResponse"] & {
-            /** @description Until this time the previous secret signs as well. */
-            previous_secret_expires_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description Until this time the previous secret signs as well.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            previous_secret_expires_at: string;
         };
         /**
          * @description `disabled`: events are recorded and not sent.
          * @enum {string}
          */
         WebhookStatus: "enabled" | "disabled";
-        /**
-         * Format: uri
-         * @description HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each connection.
-         * @example https://hooks.partner.example/settlements
-         */
-        WebhookUrl: string;
     };
     responses: {
         /**
@@ -4624,15 +5008,6 @@ export interface components {
                 [name: string]: unknown;
             };
             content?: never;
-        };
-        /** @description Success. */
-        ExchangeResponse: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ExchangeResponse"];
-            };
         };
         /** @description `idempotency_key_reused`: This key belongs to another command permanently. Use a new key for a new command. */
         IdempotencyKeyReused: {
@@ -4722,15 +5097,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["LaunchGatesClosedProblem"] | components["schemas"]["Problem"];
             };
         };
-        /** @description Success. */
-        LinkTokenResponse: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["LinkTokenResponse"];
-            };
-        };
         /**
          * @description `local_sandbox_only`: This operation is a simulation and exists in the local sandbox only. Nothing was stored.
          *
@@ -4753,16 +5119,6 @@ export interface components {
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
             };
-        };
-        /** @description The caller has this answer already. */
-        NotModified: {
-            headers: {
-                ETag: components["headers"]["ETag"];
-                "Retry-After": components["headers"]["Retry-After"];
-                "Preference-Applied": components["headers"]["Preference-Applied"];
-                [name: string]: unknown;
-            };
-            content?: never;
         };
         /** @description `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it. */
         OrganizationMismatch: {
@@ -4797,15 +5153,6 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description Success. */
-        ProviderEventReceipt: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ProviderEventReceipt"];
             };
         };
         /**
@@ -4866,15 +5213,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Success. */
-        RecipientResponse: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["RecipientResponse"];
-            };
-        };
         /** @description `remote_environment`: Bank linking is simulated in the local sandbox only. This environment has no provider for it. */
         RemoteEnvironment: {
             headers: {
@@ -4905,17 +5243,6 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description Success. */
-        SettlementResponse: {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                ETag: components["headers"]["ETag"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["SettlementResponse"];
             };
         };
         /** @description `signature_invalid`: The signature is missing, does not match the body, or its timestamp is outside the tolerance. */
@@ -4952,52 +5279,8 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-        AfterQuery: string;
-        /** @description The id of the certificate. */
-        CertIdPath: string;
-        /** @description Only settlements of this corridor. */
-        CorridorQuery: components["schemas"]["CorridorId"];
-        /** @description Only objects that were created then or later (RFC 3339). */
-        CreatedFromQuery: components["schemas"]["Timestamp"];
-        /** @description Only objects that were created before then (RFC 3339). */
-        CreatedToQuery: components["schemas"]["Timestamp"];
-        /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-        IdempotencyKeyHeader: string;
-        /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-        IfNoneMatchHeader: string;
-        /** @description The key. */
-        KeyIdPath: components["schemas"]["Uuid"];
-        /** @description The most objects of a page. */
-        LimitQuery: number;
-        /** @description Only settlements with exactly these entries: `metadata[invoice]=INV-1042`. */
-        MetadataQuery: components["schemas"]["Metadata"];
-        /** @description How many objects to skip. `after` is faster for far pages. */
-        OffsetQuery: number;
-        /** @description The organization of your key. */
-        OrgIdPath: components["schemas"]["Uuid"];
-        /** @description Only settlements paid like this. */
-        PaymentMethodQuery: components["schemas"]["SettlementPaymentMethod"];
-        /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
-        PreferHeader: string;
-        /** @description The recipient. */
-        RecipientIdPath: components["schemas"]["Uuid"];
-        /** @description Only settlements for this recipient. */
-        RecipientIdQuery: string;
-        /** @description Exactly this reference. */
-        ReferenceQuery: components["schemas"]["ShortText"];
-        /** @description The settlement. */
-        SettlementIdPath: string;
-        /** @description Only settlements in this status. It can be given several times. */
-        StatusQuery: components["schemas"]["SettlementStatus"][];
-        /** @description The transfer. */
-        TransferIdPath: components["schemas"]["Uuid"];
-        /** @description The verification. */
-        VerificationIdPath: components["schemas"]["Uuid"];
         /** @description The id of the event; the same at every attempt. */
-        WebhookId: components["schemas"]["Id"];
-        /** @description The subscription. */
-        WebhookIdPath: components["schemas"]["Uuid"];
+        WebhookId: string;
         /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
         WebhookSignature: string;
         /** @description When this attempt was made, in seconds since 1970. */
@@ -5073,13 +5356,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: string;
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
-                Prefer?: components["parameters"]["PreferHeader"];
+                Prefer?: string;
             };
             path: {
                 /** @description The settlement. */
-                settlement_id: components["parameters"]["SettlementIdPath"];
+                settlement_id: string;
             };
             cookie?: never;
         };
@@ -5097,7 +5380,16 @@ export interface operations {
                     "application/json": components["schemas"]["SettlementResponse"];
                 };
             };
-            304: components["responses"]["NotModified"];
+            /** @description The caller has this answer already. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             401: components["responses"]["KeyRefused"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
@@ -5110,13 +5402,23 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The settlement. */
-                settlement_id: components["parameters"]["SettlementIdPath"];
+                settlement_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            200: components["responses"]["SettlementResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettlementResponse"];
+                };
+            };
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["ScopeInsufficient"];
             404: components["responses"]["NotFound"];
@@ -5129,27 +5431,29 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
                 /** @description Only settlements in this status. It can be given several times. */
-                status?: components["parameters"]["StatusQuery"];
+                status?: components["schemas"]["SettlementStatus"][];
                 /** @description Only settlements of this corridor. */
-                corridor?: components["parameters"]["CorridorQuery"];
+                corridor?: components["schemas"]["CorridorId"];
                 /** @description Only settlements paid like this. */
-                payment_method?: components["parameters"]["PaymentMethodQuery"];
+                payment_method?: components["schemas"]["SettlementPaymentMethod"];
                 /** @description Only settlements for this recipient. */
-                recipient_id?: components["parameters"]["RecipientIdQuery"];
+                recipient_id?: string;
                 /** @description Exactly this reference. */
-                reference?: components["parameters"]["ReferenceQuery"];
+                reference?: string;
                 /** @description Only objects that were created then or later (RFC 3339). */
-                created_from?: components["parameters"]["CreatedFromQuery"];
+                created_from?: string;
                 /** @description Only objects that were created before then (RFC 3339). */
-                created_to?: components["parameters"]["CreatedToQuery"];
+                created_to?: string;
                 /** @description Only settlements with exactly these entries: `metadata[invoice]=INV-1042`. */
-                metadata?: components["parameters"]["MetadataQuery"];
+                metadata?: {
+                    [key: string]: string;
+                };
             };
             header?: never;
             path?: never;
@@ -5177,27 +5481,29 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
                 /** @description Only settlements in this status. It can be given several times. */
-                status?: components["parameters"]["StatusQuery"];
+                status?: components["schemas"]["SettlementStatus"][];
                 /** @description Only settlements of this corridor. */
-                corridor?: components["parameters"]["CorridorQuery"];
+                corridor?: components["schemas"]["CorridorId"];
                 /** @description Only settlements paid like this. */
-                payment_method?: components["parameters"]["PaymentMethodQuery"];
+                payment_method?: components["schemas"]["SettlementPaymentMethod"];
                 /** @description Only settlements for this recipient. */
-                recipient_id?: components["parameters"]["RecipientIdQuery"];
+                recipient_id?: string;
                 /** @description Exactly this reference. */
-                reference?: components["parameters"]["ReferenceQuery"];
+                reference?: string;
                 /** @description Only objects that were created then or later (RFC 3339). */
-                created_from?: components["parameters"]["CreatedFromQuery"];
+                created_from?: string;
                 /** @description Only objects that were created before then (RFC 3339). */
-                created_to?: components["parameters"]["CreatedToQuery"];
+                created_to?: string;
                 /** @description Only settlements with exactly these entries: `metadata[invoice]=INV-1042`. */
-                metadata?: components["parameters"]["MetadataQuery"];
+                metadata?: {
+                    [key: string]: string;
+                };
             };
             header?: never;
             path?: never;
@@ -5226,7 +5532,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
@@ -5262,17 +5568,27 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: string;
             };
             path: {
                 /** @description The settlement. */
-                settlement_id: components["parameters"]["SettlementIdPath"];
+                settlement_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            200: components["responses"]["SettlementResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettlementResponse"];
+                };
+            };
             /** @description The caller has this answer already. */
             304: {
                 headers: {
@@ -5304,7 +5620,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["ProviderEventReceipt"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderEventReceipt"];
+                };
+            };
             401: components["responses"]["SignatureInvalid"];
             409: components["responses"]["ProviderEventConflict"];
             422: components["responses"]["Invalid"];
@@ -5328,7 +5652,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["ProviderEventReceipt"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderEventReceipt"];
+                };
+            };
             401: components["responses"]["SignatureInvalid"];
             409: components["responses"]["ProviderEventConflict"];
             422: components["responses"]["Invalid"];
@@ -5353,7 +5685,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["ProviderEventReceipt"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderEventReceipt"];
+                };
+            };
             401: components["responses"]["SignatureInvalid"];
             409: components["responses"]["ProviderEventConflict"];
             422: components["responses"]["Invalid"];
@@ -5373,7 +5713,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["LinkTokenResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkTokenResponse"];
+                };
+            };
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["KeyNotAllowed"];
             422: components["responses"]["Invalid"];
@@ -5394,7 +5742,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["ExchangeResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExchangeResponse"];
+                };
+            };
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["KeyNotAllowed"];
             422: components["responses"]["Invalid"];
@@ -5415,7 +5771,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["LinkTokenResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkTokenResponse"];
+                };
+            };
             401: components["responses"]["SessionRefused"];
             422: components["responses"]["Invalid"];
             502: components["responses"]["RemoteEnvironment"];
@@ -5435,7 +5799,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["ExchangeResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExchangeResponse"];
+                };
+            };
             401: components["responses"]["SessionRefused"];
             422: components["responses"]["Invalid"];
             502: components["responses"]["RemoteEnvironment"];
@@ -5448,7 +5820,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The settlement. */
-                settlement_id: components["parameters"]["SettlementIdPath"];
+                settlement_id: string;
             };
             cookie?: never;
         };
@@ -5482,7 +5854,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The settlement. */
-                settlement_id: components["parameters"]["SettlementIdPath"];
+                settlement_id: string;
             };
             cookie?: never;
         };
@@ -5668,11 +6040,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: string;
             };
             path: {
                 /** @description The id of the certificate. */
-                cert_id: components["parameters"]["CertIdPath"];
+                cert_id: string;
             };
             cookie?: never;
         };
@@ -5716,11 +6088,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: string;
             };
             path: {
                 /** @description The transfer. */
-                transfer_id: components["parameters"]["TransferIdPath"];
+                transfer_id: string;
             };
             cookie?: never;
         };
@@ -5768,7 +6140,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The id of the certificate. */
-                cert_id: components["parameters"]["CertIdPath"];
+                cert_id: string;
             };
             cookie?: never;
         };
@@ -5842,7 +6214,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The organization of your key. */
-                org_id: components["parameters"]["OrgIdPath"];
+                org_id: string;
             };
             cookie?: never;
         };
@@ -5867,16 +6239,16 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
             };
             header?: never;
             path: {
                 /** @description The organization of your key. */
-                org_id: components["parameters"]["OrgIdPath"];
+                org_id: string;
             };
             cookie?: never;
         };
@@ -5905,11 +6277,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path: {
                 /** @description The organization of your key. */
-                org_id: components["parameters"]["OrgIdPath"];
+                org_id: string;
             };
             cookie?: never;
         };
@@ -5943,7 +6315,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The key. */
-                key_id: components["parameters"]["KeyIdPath"];
+                key_id: string;
             };
             cookie?: never;
         };
@@ -5972,7 +6344,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The key. */
-                key_id: components["parameters"]["KeyIdPath"];
+                key_id: string;
             };
             cookie?: never;
         };
@@ -5999,17 +6371,17 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
                 /** @description Only active recipients, or only deactivated ones. */
                 is_active?: boolean;
                 /** @description Only recipients with this verification. */
                 verification_status?: components["schemas"]["RecipientVerificationStatus"];
                 /** @description Only recipients who are paid in this country. */
-                country?: components["schemas"]["CountryCode"];
+                country?: string;
             };
             header?: never;
             path?: never;
@@ -6038,7 +6410,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
@@ -6072,7 +6444,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The recipient. */
-                recipient_id: components["parameters"]["RecipientIdPath"];
+                recipient_id: string;
             };
             cookie?: never;
         };
@@ -6099,7 +6471,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The recipient. */
-                recipient_id: components["parameters"]["RecipientIdPath"];
+                recipient_id: string;
             };
             cookie?: never;
         };
@@ -6109,7 +6481,15 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["RecipientResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecipientResponse"];
+                };
+            };
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["KeyNotAllowed"];
             404: components["responses"]["NotFound"];
@@ -6124,13 +6504,21 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The recipient. */
-                recipient_id: components["parameters"]["RecipientIdPath"];
+                recipient_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            200: components["responses"]["RecipientResponse"];
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecipientResponse"];
+                };
+            };
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["ScopeInsufficient"];
             404: components["responses"]["NotFound"];
@@ -6143,7 +6531,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
@@ -6180,7 +6568,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The verification. */
-                verification_id: components["parameters"]["VerificationIdPath"];
+                verification_id: string;
             };
             cookie?: never;
         };
@@ -6214,7 +6602,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The verification. */
-                verification_id: components["parameters"]["VerificationIdPath"];
+                verification_id: string;
             };
             cookie?: never;
         };
@@ -6241,7 +6629,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The recipient. */
-                recipient_id: components["parameters"]["RecipientIdPath"];
+                recipient_id: string;
             };
             cookie?: never;
         };
@@ -6267,7 +6655,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
@@ -6301,11 +6689,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -6334,7 +6722,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
@@ -6370,7 +6758,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The wallet. */
-                wallet_id: components["schemas"]["Uuid"];
+                wallet_id: string;
             };
             cookie?: never;
         };
@@ -6493,7 +6881,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -6550,7 +6938,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The recipient. */
-                recipient_id: components["parameters"]["RecipientIdPath"];
+                recipient_id: string;
             };
             cookie?: never;
         };
@@ -6605,7 +6993,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -6669,13 +7057,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: string;
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
-                Prefer?: components["parameters"]["PreferHeader"];
+                Prefer?: string;
             };
             path: {
                 /** @description The transfer. */
-                transfer_id: components["parameters"]["TransferIdPath"];
+                transfer_id: string;
             };
             cookie?: never;
         };
@@ -6693,7 +7081,16 @@ export interface operations {
                     "application/json": components["schemas"]["TransferResponse"];
                 };
             };
-            304: components["responses"]["NotModified"];
+            /** @description The caller has this answer already. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             401: components["responses"]["SessionRefused"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
@@ -6706,7 +7103,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The transfer. */
-                transfer_id: components["parameters"]["TransferIdPath"];
+                transfer_id: string;
             };
             cookie?: never;
         };
@@ -6735,7 +7132,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: string;
             };
             path?: never;
             cookie?: never;
@@ -6792,11 +7189,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -6825,7 +7222,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path?: never;
             cookie?: never;
@@ -6859,7 +7256,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
             };
             cookie?: never;
         };
@@ -6886,7 +7283,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
             };
             cookie?: never;
         };
@@ -6912,7 +7309,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
             };
             cookie?: never;
         };
@@ -6944,7 +7341,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
             };
             cookie?: never;
         };
@@ -6972,7 +7369,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
             };
             cookie?: never;
         };
@@ -6998,18 +7395,18 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
                 /** @description Only deliveries with this outcome. */
                 status?: components["schemas"]["DeliveryStatus"];
             };
             header?: never;
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
             };
             cookie?: never;
         };
@@ -7037,13 +7434,13 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
                 /** @description The delivery. */
-                delivery_id: components["schemas"]["Uuid"];
+                delivery_id: string;
             };
             cookie?: never;
         };
@@ -7072,11 +7469,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKeyHeader"];
+                "Idempotency-Key"?: string;
             };
             path: {
                 /** @description The subscription. */
-                webhook_id: components["parameters"]["WebhookIdPath"];
+                webhook_id: string;
             };
             cookie?: never;
         };
@@ -7108,19 +7505,19 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The most objects of a page. */
-                limit?: components["parameters"]["LimitQuery"];
+                limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
-                offset?: components["parameters"]["OffsetQuery"];
+                offset?: number;
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: components["parameters"]["AfterQuery"];
+                after?: string;
                 /** @description Only events of this type. It can be given several times. */
                 type?: components["schemas"]["EventType"][];
                 /** @description Only events of this settlement, certificate, verification, recipient, key or webhook. */
                 object_id?: string;
                 /** @description Only objects that were created then or later (RFC 3339). */
-                created_from?: components["parameters"]["CreatedFromQuery"];
+                created_from?: string;
                 /** @description Only objects that were created before then (RFC 3339). */
-                created_to?: components["parameters"]["CreatedToQuery"];
+                created_to?: string;
             };
             header?: never;
             path?: never;
@@ -7150,7 +7547,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The event. */
-                event_id: components["schemas"]["Uuid"];
+                event_id: string;
             };
             cookie?: never;
         };
@@ -7228,7 +7625,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatchHeader"];
+                "If-None-Match"?: string;
             };
             path?: never;
             cookie?: never;
@@ -7550,6 +7947,29 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["SettlementFundsReceivedEvent"];
+            };
+        };
+        responses: {
+            "2XX": components["responses"]["EventReceived"];
+        };
+    };
+    onSettlementRefundedEvent: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event; the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description When this attempt was made, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettlementRefundedEvent"];
             };
         };
         responses: {

@@ -3,7 +3,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { localDirectory, repositoryRoot } from '../../../process/place.ts';
+import { localDirectory, repositoryRoot } from '../../../process/local/place.ts';
 import { readSource } from '../../support/source.ts';
 
 const CLIENT = 'clients/typescript';

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test as plain } from 'vitest';
 import { createClient, type WebhookEvent, webhooks } from '../../../clients/typescript/index.ts';
-import { repositoryRoot } from '../../../process/place.ts';
+import { repositoryRoot } from '../../../process/local/place.ts';
 import { freePort } from '../../../scripts/stack/port.ts';
 import { withStack } from '../../support/fixture.ts';
 import { until } from '../../support/webhook.ts';
@@ -150,4 +150,4 @@ test('the receiver of the examples verifies 1 000 deliveries beside a rotation o
   expect(verified()).toBe(DELIVERIES);
   // Each start asked once without a signature, to see whether it listens.
   expect(lines.filter((line) => line.startsWith('refused'))).toEqual(Array(3).fill('refused: missing_header'));
-}, 60_000);
+});

@@ -8,7 +8,7 @@ import {
   SETTLEMENT_STATUSES,
   type Settlement,
   type SettlementStatus,
-} from '../../../domain/settlement.ts';
+} from '../../../domain/settlement/state.ts';
 
 const settlementOf = (
   paymentMethod: PaymentMethod,
@@ -23,8 +23,8 @@ const settlementOf = (
     orgId: 'org-1',
     origin: 'v2',
     recipientId: 'rec-1',
-    payeeSealed: null,
-    payeeSha256: null,
+    payeeSealed: 'sealed',
+    payeeSha256: '33'.repeat(32),
     purpose: null,
     reference: null,
     metadata: {},

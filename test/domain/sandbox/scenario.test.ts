@@ -1,9 +1,9 @@
 /** The list of scenarios is complete and possible. That each one is true is proved end to end. */
 import { describe, expect, test } from 'vitest';
-import { EXCEPTION_TYPES } from '../../../domain/evidence.ts';
 import { SANDBOX_EVENTS } from '../../../domain/sandbox/event.ts';
 import { SCENARIOS } from '../../../domain/sandbox/scenario.ts';
-import { canMove, SETTLEMENT_STATUSES, TRANSITIONS } from '../../../domain/settlement.ts';
+import { EXCEPTION_TYPES } from '../../../domain/settlement/evidence.ts';
+import { canMove, SETTLEMENT_STATUSES, TRANSITIONS } from '../../../domain/settlement/state.ts';
 
 const missing = (wanted: readonly string[], shown: readonly (string | undefined)[]) =>
   wanted.filter((name) => !shown.includes(name));

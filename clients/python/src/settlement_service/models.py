@@ -57,7 +57,7 @@ CapabilityEnvironment = Literal["public", "local sandbox", "remote sandbox", "pr
 """Where a capability exists; `public` for everywhere."""
 CapabilityState = Literal["live", "local sandbox", "gated", "maintenance", "unavailable"]
 """Whether value may move through it. Written code does not mean that value may move. May grow."""
-CertificateVersion = Literal["1", "2"]
+CertificateVersion = Literal["2"]
 """The version of a certificate. May grow."""
 CorridorId = Literal[
     "US-JM",
@@ -127,6 +127,7 @@ EventType = Literal[
     "settlement.canceled",
     "settlement.exception",
     "settlement.funds_received",
+    "settlement.refunded",
     "certificate.issued",
     "verification.pending",
     "verification.verified",
@@ -154,6 +155,7 @@ EventTypeFilter = Literal[
     "settlement.canceled",
     "settlement.exception",
     "settlement.funds_received",
+    "settlement.refunded",
     "certificate.issued",
     "verification.pending",
     "verification.verified",
@@ -169,6 +171,7 @@ EventTypeFilter = Literal[
 EvidenceKind = Literal[
     "collection_succeeded",
     "collection_failed",
+    "collection_returned",
     "dispute_opened",
     "dispute_closed",
     "payout_confirmed",
@@ -497,8 +500,8 @@ class CapabilityEntry(TypedDict):
 class CardprocEvent(TypedDict):
     """Only `id` and `type` are required. Of the types `payment_intent.succeeded`, `payment_intent.processing`,
     `payment_intent.payment_failed`, `charge.dispute.created`, `charge.dispute.closed`, `livemode` and
-    `data.object` are validated: `amount_received` (minor units), `currency`, `last_payment_error.code`,
-    `metadata.settlement_id`.
+    `data.object` are validated: `amount_received` or, of a dispute, `amount` (minor units), `currency`,
+    `last_payment_error.code`, `metadata.settlement_id`.
     """
     id: str
     """The id of the event. An event is applied once."""
@@ -513,6 +516,7 @@ class CaribbeanOfframpRequest(TypedDict):
     recipient_id: str
     """Who is paid."""
     payout_rail: PayoutRail
+    """How the recipient is paid."""
     purpose: NotRequired[Purpose | None]
     """What the money is for."""
     reference: NotRequired[str | None]
@@ -547,6 +551,7 @@ class SettleResponseV2(TypedDict):
     payment_method: SettlementPaymentMethod
     """How the settlement is paid."""
     payout_rail: PayoutRail
+    """How the recipient is paid."""
     purpose: Purpose | None
     """What the money is for."""
     reference: str | None
@@ -656,8 +661,8 @@ class CertificateParties(TypedDict):
     """Who was paid, without personal data."""
     recipient_id: str
     """Who was paid."""
-    payee_sha256: NotRequired[str | None]
-    """The digest of the frozen payee, in hex. Absent in version 1."""
+    payee_sha256: str
+    """The digest of the frozen payee, in hex."""
 
 
 class CertificatePosting(TypedDict):
@@ -817,6 +822,7 @@ class CorridorLimits(TypedDict):
 class CorridorRail(TypedDict):
     """A way to pay out in a corridor."""
     rail: PayoutRail
+    """How the recipient is paid."""
     implementation_state: ImplementationState
     delivery_minutes: DeliveryMinutes
 
@@ -966,6 +972,7 @@ class EstimateFigures(TypedDict):
     destination_currency: Currency
     """What the recipient is paid in."""
     payout_rail: PayoutRail
+    """How the recipient is paid."""
     input_fee: str
     """For collecting the money, in the source currency."""
     platform_fee: str
@@ -1017,6 +1024,7 @@ class EvidenceCertificate(TypedDict):
     payment_method: SettlementPaymentMethod
     """How the settlement is paid."""
     payout_rail: PayoutRail
+    """How the recipient is paid."""
     parties: CertificateParties
     timeline: list[CertificateTimelineEntry]
     """The states, in their order."""
@@ -1507,6 +1515,7 @@ class ResolveReviewStep(StepMoment):
 
 class SandboxEventRequest(TypedDict):
     event: SandboxEventName
+    """What the simulator reports."""
     amount: NotRequired[str | None]
     """With collection_succeeded and collection_partial only, in the source currency. By default the missing amount,
     or half of it with collection_partial.
@@ -1554,6 +1563,7 @@ class ScenarioInput(TypedDict):
     """What the payer pays, in the source currency."""
     payment_method: PaymentMethod
     payout_rail: PayoutRail
+    """How the recipient is paid."""
     card_token: NotRequired[str]
     """Pays with a card."""
     public_token: NotRequired[str]
@@ -1595,6 +1605,7 @@ class SettleRequestV2(TypedDict):
     recipient_id: str
     """Who is paid."""
     payout_rail: PayoutRail
+    """How the recipient is paid."""
     purpose: NotRequired[Purpose | None]
     """What the money is for."""
     reference: NotRequired[str | None]
@@ -1640,9 +1651,13 @@ class SettlementComplianceHoldEvent(SettlementEvent):
 class SettlementEventData(SettleResponseV2):
     """The settlement as it was at this change."""
     amount_received: str
-    """Everything that came in, in the source currency."""
+    """What came in, less what the payer's bank took back, in the source currency."""
     amount_refund_due: str
-    """What came in and is owed back: too much, too late, or for a settlement that is not paid out."""
+    """What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given
+    back.
+    """
+    amount_refunded: str
+    """What was given back to the payer, outside of this service."""
 
 
 class SettlementException(TypedDict):
@@ -1710,6 +1725,12 @@ class SettlementPayingOutEvent(SettlementEvent):
     """What happened."""
 
 
+class SettlementRefundedEvent(SettlementEvent):
+    """Money that was due back was given back; `amount_refunded` has grown."""
+    type: Literal["settlement.refunded"]
+    """What happened."""
+
+
 class SettlementRejectedEvent(SettlementEvent):
     """A settlement was refused for reasons of compliance."""
     type: Literal["settlement.rejected"]
@@ -1719,10 +1740,7 @@ class SettlementRejectedEvent(SettlementEvent):
 class SettlementResponse(SettlementEventData):
     timeline: list[TimelineEntry]
     """The states that it has reached, in their order."""
-    payee: Payee | None
-    """Who is paid, as the recipient was when the settlement was accepted. Null for a settlement of before payees
-    were frozen.
-    """
+    payee: Payee
     failure: Failure | None
     """Why it did not succeed; null unless it is `failed` or `rejected`."""
     exceptions: list[SettlementException]
@@ -1983,6 +2001,7 @@ class WebhookDeliveryResponse(TypedDict):
     event_id: str
     """The `webhook-id` that the subscriber receives; the same at every attempt."""
     event_type: EventType
+    """What happened."""
     status: DeliveryStatus
     """How far the delivery is."""
     attempts: list[DeliveryAttempt]
@@ -2040,6 +2059,7 @@ WebhookEvent = Union[
     SettlementCanceledEvent,
     SettlementExceptionEvent,
     SettlementFundsReceivedEvent,
+    SettlementRefundedEvent,
     CertificateIssuedEvent,
     VerificationPendingEvent,
     VerificationVerifiedEvent,

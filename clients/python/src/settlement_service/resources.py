@@ -73,7 +73,7 @@ class Settlements(Resource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: models.Metadata | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -159,7 +159,7 @@ class AsyncSettlements(AsyncResource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: models.Metadata | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -198,7 +198,7 @@ class Caribbean(Resource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: models.Metadata | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -299,7 +299,7 @@ class AsyncCaribbean(AsyncResource):
         reference: str | None = None,
         created_from: models.Timestamp | None = None,
         created_to: models.Timestamp | None = None,
-        metadata: models.Metadata | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
@@ -537,7 +537,7 @@ class Sandbox(Resource):
         """List every sandbox input with the statuses that it leads to.
 
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
-        sandbox -- resolve`.
+        ops -- resolve`.
         """
         call: Call[Sequence[models.Scenario]] = Call(
             "GET",
@@ -581,7 +581,7 @@ class AsyncSandbox(AsyncResource):
         """List every sandbox input with the statuses that it leads to.
 
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
-        sandbox -- resolve`.
+        ops -- resolve`.
         """
         call: Call[Sequence[models.Scenario]] = Call(
             "GET",

@@ -1,0 +1,74 @@
+/**
+ * The review of a payout whose outcome is unknown (contract §6). Operators agree in PostgreSQL; the settlement's run
+ * then carries out what is agreed. So whoever reaches Temporal decides nothing.
+ */
+import { DomainError } from '../../domain/error.ts';
+import { type Resolution, type ReviewRequest, requestAfter } from '../../domain/review.ts';
+import { decide } from '../../domain/settlement/decide.ts';
+import { type Settlement, settlementTime } from '../../domain/settlement/state.ts';
+import type { Tx } from '../client.ts';
+import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import { findReviewRequest, storeReviewRequest } from '../queries/review.ts';
+import { getSettlementOwner, lockSettlement } from '../queries/settlement.ts';
+import { listKnownEvidence } from '../queries/settlement-facts.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { writeDecision } from './settlement.ts';
+
+/**
+ * Records that an operator asks for an outcome, with an audit entry.
+ *
+ * @returns the request that stands now; it may be carried out once `agreedAt` is set
+ * @throws DomainError `not_found`; `state_conflict` when the settlement is not in review
+ */
+export async function requestResolution(
+  deps: CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>,
+  settlementId: string,
+  { outcome, operator, note }: Resolution & Omit<OperatorAct, 'requestId'>,
+): Promise<ReviewRequest> {
+  return await commit(deps, 'settlement.request_resolution', async (tx) => {
+    const at = deps.now();
+    const orgId = await getSettlementOwner(tx, settlementId);
+    const { status } = await lockSettlement(tx, orgId, settlementId);
+    if (status !== 'needs_review')
+      throw new DomainError(
+        'state_conflict',
+        { current_state: status },
+        `The settlement is not in review: it is ${status}.`,
+      );
+    const standing = await findReviewRequest(tx, settlementId);
+    const request = requestAfter(standing, { outcome, operator, at }, deps.runtime);
+    if (request === standing) return standing;
+    await storeReviewRequest(tx, settlementId, request);
+    const action = request.agreedAt === null ? 'review_request' : (`resolve_review_${outcome}` as const);
+    await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at });
+    return request;
+  });
+}
+
+/**
+ * Carries out what operators have agreed on; the rail's own evidence, where there is some, decides instead. A
+ * settlement that is not in review stays as it is.
+ *
+ * @param now real time; it only dates the change
+ * @throws DomainError `state_conflict` while nothing is agreed
+ */
+export async function resolveAgreedReview(
+  tx: Tx,
+  orgId: string,
+  settlementId: string,
+  now: Date,
+): Promise<{ readonly before: Settlement; readonly after: Settlement }> {
+  const before = await lockSettlement(tx, orgId, settlementId);
+  if (before.status !== 'needs_review') return { before, after: before };
+  const request = await findReviewRequest(tx, settlementId);
+  if (!request?.agreedAt)
+    throw new DomainError(
+      'state_conflict',
+      { current_state: before.status },
+      'No outcome is agreed. See `ops resolve`.',
+    );
+  const evidence = await listKnownEvidence(tx, settlementId);
+  const happening = { type: 'resolve_review', outcome: request.outcome } as const;
+  const decision = decide({ settlement: before, evidence }, happening, settlementTime(before, now));
+  return { before, after: await writeDecision(tx, decision, before.requestId) };
+}

@@ -1,1 +1,0 @@
-CREATE TRIGGER "audit_entries_permanent" BEFORE UPDATE OR DELETE OR TRUNCATE ON "audit_entries" FOR EACH STATEMENT EXECUTE FUNCTION "refuse_change"();

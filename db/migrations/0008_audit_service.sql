@@ -1,1 +1,0 @@
-ALTER TABLE "audit_entries" ALTER COLUMN "org_id" DROP NOT NULL;

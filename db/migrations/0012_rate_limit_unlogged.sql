@@ -1,2 +1,0 @@
--- Counting is not worth a write to the log.
-ALTER TABLE "rate_limits" SET UNLOGGED;

@@ -1,2 +1,0 @@
-CREATE INDEX "settlements_status" ON "settlements" USING btree ("status","updated_at");--> statement-breakpoint
-CREATE INDEX "webhook_deliveries_status" ON "webhook_deliveries" USING btree ("status","created_at");

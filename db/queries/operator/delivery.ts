@@ -1,0 +1,76 @@
+/** Deliveries of events, and their attempts. For an operator, as object.ts says. */
+import { asc, desc, eq, sql } from 'drizzle-orm';
+import type { Queryable } from '../../client.ts';
+import { events } from '../../schema/event.ts';
+import { webhookAttempts, webhookDeliveries, webhooks } from '../../schema/webhook.ts';
+import { shownNextAttemptAt, shownStatus } from '../webhook-delivery.ts';
+import { ROWS_MAX } from './object.ts';
+
+export const deliveryColumns = {
+  deliveryId: webhookDeliveries.deliveryId,
+  webhookId: webhookDeliveries.webhookId,
+  eventType: webhookDeliveries.eventType,
+  status: shownStatus,
+  nextAttemptAt: shownNextAttemptAt,
+  createdAt: webhookDeliveries.createdAt,
+} as const;
+
+export async function findDeliveryObject(db: Queryable, deliveryId: string) {
+  const [row] = await db
+    .select({
+      ...deliveryColumns,
+      orgId: webhookDeliveries.orgId,
+      eventId: webhookDeliveries.eventId,
+      requestId: webhookDeliveries.requestId,
+      objectType: events.objectType,
+      objectId: events.objectId,
+      eventAt: events.createdAt,
+      url: webhooks.url,
+    })
+    .from(webhookDeliveries)
+    .innerJoin(events, eq(events.eventId, webhookDeliveries.eventId))
+    .innerJoin(webhooks, eq(webhooks.webhookId, webhookDeliveries.webhookId))
+    .where(eq(webhookDeliveries.deliveryId, deliveryId));
+  return row;
+}
+
+/** The deliveries of the object's events. */
+export const listDeliveriesAbout = (db: Queryable, objectId: string) =>
+  db
+    .select(deliveryColumns)
+    .from(webhookDeliveries)
+    .innerJoin(events, eq(events.eventId, webhookDeliveries.eventId))
+    .where(eq(events.objectId, objectId))
+    .orderBy(asc(events.sequence), asc(webhookDeliveries.deliveryId))
+    .limit(ROWS_MAX);
+
+/** The latest deliveries of a subscription. */
+export const listDeliveriesTo = (db: Queryable, webhookId: string) =>
+  db
+    .select(deliveryColumns)
+    .from(webhookDeliveries)
+    .where(eq(webhookDeliveries.webhookId, webhookId))
+    .orderBy(desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId))
+    .limit(ROWS_MAX);
+
+export async function countDeliveriesTo(db: Queryable, webhookId: string) {
+  const { rows } = await db.execute<{ status: string; count: number }>(sql`
+    SELECT ${shownStatus} AS status, count(*)::int AS count FROM webhook_deliveries WHERE webhook_id = ${webhookId}
+    GROUP BY 1 ORDER BY 1`);
+  return rows;
+}
+
+export const listAttemptsOf = (db: Queryable, deliveryId: string) =>
+  db
+    .select({
+      number: webhookAttempts.number,
+      at: webhookAttempts.at,
+      outcome: webhookAttempts.outcome,
+      responseStatus: webhookAttempts.responseStatus,
+      durationMs: webhookAttempts.durationMs,
+      error: webhookAttempts.error,
+    })
+    .from(webhookAttempts)
+    .where(eq(webhookAttempts.deliveryId, deliveryId))
+    .orderBy(asc(webhookAttempts.number))
+    .limit(ROWS_MAX);

@@ -1,0 +1,52 @@
+/** Providers' events, and the evidence in them. For an operator, as object.ts says. */
+import { and, asc, eq, inArray } from 'drizzle-orm';
+import { COLLECTORS } from '../../../domain/payment-method.ts';
+import { EVENT_PROVIDERS } from '../../../domain/settlement/evidence.ts';
+import type { Queryable } from '../../client.ts';
+import { evidence, providerEvents } from '../../schema/evidence.ts';
+import { ROWS_MAX } from './object.ts';
+
+export const listEvidence = (db: Queryable, settlementId: string) =>
+  db
+    .select({
+      evidenceId: evidence.evidenceId,
+      provider: evidence.provider,
+      eventId: evidence.eventId,
+      kind: evidence.kind,
+      amountMinor: evidence.amountMinor,
+      currency: evidence.currency,
+      failure: evidence.failure,
+      pending: evidence.pending,
+      receivedAt: evidence.receivedAt,
+    })
+    .from(evidence)
+    .where(eq(evidence.settlementId, settlementId))
+    .orderBy(asc(evidence.position))
+    .limit(ROWS_MAX);
+
+/** Two providers may use one id. */
+export const listProviderEvents = (db: Queryable, eventId: string) =>
+  db
+    .select({
+      provider: providerEvents.provider,
+      type: providerEvents.type,
+      bodySha256: providerEvents.bodySha256,
+      matched: providerEvents.matched,
+      receivedAt: providerEvents.receivedAt,
+    })
+    .from(providerEvents)
+    .where(and(inArray(providerEvents.provider, EVENT_PROVIDERS), eq(providerEvents.eventId, eventId)));
+
+export const listEvidenceOfEvent = (db: Queryable, eventId: string) =>
+  db
+    .select({
+      evidenceId: evidence.evidenceId,
+      settlementId: evidence.settlementId,
+      provider: evidence.provider,
+      kind: evidence.kind,
+      amountMinor: evidence.amountMinor,
+      currency: evidence.currency,
+      pending: evidence.pending,
+    })
+    .from(evidence)
+    .where(and(inArray(evidence.provider, COLLECTORS), eq(evidence.eventId, eventId)));

@@ -1,0 +1,48 @@
+/**
+ * What is stored about one object, for an operator, who knows its id and no organization: here what every object has,
+ * in the files beside this one what each kind has. Sealed columns and the bodies of events are never read. Lists are
+ * bounded.
+ */
+import { asc, eq, inArray, or, sql } from 'drizzle-orm';
+import type { Queryable } from '../../client.ts';
+import { auditEntries } from '../../schema/audit.ts';
+import { events } from '../../schema/event.ts';
+import { outbox } from '../../schema/outbox.ts';
+
+/** Of each list about an object. */
+export const ROWS_MAX = 50;
+
+/** Outbox rows of the object, or of a simulation for it. */
+export const listOutboxRows = (db: Queryable, objectId: string) =>
+  db
+    .select({
+      kind: outbox.kind,
+      signal: outbox.signal,
+      attempts: outbox.attempts,
+      lastError: outbox.lastError,
+      createdAt: outbox.createdAt,
+      /** On the database's clock. */
+      ageMs: sql<number>`(extract(epoch FROM now() - ${outbox.createdAt}) * 1000)::float8`,
+    })
+    .from(outbox)
+    .where(or(eq(outbox.objectId, objectId), sql`${outbox.context}->>'settlementId' = ${objectId}`))
+    .orderBy(asc(outbox.outboxId))
+    .limit(ROWS_MAX);
+
+/** The object's events, in their order. */
+export const listEvents = (db: Queryable, objectId: string) =>
+  db
+    .select({ eventId: events.eventId, type: events.type, sequence: events.sequence, createdAt: events.createdAt })
+    .from(events)
+    .where(eq(events.objectId, objectId))
+    .orderBy(asc(events.sequence))
+    .limit(ROWS_MAX);
+
+/** @param objectIds of the object, and of what belongs to it */
+export const listAuditEntries = (db: Queryable, ...objectIds: string[]) =>
+  db
+    .select()
+    .from(auditEntries)
+    .where(inArray(auditEntries.objectId, objectIds))
+    .orderBy(asc(auditEntries.at), asc(auditEntries.auditId))
+    .limit(ROWS_MAX);

@@ -1,0 +1,60 @@
+/** A settlement, and what belongs to it. For an operator, as object.ts says. */
+import { asc, desc, eq } from 'drizzle-orm';
+import type { Queryable } from '../../client.ts';
+import { postings, settlementExceptions, settlements, settlementTransitions } from '../../schema/settlement.ts';
+import { toSettlement } from '../settlement.ts';
+import { ROWS_MAX } from './object.ts';
+
+export const settlementColumns = {
+  settlementId: settlements.settlementId,
+  status: settlements.status,
+  amountMinor: settlements.amountMinor,
+  sourceCurrency: settlements.sourceCurrency,
+  updatedAt: settlements.updatedAt,
+} as const;
+
+export async function findSettlementObject(db: Queryable, settlementId: string) {
+  const [row] = await db.select().from(settlements).where(eq(settlements.settlementId, settlementId));
+  return row && toSettlement(row);
+}
+
+/** The latest settlements of an organization. */
+export const listSettlementsOf = (db: Queryable, orgId: string) =>
+  db
+    .select(settlementColumns)
+    .from(settlements)
+    .where(eq(settlements.orgId, orgId))
+    .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
+    .limit(ROWS_MAX);
+
+/** The latest settlements to a recipient. */
+export const listSettlementsTo = (db: Queryable, recipientId: string) =>
+  db
+    .select(settlementColumns)
+    .from(settlements)
+    .where(eq(settlements.recipientId, recipientId))
+    .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
+    .limit(ROWS_MAX);
+
+export const listTransitions = (db: Queryable, settlementId: string) =>
+  db
+    .select()
+    .from(settlementTransitions)
+    .where(eq(settlementTransitions.settlementId, settlementId))
+    .orderBy(asc(settlementTransitions.sequence));
+
+export const listExceptions = (db: Queryable, settlementId: string) =>
+  db
+    .select()
+    .from(settlementExceptions)
+    .where(eq(settlementExceptions.settlementId, settlementId))
+    .orderBy(asc(settlementExceptions.exceptionId))
+    .limit(ROWS_MAX);
+
+/** In the order in which they were booked. */
+export const listJournal = (db: Queryable, settlementId: string) =>
+  db
+    .select()
+    .from(postings)
+    .where(eq(postings.settlementId, settlementId))
+    .orderBy(asc(postings.at), asc(postings.step), asc(postings.line));

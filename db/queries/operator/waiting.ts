@@ -1,0 +1,265 @@
+/**
+ * What operators read across organizations: what waits, what is stuck, and who owns it. Each read is bounded, by index.
+ */
+import { and, asc, eq, gt, inArray, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import type { Currency } from '../../../domain/money.ts';
+import {
+  type OutboxKind,
+  type OutboxMessage,
+  settlementMessage,
+  subscriptionMessage,
+  verificationMessage,
+} from '../../../domain/outbox.ts';
+import type { PaymentMethod } from '../../../domain/payment-method.ts';
+import type { SettlementStatus } from '../../../domain/settlement/state.ts';
+import { OPEN_STATUSES } from '../../../domain/settlement/state.ts';
+import type { Queryable, Tx } from '../../client.ts';
+import { settlements } from '../../schema/settlement.ts';
+import { verifications } from '../../schema/verification.ts';
+import { webhookDeliveries } from '../../schema/webhook.ts';
+import { isUnattended, OVERDUE_GRACE_MS } from '../metric.ts';
+
+export type WaitingSettlement = {
+  readonly settlementId: string;
+  readonly orgId: string;
+  readonly status: SettlementStatus;
+  readonly paymentMethod: PaymentMethod;
+  readonly recipientId: string;
+  readonly amountMinor: bigint;
+  readonly sourceCurrency: Currency;
+  readonly reference: string | null;
+  /** An operator must act: it is in review, its wait should have ended, or no worker moves it. */
+  readonly isActionable: boolean;
+  /** When it entered the state; `expiresAt`: when the wait ends. Both on its own clock. */
+  readonly since: Date;
+  readonly expiresAt: Date | null;
+};
+export type WaitingVerification = {
+  readonly verificationId: string;
+  readonly orgId: string;
+  readonly recipientId: string;
+  readonly since: Date;
+  readonly expiresAt: Date;
+};
+export type StuckOutboxRow = {
+  readonly kind: OutboxKind;
+  readonly objectId: string;
+  readonly attempts: number;
+  readonly lastError: string | null;
+  readonly since: Date;
+};
+export type LateDelivery = {
+  readonly deliveryId: string;
+  readonly webhookId: string;
+  readonly orgId: string;
+  readonly dueAt: Date;
+};
+
+/** A state without a wait is left within seconds. After this time, no worker handles the settlement. */
+const UNATTENDED_MS = 5 * 60_000;
+const OUTBOX_LATE_SECONDS = 60;
+
+const openStatuses = sql.join(
+  OPEN_STATUSES.map((status) => sql`${status}`),
+  sql`, `,
+);
+const settlementColumns = sql`
+  settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod",
+  recipient_id AS "recipientId", amount_minor AS "amountMinor", source_currency AS "sourceCurrency", reference,
+  updated_at AS since, expires_at AS "expiresAt"`;
+
+/** For a transaction that counts whole tables: allows its statements ten minutes. */
+export async function allowLongStatements(tx: Tx): Promise<void> {
+  await tx.execute(sql`SET LOCAL statement_timeout = '10min'`);
+}
+
+/** Whether the settlement's wait is over and was not ended, or it stays in a state without a wait. */
+const isStuck = (now: Date) => {
+  const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
+  return sql`(coalesce(expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond', false)
+      OR (status IN ('accepted', 'funded') AND updated_at < ${ownNow} - ${UNATTENDED_MS} * interval '1 millisecond'))`;
+};
+
+/** Settlements that have not ended: what an operator must act on, then the others; the longest in their state first. */
+export async function listWaitingSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
+  const { rows } = await db.execute<WaitingSettlement>(sql`
+    SELECT ${settlementColumns}, (status = 'needs_review' OR ${isStuck(now)}) AS "isActionable" FROM settlements
+    WHERE status IN (${openStatuses}) ORDER BY "isActionable" DESC, updated_at, settlement_id LIMIT ${limit}`);
+  return rows.map(withDates);
+}
+
+/** Open verifications, oldest first. */
+export async function listWaitingVerifications(db: Queryable, limit: number): Promise<WaitingVerification[]> {
+  const { rows } = await db.execute<WaitingVerification>(sql`
+    SELECT verification_id AS "verificationId", org_id AS "orgId", recipient_id AS "recipientId",
+      created_at AS since, expires_at AS "expiresAt"
+    FROM verifications WHERE status IN ('pending', 'in_review') ORDER BY created_at, verification_id LIMIT ${limit}`);
+  return rows.map((row) => ({ ...row, since: new Date(row.since), expiresAt: new Date(row.expiresAt) }));
+}
+
+/** Settlements whose wait is over and was not ended, and those that stay in a state without a wait. */
+export async function listStuckSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
+  const { rows } = await db.execute<WaitingSettlement>(sql`
+    SELECT ${settlementColumns}, true AS "isActionable" FROM settlements
+    WHERE status IN (${openStatuses}) AND ${isStuck(now)}
+    ORDER BY updated_at, settlement_id LIMIT ${limit}`);
+  return rows.map(withDates);
+}
+
+/** Outbox rows that have not reached Temporal for a minute, on the database's clock. */
+export async function listStuckOutbox(db: Queryable, limit: number): Promise<StuckOutboxRow[]> {
+  const { rows } = await db.execute<StuckOutboxRow>(sql`
+    SELECT kind, object_id AS "objectId", attempts, last_error AS "lastError", created_at AS since FROM outbox
+    WHERE created_at < now() - make_interval(secs => ${OUTBOX_LATE_SECONDS}) ORDER BY outbox_id LIMIT ${limit}`);
+  return rows.map((row) => ({ ...row, since: new Date(row.since) }));
+}
+
+/** Deliveries past their time, without those of a subscription that has an attempt under way: there it is slow. */
+export async function listLateDeliveries(db: Queryable, now: Date, limit: number): Promise<LateDelivery[]> {
+  const latest = new Date(now.getTime() - OVERDUE_GRACE_MS);
+  const { deliveryId, webhookId, orgId, nextAttemptAt } = webhookDeliveries;
+  const rows = await db
+    .select({ deliveryId, webhookId, orgId, dueAt: nextAttemptAt })
+    .from(webhookDeliveries)
+    // The status is a literal, so that the planner uses the partial index of pending deliveries.
+    .where(
+      and(
+        sql`${webhookDeliveries.status} = 'pending'`,
+        lt(nextAttemptAt, latest),
+        isUnattended(sql`webhook_deliveries`),
+      ),
+    )
+    .orderBy(asc(nextAttemptAt), asc(deliveryId))
+    .limit(limit);
+  return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
+}
+
+/** The organization and subscription of a delivery, for an operator, who knows only its id. */
+export async function findDeliveryOwner(
+  db: Queryable,
+  deliveryId: string,
+): Promise<{ orgId: string; webhookId: string } | undefined> {
+  const { orgId, webhookId } = webhookDeliveries;
+  const [row] = await db
+    .select({ orgId, webhookId })
+    .from(webhookDeliveries)
+    .where(eq(webhookDeliveries.deliveryId, deliveryId))
+    .limit(1);
+  return row;
+}
+
+const withDates = (row: WaitingSettlement): WaitingSettlement => ({
+  ...row,
+  amountMinor: BigInt(row.amountMinor),
+  since: new Date(row.since),
+  expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt),
+});
+
+/** A page in the order of ids: `limit` objects after the id `after`. */
+export type OpenPage = { readonly after: string; readonly limit: number };
+
+/**
+ * Leaves out what changed in this time, and what is not `among` these ids. A date that is later than this time comes
+ * from a wrong clock, and leaves nothing out.
+ */
+export type OpenFilter = {
+  readonly recent?: { readonly since: Date; readonly until: Date };
+  readonly among?: readonly string[];
+};
+
+const notIn = (changedAt: SQLWrapper, { since, until }: NonNullable<OpenFilter['recent']>): SQL =>
+  sql`NOT (${changedAt} > ${since.toISOString()}::timestamptz AND ${changedAt} <= ${until.toISOString()}::timestamptz)`;
+
+/** An object for which a workflow should run, and the message that starts or signals it. */
+export type OpenObject = { readonly orgId: string; readonly message: OutboxMessage };
+
+/** Settlements that have not ended, in the order of their ids. Changes count on each one's own clock. */
+export async function listOpenSettlements(
+  db: Queryable,
+  { after, limit, recent, among }: OpenPage & OpenFilter,
+  requestId: string,
+): Promise<OpenObject[]> {
+  const { settlementId, orgId, corridor, paymentMethod, status, updatedAt, clockOffsetMs } = settlements;
+  const ownAge = sql`${updatedAt} - ${clockOffsetMs} * interval '1 millisecond'`;
+  const rows = await db
+    .select({ settlementId, orgId, corridor, paymentMethod })
+    .from(settlements)
+    .where(
+      and(
+        inArray(status, OPEN_STATUSES),
+        gt(settlementId, after),
+        recent && notIn(ownAge, recent),
+        among && inArray(settlementId, [...among]),
+      ),
+    )
+    .orderBy(asc(settlementId))
+    .limit(limit);
+  return rows.map((row) => ({ orgId: row.orgId, message: settlementMessage(row, 'redispatched', requestId) }));
+}
+
+/** Open verifications, in the order of their ids. Their creation counts as their change. */
+export async function listOpenVerifications(
+  db: Queryable,
+  { after, limit, recent, among }: OpenPage & OpenFilter,
+  requestId: string,
+): Promise<OpenObject[]> {
+  const { verificationId, orgId, verificationType, provider, createdAt } = verifications;
+  const rows = await db
+    .select({ verificationId, orgId, verificationType, provider })
+    .from(verifications)
+    .where(
+      and(
+        // The statuses are literals, so that the planner uses the partial index of open verifications.
+        sql`${verifications.status} IN ('pending', 'in_review')`,
+        gt(verificationId, after),
+        recent && notIn(createdAt, recent),
+        among && inArray(verificationId, [...among]),
+      ),
+    )
+    .orderBy(asc(verificationId))
+    .limit(limit);
+  return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'redispatched', requestId) }));
+}
+
+/**
+ * Subscriptions with pending deliveries, in the order of their ids: each is looked up by the index of what is pending,
+ * behind the one before it.
+ */
+const pendingSubscriptions = (after: string) => sql`
+  WITH RECURSIVE pending AS (
+    (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND webhook_id > ${after}
+      ORDER BY webhook_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.webhook_id FROM webhook_deliveries d WHERE d.status = 'pending' AND d.webhook_id > p.webhook_id
+      ORDER BY d.webhook_id LIMIT 1)
+    FROM pending p WHERE p.webhook_id IS NOT NULL
+  )
+  SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p JOIN webhooks w ON w.webhook_id = p.webhook_id`;
+
+type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
+
+/** Subscriptions with pending deliveries, due or not, in the order of their ids. */
+export async function listPendingSubscriptions(
+  db: Queryable,
+  { after, limit }: OpenPage,
+  requestId: string,
+): Promise<OpenObject[]> {
+  const { rows } = await db.execute<SubscriptionKey>(sql`
+    ${pendingSubscriptions(after)} ORDER BY p.webhook_id LIMIT ${limit}`);
+  return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
+}
+
+/** Subscriptions with deliveries that are due, or to be ended. What became due in that time is left out. */
+export async function listDueSubscriptions(
+  db: Queryable,
+  { after, limit, recent, among }: OpenPage & OpenFilter,
+  requestId: string,
+): Promise<OpenObject[]> {
+  const latest = recent === undefined ? sql`now()` : sql`${recent.since.toISOString()}::timestamptz`;
+  const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions(after)}
+    WHERE EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.status = 'pending'
+      AND d.endings <= w.endings AND d.next_attempt_at <= ${latest})
+    ${among === undefined ? sql`` : sql`AND w.webhook_id = ANY (${sql.param([...among])}::text[])`}
+    ORDER BY p.webhook_id LIMIT ${limit}`);
+  return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
+}

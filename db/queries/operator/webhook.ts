@@ -1,0 +1,38 @@
+/** Subscriptions. For an operator, as object.ts says. */
+import { asc, eq } from 'drizzle-orm';
+import type { Queryable } from '../../client.ts';
+import { webhooks } from '../../schema/webhook.ts';
+import { ROWS_MAX } from './object.ts';
+
+export async function findWebhookObject(db: Queryable, webhookId: string) {
+  const [row] = await db
+    .select({
+      orgId: webhooks.orgId,
+      url: webhooks.url,
+      eventTypes: webhooks.eventTypes,
+      status: webhooks.status,
+      disabledReason: webhooks.disabledReason,
+      failingSince: webhooks.failingSince,
+      createdAt: webhooks.createdAt,
+      updatedAt: webhooks.updatedAt,
+      deletedAt: webhooks.deletedAt,
+    })
+    .from(webhooks)
+    .where(eq(webhooks.webhookId, webhookId));
+  return row;
+}
+
+export const listWebhooksOf = (db: Queryable, orgId: string) =>
+  db
+    .select({
+      webhookId: webhooks.webhookId,
+      url: webhooks.url,
+      status: webhooks.status,
+      disabledReason: webhooks.disabledReason,
+      failingSince: webhooks.failingSince,
+      deletedAt: webhooks.deletedAt,
+    })
+    .from(webhooks)
+    .where(eq(webhooks.orgId, orgId))
+    .orderBy(asc(webhooks.createdAt), asc(webhooks.webhookId))
+    .limit(ROWS_MAX);

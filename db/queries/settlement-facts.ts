@@ -1,0 +1,116 @@
+/**
+ * The facts that a settlement is decided by. The locks come first, in a statement of their own: a statement that waits
+ * for a lock sees everything else as it was before the wait. One more statement reads all the rest.
+ */
+import { DomainError } from '../../domain/error.ts';
+import type { GateEvidence } from '../../domain/gate.ts';
+import type { Recipient } from '../../domain/recipient.ts';
+import { PAYOUT_ANSWERS, type RecordedEvidence } from '../../domain/settlement/evidence.ts';
+import type { Facts, NameDecision } from '../../domain/settlement/facts.ts';
+import type { Settlement } from '../../domain/settlement/state.ts';
+import type { Aggregated } from '../aggregated.ts';
+import type { Tx } from '../client.ts';
+import { aliasedColumns, columnsOf } from '../column-list.ts';
+import { recipients } from '../schema/recipient.ts';
+import { settlements } from '../schema/settlement.ts';
+import { statement } from '../statement.ts';
+import { gateEvidenceSql, gateLockSql } from './gate.ts';
+import { type RecipientRow, recipientLockSql, toRecipient } from './recipient.ts';
+import { type SettlementRow, toSettlement } from './settlement.ts';
+import { decisionAboutNameSql } from './verification.ts';
+
+export type LockedStep = {
+  readonly settlement: Settlement;
+  /** The payer's card or account token, sealed; null where the payment method has none. */
+  readonly paymentTokenSealed: string | null;
+};
+
+/** What PostgreSQL knows of a settlement's surroundings. */
+type Surroundings = Pick<Facts, 'evidence'> & {
+  readonly recipient: Recipient;
+  /** Of the settlement's environment and corridor. */
+  readonly gateEvidence: readonly Aggregated<GateEvidence>[];
+  /** The latest decision about the payee's name. */
+  readonly aboutPayee: NameDecision | undefined;
+};
+
+const SETTLEMENT = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
+const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
+
+const lock = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
+  'lock_step',
+  `WITH locked AS MATERIALIZED (
+    SELECT ${SETTLEMENT.names} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
+  )
+  SELECT locked.*, pg_advisory_xact_lock_shared(${gateLockSql('"s.environment"', '"s.corridor"')}),
+    pg_advisory_xact_lock_shared(${recipientLockSql('"s.recipient_id"')}) FROM locked`,
+);
+
+/**
+ * Locks a settlement's row until the transaction ends, and keeps the gates of its corridor and its recipient as they
+ * are: a revocation, a deactivation and a verification's decision wait for it; other steps do not.
+ *
+ * @throws DomainError `not_found`, for another organization's settlement as well
+ */
+export async function lockStep(tx: Tx, orgId: string, settlementId: string): Promise<LockedStep> {
+  const [row] = await lock(tx, orgId, settlementId);
+  if (!row) throw new DomainError('not_found');
+  const stored = SETTLEMENT.rowOf(row);
+  return { settlement: toSettlement(stored), paymentTokenSealed: stored.paymentTokenSealed };
+}
+
+/** The evidence of the settlement `$n` that still counts, as a JSON array. */
+const evidenceSql = (settlementId: string): string => `(
+    SELECT coalesce(jsonb_agg(jsonb_build_object('evidenceId', evidence_id, 'kind', kind, 'provider', provider,
+      'eventId', event_id, 'amountMinor', amount_minor::text, 'currency', currency, 'failure', failure,
+      'pending', pending, 'reversedMinor', reversed_minor::text) ORDER BY position), '[]')
+    FROM evidence WHERE settlement_id = ${settlementId}
+      AND (pending OR kind IN (${['collection_succeeded', ...PAYOUT_ANSWERS].map((kind) => `'${kind}'`).join(', ')})))`;
+
+type EvidenceRow = { readonly evidence: readonly Aggregated<RecordedEvidence>[] };
+type FactRow = Record<string, unknown> &
+  EvidenceRow & {
+    readonly gate_evidence: readonly Aggregated<GateEvidence>[];
+    readonly about_payee: Aggregated<NameDecision> | null;
+  };
+
+const read = statement<
+  [orgId: string, recipientId: string, environment: string, corridor: string, settlementId: string, payeeName: string],
+  FactRow
+>(
+  'read_step_facts',
+  `SELECT ${RECIPIENT.names}, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, ${evidenceSql('$5')} AS evidence,
+    ${decisionAboutNameSql('r.org_id', 'r.recipient_id', '$6')} AS about_payee
+  FROM recipients r WHERE org_id = $1 AND recipient_id = $2`,
+);
+
+/** Reads what a locked settlement's next step is decided by. */
+export async function readSurroundings(tx: Tx, settlement: Settlement, payeeName: string): Promise<Surroundings> {
+  const { orgId, recipientId, environment, corridor, settlementId } = settlement;
+  const [row] = await read(tx, orgId, recipientId, environment, corridor, settlementId, payeeName);
+  if (!row) throw new DomainError('not_found');
+  const { about_payee: about } = row;
+  return {
+    recipient: toRecipient(RECIPIENT.rowOf(row)),
+    gateEvidence: row.gate_evidence,
+    evidence: row.evidence.map(evidenceOf),
+    aboutPayee: about === null ? undefined : { ...about, at: new Date(about.at) },
+  };
+}
+
+const readEvidence = statement<[settlementId: string], EvidenceRow>(
+  'read_known_evidence',
+  `SELECT ${evidenceSql('$1')} AS evidence`,
+);
+
+/** The evidence of a locked settlement that still counts, oldest first. */
+export async function listKnownEvidence(tx: Tx, settlementId: string): Promise<readonly RecordedEvidence[]> {
+  const [row] = await readEvidence(tx, settlementId);
+  return (row?.evidence ?? []).map(evidenceOf);
+}
+
+const evidenceOf = ({ amountMinor, reversedMinor, ...evidence }: Aggregated<RecordedEvidence>): RecordedEvidence => ({
+  ...evidence,
+  amountMinor: amountMinor === null ? null : BigInt(amountMinor),
+  reversedMinor: BigInt(reversedMinor),
+});

@@ -1,0 +1,62 @@
+/** What the API's process and the worker's process open in the same way. */
+import type pino from 'pino';
+import type { Config } from '../config.ts';
+import { connect } from '../db/client.ts';
+import { refuseOwner } from '../db/role.ts';
+import { createSealer } from '../db/seal.ts';
+import { createCrash } from './crash.ts';
+import { startDispatcher } from './dispatcher.ts';
+import { createHostResolver } from './host-resolver.ts';
+import { processRegistry } from './metrics.ts';
+import { connectTemporal } from './temporal.ts';
+import { loadTracing } from './tracing.ts';
+
+const POOL_SIZE_MAX = 20;
+
+/**
+ * Opens the connections of a process.
+ *
+ * @param log has the name of the process
+ * @returns `deps`: what the application of either process needs; the rest is for its `main.ts`
+ * @throws DatabaseRoleError outside the local sandbox, when the database role owns the tables
+ */
+export async function openProcess(config: Config, process: 'api' | 'worker', log: pino.Logger) {
+  const name = `settlement-${process}`;
+  const crash = createCrash(config.crashAt);
+  const connection = connect(config.databaseUrl, {
+    poolSizeMax: POOL_SIZE_MAX,
+    name,
+    onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
+    refusesOwner: config.runtime !== 'local-sandbox',
+  });
+  await refuseOwner(connection.pool);
+  const tracing = await loadTracing(config, { service: name, log });
+  const temporal = connectTemporal(config, tracing);
+  return {
+    connection,
+    tracing,
+    temporal,
+    metrics: processRegistry(connection.pool),
+    deps: {
+      runtime: config.runtime,
+      db: connection.db,
+      sealer: createSealer(config.encryptionKeys),
+      resolveHost: createHostResolver(),
+      crash,
+      now: () => new Date(),
+    },
+    startDispatcher: () =>
+      startDispatcher({
+        db: connection.db,
+        client: temporal.client,
+        log,
+        traceDispatch: tracing?.traceDispatch,
+        runbookUrl: config.runbookUrl,
+        crash,
+      }),
+    /** To be called last: the dispatcher and the application have ended. */
+    close: async (): Promise<void> => {
+      await Promise.all([temporal.close(), connection.close(), tracing?.close()]);
+    },
+  };
+}

@@ -1,0 +1,245 @@
+/** The identity provider's client, against a server that checks the requests as the provider does. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test as base, describe, expect } from 'vitest';
+import { createIdverify } from '../../api/http/idverify.ts';
+import type { ApplicantOrder, IdentityProvider } from '../../domain/idverify.ts';
+import { FILE } from '../support/fixture.ts';
+
+const APP_TOKEN = 'app-token-0123456789abcdef0123456789';
+const SECRET_KEY = 'secret-key-0123456789abcdef012345678';
+const NOW = new Date('2026-11-21T08:00:00.000Z');
+
+type Request = {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  readonly headers: IncomingMessage['headers'];
+};
+type Reply = { readonly status: number; readonly body: string; readonly headers?: Record<string, string> } | 'silence';
+
+/** The provider's server. A test may replace its replies; they are reset after each test. */
+type Provider = {
+  readonly baseUrl: string;
+  requests: Request[];
+  replies: (request: Request) => Reply;
+  /** What the client logged. */
+  warnings: unknown[];
+};
+
+const applicants = new Map<string, string>();
+
+/** Answers like the provider: one applicant for each external user id, and 409 for a second one. */
+const likeTheProvider = ({ method, path, body }: Request): Reply => {
+  const given = body === '' ? {} : JSON.parse(body);
+  if (method === 'POST' && path.startsWith('/resources/applicants?levelName=')) {
+    if (applicants.has(given.externalUserId)) return { status: 409, body: '{"code":409,"description":"exists"}' };
+    applicants.set(given.externalUserId, `app-${applicants.size + 1}`);
+    return { status: 201, body: JSON.stringify({ id: applicants.get(given.externalUserId) }) };
+  }
+  const found = /^\/resources\/applicants\/-;externalUserId=([^/]+)\/one$/.exec(path)?.[1];
+  if (method === 'GET' && found)
+    return { status: 200, body: JSON.stringify({ id: applicants.get(decodeURIComponent(found)) }) };
+  if (method === 'POST' && path === '/resources/accessTokens/sdk')
+    return { status: 200, body: JSON.stringify({ token: 'sdk-secret-token', userId: given.userId }) };
+  return { status: 404, body: '{}' };
+};
+
+const isSigned = ({ method, path, body, headers }: Request): boolean => {
+  const timestamp = String(headers['x-app-access-ts']);
+  const expected = createHmac('sha256', SECRET_KEY).update(timestamp).update(method).update(path).update(body).digest();
+  const given = Buffer.from(String(headers['x-app-access-sig']), 'hex');
+  return (
+    headers['x-app-token'] === APP_TOKEN &&
+    timestamp === '1795248000' &&
+    given.length === expected.length &&
+    timingSafeEqual(given, expected)
+  );
+};
+
+async function startProvider(): Promise<{ readonly provider: Provider; readonly close: () => Promise<void> }> {
+  const server = createServer(async (incoming, outgoing) => {
+    const parts: Buffer[] = [];
+    for await (const part of incoming) parts.push(part);
+    const request = {
+      method: incoming.method ?? '',
+      path: incoming.url ?? '',
+      body: Buffer.concat(parts).toString(),
+      headers: incoming.headers,
+    };
+    provider.requests.push(request);
+    const reply = isSigned(request) ? provider.replies(request) : { status: 401, body: '{}' };
+    if (reply === 'silence') return;
+    outgoing
+      .writeHead(reply.status, { 'content-type': 'application/json', ...('headers' in reply ? reply.headers : {}) })
+      .end(reply.body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const provider: Provider = { baseUrl, requests: [], replies: likeTheProvider, warnings: [] };
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return { provider, close };
+}
+
+type Settings = Partial<{ baseUrl: string; appToken: string; secretKey: string; deadlineMs: number }>;
+
+const test = base
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('provider', FILE, async ({}, { onCleanup }) => {
+    const { provider, close } = await startProvider();
+    onCleanup(close);
+    return provider;
+  })
+  /** The client of a runtime, with credentials or without. */
+  .extend('create', FILE, ({ provider: { baseUrl } }) => {
+    return (runtime: 'local-sandbox' | 'remote-sandbox' | 'production', configured: boolean) =>
+      createIdverify({
+        runtime,
+        settings: configured ? { baseUrl, appToken: APP_TOKEN, secretKey: SECRET_KEY } : undefined,
+        now: () => NOW,
+        log: { warn: () => undefined },
+      });
+  })
+  .extend('adapter', FILE, ({ provider }) => ({ deadlineMs, ...given }: Settings = {}): IdentityProvider => {
+    const settings = { baseUrl: provider.baseUrl, appToken: APP_TOKEN, secretKey: SECRET_KEY, ...given };
+    return (
+      createIdverify({
+        runtime: 'remote-sandbox',
+        settings,
+        now: () => NOW,
+        log: { warn: (...line) => provider.warnings.push(line) },
+        ...(deadlineMs === undefined ? {} : { deadlineMs }),
+      }) ?? expect.fail('not configured')
+    );
+  });
+test.afterEach(({ provider }) => {
+  provider.replies = likeTheProvider;
+  provider.requests = [];
+  provider.warnings = [];
+});
+
+const order = (overrides: Partial<ApplicantOrder> = {}): ApplicantOrder => ({
+  verificationId: crypto.randomUUID(),
+  verificationType: 'kyc',
+  levelName: 'basic kyc&level',
+  email: 'marcia.secret@acme.example',
+  phone: '+18765550123',
+  ...overrides,
+});
+
+describe('the provider of a runtime', () => {
+  test('is none in a remote runtime without credentials', ({ create }) => {
+    expect(create('remote-sandbox', false)).toBeUndefined();
+    expect(create('production', false)).toBeUndefined();
+    expect(create('production', true)?.simulation).toBe(false);
+  });
+
+  test('is the simulation in the local sandbox, whatever is configured; it sends no request', async ({
+    provider,
+    create,
+  }) => {
+    const simulated = create('local-sandbox', true) ?? expect.fail('none');
+    const given = order();
+    const [one, two] = [await simulated.createApplicant(given), await simulated.createApplicant(given)];
+    expect(simulated.simulation).toBe(true);
+    expect(one.applicantId).toMatch(/^sim_[0-9a-f]{24}$/);
+    expect(two.applicantId).toBe(one.applicantId);
+    expect(two.sdkAccessToken).not.toBe(one.sdkAccessToken);
+    expect(provider.requests).toEqual([]);
+  });
+});
+
+describe('a failure of the provider', () => {
+  const unusable: [string, Reply | ((request: Request) => Reply)][] = [
+    ['a refusal', { status: 401, body: '{}' }],
+    ['a server error', { status: 500, body: 'Marcia Secret: internal error' }],
+    ['a redirect, which is not followed', { status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } }],
+    ['an answer that is not JSON', { status: 201, body: '<html>' }],
+    ['JSON without an id', { status: 201, body: '{"id":""}' }],
+    ['an answer that is too large', { status: 201, body: `{"id":"${'x'.repeat(100_000)}"}` }],
+    [
+      'an existing applicant that is not found',
+      ({ method }) => (method === 'GET' ? { status: 404, body: '{}' } : { status: 409, body: '{}' }),
+    ],
+    [
+      'an answer without a token',
+      (request) => (request.path.includes('accessTokens') ? { status: 200, body: '{}' } : likeTheProvider(request)),
+    ],
+    ['no answer before the deadline', 'silence'],
+  ];
+
+  test.for(unusable)(
+    '%s: temporarily_unavailable, and the log has neither its text nor the person',
+    async ([_case, reply], { provider, adapter }) => {
+      provider.replies = typeof reply === 'function' ? reply : () => reply;
+      const attempt = adapter({ deadlineMs: 300 }).createApplicant(order());
+      await expect(attempt).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+      expect(provider.warnings).toHaveLength(1);
+      for (const secret of ['arcia', 'secret', '+1876', APP_TOKEN])
+        expect(JSON.stringify(provider.warnings)).not.toContain(secret);
+    },
+  );
+
+  test('a refused connection: temporarily_unavailable', async ({ adapter }) => {
+    await expect(adapter({ baseUrl: 'http://127.0.0.1:1' }).createApplicant(order())).rejects.toMatchObject({
+      code: 'temporarily_unavailable',
+    });
+  });
+
+  test('a wrong secret key: temporarily_unavailable, after one request', async ({ provider, adapter }) => {
+    await expect(adapter({ secretKey: `${SECRET_KEY}x` }).createApplicant(order())).rejects.toMatchObject({
+      code: 'temporarily_unavailable',
+    });
+    expect(provider.requests).toHaveLength(1);
+  });
+});
+
+describe('an applicant', () => {
+  test('is created for the verification, with the contact of the profile, by signed requests', async ({
+    provider,
+    adapter,
+  }) => {
+    const given = order();
+    const applicant = await adapter().createApplicant(given);
+    expect(applicant).toEqual({
+      applicantId: applicants.get(given.verificationId),
+      sdkAccessToken: 'sdk-secret-token',
+      sdkAccessTokenExpiresAt: new Date(NOW.getTime() + 600_000),
+    });
+    expect(provider.requests.every(isSigned)).toBe(true);
+    expect(provider.requests.map(({ method, path, body }) => [method, path, JSON.parse(body)])).toEqual([
+      [
+        'POST',
+        '/resources/applicants?levelName=basic%20kyc%26level',
+        { externalUserId: given.verificationId, type: 'individual', email: given.email, phone: given.phone },
+      ],
+      [
+        'POST',
+        '/resources/accessTokens/sdk',
+        { userId: given.verificationId, levelName: 'basic kyc&level', ttlInSecs: 600 },
+      ],
+    ]);
+  });
+
+  test('is found when an earlier attempt created it', async ({ provider, adapter }) => {
+    const given = order({ verificationType: 'kyb', email: null, phone: null });
+    const first = await adapter().createApplicant(given);
+    const again = await adapter().createApplicant(given);
+    expect(again.applicantId).toBe(first.applicantId);
+    expect(provider.requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST', 'GET', 'POST']);
+    expect(JSON.parse(provider.requests[0]?.body ?? '')).toEqual({
+      externalUserId: given.verificationId,
+      type: 'company',
+    });
+  });
+
+  test('is created under a base URL with a path, which is signed too', async ({ provider, adapter }) => {
+    provider.replies = ({ path, ...request }) => likeTheProvider({ ...request, path: path.replace('/gateway', '') });
+    await adapter({ baseUrl: `${provider.baseUrl}/gateway/` }).createApplicant(order());
+    expect(provider.requests[0]?.path).toMatch(/^\/gateway\/resources\/applicants/);
+  });
+});

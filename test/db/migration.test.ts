@@ -1,0 +1,76 @@
+/** The migrations are written by hand. Here they are compared with db/schema, which the queries are typed by. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api';
+import type pg from 'pg';
+import { describe, expect } from 'vitest';
+import { migrate } from '../../db/migrate.ts';
+import * as schema from '../../db/schema/index.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { digestTables } from '../support/database.ts';
+import { withDatabase } from '../support/fixture.ts';
+
+const META = path.join(repositoryRoot, 'db/migrations/meta');
+/** The guards' own: db/schema does not declare them. */
+const RULES = ['settlement_transition_rules', 'verification_transition_rules'];
+
+const test = withDatabase(2);
+
+/** What db/schema declares, made by drizzle-kit in a PostgreSQL schema of its own. */
+async function makeDeclared(owner: pg.Pool): Promise<void> {
+  const statements = await generateMigration(generateDrizzleJson({}), generateDrizzleJson(schema));
+  const inDeclared = statements.map((statement) => statement.replaceAll('"public".', 'declared.'));
+  await owner.query(
+    ['CREATE SCHEMA declared', 'SET search_path = declared', ...inDeclared, 'RESET search_path'].join(';\n'),
+  );
+}
+
+/** Each column, index and key of a PostgreSQL schema in one line, without the schema's name. */
+async function factsOf(owner: pg.Pool, name: 'public' | 'declared'): Promise<string[]> {
+  const { rows } = await owner.query<{ fact: string }>(
+    `SELECT format('%s.%s %s%s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+         CASE WHEN a.attnotnull THEN ' not null' END, pg_get_expr(d.adbin, d.adrelid)) AS fact
+       FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+       LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+       WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND c.relname <> ALL ($2)
+     UNION ALL
+     SELECT pg_get_indexdef(indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+       WHERE c.relnamespace = $1::regnamespace AND c.relname <> ALL ($2)
+     UNION ALL
+     SELECT format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+       WHERE connamespace = $1::regnamespace AND contype IN ('p', 'u', 'f') AND conrelid::regclass::text <> ALL ($2)`,
+    [name, RULES],
+  );
+  return rows.map(({ fact }) => fact.replaceAll(/\b(public|declared)\./g, ''));
+}
+
+describe('the migrations and db/schema agree', () => {
+  test('on every column, index and key; one more key holds the history to its rules', async ({ owner }) => {
+    await makeDeclared(owner.pool);
+    const [made, declared] = [await factsOf(owner.pool, 'public'), await factsOf(owner.pool, 'declared')];
+    await owner.pool.query('DROP SCHEMA declared CASCADE');
+    expect(declared.length).toBeGreaterThan(400);
+    expect(declared.filter((fact) => !made.includes(fact))).toEqual([]);
+    expect(made.filter((fact) => !declared.includes(fact))).toEqual([
+      expect.stringContaining('settlement_transitions settlement_transitions_rule FOREIGN KEY'),
+    ]);
+  });
+
+  test('in the one snapshot: drizzle-kit has nothing to generate', async () => {
+    const snapshots = readdirSync(META).filter((file) => file.endsWith('_snapshot.json'));
+    expect(snapshots).toHaveLength(1);
+    const snapshot = JSON.parse(readFileSync(path.join(META, snapshots[0] ?? ''), 'utf8'));
+    expect(await generateMigration(snapshot, generateDrizzleJson(schema))).toEqual([]);
+  });
+});
+
+test('a database that other migrations made is refused in one sentence, and stays as it is', async ({
+  database,
+  owner,
+}) => {
+  await migrate(database);
+  await owner.pool.query(`UPDATE drizzle.__drizzle_migrations SET hash = 'other' WHERE id = 1`);
+  const before = await digestTables(owner.pool);
+  await expect(migrate(database)).rejects.toThrow(/^Other migrations made this database/);
+  expect(await digestTables(owner.pool)).toEqual(before);
+});

@@ -1,0 +1,194 @@
+/**
+ * The old rules put back: each of these breaks `decide` in one way, and the exploration must find it. Production code
+ * has no hooks for this. A sabotage changes the facts before the decision, or the change after it.
+ */
+
+import { changeOf, type SettlementChange } from '../../domain/settlement/change.ts';
+import { end, isOver } from '../../domain/settlement/collection.ts';
+import type { Decision } from '../../domain/settlement/decide.ts';
+import type { Facts } from '../../domain/settlement/facts.ts';
+import { FAILURES } from '../../domain/settlement/failure.ts';
+import { isTerminal, UNFUNDED_STATUSES } from '../../domain/settlement/state.ts';
+import { type Decide, decide } from './shell.ts';
+import { everything, type Universe, WHOLE } from './universe.ts';
+
+export type Sabotage = {
+  /** What the broken decider does. */
+  readonly what: string;
+  readonly universe: Universe;
+  readonly decide: Decide;
+};
+
+const universeOf = (name: string): Universe => {
+  const universe = WHOLE.find((each) => each.name === name);
+  if (!universe) throw new Error(`there is no universe ${name}`);
+  return universe;
+};
+
+const changed = (decision: Decision, change: (change: SettlementChange) => SettlementChange): Decision =>
+  'refusal' in decision ? decision : change(decision);
+
+const isUnderWay = ({ settlement: { status } }: Facts): boolean => status === 'paying_out' || status === 'needs_review';
+
+const isReversal = (kind: string): boolean => kind === 'collection_returned' || kind === 'dispute_opened';
+
+/** The settlement as if this much more had been received, which its events show too. */
+function withReceived(change: SettlementChange, moreMinor: bigint): SettlementChange {
+  const after = { ...change.after, amountReceivedMinor: change.after.amountReceivedMinor + moreMinor };
+  const events = change.events.map((event) => ({ ...event, settlement: after }));
+  return { ...change, after, events };
+}
+
+export const SABOTAGES = {
+  payout_under_way_is_failed: {
+    what: 'A closed gate or an inactive recipient fails a payout that is under way.',
+    universe: universeOf('payout'),
+    decide: (facts, happening, now, situation) =>
+      happening.type === 'begin_payout' &&
+      facts.settlement.status === 'paying_out' &&
+      (facts.isGateClosed || !facts.recipient.isActive)
+        ? end(facts, changeOf(facts.settlement, now), 'failed', FAILURES.gateClosed)
+        : decide(facts, happening, now, situation),
+  },
+  late_answer_is_dropped: {
+    what: "The rail's answer is dropped once the settlement has ended.",
+    universe: universeOf('payout'),
+    decide: (facts, happening, now, situation) =>
+      happening.type === 'rail_answered' && isTerminal(facts.settlement.status)
+        ? changeOf(facts.settlement, now)
+        : decide(facts, happening, now, situation),
+  },
+  return_before_funding_is_ignored: {
+    what: 'Money that is taken back before the settlement is funded still funds it.',
+    universe: universeOf('money'),
+    decide: (facts, happening, now, situation) => {
+      const decision = decide(facts, happening, now, situation);
+      const isEarly = UNFUNDED_STATUSES.includes(facts.settlement.status);
+      if (happening.type !== 'evidence' || !isReversal(happening.evidence.kind) || !isEarly) return decision;
+      return changed(decision, ({ evidence, ...change }) => ({
+        ...withReceived(
+          { ...change, evidence: evidence && { ...evidence, pending: false } },
+          evidence?.reversedMinor ?? 0n,
+        ),
+        postings: [],
+        messages: [],
+      }));
+    },
+  },
+  returned_money_is_due_back: {
+    what: 'The end shows as due back what the payer has taken back.',
+    universe: universeOf('money'),
+    decide: (facts, happening, now, situation) =>
+      changed(decide(facts, happening, now, situation), (change) => {
+        const isEnd = isTerminal(change.after.status) && !isTerminal(change.before.status);
+        const takenMinor = situation.evidence.reduce((sum, { reversedMinor }) => sum + reversedMinor, 0n);
+        return isEnd ? withReceived(change, takenMinor) : change;
+      }),
+  },
+  payout_wait_never_ends: {
+    what: 'The attempts of the payout are judged by the time of the first one, so their wait is never over.',
+    universe: everything(2),
+    decide: (facts, happening, now, situation) =>
+      (happening.type === 'begin_payout' || happening.type === 'rail_answered') && isUnderWay(facts)
+        ? decide({ ...facts, settlement: { ...facts.settlement, expiresAt: null } }, happening, now, situation)
+        : decide(facts, happening, now, situation),
+  },
+  evidence_judges_the_wait: {
+    what: 'The API process that receives evidence ends the wait by its own clock.',
+    universe: universeOf('clocks'),
+    decide: (facts, happening, now, situation) => {
+      const decision = decide(facts, happening, now, situation);
+      if (happening.type !== 'evidence' || facts.settlement.status !== 'awaiting_funds') return decision;
+      return changed(decision, (change) =>
+        isOver(change) ? end(facts, change, 'expired', FAILURES.fundingTimeout) : change,
+      );
+    },
+  },
+  step_is_dated_by_its_first_try: {
+    what: "The record of the rail's answer is dated by the time at which the payout began.",
+    universe: universeOf('payout'),
+    decide: (facts, happening, now, situation) =>
+      decide(facts, happening, happening.type === 'rail_answered' ? facts.settlement.updatedAt : now, situation),
+  },
+  other_name_rejects: {
+    what: 'A rejection about another name rejects.',
+    universe: universeOf('compliance'),
+    decide: (facts, happening, now, situation) => {
+      const { other } = situation.identity.decisions;
+      const verification = other?.to === 'rejected' ? other : facts.verification;
+      return decide({ ...facts, verification }, happening, now, situation);
+    },
+  },
+  amount_of_zero_is_received: {
+    what: 'An event of amount 0 sends settlement.funds_received.',
+    universe: universeOf('event'),
+    decide: (facts, happening, now, situation) => {
+      const decision = decide(facts, happening, now, situation);
+      if (happening.type !== 'evidence' || happening.evidence.amountMinor !== 0n) return decision;
+      return changed(decision, (change) => {
+        const after = { ...change.after, eventSequence: change.after.eventSequence + 1 };
+        const { at } = change;
+        const type = 'settlement.funds_received';
+        const event = { type, sequence: after.eventSequence, at, settlement: after } as const;
+        return { ...change, after, events: [...change.events, event] };
+      });
+    },
+  },
+  overpaid_names_the_payment: {
+    what: 'The exception `overpaid` names the whole payment in place of the surplus.',
+    universe: universeOf('money'),
+    decide: (facts, happening, now, situation) =>
+      changed(decide(facts, happening, now, situation), (change) => ({
+        ...change,
+        exceptions: change.exceptions.map((exception) =>
+          exception.type === 'overpaid' ? { ...exception, amountMinor: change.before.amountReceivedMinor } : exception,
+        ),
+      })),
+  },
+  deactivation_is_read_too_early: {
+    what: 'The recipient is read before the lock, so that a deactivation in between does not stop the payout.',
+    universe: universeOf('payout'),
+    decide: (facts, happening, now, situation) =>
+      happening.type === 'begin_payout'
+        ? decide({ ...facts, recipient: { ...facts.recipient, isActive: true } }, happening, now, situation)
+        : decide(facts, happening, now, situation),
+  },
+  operators_overrule_the_rail: {
+    what: "Operators' resolution counts, although the rail's answer is recorded.",
+    universe: universeOf('payout'),
+    decide: (facts, happening, now, situation) => {
+      const decided = facts.evidence.filter(({ pending }) => pending).map(({ evidenceId }) => evidenceId);
+      if (happening.type !== 'resolve_review' || decided.length === 0) return decide(facts, happening, now, situation);
+      return changed(decide({ ...facts, evidence: [] }, happening, now, situation), (change) => ({
+        ...change,
+        decided,
+      }));
+    },
+  },
+  unknown_is_failed: {
+    what: 'A payout without an outcome fails when its wait is over.',
+    universe: universeOf('payout'),
+    decide: (facts, happening, now, situation) => {
+      const decision = decide(facts, happening, now, situation);
+      const isUnknown = !('refusal' in decision) && decision.after.status === 'needs_review' && !isUnderReview(facts);
+      return isUnknown ? end(facts, changeOf(facts.settlement, now), 'failed', FAILURES.payoutRefused) : decision;
+    },
+  },
+  refund_is_recorded_twice: {
+    what: 'A refund that is recorded again with the same reference counts again.',
+    universe: universeOf('refund'),
+    decide: (facts, happening, now, situation) => decide({ ...facts, refunds: [] }, happening, now, situation),
+  },
+  run_is_not_told: {
+    what: 'Evidence does not signal the run.',
+    universe: universeOf('money'),
+    decide: (facts, happening, now, situation) => {
+      const decision = decide(facts, happening, now, situation);
+      return happening.type === 'evidence' ? changed(decision, (change) => ({ ...change, messages: [] })) : decision;
+    },
+  },
+} as const satisfies Record<string, Sabotage>;
+
+const isUnderReview = ({ settlement: { status } }: Facts): boolean => status === 'needs_review';
+
+export type SabotageName = keyof typeof SABOTAGES;

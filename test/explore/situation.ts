@@ -1,0 +1,135 @@
+/**
+ * A node of the exploration: what PostgreSQL holds about one settlement, what its run is doing, and what really
+ * happened outside. `decide` sees only the first; the invariants compare all three.
+ */
+import type { Recipient } from '../../domain/recipient.ts';
+import type { RecordedEvidence } from '../../domain/settlement/evidence.ts';
+import type { NameDecision } from '../../domain/settlement/facts.ts';
+import { isTerminal, type Settlement, UNFUNDED_STATUSES } from '../../domain/settlement/state.ts';
+
+export type RailOutcome = 'paid' | 'refused';
+export type Answer = 'payout_confirmed' | 'payout_refused';
+
+/** A payment by the payer. `isTaken`: the payer's bank took it back, or a part of it. */
+export type Payment = {
+  readonly evidenceId: string;
+  readonly amountMinor: bigint;
+  readonly isTaken: boolean;
+};
+
+/** What the payer's bank did, and the operators' transfers to the payer; minor units of the source currency. */
+export type Bank = {
+  readonly payments: readonly Payment[];
+  /** Arrived, not taken back and not given back: it is here, or on its way to the recipient. */
+  readonly keptMinor: bigint;
+  /** Taken back while the payout was under way, beyond what was due back. */
+  readonly atRiskMinor: bigint;
+  readonly isTakenBeforePayout: boolean;
+  readonly isFailureReported: boolean;
+};
+
+/** What the rail did. It pays a settlement at most once, because it deduplicates by the settlement's id. */
+export type Rail = { readonly hasPayout: boolean; readonly outcome: RailOutcome | undefined };
+
+/** An attempt of the payout's activity, between its two transactions. Slow attempts overlap. */
+export type Attempt =
+  | { readonly step: 'before_call' }
+  | { readonly step: 'after_call'; readonly answer: Answer | undefined };
+
+/** A verification about a name. */
+export type Check = 'open' | 'verified' | 'rejected';
+
+export type Name = 'payee' | 'other';
+
+export type Identity = {
+  readonly recipient: Recipient;
+  readonly checks: Readonly<Record<Name, Check>>;
+  /** The latest decision about the payee's name, and about the other one. */
+  readonly decisions: Readonly<Partial<Record<Name, NameDecision>>>;
+  readonly checksLeft: number;
+};
+
+export type Situation = {
+  readonly settlement: Settlement;
+  /** Oldest first. */
+  readonly evidence: readonly RecordedEvidence[];
+  readonly refunds: readonly { readonly reference: string; readonly amountMinor: bigint }[];
+  /** The journal's balances by `<currency> <account>`, and its steps. */
+  readonly balances: ReadonlyMap<string, bigint>;
+  readonly steps: readonly string[];
+  /** The latest date of anything that was written; epoch milliseconds. */
+  readonly latestAt: number;
+  readonly identity: Identity;
+  readonly isGateClosed: boolean;
+  /** `paying`: the payout's activity is under way, and is retried until it returns. */
+  readonly run: 'gone' | 'waiting' | 'paying';
+  readonly attempts: readonly Attempt[];
+  readonly bank: Bank;
+  readonly rail: Rail;
+  /** What operators decided in review. They may be wrong. */
+  readonly resolution: RailOutcome | undefined;
+  /** The workflow's time, by which waits are judged; epoch milliseconds. */
+  readonly now: number;
+};
+
+/**
+ * Equal for situations in which the same can follow. Dates are relative to now, ids become positions, and what can
+ * decide nothing more is left out.
+ *
+ * @param clockMin how far the slowest clock is behind, as a number of at most 0: older dates are alike
+ */
+export function keyOf(situation: Situation, clockMin: number): string {
+  const { settlement, now, bank, rail, run, attempts, resolution, isGateClosed } = situation;
+  const { status } = settlement;
+  const isEnded = isTerminal(status);
+  const since = (at: number): number => Math.max(at - now, clockMin);
+  return [
+    status,
+    settlement.expiresAt === null || isEnded ? '' : Math.max(settlement.expiresAt.getTime() - now, 0),
+    since(settlement.updatedAt.getTime()),
+    since(situation.latestAt),
+    settlement.amountReceivedMinor,
+    settlement.amountRefundedMinor,
+    settlement.takenBackMinor,
+    evidenceKey(situation),
+    situation.refunds.length,
+    isEnded ? '' : `${identityKey(situation, since)}${isGateClosed}`,
+    run,
+    attempts.map(attemptKey).sort().join(),
+    paymentKey(situation),
+    bank.keptMinor,
+    bank.atRiskMinor,
+    bank.isTakenBeforePayout,
+    bank.isFailureReported,
+    rail.hasPayout,
+    rail.outcome,
+    resolution,
+  ].join('|');
+}
+
+const attemptKey = (attempt: Attempt): string => (attempt.step === 'before_call' ? 'call' : `said ${attempt.answer}`);
+
+/** Of what is decided, only the rail's answers are looked at again. */
+const evidenceKey = ({ evidence }: Situation): string =>
+  evidence
+    .map(({ kind, eventId, pending, reversedMinor }) => {
+      if (kind === 'payout_confirmed' || kind === 'payout_refused') return `${eventId} ${pending}`;
+      return pending ? `${kind} ${reversedMinor > 0n}` : '';
+    })
+    .filter((text) => text !== '')
+    .join();
+
+/** The order of payments decides only which one is named as the surplus. */
+function paymentKey({ bank, settlement }: Situation): string {
+  const texts = bank.payments.map(({ amountMinor, isTaken }) => `${amountMinor}${isTaken}`);
+  return (UNFUNDED_STATUSES.includes(settlement.status) ? texts : texts.sort()).join();
+}
+
+function identityKey({ identity }: Situation, since: (at: number) => number): string {
+  const { recipient, checks, decisions, checksLeft } = identity;
+  const decisionKey = (name: Name) => {
+    const decision = decisions[name];
+    return decision ? `${decision.to}${since(decision.at.getTime())}` : '';
+  };
+  return `${recipient.name}${recipient.isActive}${recipient.verificationStatus}${since(recipient.updatedAt.getTime())}${checks.payee}${checks.other}${decisionKey('payee')}${decisionKey('other')}${checksLeft}`;
+}

@@ -1,0 +1,177 @@
+/** The model: what the contract (§6) allows passes it, and faults that the service once had do not. */
+import { expect, test } from 'vitest';
+import type { Arrival } from './arrival.ts';
+import type { Life } from './life.ts';
+import { createModel, type Fact } from './model.ts';
+import type { Seen } from './world.ts';
+
+const LIFE: Life = {
+  payment: 'wire',
+  cardToken: 'tok_manual',
+  achToken: 'public-sandbox-manual',
+  amountMinor: 25_000,
+  name: 'plain',
+  verified: false,
+  copies: 1,
+  reusesKey: false,
+  acts: [],
+  review: 'paid',
+  refund: 'nothing',
+};
+const HELD: Life = { ...LIFE, amountMinor: 100_000 };
+const PENDING: Life = { ...LIFE, name: 'pending' };
+
+const seen = (status: Seen['status'], rest: Partial<Seen> = {}): Fact => ({
+  kind: 'seen',
+  seen: { status, failure: null, receivedMinor: 0, refundedMinor: 0, exceptions: [], ...rest },
+});
+const arrived = (arrival: Arrival): Fact => ({ kind: 'arrived', arrival });
+const collected = (amountMinor: number): Fact => arrived({ what: 'collected', amountMinor, currency: 'USD' });
+const returned = (amountMinor: number, currency = 'USD'): Fact =>
+  arrived({ what: 'returned', amountMinor, currency, code: 'R01' });
+const deactivated: Fact = { kind: 'deactivated' };
+const overdue: Fact = { kind: 'advance', accepted: true };
+const RECEIVED: Partial<Seen> = { receivedMinor: 25_000 };
+const paidOut = (receivedMinor = 25_000) => seen('paying_out', { receivedMinor });
+const inReview: readonly Fact[] = [
+  collected(25_000),
+  paidOut(),
+  overdue,
+  seen('needs_review', { receivedMinor: 25_000 }),
+];
+
+type Case = readonly [rule: string, life: Life, facts: readonly Fact[], allowed: Fact, forbidden: Fact];
+
+const CASES: readonly Case[] = [
+  [
+    'a payout under way does not fail because its recipient is deactivated',
+    PENDING,
+    [collected(25_000), paidOut(), deactivated],
+    paidOut(),
+    seen('failed', { failure: 'recipient_inactive', receivedMinor: 25_000 }),
+  ],
+  [
+    'a payout that nobody calls for any more is reviewed after three days',
+    LIFE,
+    [collected(25_000), paidOut(), deactivated, overdue],
+    seen('needs_review', { receivedMinor: 25_000 }),
+    seen('failed', { failure: 'recipient_inactive', receivedMinor: 25_000 }),
+  ],
+  [
+    'a recipient who was deactivated before the payout is not paid',
+    LIFE,
+    [seen('awaiting_funds'), deactivated, collected(25_000)],
+    seen('failed', { failure: 'recipient_inactive', receivedMinor: 25_000 }),
+    paidOut(),
+  ],
+  [
+    'money that was returned before the payout is not paid out',
+    HELD,
+    [
+      seen('compliance_hold'),
+      collected(100_000),
+      returned(100_000),
+      { kind: 'verification_opening' },
+      { kind: 'decided', decision: 'verified' },
+    ],
+    seen('failed', { failure: 'payment_returned', exceptions: ['returned 1000.00 USD'] }),
+    paidOut(100_000),
+  ],
+  [
+    'money that was returned is not due back a second time',
+    HELD,
+    [seen('compliance_hold'), collected(12_500), returned(0), { kind: 'cancel', accepted: true }],
+    seen('canceled', { exceptions: ['returned 125.00 USD'] }),
+    seen('canceled', { receivedMinor: 12_500, exceptions: ['returned 125.00 USD'] }),
+  ],
+  [
+    'a return of money that was never counted fails with the code of the bank',
+    LIFE,
+    [seen('awaiting_funds'), returned(25_000)],
+    seen('failed', { failure: 'R01' }),
+    seen('failed', { failure: 'payment_returned', exceptions: ['returned 250.00 USD'] }),
+  ],
+  [
+    'a return in another currency is an exception, and decides nothing',
+    LIFE,
+    [seen('awaiting_funds'), returned(25_000, 'CAD')],
+    seen('awaiting_funds', { exceptions: ['returned 250.00 CAD'] }),
+    seen('failed', { failure: 'R01' }),
+  ],
+  [
+    'money that was returned during the payout is not due back when the payout fails',
+    PENDING,
+    [...inReview, returned(10_000), { kind: 'resolved', outcome: 'refused' }],
+    seen('failed', { failure: 'payout_refused', receivedMinor: 15_000, exceptions: ['returned 100.00 USD'] }),
+    seen('failed', { failure: 'payout_refused', receivedMinor: 25_000, exceptions: ['returned 100.00 USD'] }),
+  ],
+  [
+    'a payout that the rail confirms in review does not fail',
+    PENDING,
+    [...inReview, { kind: 'answer_requested', answer: 'confirmed', accepted: true }],
+    seen('settled', RECEIVED),
+    seen('failed', { ...RECEIVED, failure: 'payout_refused' }),
+  ],
+  [
+    'an answer of the rail after the end is recorded',
+    PENDING,
+    [
+      ...inReview,
+      { kind: 'answer_requested', answer: 'confirmed', accepted: true },
+      { kind: 'resolved', outcome: 'refused' },
+    ],
+    seen('failed', { ...RECEIVED, failure: 'payout_refused', exceptions: ['late_evidence - -'] }),
+    seen('settled', { ...RECEIVED, exceptions: ['late_evidence - -'] }),
+  ],
+  [
+    'a rejection about another name rejects nothing',
+    { ...HELD, verified: true },
+    [{ kind: 'renamed' }],
+    seen('awaiting_funds'),
+    seen('rejected', { failure: 'verification_rejected' }),
+  ],
+  [
+    'overpaid names the surplus',
+    LIFE,
+    [seen('awaiting_funds'), collected(20_000), collected(12_000)],
+    seen('settled', { receivedMinor: 32_000, exceptions: ['overpaid 70.00 USD'] }),
+    seen('settled', { receivedMinor: 32_000, exceptions: ['overpaid 120.00 USD'] }),
+  ],
+  [
+    'an event of nothing changes nothing',
+    LIFE,
+    [seen('awaiting_funds'), collected(0)],
+    seen('awaiting_funds'),
+    seen('failed', { failure: 'R01' }),
+  ],
+  [
+    'no more is given back than is due',
+    LIFE,
+    [collected(30_000), seen('settled', { receivedMinor: 30_000, exceptions: ['overpaid 50.00 USD'] })],
+    { kind: 'refunded', amountMinor: 5_000 },
+    { kind: 'refunded', amountMinor: 5_001 },
+  ],
+];
+
+const lived = (life: Life, facts: readonly Fact[]): readonly boolean[] => {
+  const model = createModel(life);
+  return facts.map((fact) => model.observe(fact));
+};
+
+test.for(CASES)('%s', ([, life, facts, allowed, forbidden]) => {
+  const before = facts.map(() => true);
+  expect(lived(life, [...facts, allowed])).toEqual([...before, true]);
+  expect(lived(life, [...facts, forbidden])).toEqual([...before, false]);
+});
+
+test('an answer of the rail that was accepted is waited for: it is never dropped', () => {
+  const model = createModel(PENDING);
+  const facts: readonly Fact[] = [
+    ...inReview,
+    { kind: 'answer_requested', answer: 'confirmed', accepted: true },
+    { kind: 'resolved', outcome: 'refused' },
+    seen('failed', { ...RECEIVED, failure: 'payout_refused' }),
+  ];
+  expect(facts.map((fact) => model.observe(fact))).toEqual(facts.map(() => true));
+  expect(model.motion()).toBe('certain');
+});
