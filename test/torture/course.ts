@@ -22,8 +22,8 @@ export type CourseDeps = {
   readonly disturbedAt: () => number;
   /** Aborted when the run is over: lives under way end. */
   readonly signal: AbortSignal;
-  /** Is called when something was truly done to a run by Temporal's own API. */
-  readonly onDisturbedRun: (kind: RunDisturbance) => void;
+  /** Is called after each try to disturb a run by Temporal's own API. `isDone`: it truly happened. */
+  readonly onDisturbance: (kind: RunDisturbance, isDone: boolean) => void;
 };
 
 export type Course = {
@@ -219,7 +219,7 @@ function createActs(context: Context): (act: Act) => Promise<void> {
 
 async function disturb(context: Context, kind: RunDisturbance): Promise<void> {
   const outcome = await disturbRun(context.temporal, context.settlementId, kind);
-  if (outcome === 'done') context.onDisturbedRun(kind);
+  context.onDisturbance(kind, outcome === 'done');
   if (kind === 'temporal_cancel' && outcome !== 'no run') observe(context, { kind: 'cancel_requested' });
 }
 

@@ -62,7 +62,7 @@ export async function openWorld(place: Place): Promise<World> {
       disturbedAt,
       operate: async (args) => outcomeOf((await place.operate('oracle', args)).exitCode),
       signal: new AbortController().signal,
-      onDisturbedRun: () => undefined,
+      onDisturbance: () => undefined,
     },
     broken,
     tenant: { ...tenant, webhookId },

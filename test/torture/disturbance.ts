@@ -3,8 +3,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import Long from 'long';
 import { stretched } from '../support/patience.ts';
 
-export const RUN_DISTURBANCES = ['temporal_cancel', 'temporal_terminate', 'temporal_reset'] as const;
-export type RunDisturbance = (typeof RUN_DISTURBANCES)[number];
+export type RunDisturbance = 'temporal_cancel' | 'temporal_terminate' | 'temporal_reset';
 
 const TIMEOUT_MS = stretched(5_000);
 /** The first workflow task's completion. Before it are: started, task scheduled, task started. */

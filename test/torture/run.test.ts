@@ -5,7 +5,7 @@ import { lifeAt } from './life.ts';
 import { planFaults } from './monkey.ts';
 import { pageOf } from './page.ts';
 import { PAGE, readResults } from './result.ts';
-import { torture } from './run.ts';
+import { countDisturbances, torture } from './run.ts';
 
 /** Processes are paused and killed, and one dies at a crash point, in twenty seconds. */
 const SEED = 3;
@@ -19,6 +19,16 @@ test('random lives and faults break no promise', async () => {
   expect(report.violations, lines.join('\n')).toEqual([]);
   expect(report.lives).toBeGreaterThan(0);
   expect(Object.keys(report.faults).length).toBeGreaterThan(0);
+});
+
+test('a way to disturb a run is only missed if it was tried ten times and never worked', () => {
+  const tried = (count: number, isDone: boolean) =>
+    Array.from({ length: count }, () => ({ kind: 'temporal_terminate', isDone }) as const);
+  expect(countDisturbances(tried(9, false))).toEqual({ temporal_terminate: { planned: 0, fired: 0 } });
+  expect(countDisturbances(tried(10, false))).toEqual({ temporal_terminate: { planned: 1, fired: 0 } });
+  expect(countDisturbances([...tried(9, false), ...tried(1, true)])).toEqual({
+    temporal_terminate: { planned: 1, fired: 1 },
+  });
 });
 
 test('a seed always plans the same lives and faults, and another seed plans others', () => {
