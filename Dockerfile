@@ -16,9 +16,10 @@ FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
-COPY package.json package-lock.json config.ts ./
+COPY package.json package-lock.json ./
 COPY activities activities
 COPY api api
+COPY config config
 COPY db db
 COPY docs/guides docs/guides
 COPY domain domain

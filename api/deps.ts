@@ -1,6 +1,6 @@
 /** What routes use. It is made once, by `api/main.ts` or by a test. */
 import type { Registry } from 'prom-client';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/load.ts';
 import type { ChangeListener } from '../db/change-listener.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { LongLists } from '../db/queries/long-list.ts';

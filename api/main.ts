@@ -1,5 +1,5 @@
 /** The API's process: it loads the configuration, connects, starts the dispatcher, listens, and stops in order. */
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/load.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { createLongLists } from '../db/queries/long-list.ts';
 import { createLogger } from '../process/logger.ts';

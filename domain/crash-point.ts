@@ -1,6 +1,6 @@
 /**
  * The points at which the torture suite ends a process: around every transaction, every dispatch and every request to
- * another system. A process reaches them only with `CRASH_AT` (config.ts), which the local sandbox alone accepts.
+ * another system. A process reaches them only with `CRASH_AT` (config/), which the local sandbox alone accepts.
  * Everywhere else `deps.crash` is undefined.
  */
 import { OUTBOX_KINDS, type OutboxKind, type OutboxMessage } from './outbox.ts';

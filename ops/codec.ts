@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { ApplicationFailure, type Payload, type PayloadCodec } from '@temporalio/common';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { loadTemporalConfig } from '../config.ts';
+import { loadTemporalConfig } from '../config/load.ts';
 import { createPayloadCodec } from '../process/payload-codec.ts';
 import { type Reader, repeatable, text, type ValuesOf, wholeNumber, withDefault } from './command-line/parameter.ts';
 import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from './command-line/program.ts';

@@ -1,6 +1,6 @@
 /** Which errors of a command are expected, and the sentence and exit code of each. */
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/fault.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
 import { DatabaseRoleError } from '../db/role.ts';
 import { DomainError } from '../domain/error.ts';

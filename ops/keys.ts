@@ -2,7 +2,7 @@
  * The keys. A key is rotated in the configuration. These commands show which keys are configured and what still needs
  * each of them, record in the audit who changed them and why, and seal stored texts again. No key is ever printed.
  */
-import type { Config } from '../config.ts';
+import type { Config } from '../config/load.ts';
 import { type Queryable, readSnapshot, type Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { countKeysByPepper } from '../db/queries/api-key.ts';

@@ -4,7 +4,7 @@
  */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Config, loadConfig } from '../config.ts';
+import { type Config, loadConfig } from '../config/load.ts';
 import { connect } from '../db/client.ts';
 import { NO_DISPATCHER } from '../db/commands/commit.ts';
 import { createCrash } from '../process/crash.ts';

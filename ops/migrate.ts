@@ -1,5 +1,5 @@
 /** `npm run migrate`: brings the configured database to the current schema, then exits. */
-import { loadMigrationConfig } from '../config.ts';
+import { loadMigrationConfig } from '../config/load.ts';
 import { migrate } from '../db/migrate.ts';
 import { command, EXIT, runProgram, standardOutput } from './command-line/program.ts';
 import { withCommandErrors } from './failure.ts';

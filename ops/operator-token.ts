@@ -3,7 +3,7 @@
  * sandbox takes names without a token.
  */
 import { createHmac } from 'node:crypto';
-import type { Pepper } from '../config.ts';
+import type { Pepper } from '../config/environment.ts';
 import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator/token.ts';
 import { isRemote } from '../domain/runtime.ts';
 import type { OpsDeps } from './command.ts';

@@ -4,7 +4,8 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Config, Pepper } from '../config.ts';
+import type { Pepper } from '../config/environment.ts';
+import type { Config } from '../config/load.ts';
 import { newId } from '../db/id.ts';
 import type { ApiKeyCredential } from '../db/queries/api-key.ts';
 import { API_KEY_ENVIRONMENT, environmentName, type RuntimeEnvironment } from '../domain/runtime.ts';

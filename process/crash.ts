@@ -1,6 +1,6 @@
 /** Ends the process at a crash point, for the torture suite. */
 import { writeSync } from 'node:fs';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/load.ts';
 import type { Crash } from '../domain/crash-point.ts';
 
 const STDERR = 2;

@@ -11,7 +11,8 @@ import {
   type PayloadCodec,
 } from '@temporalio/common';
 import { z } from 'zod';
-import type { Config, NamedKey } from '../config.ts';
+import type { NamedKey } from '../config/environment.ts';
+import type { Config } from '../config/load.ts';
 import { createSealer } from '../db/seal.ts';
 
 /** The encoding's name in other tools for Temporal. */

@@ -1,6 +1,6 @@
 /** What the API's process and the worker's process open in the same way. */
 import type pino from 'pino';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/load.ts';
 import { connect } from '../db/client.ts';
 import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';

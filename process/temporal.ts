@@ -1,7 +1,7 @@
 /** A process's connection to Temporal, and the search attributes that must be registered before it is used. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/load.ts';
 import { SEARCH_ATTRIBUTES } from '../workflows/contract.ts';
 import { dataConverterOf } from './payload-codec.ts';
 import type { Tracing } from './tracing.ts';

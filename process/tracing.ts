@@ -1,7 +1,7 @@
 /** Traces. They are off unless a collector is configured; then, and only then, the packages for tracing are loaded. */
 import type { ClientInterceptors } from '@temporalio/client';
 import type { WorkerOptions } from '@temporalio/worker';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/load.ts';
 import type { OutboxRow } from '../db/queries/outbox.ts';
 import type { ErrorCode } from '../domain/error.ts';
 

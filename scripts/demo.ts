@@ -3,7 +3,7 @@
  * compares each answer with the documentation. Exits 1 when one differs.
  */
 import { styleText } from 'node:util';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/load.ts';
 import { SCENARIOS, type Scenario } from '../domain/sandbox/scenario.ts';
 import { oneOf, optional, type ValuesOf } from '../ops/command-line/parameter.ts';
 import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../ops/command-line/program.ts';

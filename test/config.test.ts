@@ -4,7 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { test as base, describe, expect, vi } from 'vitest';
-import { ConfigError, loadConfig, loadMigrationConfig } from '../config.ts';
+import { ConfigError } from '../config/fault.ts';
+import { loadConfig, loadMigrationConfig } from '../config/load.ts';
 
 const { duringWrite } = vi.hoisted(() => ({ duringWrite: { run: undefined as (() => void) | undefined } }));
 

@@ -4,7 +4,7 @@ import { createCertifier } from '../activities/certificate.ts';
 import { createActivities } from '../activities/index.ts';
 import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createMailer } from '../activities/providers/mailer.ts';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/load.ts';
 import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
 import { createRuns } from '../process/runs.ts';

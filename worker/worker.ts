@@ -11,7 +11,7 @@ import {
   type WorkflowBundleOption,
 } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/load.ts';
 import { dataConverterOf } from '../process/payload-codec.ts';
 import type { Tracing } from '../process/tracing.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';

@@ -1,7 +1,7 @@
 /** The public keys of certificates (contract §7): published as a JWKS, and used to verify signatures. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { createLocalJWKSet, errors, flattenedVerify } from 'jose';
-import type { NamedKey } from '../../config.ts';
+import type { NamedKey } from '../../config/environment.ts';
 
 type CertificateJwk = {
   readonly kty: 'OKP';

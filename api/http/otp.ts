@@ -4,7 +4,7 @@
  * not wait for mail.
  */
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
-import type { Pepper } from '../../config.ts';
+import type { Pepper } from '../../config/environment.ts';
 import { openSession, storeChallenge } from '../../db/commands/session.ts';
 import { newId } from '../../db/id.ts';
 import { countTry, countWrong, readWrong, releaseWrong } from '../../db/queries/otp.ts';

@@ -2,7 +2,7 @@
  * Session tokens of consumers (contract §12): opaque, 256 random bits. A token is shown once; only its hash is stored.
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Pepper } from '../../config.ts';
+import type { Pepper } from '../../config/environment.ts';
 
 const SECRET_BYTES = 32;
 const BEARER = /^Bearer +(cst_[A-Za-z0-9_-]{43})$/i;

@@ -18,7 +18,7 @@ export function restartOnChange(start: Start, findings: Findings): void {
     watch(path.join(repositoryRoot, folder), { recursive: true }, queue.soon),
   );
   const root = watch(repositoryRoot, (_event, file) => {
-    if (file === 'config.ts' || file === 'package-lock.json') queue.soon();
+    if (file === 'package-lock.json') queue.soon();
   });
   start.signal.addEventListener('abort', () => {
     for (const watcher of [...folders, root]) watcher.close();

@@ -1,6 +1,7 @@
 /** The page of configuration variables, from the schema that reads them. */
 import { z } from 'zod';
-import { Environment, SANDBOX_SECRETS } from '../../config.ts';
+import { Environment } from '../../config/environment.ts';
+import { SANDBOX_SECRETS } from '../../config/sandbox-secret.ts';
 import { GENERATED, page, table } from './document.ts';
 
 /** Variables that packages read by themselves. */
@@ -15,13 +16,13 @@ const OF_PACKAGES = {
 
 export function configurationPage(): string {
   const rows = Object.entries(Environment.shape).map(([name, schema]) => {
-    if (schema.description === undefined) throw new Error(`${name} has no description in config.ts`);
+    if (schema.description === undefined) throw new Error(`${name} has no description in config/environment.ts`);
     return [code(name), defaultOf(name, schema), schema.description];
   });
   return page(
     GENERATED,
     '# Configuration',
-    'All variables of the environment. `config.ts` reads them once, lists all faults at once, and prints no value. An empty value counts as none. A list is separated by commas; of keys, the first is the active one.',
+    'All variables of the environment. `config/` reads them once, lists all faults at once, and prints no value. An empty value counts as none. A list is separated by commas; of keys, the first is the active one.',
     table(['Variable', 'Default', 'Meaning'], rows),
     '## Read by packages',
     table(

@@ -51,26 +51,26 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     mayImport: ['db', 'domain', CONTRACT],
     noPackages: ['@temporalio/client', '@temporalio/worker', '@temporalio/workflow', 'fastify'],
   },
-  'config.ts': { what: 'the only reader of the environment', mayImport: ['domain'] },
+  config: { what: 'the only reader of the environment', mayImport: ['domain'] },
   process: {
     what: 'what API and worker share: Temporal, dispatcher, logs, metrics, traces',
-    mayImport: ['db', 'domain', 'config.ts', CONTRACT],
+    mayImport: ['db', 'domain', 'config', CONTRACT],
     noPackages: [...TABLES, 'fastify'],
   },
   api: {
     what: '`routes/`, `schemas/`, `plugins/`, `pages/`, and `openapi/`: the document',
-    mayImport: ['process', 'db', 'domain', 'config.ts', CONTRACT],
+    mayImport: ['process', 'db', 'domain', 'config', CONTRACT],
     parts: { 'http/': 'the wire: headers, bodies, pages of lists, errors' },
     noPackages: [...TABLES, 'pg', '@temporalio/*'],
   },
   worker: {
     what: 'runs workflows and activities',
-    mayImport: ['process', 'activities', 'workflows', CONTRACT, 'db', 'domain', 'config.ts'],
+    mayImport: ['process', 'activities', 'workflows', CONTRACT, 'db', 'domain', 'config'],
     noPackages: [...TABLES, 'fastify'],
   },
   ops: {
     what: "the operators' commands; part of the image",
-    mayImport: ['process', 'db', 'domain', 'config.ts', CONTRACT],
+    mayImport: ['process', 'db', 'domain', 'config', CONTRACT],
     parts: { 'command-line/': 'what every command of ours is made of' },
     noPackages: TABLES,
   },
@@ -78,7 +78,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     what: "the local stack, the demo, the sandbox's commands, generators",
     mayImport: [
       ...['api', 'worker', 'ops', 'process', 'activities', 'workflows', CONTRACT],
-      ...['db', 'domain', 'config.ts', 'clients'],
+      ...['db', 'domain', 'config', 'clients'],
     ],
   },
   clients: {

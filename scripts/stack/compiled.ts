@@ -14,13 +14,20 @@ import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
 const DIRECTORY = path.join(localDirectory, 'compiled');
 
 /** The folders of the programs' code. */
-export const PROGRAM_FOLDERS = ['activities', 'api', 'db', 'domain', 'ops', 'process', 'worker', 'workflows'] as const;
+export const PROGRAM_FOLDERS = [
+  'activities',
+  'api',
+  'config',
+  'db',
+  'domain',
+  'ops',
+  'process',
+  'worker',
+  'workflows',
+] as const;
 
 /** What determines the programs: their code, the versions of the packages, and the options in this file. */
-const SOURCES = [
-  ...PROGRAM_FOLDERS,
-  ...['config.ts', 'package-lock.json', path.relative(repositoryRoot, import.meta.filename)],
-];
+const SOURCES = [...PROGRAM_FOLDERS, ...['package-lock.json', path.relative(repositoryRoot, import.meta.filename)]];
 
 /** The programs, and the packages that stay outside of each: they find files beside their own. */
 const PROGRAMS = {

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Config, NamedKey } from '../../config.ts';
+import type { NamedKey } from '../../config/environment.ts';
+import type { Config } from '../../config/load.ts';
 
 /**
  * Remembers the active key of a new database, by its hash.

@@ -1,7 +1,7 @@
 /** The PostgreSQL and the Temporal that `npm start` starts when the environment names none. */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/load.ts';
 import type { DatabaseUrls } from '../../db/migrate.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';

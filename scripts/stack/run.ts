@@ -1,5 +1,5 @@
 /** Runs a stack from its start to its stop: what `npm start` and `npm run dev` have in common. */
-import { loadConfig } from '../../config.ts';
+import { loadConfig } from '../../config/load.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { banner } from './banner.ts';
 import { logDirectory } from './embedded.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Listr, ListrLogger, ListrLogLevels, type ListrTask, PRESET_TIMER } from 'listr2';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/load.ts';
 import { migrate } from '../../db/migrate.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { compiledPrograms } from './compiled.ts';

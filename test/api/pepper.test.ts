@@ -8,7 +8,7 @@ import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { expect, vi } from 'vitest';
 import { buildApp } from '../../api/app.ts';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/load.ts';
 import { apiKeys, consumerSessions } from '../../db/schema/index.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';

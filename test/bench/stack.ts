@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
-import { loadConfig } from '../../config.ts';
+import { loadConfig } from '../../config/load.ts';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { createSealer, type Sealer } from '../../db/seal.ts';
 import { EXIT } from '../../ops/command-line/program.ts';

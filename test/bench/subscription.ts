@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loadavg } from 'node:os';
 import pg from 'pg';
-import { loadConfig } from '../../config.ts';
+import { loadConfig } from '../../config/load.ts';
 import { flag } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-line/program.ts';
 import { localDirectory } from '../../process/local/place.ts';

@@ -11,7 +11,7 @@ import pg from 'pg';
 import { test as base, describe, expect } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { loadConfig, loadMigrationConfig } from '../../config.ts';
+import { loadConfig, loadMigrationConfig } from '../../config/load.ts';
 import { migrate } from '../../db/migrate.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { startCluster } from '../../scripts/stack/postgres.ts';

@@ -179,8 +179,8 @@ test('§13 and §14 have the networks and the gates', () => {
   expect(GATES.filter((gate) => !codes(section(14)).includes(gate))).toEqual([]);
 });
 
-test('§16 names variables that config.ts, or the SDK’s own configuration, reads', () => {
-  const read = `${readSource('config.ts')}${readSource('process/temporal.ts')}`;
+test('§16 names variables that config/, or the SDK’s own configuration, reads', () => {
+  const read = `${readSource('config/environment.ts')}${readSource('process/temporal.ts')}`;
   const ofTheSdk = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TEMPORAL_API_KEY'];
   const named = codes(section(16)).filter((code) => /^[A-Z][A-Z_]+$/.test(code));
   expect(named.length).toBeGreaterThan(20);

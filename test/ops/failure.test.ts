@@ -2,7 +2,7 @@
 import { ServiceError } from '@temporalio/client';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { ConfigError } from '../../config.ts';
+import { ConfigError } from '../../config/fault.ts';
 import { connect } from '../../db/client.ts';
 import { withCommandErrors } from '../../ops/failure.ts';
 import { createOps } from '../support/ops.ts';

@@ -5,7 +5,7 @@ import { PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
-import type { NamedKey } from '../../config.ts';
+import type { NamedKey } from '../../config/environment.ts';
 import { countSealed, listSealed, replaceSealed, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
 import * as schema from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';

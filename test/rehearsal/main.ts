@@ -2,7 +2,7 @@
  * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, two API processes
  * and two workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
-import { loadConfig } from '../../config.ts';
+import { loadConfig } from '../../config/load.ts';
 import { flag, type ValuesOf, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { localDirectory } from '../../process/local/place.ts';

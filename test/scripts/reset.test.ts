@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, wri
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { NamedKey } from '../../config.ts';
+import type { NamedKey } from '../../config/environment.ts';
 import { findProcess, isRunning } from '../../process/local/process-record.ts';
 import { matchKeys } from '../../scripts/stack/data-key.ts';
 import { type Cluster, startCluster } from '../../scripts/stack/postgres.ts';

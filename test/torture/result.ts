@@ -37,7 +37,7 @@ export async function keepResult(report: RunReport, sabotage: SabotageName | und
   await writeFile(PAGE, pageOf(results));
 }
 
-const PRODUCT = ['domain', 'db', 'activities', 'workflows', 'process', 'worker', 'api', 'config.ts'];
+const PRODUCT = ['domain', 'db', 'activities', 'workflows', 'process', 'worker', 'api', 'config'];
 
 /** The last commit that changed the product, and whether there are changes that are not committed. */
 async function productCommit(): Promise<string> {

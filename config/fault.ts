@@ -1,0 +1,116 @@
+/** Faults of the environment: what the error lists, and the rules that several variables must fulfil together. */
+import type { z } from 'zod';
+
+/** All faults of the environment, one on each line, with the variable and the rule, never the value. */
+export class ConfigError extends Error {
+  readonly faults: readonly string[];
+  constructor(faults: readonly string[]) {
+    const count = `${faults.length} fault${faults.length === 1 ? '' : 's'}`;
+    super(`The configuration has ${count}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.faults = faults;
+  }
+}
+
+type Given = Readonly<Record<string, string>>;
+
+/**
+ * The faults of several variables together.
+ *
+ * @param given what the process was started with
+ * @param complete the same, with the secrets that the local sandbox generates
+ */
+export const combinedFaults = (given: Given, complete: Given): readonly string[] => [
+  ...togetherFaults(given),
+  ...idverifyFaults(given),
+  ...crashFaults(given),
+  ...originFaults(given),
+  ...sharingFaults(complete),
+];
+
+/** Variables that must be set together: half of them would be ignored without a word. */
+const TOGETHER = [
+  ['WORKER_DEPLOYMENT_NAME', 'WORKER_BUILD_ID'],
+  ['IDVERIFY_BASE_URL', 'IDVERIFY_APP_TOKEN', 'IDVERIFY_SECRET_KEY'],
+];
+
+function togetherFaults(given: Given): string[] {
+  return TOGETHER.flatMap((names) => {
+    const present = names.find((name) => given[name] !== undefined);
+    if (present === undefined) return [];
+    return names.filter((name) => given[name] === undefined).map((name) => `${name} is required beside ${present}`);
+  });
+}
+
+/** Every secret, with the values of its list. A named key's value is its key, without its id. */
+const SECRET_VALUES: Readonly<Record<string, (given: string) => readonly string[]>> = {
+  DATABASE_URL: passwordsOf,
+  MIGRATION_DATABASE_URL: passwordsOf,
+  SMTP_URL: passwordsOf,
+  API_KEY_PEPPER: valuesOf,
+  ENCRYPTION_KEYS: keysOf,
+  CERTIFICATE_SIGNING_KEY: keysOf,
+  TEMPORAL_PAYLOAD_KEYS: keysOf,
+  CARDPROC_WEBHOOK_SECRET: valuesOf,
+  BANKLEDGER_WEBHOOK_SECRET: valuesOf,
+  IDVERIFY_WEBHOOK_SECRET: valuesOf,
+  IDVERIFY_APP_TOKEN: valuesOf,
+  IDVERIFY_SECRET_KEY: valuesOf,
+  OPERATOR_TOKEN: valuesOf,
+};
+
+/**
+ * One value has one use: who learns a provider's secret must not be able to sign for another provider, and a key that
+ * signs must not also encrypt. One line for each value that is used twice, without the value.
+ */
+export function sharingFaults(given: Readonly<Record<string, string | undefined>>): string[] {
+  const users = new Map<string, string[]>();
+  for (const [name, read] of Object.entries(SECRET_VALUES))
+    for (const value of new Set(read(given[name] ?? ''))) users.set(value, [...(users.get(value) ?? []), name]);
+  const shared = [...users.values()].filter((names) => names.length > 1);
+  const twins = ['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY', 'TEMPORAL_PAYLOAD_KEYS'].filter((name) => {
+    const keys = keysOf(given[name] ?? '');
+    return new Set(keys).size < keys.length;
+  });
+  return [
+    ...new Set(shared.map(([first, ...others]) => `${first} must not have a value of ${others.join(', ')}`)),
+    ...twins.map((name) => `${name} has the same key twice`),
+  ];
+}
+
+/** Without the padding of base64, which is optional. */
+function valuesOf(list: string): string[] {
+  return list.split(',').flatMap((part) => part.trim().replace(/=+$/, '') || []);
+}
+
+function keysOf(list: string): string[] {
+  return valuesOf(list).map((part) => part.slice(part.indexOf(':') + 1));
+}
+
+function passwordsOf(address: string): string[] {
+  const { password = '' } = URL.canParse(address) ? new URL(address) : {};
+  return password === '' ? [] : [decodeURIComponent(password).replace(/=+$/, '')];
+}
+
+/** The provider gets personal data, and its answers are believed: in a remote runtime nobody may listen or answer. */
+const idverifyFaults = (given: Given): string[] =>
+  /^http:/i.test(String(given['IDVERIFY_BASE_URL'])) && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
+    ? ['IDVERIFY_BASE_URL must be an https URL']
+    : [];
+
+/** A page that came without encryption may have been changed on its way, and reads the consumer's session. */
+const originFaults = (given: Given): string[] =>
+  /(^|,)\s*http:/i.test(String(given['CONSUMER_ALLOWED_ORIGINS'])) && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
+    ? ['CONSUMER_ALLOWED_ORIGINS must name https origins']
+    : [];
+
+/** A process that ends itself is for tests, wherever the variable came from. */
+const crashFaults = (given: Given): string[] =>
+  'CRASH_AT' in given && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
+    ? ['CRASH_AT is for the local sandbox only']
+    : [];
+
+/** A line for each variable and broken rule. A list that breaks a rule several times has one line for it. */
+export const faultsOf = (parsed: z.ZodSafeParseResult<unknown>): readonly string[] => [
+  ...new Set(parsed.error?.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`)),
+];

@@ -1,0 +1,188 @@
+/**
+ * The only reader of the process environment (contract §16). `loadConfig` checks all variables by one schema, lists
+ * every fault at once and never prints a value.
+ */
+import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
+import type { CrashPoint } from '../domain/crash-point.ts';
+import type { AddressBlock } from '../domain/network-address.ts';
+import type { RuntimeEnvironment } from '../domain/runtime.ts';
+import { Environment, type NamedKey, type Pepper } from './environment.ts';
+import { ConfigError, combinedFaults, faultsOf, sharingFaults } from './fault.ts';
+import { SANDBOX_SECRETS, sandboxSecrets } from './sandbox-secret.ts';
+
+export type Config = Readonly<{
+  runtime: RuntimeEnvironment;
+  host: string;
+  port: number;
+  /**
+   * The API's port for metrics. The worker uses the one after it, so that both can run on one machine. Undefined: no
+   * metrics. 0: any free port for each process.
+   */
+  metricsPort: number | undefined;
+  /** The API's URL as partners see it, without a trailing slash. */
+  publicBaseUrl: string;
+  databaseUrl: string;
+  temporal: ClientConnectConfig;
+  /** Where operators reach Temporal UI, without a trailing slash; undefined: nothing links to it. */
+  temporalUiUrl: string | undefined;
+  /** Where operators read docs/operations.md; undefined: nothing links to it. */
+  runbookUrl: string | undefined;
+  /** AES-256-GCM keys for the payloads that Temporal stores; undefined: not encrypted. */
+  payloadKeys: readonly [NamedKey, ...NamedKey[]] | undefined;
+  /** The deployment and version of this worker; undefined: it takes any work. */
+  workerDeployment: { readonly deploymentName: string; readonly buildId: string } | undefined;
+  /** At least one. The first hashes; all of them verify. */
+  apiKeyPeppers: readonly [Pepper, ...Pepper[]];
+  /** At least one; AES-256-GCM. */
+  encryptionKeys: readonly [NamedKey, ...NamedKey[]];
+  /** At least one; Ed25519 seeds. */
+  certificateSigningKeys: readonly [NamedKey, ...NamedKey[]];
+  cardprocWebhookSecrets: readonly string[];
+  bankledgerWebhookSecrets: readonly string[];
+  idverifyWebhookSecrets: readonly string[];
+  idverify: { baseUrl: string; appToken: string; secretKey: string } | undefined;
+  /** The provider's sets of checks that callers may choose, beside the default ones. */
+  idverifyLevelNames: readonly string[];
+  smtpUrl: string | undefined;
+  webhookAllowLocalTargets: boolean;
+  /** The proxies whose `X-Forwarded-For` is believed. */
+  trustedProxies: readonly AddressBlock[];
+  /** The web origins that may call the consumers' operations. */
+  consumerAllowedOrigins: readonly string[];
+  rateLimitPerMinute: number;
+  /** Beyond this many undispatched rows, new commands are refused. */
+  outboxMaxRows: number;
+  /** For how many days events are kept, with their deliveries. */
+  eventRetentionDays: number;
+  logLevel: string;
+  /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
+  otlpEndpoint: string | undefined;
+  /** Proves who runs an operator's command; the service itself does not read it. */
+  operatorToken: string | undefined;
+  /** Where this process ends itself, at the `nth` pass. Only the torture suite sets it. */
+  crashAt: { readonly point: CrashPoint; readonly nth: number } | undefined;
+}>;
+
+/**
+ * Reads and checks the environment.
+ *
+ * @param env usually `process.env`; empty values count as unset
+ * @param localDirectory where the local sandbox stores generated secrets; not used in other runtimes
+ * @throws ConfigError with every fault
+ */
+export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory = '.local'): Config {
+  const given = givenOf(env);
+  const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
+  const complete =
+    sandbox && SANDBOX_SECRETS.some((name) => given[name] === undefined)
+      ? { ...sandboxSecrets(localDirectory), ...given }
+      : given;
+  const parsed = Environment.safeParse(complete);
+  const temporal = temporalConfig(given);
+  const combined = combinedFaults(given, complete);
+  if (!parsed.success || 'fault' in temporal || combined.length > 0)
+    throw new ConfigError([...faultsOf(parsed), ...faultsOfTemporal(temporal), ...combined]);
+  const value = parsed.data;
+  return Object.freeze({
+    runtime: value.RUNTIME_ENVIRONMENT,
+    host: value.HOST,
+    port: value.PORT,
+    metricsPort: value.METRICS_PORT,
+    publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
+    databaseUrl: value.DATABASE_URL,
+    temporal: temporal.connect,
+    temporalUiUrl: value.TEMPORAL_UI_URL?.replace(/\/+$/, ''),
+    runbookUrl: value.RUNBOOK_URL,
+    payloadKeys: value.TEMPORAL_PAYLOAD_KEYS,
+    workerDeployment:
+      value.WORKER_DEPLOYMENT_NAME !== undefined && value.WORKER_BUILD_ID !== undefined
+        ? { deploymentName: value.WORKER_DEPLOYMENT_NAME, buildId: value.WORKER_BUILD_ID }
+        : undefined,
+    apiKeyPeppers: value.API_KEY_PEPPER,
+    encryptionKeys: value.ENCRYPTION_KEYS,
+    certificateSigningKeys: value.CERTIFICATE_SIGNING_KEY,
+    cardprocWebhookSecrets: value.CARDPROC_WEBHOOK_SECRET,
+    bankledgerWebhookSecrets: value.BANKLEDGER_WEBHOOK_SECRET,
+    idverifyWebhookSecrets: value.IDVERIFY_WEBHOOK_SECRET,
+    idverify:
+      value.IDVERIFY_BASE_URL && value.IDVERIFY_APP_TOKEN && value.IDVERIFY_SECRET_KEY
+        ? { baseUrl: value.IDVERIFY_BASE_URL, appToken: value.IDVERIFY_APP_TOKEN, secretKey: value.IDVERIFY_SECRET_KEY }
+        : undefined,
+    idverifyLevelNames: value.IDVERIFY_LEVEL_NAMES,
+    smtpUrl: value.SMTP_URL,
+    webhookAllowLocalTargets: sandbox && value.WEBHOOK_ALLOW_LOCAL_TARGETS,
+    trustedProxies: value.TRUSTED_PROXIES ?? [],
+    consumerAllowedOrigins: value.CONSUMER_ALLOWED_ORIGINS ?? [],
+    rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
+    outboxMaxRows: value.OUTBOX_MAX_ROWS,
+    eventRetentionDays: value.EVENT_RETENTION_DAYS,
+    logLevel: value.LOG_LEVEL,
+    otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
+    operatorToken: value.OPERATOR_TOKEN,
+    crashAt: value.CRASH_AT,
+  });
+}
+
+/**
+ * For tools outside the service: reads only the variables for Temporal and its payload keys.
+ *
+ * @throws ConfigError
+ */
+export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<Config, 'temporal' | 'payloadKeys'> {
+  const given = givenOf(env);
+  const parsed = Environment.pick({
+    TEMPORAL_TLS: true,
+    TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: true,
+    TEMPORAL_PAYLOAD_KEYS: true,
+  }).safeParse(given);
+  const temporal = temporalConfig(given);
+  if (!parsed.success || 'fault' in temporal)
+    throw new ConfigError([...faultsOf(parsed), ...faultsOfTemporal(temporal)]);
+  return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
+}
+
+/**
+ * For the migrations: reads only the two addresses of the database, and needs no secret of the service. Only the local
+ * sandbox may have one role for both, by naming one address.
+ *
+ * @throws ConfigError
+ */
+export function loadMigrationConfig(env: NodeJS.ProcessEnv = process.env): {
+  readonly databaseUrl: string;
+  readonly migrationUrl: string;
+} {
+  const parsed = Environment.pick({
+    RUNTIME_ENVIRONMENT: true,
+    DATABASE_URL: true,
+    MIGRATION_DATABASE_URL: true,
+  }).safeParse(givenOf(env));
+  if (!parsed.success) throw new ConfigError(faultsOf(parsed));
+  const { RUNTIME_ENVIRONMENT, DATABASE_URL, MIGRATION_DATABASE_URL } = parsed.data;
+  const role = (databaseUrl: string): string => new URL(databaseUrl).username;
+  const isOneRole = role(MIGRATION_DATABASE_URL ?? DATABASE_URL) === role(DATABASE_URL);
+  const faults = isOneRole
+    ? ['MIGRATION_DATABASE_URL must name the role that owns the tables, and DATABASE_URL another']
+    : sharingFaults({ DATABASE_URL, MIGRATION_DATABASE_URL });
+  if (RUNTIME_ENVIRONMENT !== 'local-sandbox' && faults.length > 0) throw new ConfigError(faults);
+  return { databaseUrl: DATABASE_URL, migrationUrl: MIGRATION_DATABASE_URL ?? DATABASE_URL };
+}
+
+/** Empty values count as unset: an environment file may have blank lines for unused variables. */
+const givenOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
+  );
+
+type TemporalConfig = { readonly connect: ClientConnectConfig } | { readonly fault: string };
+
+const faultsOfTemporal = (read: TemporalConfig): readonly string[] => ('fault' in read ? [read.fault] : []);
+
+/** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
+function temporalConfig(given: Record<string, string>): TemporalConfig {
+  try {
+    return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: given }) };
+  } catch {
+    // The error's message can contain a value.
+    return { fault: 'TEMPORAL_TLS_* is invalid: a file cannot be read, or one setting is given twice' };
+  }
+}

@@ -1,0 +1,46 @@
+/** The secrets of the local sandbox: generated if they are missing, and stored under `.local/`. */
+import { randomBytes } from 'node:crypto';
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { KEY_BYTES } from './environment.ts';
+
+/** The secrets that the local sandbox generates. If all of them are set, it writes nothing. */
+export const SANDBOX_SECRETS = [
+  'API_KEY_PEPPER',
+  'ENCRYPTION_KEYS',
+  'CERTIFICATE_SIGNING_KEY',
+  'CARDPROC_WEBHOOK_SECRET',
+  'BANKLEDGER_WEBHOOK_SECRET',
+  'IDVERIFY_WEBHOOK_SECRET',
+] as const;
+
+/**
+ * The generated secrets of the local sandbox. The file is written once, and only its owner can read it. It is written
+ * under another name and then linked to its own: a process that starts at the same time reads the whole file, or none.
+ */
+export function sandboxSecrets(directory: string): Record<string, string> {
+  const file = path.join(directory, 'sandbox-secrets.json');
+  mkdirSync(directory, { recursive: true });
+  const text = () => randomBytes(KEY_BYTES).toString('hex');
+  const key = (id: string) => `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
+  const fresh = {
+    API_KEY_PEPPER: text(),
+    ENCRYPTION_KEYS: key('sandbox-1'),
+    CERTIFICATE_SIGNING_KEY: key('sandbox-1'),
+    CARDPROC_WEBHOOK_SECRET: text(),
+    BANKLEDGER_WEBHOOK_SECRET: text(),
+    IDVERIFY_WEBHOOK_SECRET: text(),
+  };
+  const temporary = `${file}.${randomBytes(8).toString('hex')}`;
+  try {
+    writeFileSync(temporary, JSON.stringify(fresh, null, 2), { flag: 'wx', mode: 0o600 });
+    linkSync(temporary, file);
+    return fresh;
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(file, 'utf8')));
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
