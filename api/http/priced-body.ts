@@ -6,7 +6,7 @@ import { type FieldFault, requireNoFaults } from '../../domain/error.ts';
 import type { Priced } from '../../domain/pricing.ts';
 
 /** @throws ValidationError when the validated body was priced, and the price breaks a rule */
-export function requirePriced(body: unknown): void {
+export function throwPriceFaults(body: unknown): void {
   requireNoFaults(faultsIn(body));
 }
 

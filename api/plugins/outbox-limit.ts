@@ -8,7 +8,7 @@ import fp from 'fastify-plugin';
 import { hasMoreOutboxRows } from '../../db/queries/outbox.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { ApiDeps } from '../deps.ts';
-import { requirePriced } from '../http/priced-body.ts';
+import { throwPriceFaults } from '../http/priced-body.ts';
 import type { RouteConfig } from '../route-config.ts';
 
 const COUNT_VALID_MS = 1_000;
@@ -26,7 +26,7 @@ export const outboxLimit = fp(async (app: FastifyInstance, { deps }: { deps: Api
 
 /** @throws DomainError `temporarily_unavailable` */
 function refuse(body: unknown): never {
-  requirePriced(body);
+  throwPriceFaults(body);
   throw new DomainError(
     'temporarily_unavailable',
     {},

@@ -9,13 +9,13 @@ import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { closedGates } from '../http/gate.ts';
-import { requirePriced } from '../http/priced-body.ts';
+import { throwPriceFaults } from '../http/priced-body.ts';
 
 export const remoteGate = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   if (!isRemote(deps.runtime)) return;
   app.addHook('preHandler', async (request) => {
     const answer = request.routeOptions.config.access?.remote ?? 'same';
-    if (answer !== 'same') requirePriced(request.body);
+    if (answer !== 'same') throwPriceFaults(request.body);
     // Thrown even if every gate is open: the refusal must not depend on the gates.
     if (answer === 'launch_gates_closed')
       throw new DomainError(answer, { gates: await closedGates(deps, request.log, corridorOf(request.body)) });

@@ -68,7 +68,7 @@ const subscriptionRoutes =
           keyed: keyedRequest(request, orgId),
           status: 201,
           refusal: await refusalOf(deps, url),
-          show: ({ webhook, secret }) => ({ ...webhookResource(webhook), secret: shown(secret) }),
+          show: ({ webhook, secret }) => ({ ...webhookResource(webhook), secret: encodedSecret(secret) }),
         });
         return sendAnswer(reply, answer);
       },
@@ -174,7 +174,7 @@ const subscriptionActionRoutes =
         const rotated = await rotateWebhookSecret(deps, principalOf(request).orgId, request.params.webhook_id);
         return {
           ...webhookResource(rotated.webhook),
-          secret: shown(rotated.secret),
+          secret: encodedSecret(rotated.secret),
           previous_secret_expires_at: rotated.previousSecretExpiresAt.toISOString(),
         };
       },
@@ -204,7 +204,7 @@ const subscriptionActionRoutes =
   };
 
 /** A secret in the form that partners store (Standard Webhooks). */
-const shown = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;
+const encodedSecret = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;
 
 /**
  * Why a subscription may not have this URL; undefined if it may. The host name is resolved so that the partner learns

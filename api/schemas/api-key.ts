@@ -4,19 +4,19 @@ import { ALLOWED_CIDRS_MAX, API_KEY_NAME_LENGTH_MAX, API_KEY_STATUSES } from '..
 import { blockText, parseBlock } from '../../domain/network-address.ts';
 import { SCOPES } from '../../domain/scope.ts';
 import {
+  closedEnum,
   createdAt,
   EXAMPLE_ID,
   environment,
-  growing,
   id,
-  named,
   nullAsAbsent,
   objectId,
+  openEnum,
   text,
   timestampOrNull,
 } from './common.ts';
 
-const Scope = named(
+const Scope = closedEnum(
   'ApiKeyScope',
   SCOPES,
   'What a key may do. `read`: every read, and estimates. `recipients`, `compliance` and `settle`: their writes, and ' +
@@ -24,7 +24,7 @@ const Scope = named(
 );
 export const scope = (description = 'What the key may do.') => Scope.meta({ description, example: 'settle' });
 
-const ApiKeyStatus = growing('ApiKeyStatus', API_KEY_STATUSES, 'Only an `active` key is valid.');
+const ApiKeyStatus = openEnum('ApiKeyStatus', API_KEY_STATUSES, 'Only an `active` key is valid.');
 
 /** The longest text of an IPv6 address with an IPv4 tail, and of its prefix. */
 const BLOCK_LENGTH_MAX = 49;

@@ -1,7 +1,7 @@
 /** Bank linking (contract §10). */
 import { z } from 'zod';
 import { PUBLIC_TOKEN_PATTERN } from '../../domain/banklink.ts';
-import { constant, environment, nullAsAbsent, pattern, shown, simulation, text, timestamp } from './common.ts';
+import { constant, environment, nullAsAbsent, outputText, pattern, simulation, text, timestamp } from './common.ts';
 
 const PUBLIC_TOKEN_LENGTH_MAX = 79;
 const USER_REFERENCE_LENGTH_MAX = 128;
@@ -25,8 +25,8 @@ export const LinkTokenRequest = nullAsAbsent(
 
 export const LinkTokenResponse = z
   .object({
-    link_token: shown('Opens a linking widget.', 'link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10'),
-    sandbox_public_token: shown(
+    link_token: outputText('Opens a linking widget.', 'link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10'),
+    sandbox_public_token: outputText(
       'The token that a linking widget would return. It can be exchanged once.',
       'public-sandbox-checking',
     ),
@@ -40,15 +40,15 @@ export const ExchangeRequest = z.strictObject({ public_token: publicToken() }).m
 
 const LinkedAccount = z
   .object({
-    mask: shown('The last four digits of the account number.', '0412'),
+    mask: outputText('The last four digits of the account number.', '0412'),
     type: constant('checking', 'The kind of account.'),
-    name: shown('As the bank calls the account.', 'Sandbox Checking'),
+    name: outputText('As the bank calls the account.', 'Sandbox Checking'),
   })
   .meta({ id: 'LinkedAccount', description: 'A linked bank account.' });
 
 export const ExchangeResponse = z
   .object({
-    access_token: shown(
+    access_token: outputText(
       'Encrypted for this organization. Use it as `banklink_account_token`.',
       '<banklink_account_token>',
     ),

@@ -6,14 +6,14 @@ import {
   CAPABILITY_ENVIRONMENTS,
   EVIDENCE_LEVELS,
 } from '../../domain/capability.ts';
-import { growing, ifNoneMatch, named, shown, timestamp } from './common.ts';
+import { closedEnum, ifNoneMatch, openEnum, outputText, timestamp } from './common.ts';
 import { gateName } from './launch-gate.ts';
 import { CapabilityState, capabilityState } from './payment-method.ts';
 
-const Category = growing('CapabilityCategory', CAPABILITY_CATEGORIES, 'What a capability is about.');
-const Audience = named('CapabilityAudience', CAPABILITY_AUDIENCES, 'Who sees an entry of the catalog.');
-const EvidenceLevel = growing('EvidenceLevel', EVIDENCE_LEVELS, 'How an entry of the catalog is proved.');
-const CapabilityEnvironment = named(
+const Category = openEnum('CapabilityCategory', CAPABILITY_CATEGORIES, 'What a capability is about.');
+const Audience = closedEnum('CapabilityAudience', CAPABILITY_AUDIENCES, 'Who sees an entry of the catalog.');
+const EvidenceLevel = openEnum('EvidenceLevel', EVIDENCE_LEVELS, 'How an entry of the catalog is proved.');
+const CapabilityEnvironment = closedEnum(
   'CapabilityEnvironment',
   CAPABILITY_ENVIRONMENTS,
   'Where a capability exists; `public` for everywhere.',
@@ -21,14 +21,14 @@ const CapabilityEnvironment = named(
 
 const CapabilityEntry = z
   .object({
-    id: shown('The id of the entry.', 'settlement-simulation'),
-    name: shown('For people.', 'Settlement simulation'),
+    id: outputText('The id of the entry.', 'settlement-simulation'),
+    name: outputText('For people.', 'Settlement simulation'),
     category: Category.meta({ description: 'What the capability is about.' }),
-    description: shown('What the capability is.', 'Settlements with simulated collection and payout.'),
+    description: outputText('What the capability is.', 'Settlements with simulated collection and payout.'),
     state: capabilityState(),
     environment: CapabilityEnvironment.meta({ description: 'Where the capability exists.' }),
     audience: Audience.meta({ description: 'Who sees this entry.' }),
-    surface: shown('Where it is found: an operation, a page or a document.', 'POST /v2/settle'),
+    surface: outputText('Where it is found: an operation, a page or a document.', 'POST /v2/settle'),
     evidence_level: EvidenceLevel.meta({ description: 'How the entry is proved.' }),
     evidence: z.array(z.string()).meta({ description: 'The tests that prove the entry.' }),
     next_gate: gateName('What must be shown before the state can change.'),
@@ -38,7 +38,7 @@ const CapabilityEntry = z
 
 export const CapabilitiesResponse = z
   .object({
-    schema_version: shown('The version of this form.', '1.0'),
+    schema_version: outputText('The version of this form.', '1.0'),
     updated_at: timestamp('When the catalog was last changed.'),
     states: z.array(CapabilityState).meta({ description: 'Every state that an entry can have.' }),
     services: z.array(CapabilityEntry).meta({ description: 'The entries that the caller may see.' }),

@@ -10,15 +10,15 @@ import {
   environment,
   flag,
   fxRate,
-  growing,
   ifNoneMatch,
   objectId,
+  openEnum,
+  outputText,
+  outputTextOrNull,
   pattern,
   rail,
   settlementId,
   settlementPaymentMethod,
-  shown,
-  shownOrNull,
   shownSettlementId,
   simulation,
   timestamp,
@@ -46,14 +46,18 @@ export const CertificateVerifyQuery = z.strictObject({
   settlement_id: settlementId('The settlement that the certificate is claimed to belong to.'),
 });
 
-const CertificateVersion = growing('CertificateVersion', [CERTIFICATE_SCHEMA_VERSION], 'The version of a certificate.');
+const CertificateVersion = openEnum(
+  'CertificateVersion',
+  [CERTIFICATE_SCHEMA_VERSION],
+  'The version of a certificate.',
+);
 
 const Anchor = z
   .object({ status: constant(UNANCHORED.status, 'The certificate is anchored nowhere.') })
   .meta({ id: 'CertificateAnchor', description: 'Where the certificate is anchored: nowhere.' });
 const anchor = () => Anchor.meta({ description: 'Where the certificate is anchored: nowhere.' });
 
-const amount = (description: string) => shown(description, '250.00');
+const amount = (description: string) => outputText(description, '250.00');
 
 const CertificateMoney = z
   .object({ amount: amount('In major units.'), currency: currency('The currency of the amount.') })
@@ -85,33 +89,33 @@ const CertificateRate = z
 const CertificateParties = z
   .object({
     recipient_id: objectId('Who was paid.'),
-    payee_sha256: shown('The digest of the frozen payee, in hex.', EXAMPLE_SHA256),
+    payee_sha256: outputText('The digest of the frozen payee, in hex.', EXAMPLE_SHA256),
   })
   .meta({ id: 'CertificateParties', description: 'Who was paid, without personal data.' });
 
 const CertificateTimelineEntry = z
   .object({
-    sequence: shown('Counts the entries from 1.', '1'),
+    sequence: outputText('Counts the entries from 1.', '1'),
     status: settlementStatus('The state that was reached.'),
     at: timestamp('When it was reached.'),
-    evidence_id: shownOrNull('The evidence that led to it.', null),
+    evidence_id: outputTextOrNull('The evidence that led to it.', null),
   })
   .meta({ id: 'CertificateTimelineEntry', description: 'A state that the settlement has reached.' });
 
-const EvidenceKind = growing('EvidenceKind', EVIDENCE_KINDS, 'What a piece of evidence shows.');
-const LedgerAccount = growing('LedgerAccount', ACCOUNTS, 'An account of the simulated ledger.');
+const EvidenceKind = openEnum('EvidenceKind', EVIDENCE_KINDS, 'What a piece of evidence shows.');
+const LedgerAccount = openEnum('LedgerAccount', ACCOUNTS, 'An account of the simulated ledger.');
 
 const CertificateEvidence = z
   .object({
     evidence_id: objectId('The id of the evidence.'),
     kind: EvidenceKind.meta({ description: 'What it shows.' }),
-    sha256: shown("The digest of the provider's event, in hex.", EXAMPLE_SHA256),
+    sha256: outputText("The digest of the provider's event, in hex.", EXAMPLE_SHA256),
   })
   .meta({ id: 'CertificateEvidence', description: 'A piece of evidence, by its digest.' });
 
 const CertificatePosting = z
   .object({
-    step: shown('What booked it.', 'funding'),
+    step: outputText('What booked it.', 'funding'),
     account: LedgerAccount.meta({ description: 'The account.' }),
     amount: amount('In major units; negative for a credit.'),
     currency: currency('The currency of the amount.'),
@@ -180,10 +184,10 @@ export const CertificateVerification = z
 /** The data of `certificate.issued`. */
 export const CertificateEventData = z
   .object({
-    cert_id: shown('The id of the certificate.', EXAMPLE_CERTIFICATE_ID),
+    cert_id: outputText('The id of the certificate.', EXAMPLE_CERTIFICATE_ID),
     org_id: objectId('The organization that the settlement belongs to.'),
     settlement_id: shownSettlementId('The settlement that is certified.'),
-    sha256: shown("The digest of the certificate's bytes, in hex.", EXAMPLE_SHA256),
+    sha256: outputText("The digest of the certificate's bytes, in hex.", EXAMPLE_SHA256),
     environment: environment('The environment in which the settlement exists.'),
     simulation: simulation(),
     anchor: anchor(),
@@ -195,8 +199,8 @@ const JsonWebKey = z
   .object({
     kty: constant('OKP', 'The kind of key (RFC 8037).'),
     crv: constant('Ed25519', 'The curve.'),
-    x: shown('The public key, in base64url.', '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'),
-    kid: shown('The name of the key, as a signature has it.', 'local-1'),
+    x: outputText('The public key, in base64url.', '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'),
+    kid: outputText('The name of the key, as a signature has it.', 'local-1'),
     use: constant('sig', 'The key verifies signatures.'),
     alg: constant('EdDSA', 'The algorithm.'),
   })

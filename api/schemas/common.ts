@@ -56,7 +56,7 @@ export const EXAMPLE_SETTLEMENT_ID = 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h';
  * A named component of the document. Clients get one type for it, wherever it is used; a property with the same values
  * adds its own description by `.meta`.
  */
-export const named = <const Value extends string>(
+export const closedEnum = <const Value extends string>(
   id: string,
   values: readonly Value[],
   description: string,
@@ -66,13 +66,13 @@ export const named = <const Value extends string>(
 /** Ends the description of an enumeration that answers may have further values of. */
 export const MAY_GROW = 'May grow.';
 
-/** As `named`, for values that answers have. They may grow (contract §1), and the document says so. */
-export const growing = <const Value extends string>(
+/** As `closedEnum`, for values that answers have. They may grow (contract §1), and the document says so. */
+export const openEnum = <const Value extends string>(
   id: string,
   values: readonly Value[],
   description: string,
   example?: NoInfer<Value>,
-) => named(id, values, `${description} ${MAY_GROW}`, example);
+) => closedEnum(id, values, `${description} ${MAY_GROW}`, example);
 
 export const ID_LENGTH_MAX = 36;
 export const SETTLEMENT_ID_LENGTH_MAX = 64;
@@ -108,17 +108,22 @@ export const money = (description: string) =>
 export const moneyOrNull = (description: string) =>
   pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).nullable().meta({ description, example: null });
 
-const Corridor = growing(
+const Corridor = openEnum(
   'CorridorId',
   CORRIDOR_IDS,
   'A corridor: the source country and the destination country.',
   'US-JM',
 );
-const PayoutRail = growing('PayoutRail', RAILS, 'How the recipient is paid.', 'bank_transfer');
-const CurrencyCode = growing('Currency', CURRENCIES, 'A currency (ISO 4217).');
-const Environment = named('Environment', ENVIRONMENT_NAMES, 'The runtime environment that answered.', 'local sandbox');
-const PaymentMethod = named('PaymentMethod', INPUT_METHODS, 'How the payer pays.', 'card');
-const SettlementPaymentMethod = growing(
+const PayoutRail = openEnum('PayoutRail', RAILS, 'How the recipient is paid.', 'bank_transfer');
+const CurrencyCode = openEnum('Currency', CURRENCIES, 'A currency (ISO 4217).');
+const Environment = closedEnum(
+  'Environment',
+  ENVIRONMENT_NAMES,
+  'The runtime environment that answered.',
+  'local sandbox',
+);
+const PaymentMethod = closedEnum('PaymentMethod', INPUT_METHODS, 'How the payer pays.', 'card');
+const SettlementPaymentMethod = openEnum(
   'SettlementPaymentMethod',
   PAYMENT_METHODS,
   'How a settlement is paid. `internal`: funded by `/v1/caribbean/settle`, without an input fee.',
@@ -202,12 +207,12 @@ export const ifNoneMatch = () =>
   headerText('If it contains the `ETag` of the current answer, the answer is 304.').optional();
 
 /** Text of an answer. */
-export const shown = (description: string, example: string) => z.string().meta({ description, example });
+export const outputText = (description: string, example: string) => z.string().meta({ description, example });
 /** Text of an answer that can be null. The example is a value, or null where null is usual. */
-export const shownOrNull = (description: string, example: string | null) =>
+export const outputTextOrNull = (description: string, example: string | null) =>
   z.string().nullable().meta({ description, example });
 export const fxRate = () =>
-  shown('Destination currency for one unit of the source currency. Six decimals.', '157.250000');
+  outputText('Destination currency for one unit of the source currency. Six decimals.', '157.250000');
 export const flag = (description: string) => z.boolean().meta({ description });
 
 /** FastAPI's shape, without any difference (contract §2). */

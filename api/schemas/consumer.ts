@@ -1,6 +1,6 @@
 /** The consumer's own objects (contract §12): the partners' forms without the fields that consumers do not have. */
 import { z } from 'zod';
-import { createdAt, objectId, shownOrNull, timestamp } from './common.ts';
+import { createdAt, objectId, outputTextOrNull, timestamp } from './common.ts';
 import { EstimateResponseV2, pricedForm } from './estimate.ts';
 import { CreateRecipientRequest, EXAMPLE_PERSON, RecipientResponse } from './recipient.ts';
 import { VerificationResponse } from './verification.ts';
@@ -8,11 +8,11 @@ import { VerificationResponse } from './verification.ts';
 export const MeResponse = z
   .object({
     consumer_id: objectId('The id of the consumer.'),
-    email: shownOrNull(
+    email: outputTextOrNull(
       'The address that the codes are sent to; null for a consumer with a phone.',
       'marcia@campbell.example',
     ),
-    phone: shownOrNull('The number that the codes are sent to; null for a consumer with an e-mail address.', null),
+    phone: outputTextOrNull('The number that the codes are sent to; null for a consumer with an e-mail address.', null),
     created_at: createdAt(),
     session_expires_at: timestamp('When this session ends.'),
   })

@@ -1,7 +1,7 @@
 /** The modeled corridors (contract §5). They are synthetic fixtures and assert no readiness. */
 import { z } from 'zod';
 import { CORRIDOR_SCHEMA_VERSION } from '../../domain/corridor.ts';
-import { constant, corridor, currency, fxRate, rail, settlementPaymentMethod, shown } from './common.ts';
+import { constant, corridor, currency, fxRate, outputText, rail, settlementPaymentMethod } from './common.ts';
 import { FeeRuleEntry } from './fee.ts';
 import { capabilityState, implementationState, limitsOf } from './payment-method.ts';
 
@@ -27,9 +27,9 @@ const CorridorLimits = limitsOf('CorridorLimits', {
 const CorridorEntry = z
   .object({
     corridor: corridor(),
-    source_country: shown('Where the money comes from (ISO 3166-1 alpha-2).', 'US'),
+    source_country: outputText('Where the money comes from (ISO 3166-1 alpha-2).', 'US'),
     source_currency: currency('What the payer pays in.'),
-    destination_country: shown('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
+    destination_country: outputText('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
     destination_currency: currency('What the recipient is paid in.'),
     fx_rate: fxRate(),
     fees: z.array(FeeRuleEntry).meta({ description: 'The fee schedule.' }),
@@ -41,7 +41,7 @@ const CorridorEntry = z
 
 export const CorridorsResponse = z
   .object({
-    schema_version: shown('The version of this form.', CORRIDOR_SCHEMA_VERSION),
+    schema_version: outputText('The version of this form.', CORRIDOR_SCHEMA_VERSION),
     rate_source: constant('static_fixture', 'The rates are fixed test data.'),
     readiness_asserted: constant(false, 'The list does not say that a corridor is ready for real money.'),
     corridors: z.array(CorridorEntry).meta({ description: 'Every modeled corridor.' }),

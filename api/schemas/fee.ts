@@ -5,16 +5,16 @@ import {
   corridor,
   currency,
   environment,
-  growing,
   money,
   moneyOrNull,
+  openEnum,
+  outputText,
   paymentMethod,
   settlementPaymentMethod,
-  shown,
 } from './common.ts';
 import { priced } from './estimate.ts';
 
-const FeeType = growing(
+const FeeType = openEnum(
   'FeeType',
   ['input_fee', 'platform_fee'],
   '`input_fee`: for collecting the money. `platform_fee`: for the service.',
@@ -28,7 +28,7 @@ export const FeeRuleEntry = z
     payment_method: settlementPaymentMethod()
       .nullable()
       .meta({ description: 'The method that the rule is for; null for every method.' }),
-    percent: shown('Percent of the amount.', '2.90'),
+    percent: outputText('Percent of the amount.', '2.90'),
     fixed: money('Added to the percentage, in the source currency.').meta({ example: '0.30' }),
     minimum: moneyOrNull('The fee is at least this; null for no bound.'),
     maximum: moneyOrNull('The fee is at most this; null for no bound.'),

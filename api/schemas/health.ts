@@ -1,14 +1,14 @@
 /** Liveness and readiness (contract §15). */
 import { z } from 'zod';
-import { constant, named } from './common.ts';
+import { closedEnum, constant } from './common.ts';
 
 export const Liveness = z
   .object({ status: constant('live', 'The process runs.') })
   .meta({ id: 'Liveness', description: 'The process runs.' });
 
-const ReadinessStatus = named('ReadinessStatus', ['ready', 'not_ready'], 'Whether the service can take requests.');
-const PostgresStatus = named('PostgresStatus', ['up', 'down'], 'Whether the database answers.');
-const TemporalStatus = named(
+const ReadinessStatus = closedEnum('ReadinessStatus', ['ready', 'not_ready'], 'Whether the service can take requests.');
+const PostgresStatus = closedEnum('PostgresStatus', ['up', 'down'], 'Whether the database answers.');
+const TemporalStatus = closedEnum(
   'TemporalStatus',
   ['up', 'degraded'],
   '`degraded`: commands are accepted, and their work starts later.',

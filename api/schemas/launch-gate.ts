@@ -1,10 +1,10 @@
 /** The launch gates (contract §14). */
 import { z } from 'zod';
 import { GATE_REASONS, GATES } from '../../domain/gate.ts';
-import { environment, flag, growing, shownOrNull, timestampOrNull } from './common.ts';
+import { environment, flag, openEnum, outputTextOrNull, timestampOrNull } from './common.ts';
 
-const GateName = growing('LaunchGateName', GATES, 'What must be shown before value may move.');
-const GateReason = growing('LaunchGateReason', GATE_REASONS, 'Why a gate is closed.');
+const GateName = openEnum('LaunchGateName', GATES, 'What must be shown before value may move.');
+const GateReason = openEnum('LaunchGateReason', GATE_REASONS, 'Why a gate is closed.');
 export const gateName = (description: string) => GateName.meta({ description });
 
 const LaunchGate = z
@@ -12,7 +12,7 @@ const LaunchGate = z
     gate: gateName('The gate.'),
     open: flag('Whether the gate is open.'),
     reason: GateReason.nullable().meta({ description: 'Why the gate is closed; null if it is open.' }),
-    evidence: shownOrNull('The digest of the evidence that decides whether the gate is open.', null),
+    evidence: outputTextOrNull('The digest of the evidence that decides whether the gate is open.', null),
     expires_at: timestampOrNull('When that evidence expires.'),
   })
   .meta({ id: 'LaunchGate', description: 'The state of a launch gate.' });

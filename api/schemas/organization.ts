@@ -1,6 +1,6 @@
 /** Organizations (contract §3). */
 import { z } from 'zod';
-import { constant, createdAt, environment, id, objectId, shown, text } from './common.ts';
+import { constant, createdAt, environment, id, objectId, outputText, text } from './common.ts';
 import { country, email } from './contact.ts';
 
 const NAME_LENGTH_MAX = 120;
@@ -15,9 +15,9 @@ export const CreateOrganizationRequest = z
 
 const organization = {
   org_id: objectId('The id of the organization.'),
-  name: shown('As it was given at sign-up.', 'Acme Remit Ltd'),
-  country: shown('Where the organization is (ISO 3166-1 alpha-2).', 'JM'),
-  contact_email: shown('Where the operator of the service can reach you.', 'ops@acme.example'),
+  name: outputText('As it was given at sign-up.', 'Acme Remit Ltd'),
+  country: outputText('Where the organization is (ISO 3166-1 alpha-2).', 'JM'),
+  contact_email: outputText('Where the operator of the service can reach you.', 'ops@acme.example'),
   status: constant('active', 'The organization may use the API.'),
   environment: environment('The environment in which the organization exists.'),
   created_at: createdAt(),

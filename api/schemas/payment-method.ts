@@ -1,21 +1,30 @@
 /** Payment methods (contract §5). Whether a method is implemented and whether value may move are separate fields. */
 import { z } from 'zod';
 import { CAPABILITY_STATES, IMPLEMENTATION_STATES } from '../../domain/capability-state.ts';
-import { constant, currency, environment, growing, money, named, shown, shownOrNull } from './common.ts';
+import {
+  closedEnum,
+  constant,
+  currency,
+  environment,
+  money,
+  openEnum,
+  outputText,
+  outputTextOrNull,
+} from './common.ts';
 import { FeeRuleEntry } from './fee.ts';
 
-const ImplementationState = named('ImplementationState', IMPLEMENTATION_STATES, 'How much of it is written.');
-export const CapabilityState = growing(
+const ImplementationState = closedEnum('ImplementationState', IMPLEMENTATION_STATES, 'How much of it is written.');
+export const CapabilityState = openEnum(
   'CapabilityState',
   CAPABILITY_STATES,
   'Whether value may move through it. Written code does not mean that value may move.',
 );
-const PaymentMethodId = growing(
+const PaymentMethodId = openEnum(
   'PaymentMethodId',
   ['card', 'ach', 'wire', 'stablecoin'],
   'The payment methods of the catalog, with those that no settlement can use yet.',
 );
-const PaymentTiming = named(
+const PaymentTiming = closedEnum(
   'PaymentTiming',
   ['synchronous', 'asynchronous'],
   'Whether the outcome of a payment is known at once, or later.',
@@ -36,8 +45,8 @@ export const limitsOf = <Shape extends z.ZodRawShape>(id: string, shape: Shape) 
 const PaymentMethodEntry = z
   .object({
     id: PaymentMethodId.meta({ description: 'The value of `payment_method`.' }),
-    name: shown('For people.', 'Card'),
-    provider: shownOrNull('Who collects the money; null if nobody does yet.', 'cardproc'),
+    name: outputText('For people.', 'Card'),
+    provider: outputTextOrNull('Who collects the money; null if nobody does yet.', 'cardproc'),
     implementation_state: implementationState(),
     admission_state: capabilityState(),
     timing: PaymentTiming.meta({ description: 'When the outcome of a payment is known.' }),

@@ -5,18 +5,18 @@
 import { z } from 'zod';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import { scope } from './api-key.ts';
-import { constant, growing, shown } from './common.ts';
+import { constant, openEnum, outputText } from './common.ts';
 import { ClosedGate } from './launch-gate.ts';
 
-const Code = growing('ErrorCode', ERROR_CODES, 'The kind of a problem. Branch on it.');
+const Code = openEnum('ErrorCode', ERROR_CODES, 'The kind of a problem. Branch on it.');
 
 const members = {
-  type: shown('`/problems/` and the code: a page for people.', '/problems/not_found'),
-  title: shown('The problem in a few words.', 'Not found'),
+  type: outputText('`/problems/` and the code: a page for people.', '/problems/not_found'),
+  title: outputText('The problem in a few words.', 'Not found'),
   status: z.int().meta({ description: 'The HTTP status.', example: 404 }),
-  detail: shown('The cause, and the next step.', 'There is no such object in your organization.'),
-  instance: shown('The path of the request.', '/v2/settle/stl_unknown'),
-  request_id: shown('The id of the request. Quote it when you report a problem.', 'checkout-7f3a91'),
+  detail: outputText('The cause, and the next step.', 'There is no such object in your organization.'),
+  instance: outputText('The path of the request.', '/v2/settle/stl_unknown'),
+  request_id: outputText('The id of the request. Quote it when you report a problem.', 'checkout-7f3a91'),
 };
 
 /** What every problem has. Only for the document, which has it once. */
@@ -68,7 +68,7 @@ export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, ExtendedProblem>> = {
   ),
   state_conflict: problemOf(
     { id: 'StateConflictProblem', code: 'state_conflict', description: "The object's state does not allow this." },
-    { current_state: shown('The state that forbids it.', 'settled').optional() },
+    { current_state: outputText('The state that forbids it.', 'settled').optional() },
     { current_state: 'settled' },
   ),
   launch_gates_closed: problemOf(

@@ -10,19 +10,19 @@ import {
   type RecipientDraft,
 } from '../../domain/recipient.ts';
 import {
+  closedEnum,
   createdAt,
   currency,
   flag,
-  growing,
   id,
   metadata,
-  named,
   nullAsAbsent,
   objectId,
+  openEnum,
+  outputText,
+  outputTextOrNull,
   pattern,
-  shown,
   shownMetadata,
-  shownOrNull,
   text,
   updatedAt,
 } from './common.ts';
@@ -33,10 +33,10 @@ const NAME_LENGTH_MAX = 140;
 const BIC = /^[A-Z0-9]{4}[A-Z]{2}[A-Z0-9]{2}([A-Z0-9]{3})?$/;
 const BIC_COUNTRY = [4, 6] as const;
 
-const RecipientKind = named('RecipientKind', RECIPIENT_KINDS, 'What a recipient is to you.');
-const EntityType = named('EntityType', ENTITY_TYPES, 'A person or a company.');
-const BankAccountType = named('BankAccountType', ACCOUNT_TYPES, 'The kind of a bank account.');
-export const RecipientVerificationStatus = growing(
+const RecipientKind = closedEnum('RecipientKind', RECIPIENT_KINDS, 'What a recipient is to you.');
+const EntityType = closedEnum('EntityType', ENTITY_TYPES, 'A person or a company.');
+const BankAccountType = closedEnum('BankAccountType', ACCOUNT_TYPES, 'The kind of a bank account.');
+export const RecipientVerificationStatus = openEnum(
   'RecipientVerificationStatus',
   RECIPIENT_VERIFICATION_STATUSES,
   'The verification of a recipient. Settlements of 1 000.00 and more need `verified`.',
@@ -163,20 +163,20 @@ export function recipientChange(body: z.output<typeof UpdateRecipientRequest>): 
 
 export const BankDetailsResponse = z
   .object({
-    bank_name: shown('The name of the bank.', 'National Commercial Bank'),
-    account_number_last4: shown('The last four characters of the account number.', '3456'),
+    bank_name: outputText('The name of the bank.', 'National Commercial Bank'),
+    account_number_last4: outputText('The last four characters of the account number.', '3456'),
     account_type: BankAccountType.nullable().meta({ description: 'The kind of account.' }),
-    branch_code: shownOrNull('The branch of the bank.', '00404'),
-    routing_number: shownOrNull('The routing number of the bank.', null),
-    swift_bic: shownOrNull('The SWIFT code of the bank (ISO 9362).', 'JNCBJMKX'),
-    currency: shown('The currency of the account.', 'JMD'),
+    branch_code: outputTextOrNull('The branch of the bank.', '00404'),
+    routing_number: outputTextOrNull('The routing number of the bank.', null),
+    swift_bic: outputTextOrNull('The SWIFT code of the bank (ISO 9362).', 'JNCBJMKX'),
+    currency: outputText('The currency of the account.', 'JMD'),
   })
   .meta({ id: 'BankDetailsResponse', description: 'A bank account, without its number.' });
 
 const MobileDetailsResponse = z
   .object({
-    provider: shown('The provider of the wallet.', 'Lynk'),
-    phone_number: shown('The number of the wallet (E.164).', '+18765550123'),
+    provider: outputText('The provider of the wallet.', 'Lynk'),
+    phone_number: outputText('The number of the wallet (E.164).', '+18765550123'),
   })
   .meta({ id: 'MobileDetailsResponse', description: 'A mobile-money wallet.' });
 
@@ -186,10 +186,10 @@ export const RecipientResponse = z
     org_id: objectId('The organization that the recipient belongs to.'),
     kind: RecipientKind.meta({ description: 'What the recipient is to you.' }),
     entity_type: EntityType.meta({ description: 'A person or a company.' }),
-    name: shown('The full name of the person or company.', 'Marcia Campbell'),
-    country: shown('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
-    email: shownOrNull(EMAIL, 'marcia@campbell.example'),
-    phone: shownOrNull(PHONE, '+18765550123'),
+    name: outputText('The full name of the person or company.', 'Marcia Campbell'),
+    country: outputText('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
+    email: outputTextOrNull(EMAIL, 'marcia@campbell.example'),
+    phone: outputTextOrNull(PHONE, '+18765550123'),
     bank_details: BankDetailsResponse.nullable().meta({ description: 'The bank account; null if there is none.' }),
     mobile_details: MobileDetailsResponse.nullable().meta({
       description: 'The mobile-money wallet; null if there is none.',

@@ -1,12 +1,16 @@
 /** The sandbox inputs and what they lead to (contract §6). */
 import { z } from 'zod';
 import { RESOLUTION_OUTCOMES } from '../../domain/review.ts';
-import { constant, corridor, money, named, paymentMethod, rail, shown, shownOrNull } from './common.ts';
+import { closedEnum, constant, corridor, money, outputText, outputTextOrNull, paymentMethod, rail } from './common.ts';
 import { exceptionType, settlementStatus } from './settlement.ts';
 import { sandboxEvent } from './test-helper.ts';
 import { verificationDecision } from './verification.ts';
 
-const ReviewOutcome = named('ReviewOutcome', RESOLUTION_OUTCOMES, 'What an operator has found out about a payout.');
+const ReviewOutcome = closedEnum(
+  'ReviewOutcome',
+  RESOLUTION_OUTCOMES,
+  'What an operator has found out about a payout.',
+);
 
 const moment = {
   when: settlementStatus('Do it when the settlement has this status.'),
@@ -37,7 +41,7 @@ const ScenarioStep = z
       amount: money('The amount of the event.').optional(),
     }),
     step('AdvanceClockStep', 'advance_clock', "Move the settlement's clock.", {
-      by: shown('An ISO 8601 duration; without it, to the end of the current wait.', 'P3D').optional(),
+      by: outputText('An ISO 8601 duration; without it, to the end of the current wait.', 'P3D').optional(),
     }),
     step('CancelStep', 'cancel', 'Cancel the settlement.', {}),
     step('DecideVerificationStep', 'decide_verification', "Decide the recipient's verification.", {
@@ -49,7 +53,7 @@ const ScenarioStep = z
     step('PostBankledgerEventStep', 'post_bankledger_event', "Send a signed event as the bank ledger's.", {
       event: constant('reconciled', 'The type of the event.'),
       amount_reconciled: z.int().meta({ description: 'In minor units.', example: 25_000 }),
-      currency: shown('The currency of the event.', 'USD'),
+      currency: outputText('The currency of the event.', 'USD'),
     }),
   ])
   .meta({
@@ -60,21 +64,21 @@ const ScenarioStep = z
 
 const ScenarioInput = z
   .object({
-    recipient_name: shown('The name of the recipient. Some names lead to a refusal.', 'Marcia Campbell'),
+    recipient_name: outputText('The name of the recipient. Some names lead to a refusal.', 'Marcia Campbell'),
     corridor: corridor(),
     amount: money('What the payer pays, in the source currency.'),
     payment_method: paymentMethod(),
     payout_rail: rail(),
-    card_token: shown('Pays with a card.', 'tok_visa').optional(),
-    public_token: shown('Exchanged for the account that pays by ACH.', 'public-sandbox-checking').optional(),
+    card_token: outputText('Pays with a card.', 'tok_visa').optional(),
+    public_token: outputText('Exchanged for the account that pays by ACH.', 'public-sandbox-checking').optional(),
   })
   .meta({ id: 'ScenarioInput', description: 'The settlement and its recipient.' });
 
 /** One sandbox input and the statuses that it leads to. */
 export const Scenario = z
   .object({
-    name: shown('The name of the scenario.', 'card'),
-    summary: shown('What happens.', 'A card pays, the payout is made, the settlement is certified.'),
+    name: outputText('The name of the scenario.', 'card'),
+    summary: outputText('What happens.', 'A card pays, the payout is made, the settlement is certified.'),
     given: ScenarioInput.meta({ description: 'The settlement and its recipient.' }),
     steps: z.array(ScenarioStep).readonly().meta({ description: 'What to do, in this order.' }),
     path: z
@@ -85,6 +89,6 @@ export const Scenario = z
       .array(exceptionType('What is wrong.'))
       .readonly()
       .meta({ description: 'The exceptions that are recorded, in order.' }),
-    failure_code: shownOrNull('The `code` of the failure; null if it does not fail.', null),
+    failure_code: outputTextOrNull('The `code` of the failure; null if it does not fail.', null),
   })
   .meta({ id: 'Scenario', description: 'A sandbox input and what it leads to.' });

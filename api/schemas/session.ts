@@ -1,7 +1,7 @@
 /** The consumer's sign-in (contract §12). */
 import { z } from 'zod';
 import { contactOf, OTP_LIMITS } from '../../domain/otp.ts';
-import { constant, id, nullAsAbsent, objectId, pattern, shown, timestamp } from './common.ts';
+import { constant, id, nullAsAbsent, objectId, outputText, pattern, timestamp } from './common.ts';
 import { email, phone } from './contact.ts';
 
 export const AUTHORIZATION_LENGTH_MAX = 256;
@@ -58,7 +58,7 @@ export const VerifyOTPBody = z
 
 export const SessionResponse = z
   .object({
-    access_token: shown('Opaque. It is shown only once.', '<access_token>'),
+    access_token: outputText('Opaque. It is shown only once.', '<access_token>'),
     token_type: constant('Bearer', 'How the token is sent: `Authorization: Bearer <access_token>`.'),
     expires_at: timestamp('When the session ends.'),
     consumer_id: objectId('The id of the consumer.'),

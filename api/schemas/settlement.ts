@@ -6,6 +6,7 @@ import { type PricingInput, price } from '../../domain/pricing.ts';
 import { EXCEPTION_TYPES } from '../../domain/settlement/evidence.ts';
 import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import {
+  closedEnum,
   constant,
   corridor,
   createdAt,
@@ -14,7 +15,6 @@ import {
   EXAMPLE_SETTLEMENT_ID,
   environment,
   fxRate,
-  growing,
   headerText,
   ID_LENGTH_MAX,
   id,
@@ -22,16 +22,16 @@ import {
   metadata,
   metadataFilter,
   money,
-  named,
   nullAsAbsent,
   objectId,
+  openEnum,
+  outputText,
+  outputTextOrNull,
   paymentMethod,
   rail,
   settlementId,
   settlementPaymentMethod,
-  shown,
   shownMetadata,
-  shownOrNull,
   shownSettlementId,
   simulation,
   text,
@@ -42,7 +42,7 @@ import {
 import { priced } from './estimate.ts';
 import { createdFrom, createdTo, PageQuery, repeatable, selectedId } from './page.ts';
 
-const SettlementStatus = growing(
+const SettlementStatus = openEnum(
   'SettlementStatus',
   SETTLEMENT_STATUSES,
   'The state of a settlement. `settled`, `rejected`, `expired`, `failed` and `canceled` are final.',
@@ -51,7 +51,7 @@ const SettlementStatus = growing(
 export const settlementStatus = (description?: string) =>
   description === undefined ? SettlementStatus : SettlementStatus.meta({ description });
 
-const Purpose = named('Purpose', PURPOSES, 'What the money is for.');
+const Purpose = closedEnum('Purpose', PURPOSES, 'What the money is for.');
 
 const TOKEN_LENGTH_MAX = 1024;
 export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
@@ -174,7 +174,7 @@ const answer = {
   payment_method: settlementPaymentMethod(),
   payout_rail: rail(),
   purpose: Purpose.nullable().meta({ description: 'What the money is for.' }),
-  reference: shownOrNull(REFERENCE, 'Invoice INV-1042'),
+  reference: outputTextOrNull(REFERENCE, 'Invoice INV-1042'),
   metadata: shownMetadata(),
   environment: environment('The environment in which the settlement exists.'),
   simulation: simulation(),
@@ -198,28 +198,28 @@ const TimelineEntry = z
   .object({
     status: settlementStatus('The state that was reached.'),
     at: timestamp('When it was reached.'),
-    reason: shown('Why, where there is more to say than the state.', 'amount_requires_verification').optional(),
+    reason: outputText('Why, where there is more to say than the state.', 'amount_requires_verification').optional(),
     evidence_id: objectId('The evidence that led to it.').optional(),
   })
   .meta({ id: 'TimelineEntry', description: 'A state that a settlement has reached.' });
 
 const Payee = z
   .object({
-    name: shown('The name that is paid.', 'Marcia Brown'),
-    country: shown('Where the payee is paid (ISO 3166-1 alpha-2).', 'JM'),
+    name: outputText('The name that is paid.', 'Marcia Brown'),
+    country: outputText('Where the payee is paid (ISO 3166-1 alpha-2).', 'JM'),
     rail: rail('How the payee is paid.'),
-    account_last4: shownOrNull('The last four characters of the account or phone number.', '6789'),
+    account_last4: outputTextOrNull('The last four characters of the account or phone number.', '6789'),
   })
   .meta({ id: 'Payee', description: 'Who is paid, as the recipient was when the settlement was accepted.' });
 
 const Failure = z
   .object({
-    code: shown('The reason, as one word. Further words may be added.', 'card_declined'),
-    message: shown('The reason, for people.', 'The card was declined.'),
+    code: outputText('The reason, as one word. Further words may be added.', 'card_declined'),
+    message: outputText('The reason, for people.', 'The card was declined.'),
   })
   .meta({ id: 'Failure', description: 'Why a settlement did not succeed.' });
 
-const ExceptionType = growing(
+const ExceptionType = openEnum(
   'ExceptionType',
   EXCEPTION_TYPES,
   'What is wrong with evidence that was not applied as a payment.',
@@ -230,19 +230,22 @@ const SettlementException = z
   .object({
     type: exceptionType('What is wrong.'),
     at: timestamp('When it was recorded.'),
-    evidence_id: shownOrNull('The evidence that it is about.', EXAMPLE_ID),
+    evidence_id: outputTextOrNull('The evidence that it is about.', EXAMPLE_ID),
     amount: money('The amount of the evidence, in its currency.').optional(),
-    currency: shown('The currency of the evidence. It may be one that the service does not know.', 'USD').optional(),
-    reason: shown("The provider's code, where it gave one.", 'R01').optional(),
+    currency: outputText(
+      'The currency of the evidence. It may be one that the service does not know.',
+      'USD',
+    ).optional(),
+    reason: outputText("The provider's code, where it gave one.", 'R01').optional(),
   })
   .meta({ id: 'SettlementException', description: 'Evidence that needs attention. It changes no state.' });
 
 const PaymentInstructions = z
   .object({
-    beneficiary: shown('Who receives the wire.', 'Settlement Sandbox (simulation)'),
-    bank_name: shown('The bank that receives the wire.', 'Sandbox Bank (simulation)'),
-    account_number: shown('The account that receives the wire.', '000123456789'),
-    routing_number: shown('The routing number of the bank.', '021000021'),
+    beneficiary: outputText('Who receives the wire.', 'Settlement Sandbox (simulation)'),
+    bank_name: outputText('The bank that receives the wire.', 'Sandbox Bank (simulation)'),
+    account_number: outputText('The account that receives the wire.', '000123456789'),
+    routing_number: outputText('The routing number of the bank.', '021000021'),
     reference: shownSettlementId('The wire must name it.'),
     amount: money('What must be sent.'),
     currency: currency('The currency that must be sent.'),
@@ -266,11 +269,11 @@ export const SettlementResponse = z
       description: 'With payment_method wire, while the money is waited for.',
       example: null,
     }),
-    certificate_id: shownOrNull(
+    certificate_id: outputTextOrNull(
       'The evidence certificate; null until it is settled.',
       'CERT-9F86D081884C7D659A2FEAA0C55AD015',
     ),
-    workflow_id: shown('For support: its name in Temporal.', `settlement:${EXAMPLE_SETTLEMENT_ID}`),
+    workflow_id: outputText('For support: its name in Temporal.', `settlement:${EXAMPLE_SETTLEMENT_ID}`),
     expires_at: timestampOrNull('When the current wait ends; null if there is none.'),
   })
   .meta({ id: 'SettlementResponse' });

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { parseDuration } from '../../domain/duration.ts';
 import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
 import {
+  closedEnum,
   currency,
   environment,
   money,
   moneyOrNull,
-  named,
   nullAsAbsent,
   objectId,
   shownSettlementId,
@@ -22,7 +22,7 @@ const DURATION_LENGTH_MAX = 40;
 const ADVANCE_DAYS_MAX = 366;
 const ADVANCE_MS_MAX = ADVANCE_DAYS_MAX * 24 * 60 * 60_000;
 
-const SandboxEventName = named('SandboxEventName', SANDBOX_EVENTS, 'What the simulator reports.');
+const SandboxEventName = closedEnum('SandboxEventName', SANDBOX_EVENTS, 'What the simulator reports.');
 export const sandboxEvent = () => SandboxEventName.meta({ description: 'What the simulator reports.' });
 
 export const SandboxEventRequest = z

@@ -8,16 +8,16 @@ import {
   VERIFICATION_TYPES,
 } from '../../domain/verification.ts';
 import {
+  closedEnum,
   constant,
   createdAt,
   EXAMPLE_ID,
-  growing,
   id,
-  named,
   nullAsAbsent,
   objectId,
-  shown,
-  shownOrNull,
+  openEnum,
+  outputText,
+  outputTextOrNull,
   text,
   timestamp,
   timestampOrNull,
@@ -29,15 +29,19 @@ const NAME_LENGTH_MAX = 140;
 const REASON_LENGTH_MAX = 500;
 const LEVEL_LENGTH_MAX = 100;
 
-const VerificationType = named('VerificationType', VERIFICATION_TYPES, '`kyc` for a person, `kyb` for a company.');
-const DocumentType = named('DocumentType', DOCUMENT_TYPES, 'The document that proves an identity.');
-const VerificationStatus = growing(
+const VerificationType = closedEnum('VerificationType', VERIFICATION_TYPES, '`kyc` for a person, `kyb` for a company.');
+const DocumentType = closedEnum('DocumentType', DOCUMENT_TYPES, 'The document that proves an identity.');
+const VerificationStatus = openEnum(
   'VerificationStatus',
   VERIFICATION_STATUSES,
   'The state of a verification. `verified`, `rejected` and `expired` are final.',
 );
-const VerificationProvider = growing('VerificationProvider', VERIFICATION_PROVIDERS, 'Who decides a verification.');
-const VerificationDecision = named('VerificationDecision', VERIFICATION_DECISIONS, 'The decision of a verification.');
+const VerificationProvider = openEnum('VerificationProvider', VERIFICATION_PROVIDERS, 'Who decides a verification.');
+const VerificationDecision = closedEnum(
+  'VerificationDecision',
+  VERIFICATION_DECISIONS,
+  'The decision of a verification.',
+);
 export const verificationDecision = (description: string) => VerificationDecision.meta({ description });
 
 const subject = { recipient_id: id('Who is verified.'), org_id: id('Your organization.') };
@@ -99,21 +103,21 @@ const verification = {
   org_id: objectId('The organization that the recipient belongs to.'),
   verification_type: VerificationType.meta({ description: '`kyc` for a person, `kyb` for a company.' }),
   document_type: DocumentType.nullable().meta({ description: 'The document that proves the identity.' }),
-  document_country: shownOrNull('Who issued the document (ISO 3166-1 alpha-2).', 'JM'),
+  document_country: outputTextOrNull('Who issued the document (ISO 3166-1 alpha-2).', 'JM'),
   status: VerificationStatus.meta({ description: 'The state of the verification.' }),
   provider: VerificationProvider.meta({ description: 'Who decides.' }),
-  applicant_id: shownOrNull("The provider's own id; null for a provider without one.", null),
-  rejection_reason: shownOrNull('Why it was rejected; null otherwise.', null),
+  applicant_id: outputTextOrNull("The provider's own id; null for a provider without one.", null),
+  rejection_reason: outputTextOrNull('Why it was rejected; null otherwise.', null),
   created_at: createdAt(),
   decided_at: timestampOrNull('When it was decided; null before.'),
   expires_at: timestamp('When it expires if it is not decided.'),
-  workflow_id: shown('For support: its name in Temporal.', `verification:${EXAMPLE_ID}`),
+  workflow_id: outputText('For support: its name in Temporal.', `verification:${EXAMPLE_ID}`),
 };
 
 export const VerificationResponse = z
   .object({
     ...verification,
-    verified_name: shownOrNull('The name that was verified; null unless it is `verified`.', 'Marcia Campbell'),
+    verified_name: outputTextOrNull('The name that was verified; null unless it is `verified`.', 'Marcia Campbell'),
   })
   .meta({ id: 'VerificationResponse' });
 
@@ -139,8 +143,8 @@ export const VerificationStatusResponse = z
 export const IdverifyApplicantResponse = z
   .object({
     verification_id: objectId('The id of the verification.'),
-    applicant_id: shown("The provider's own id.", '65c1f0a7d2b94e1f3c8a7b60'),
-    sdk_access_token: shown(
+    applicant_id: outputText("The provider's own id.", '65c1f0a7d2b94e1f3c8a7b60'),
+    sdk_access_token: outputText(
       "For the provider's widget. It is not stored; repeat the request for a new one.",
       '<sdk_access_token>',
     ),

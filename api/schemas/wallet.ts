@@ -2,16 +2,16 @@
 import { z } from 'zod';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
 import {
+  closedEnum,
   constant,
   createdAt,
   id,
   list,
-  named,
   nullAsAbsent,
   objectId,
+  outputText,
+  outputTextOrNull,
   pattern,
-  shown,
-  shownOrNull,
   text,
 } from './common.ts';
 import { ADDRESS_PATTERN, hasValidChecksum, isZeroAddress } from './wallet-address.ts';
@@ -25,7 +25,7 @@ const address = () =>
     .refine(hasValidChecksum, { error: 'must have a valid EIP-55 checksum, or letters of one case only' })
     .meta({ description: 'An Ethereum address; in mixed case its EIP-55 checksum is checked.', example: EXAMPLE });
 
-const WalletNetwork = named('WalletNetwork', WALLET_NETWORKS, 'The network of a wallet.');
+const WalletNetwork = closedEnum('WalletNetwork', WALLET_NETWORKS, 'The network of a wallet.');
 const LABEL = 'For your own lists: who signs.';
 
 const Signer = z
@@ -36,7 +36,7 @@ const Signer = z
   .meta({ id: 'WalletSignerRequest', description: 'Who signs.' });
 
 const SignerResponse = z
-  .object({ address: shown('As it was given.', EXAMPLE), label: shownOrNull(LABEL, 'Treasury') })
+  .object({ address: outputText('As it was given.', EXAMPLE), label: outputTextOrNull(LABEL, 'Treasury') })
   .meta({ id: 'WalletSigner', description: 'Who signs.' });
 
 export const CreateWalletRequest = z
@@ -71,9 +71,9 @@ export const WalletResponse = z
   .object({
     wallet_id: objectId('The id of the wallet.'),
     org_id: objectId('The organization that the wallet belongs to.'),
-    name: shown('As it was given at creation.', 'Payout treasury'),
+    name: outputText('As it was given at creation.', 'Payout treasury'),
     network: WalletNetwork.meta({ description: 'The network.' }),
-    address: shown(
+    address: outputText(
       'Determined by organization, signers, threshold, network and name. Nothing is deployed there.',
       EXAMPLE,
     ),

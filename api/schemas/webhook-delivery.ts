@@ -8,20 +8,30 @@ import {
   type DeliveryStatus,
   REPLAY_MAX,
 } from '../../domain/webhook.ts';
-import { createdAt, growing, id, list, named, nullAsAbsent, objectId, timestamp, timestampOrNull } from './common.ts';
+import {
+  closedEnum,
+  createdAt,
+  id,
+  list,
+  nullAsAbsent,
+  objectId,
+  openEnum,
+  timestamp,
+  timestampOrNull,
+} from './common.ts';
 import { EventType, eventType } from './event-type.ts';
 import { moment, PageQuery } from './page.ts';
 
 const EXAMPLE_SINCE = '2026-11-21T08:00:00.000Z';
 
-const DeliveryStatusName = growing(
+const DeliveryStatusName = openEnum(
   'DeliveryStatus',
   DELIVERY_STATUSES,
   '`pending`: it is sent, or sent again. `exhausted`: every attempt failed. `skipped`: the subscription was disabled. ' +
     '`canceled`: the subscription was deleted.',
 );
-const AttemptOutcome = growing('AttemptOutcome', ATTEMPT_OUTCOMES, '`pending` while the request is under way.');
-const AttemptError = growing('AttemptError', ATTEMPT_ERRORS, 'Why an attempt failed, as one word.');
+const AttemptOutcome = openEnum('AttemptOutcome', ATTEMPT_OUTCOMES, '`pending` while the request is under way.');
+const AttemptError = openEnum('AttemptError', ATTEMPT_ERRORS, 'Why an attempt failed, as one word.');
 
 const DeliveryAttempt = z
   .object({
@@ -60,7 +70,7 @@ export const WebhookDeliveryQuery = PageQuery.safeExtend({
 const REPLAYED = ['skipped', 'exhausted', 'canceled', 'succeeded'] as const satisfies readonly DeliveryStatus[];
 export const REPLAYED_BY_DEFAULT = ['skipped', 'exhausted'] as const satisfies readonly DeliveryStatus[];
 
-const ReplayedStatus = named('ReplayedStatus', REPLAYED, 'The deliveries that can be sent again.');
+const ReplayedStatus = closedEnum('ReplayedStatus', REPLAYED, 'The deliveries that can be sent again.');
 
 export const ReplayWebhookRequest = z
   .strictObject({

@@ -5,14 +5,14 @@ import { EVENT_TYPES } from '../../domain/event.ts';
 import { ALL_EVENTS, DESCRIPTION_LENGTH_MAX, DISABLED_REASONS, WEBHOOK_STATUSES } from '../../domain/webhook.ts';
 import { TARGET_LENGTH_MAX, targetFault } from '../../domain/webhook-target.ts';
 import {
+  closedEnum,
   createdAt,
-  growing,
   id,
   list,
-  named,
   objectId,
-  shown,
-  shownOrNull,
+  openEnum,
+  outputText,
+  outputTextOrNull,
   text,
   timestamp,
   updatedAt,
@@ -22,9 +22,9 @@ const EXAMPLE_URL = 'https://hooks.partner.example/settlements';
 const EXAMPLE_DESCRIPTION = 'Ledger of the payouts team';
 const FILTERS = [ALL_EVENTS, ...EVENT_TYPES] as const;
 
-const EventTypeFilter = growing('EventTypeFilter', FILTERS, 'A type of event, or `*` for every type.');
-const WebhookStatus = named('WebhookStatus', WEBHOOK_STATUSES, '`disabled`: events are recorded and not sent.');
-const DisabledReason = growing(
+const EventTypeFilter = openEnum('EventTypeFilter', FILTERS, 'A type of event, or `*` for every type.');
+const WebhookStatus = closedEnum('WebhookStatus', WEBHOOK_STATUSES, '`disabled`: events are recorded and not sent.');
+const DisabledReason = openEnum(
   'WebhookDisabledReason',
   DISABLED_REASONS,
   '`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days.',
@@ -88,9 +88,9 @@ export function webhookChange(body: z.output<typeof UpdateWebhookRequest>): Webh
 const webhook = {
   webhook_id: objectId('The id of the subscription.'),
   org_id: objectId('The organization that the subscription belongs to.'),
-  url: shown('Where the events are sent.', EXAMPLE_URL),
+  url: outputText('Where the events are sent.', EXAMPLE_URL),
   event_types: z.array(EventTypeFilter).meta({ description: 'The types that are sent; `*` for every type.' }),
-  description: shownOrNull(OWN_LISTS, EXAMPLE_DESCRIPTION),
+  description: outputTextOrNull(OWN_LISTS, EXAMPLE_DESCRIPTION),
   status: WebhookStatus.meta({ description: 'Whether events are sent.' }),
   disabled_reason: DisabledReason.nullable().meta({ description: 'Why it is disabled; null if it is not.' }),
   created_at: createdAt(),

@@ -245,7 +245,7 @@ describe('deliveries', () => {
     const redeliver = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`);
     const row = async () => {
       const { rows } = await api.connection.pool.query(
-        `SELECT generation, next_attempt_at <= now() AS due, (SELECT count(*)::int FROM outbox WHERE object_id = $2) AS rings
+        `SELECT generation, next_attempt_at <= now() AS due, (SELECT count(*)::int FROM outbox WHERE object_id = $2) AS wakes
          FROM webhook_deliveries WHERE delivery_id = $1`,
         [delivery_id, webhook_id],
       );
@@ -256,7 +256,7 @@ describe('deliveries', () => {
       [delivery_id],
     );
     expect(await redeliver().then(jsonOf)).toMatchObject({ delivery_id, status: 'pending' });
-    expect(await row()).toEqual({ generation: 1, due: true, rings: 1 });
+    expect(await row()).toEqual({ generation: 1, due: true, wakes: 1 });
     await api.connection.pool.query(
       `UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL WHERE delivery_id = $1`,
       [delivery_id],
@@ -267,6 +267,6 @@ describe('deliveries', () => {
       [redeliver, redeliver],
     );
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
-    expect(await row()).toEqual({ generation: 2, due: true, rings: 1 });
+    expect(await row()).toEqual({ generation: 2, due: true, wakes: 1 });
   });
 });
