@@ -1,6 +1,6 @@
 /**
- * What an operator does next about an object, in words. `npm run ops -- show` and Temporal UI say the same. A command
- * is written as it is typed; a section is one of docs/operations.md.
+ * What an operator does next about an object, as a sentence. `npm run ops -- show` and Temporal UI say the same. A
+ * command is written as it is typed; a section is one of docs/operations.md.
  */
 import type { PaymentMethod } from './payment-method.ts';
 import type { SettlementStatus } from './settlement/state.ts';
@@ -30,7 +30,7 @@ export const runbookMarkdown = (section: RunbookSection, runbookUrl: string | un
     ? `docs/operations.md, "${section}"`
     : `[Runbook: ${section}](${runbookAddress(section, runbookUrl)})`;
 
-export type NextStep = {
+export type Advice = {
   readonly say: string;
   /** Empty when there is nothing to type. */
   readonly command: string;
@@ -43,15 +43,15 @@ const act = (rest: string): string => ops(`${rest} --operator <name> --note <why
 
 const WAITS: RunbookSection = 'Why does a settlement wait?';
 
-/** Where a settlement stands, for `settlementAdvice`. Money and other things that no step depends on are left out. */
-export type SettlementStanding = {
+/** What the advice about a settlement depends on. */
+export type SettlementSituation = {
   readonly settlementId: string;
   readonly status: SettlementStatus;
   readonly recipientId: string;
   readonly paymentMethod: PaymentMethod;
-  /** What is written of the end of its wait; null where it has none. */
+  /** The end of its wait, as text; null if the wait has no end. */
   readonly until: string | null;
-  /** The wait has ended, and nothing happened for longer than a timer may be late. */
+  /** The wait ended longer ago than a timer may be late, and nothing has happened. */
   readonly isOverdue: boolean;
 };
 
@@ -77,10 +77,10 @@ export function settlementWait(status: SettlementStatus, paymentMethod: PaymentM
   }
 }
 
-export function settlementAdvice(standing: SettlementStanding): NextStep {
-  const { settlementId: id, status, recipientId, until } = standing;
-  if (standing.isOverdue)
-    return step(
+export function settlementAdvice(situation: SettlementSituation): Advice {
+  const { settlementId: id, status, recipientId, until } = situation;
+  if (situation.isOverdue)
+    return advice(
       'Its window has ended, and no worker ended it. Check that a worker runs, then:',
       act(`redispatch ${id}`),
     );
@@ -88,15 +88,18 @@ export function settlementAdvice(standing: SettlementStanding): NextStep {
   switch (status) {
     case 'accepted':
     case 'funded':
-      return step('None while a worker runs: it is left within seconds. If it stays:', act(`redispatch ${id}`));
+      return advice('None while a worker runs: it is left within seconds. If it stays:', act(`redispatch ${id}`));
     case 'compliance_hold':
-      return step(`The partner has the recipient verified${before}; then it expires.`, ops(`show ${recipientId}`));
+      return advice(`The partner has the recipient verified${before}; then it expires.`, ops(`show ${recipientId}`));
     case 'awaiting_funds':
-      return step(`None: the provider confirms the money${before}, or it expires. To end it now:`, act(`cancel ${id}`));
+      return advice(
+        `None: the provider confirms the money${before}, or it expires. To end it now:`,
+        act(`cancel ${id}`),
+      );
     case 'paying_out':
-      return step(`None: the rail answers${before}, or the settlement goes to review.`);
+      return advice(`None: the rail answers${before}, or the settlement goes to review.`);
     case 'needs_review':
-      return step(
+      return advice(
         `Ask the payout rail whether ${id} was paid. Then:`,
         ops(`resolve ${id} paid|refused --operator <name> --note <how it is known>`),
       );
@@ -105,12 +108,12 @@ export function settlementAdvice(standing: SettlementStanding): NextStep {
     case 'expired':
     case 'failed':
     case 'canceled':
-      return step('None: it has ended.');
+      return advice('None: it has ended.');
   }
 }
 
 /** For an open object that Temporal runs no workflow for. */
-export const lostRunStep = (id: string, isSettlement: boolean): NextStep => ({
+export const lostRunAdvice = (id: string, isSettlement: boolean): Advice => ({
   say: isSettlement
     ? 'It has no run. A sweep starts it again within a minute. To start it now:'
     : 'It has no run. A sweep starts it again within a minute. To start all that is open now:',
@@ -118,17 +121,17 @@ export const lostRunStep = (id: string, isSettlement: boolean): NextStep => ({
   section: 'Lost runs',
 });
 
-/** For an object whose workflow repeats a step that fails. */
-export const failingStep = (name: string, failure: string): NextStep => ({
+/** For an object whose workflow repeats an activity that fails. */
+export const failingActivityAdvice = (name: string, failure: string): Advice => ({
   say:
     `The step ${name} fails and is repeated: ${failure}. The worker's log has the whole error, by the same id. ` +
-    'When its cause is mended, it goes on by itself.',
+    'When its cause is fixed, it continues by itself.',
   command: '',
   section: 'Logs',
 });
 
 /** For an object whose committed work has not reached Temporal. */
-export const queuedStep = (lastError: string | null): NextStep => ({
+export const queuedAdvice = (lastError: string | null): Advice => ({
   say:
     'Committed work has not reached Temporal' +
     `${lastError === null ? '' : ` (last error: ${lastError})`}. Is Temporal up, and does a dispatcher run?`,
@@ -136,19 +139,19 @@ export const queuedStep = (lastError: string | null): NextStep => ({
   section: 'When the outbox grows',
 });
 
-export function verificationStep(status: VerificationStatus, isManual: boolean, until: string): NextStep {
-  if (status !== 'pending' && status !== 'in_review') return step('None: it has ended.');
+export function verificationAdvice(status: VerificationStatus, isManual: boolean, until: string): Advice {
+  if (status !== 'pending' && status !== 'in_review') return advice('None: it has ended.');
   const who = isManual ? 'the partner decides it' : 'the identity provider decides it';
-  return step(`None: ${who} before ${until}, or it expires.`);
+  return advice(`None: ${who} before ${until}, or it expires.`);
 }
 
-export function deliveryStep(standing: {
+export function deliveryAdvice(delivery: {
   readonly deliveryId: string;
   readonly webhookId: string;
   readonly status: DeliveryStatus;
   readonly isLate: boolean;
-}): NextStep {
-  const { deliveryId, webhookId, status, isLate } = standing;
+}): Advice {
+  const { deliveryId, webhookId, status, isLate } = delivery;
   const retry = act(`retry-delivery ${deliveryId}`);
   switch (status) {
     case 'pending':
@@ -166,13 +169,13 @@ export function deliveryStep(standing: {
   }
 }
 
-export function subscriptionStep(standing: {
+export function subscriptionAdvice(subscription: {
   readonly status: WebhookStatus;
   readonly disabledReason: DisabledReason | null;
   readonly isDeleted: boolean;
   readonly isFailing: boolean;
-}): NextStep {
-  const { status, disabledReason, isDeleted, isFailing } = standing;
+}): Advice {
+  const { status, disabledReason, isDeleted, isFailing } = subscription;
   if (isDeleted) return alert('None: the partner deleted it.');
   if (status === 'enabled')
     return isFailing
@@ -183,16 +186,14 @@ export function subscriptionStep(standing: {
     : alert('Tell the partner, who enables it again when the endpoint works: PATCH /v1/webhooks/<id>.');
 }
 
-export const organizationStep = (orgId: string, hasFullKey: boolean): NextStep =>
+export const organizationAdvice = (orgId: string, hasFullKey: boolean): Advice =>
   hasFullKey
-    ? step('None. If it has lost its key, two operators give it a new one:', act(`org reissue-key ${orgId}`))
-    : step('It has no active key of scope full. Two operators give it one:', act(`org reissue-key ${orgId}`));
+    ? advice('None. If it has lost its key, two operators give it a new one:', act(`org reissue-key ${orgId}`))
+    : advice('It has no active key of scope full. Two operators give it one:', act(`org reissue-key ${orgId}`));
 
-export const noStep = (say: string, command = ''): NextStep => step(say, command);
-
-const step = (say: string, command = '', section: RunbookSection = WAITS): NextStep => ({
+export const advice = (say: string, command = '', section: RunbookSection = WAITS): Advice => ({
   say,
   command,
   section: command === '' && say.startsWith('None') ? null : section,
 });
-const alert = (say: string, command = ''): NextStep => step(say, command, 'Alerts');
+const alert = (say: string, command = ''): Advice => advice(say, command, 'Alerts');

@@ -38,7 +38,7 @@ export type OpsDeps = Printer &
 
 export type OpsCommand = CommandTree<OpsDeps>;
 
-type DeedParameters = Parameters & { readonly operator: Parameter<string> };
+type ChangeParameters = Parameters & { readonly operator: Parameter<string> };
 
 /**
  * A command that changes something. It first makes sure of the operator. Its preview is the command itself in a
@@ -46,7 +46,7 @@ type DeedParameters = Parameters & { readonly operator: Parameter<string> };
  *
  * @param spec `isAllowed` lets an operator act who is not known
  */
-export const deed = <Takes extends DeedParameters>({
+export const changeCommand = <Takes extends ChangeParameters>({
   isAllowed,
   preview,
   run,
@@ -56,7 +56,7 @@ export const deed = <Takes extends DeedParameters>({
   const byOperator =
     (act: (deps: OpsDeps, values: Values) => Promise<ExitCode>) =>
     async (deps: OpsDeps, values: Values): Promise<ExitCode> => {
-      if (!(await isAllowed?.(deps))) await requireOperator(deps, (values as ValuesOf<DeedParameters>).operator);
+      if (!(await isAllowed?.(deps))) await requireOperator(deps, (values as ValuesOf<ChangeParameters>).operator);
       return await act(deps, values);
     };
   const rehearsed = (deps: OpsDeps, values: Values) => previewOf(deps, (rehearsing) => run(rehearsing, values));
@@ -87,7 +87,7 @@ export const operatorReader: Reader<string> = {
 export const operator = required('--operator <name>', 'who runs the command, for the audit entry', operatorReader);
 
 /** Every change says who makes it and why. */
-export const ACT = { operator, note: required('--note <why>', 'the reason, for the audit entry', text) };
+export const AUDIT_PARAMETERS = { operator, note: required('--note <why>', 'the reason, for the audit entry', text) };
 
 /** The request id of the events and workflow signals that a command causes. */
 export const newRequestId = (): string => `ops-${randomUUID()}`;

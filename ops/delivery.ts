@@ -3,7 +3,7 @@ import { redeliverAsOperator } from '../db/commands/webhook-delivery.ts';
 import type { OperatorAct } from '../db/queries/audit.ts';
 import { listDeliveriesBy } from '../db/queries/operator/list.ts';
 import { DomainError } from '../domain/error.ts';
-import { ACT, deed, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
 import { oneOf, optional, required, text, wholeNumber, withDefault } from './command-line/parameter.ts';
 import { EXIT } from './command-line/program.ts';
 import { olderThan, organization } from './list.ts';
@@ -12,10 +12,10 @@ import { olderThan, organization } from './list.ts';
 const RETRIED = ['exhausted', 'skipped'] as const;
 
 export const deliveryCommands: readonly OpsCommand[] = [
-  deed({
+  changeCommand({
     name: 'retry-delivery',
     description: 'Attempts a pending delivery now, and sends a finished one again: the same bytes under the same id.',
-    takes: { deliveryId: required('<delivery-id>', 'the delivery', text), ...ACT },
+    takes: { deliveryId: required('<delivery-id>', 'the delivery', text), ...AUDIT_PARAMETERS },
     run: async (deps: OpsDeps, { deliveryId, ...act }) => {
       await redeliverAsOperator(deps, deliveryId, { ...act, requestId: newRequestId() });
       deps.print(`${deliveryId} will be attempted again.`);
@@ -23,7 +23,7 @@ export const deliveryCommands: readonly OpsCommand[] = [
       return EXIT.done;
     },
   }),
-  deed({
+  changeCommand({
     name: 'retry-deliveries',
     description: 'Sends again what one subscription or organization did not get, oldest first.',
     takes: {
@@ -32,7 +32,7 @@ export const deliveryCommands: readonly OpsCommand[] = [
       orgId: organization,
       olderThan,
       limit: withDefault('--limit <count>', 'at most so many', wholeNumber(1, 1_000), '200'),
-      ...ACT,
+      ...AUDIT_PARAMETERS,
     },
     check: ({ webhookId, orgId }) =>
       webhookId === undefined && orgId === undefined ? ['Give --webhook or --org.'] : [],

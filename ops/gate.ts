@@ -22,7 +22,7 @@ import {
 } from '../domain/gate.ts';
 
 import { environmentName } from '../domain/runtime.ts';
-import { ACT, deed, type OpsCommand, type OpsDeps, operator } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operator } from './command.ts';
 import { oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
 import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
 
@@ -56,7 +56,7 @@ export const gateCommands = (now: () => Date): OpsCommand =>
       takes: { corridor: required('<corridor>', 'the corridor', corridor) },
       run: (deps: OpsDeps, given) => explain(deps, given.corridor),
     }),
-    deed({
+    changeCommand({
       name: 'record',
       description: `Records evidence for a gate. The gate stays closed until ${APPROVALS_REQUIRED} operators approve.`,
       takes: {
@@ -68,16 +68,16 @@ export const gateCommands = (now: () => Date): OpsCommand =>
       },
       run: record,
     }),
-    deed({
+    changeCommand({
       name: 'approve',
       description: 'Approves evidence. The note says what was examined.',
-      takes: { evidenceId, ...ACT },
+      takes: { evidenceId, ...AUDIT_PARAMETERS },
       run: approve,
     }),
-    deed({
+    changeCommand({
       name: 'revoke',
       description: 'Revokes evidence, which closes its gate. The local sandbox forgives a gate without evidence.',
-      takes: { evidenceId, ...ACT },
+      takes: { evidenceId, ...AUDIT_PARAMETERS },
       run: revoke,
     }),
   ]);

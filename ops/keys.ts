@@ -10,7 +10,7 @@ import { findLatestAuditEntry, insertAuditEntry } from '../db/queries/audit.ts';
 import { countCertificatesByHeader } from '../db/queries/certificate.ts';
 import { allowLongStatements } from '../db/queries/operator/waiting.ts';
 import { countSealed, SEALED_COLUMNS } from '../db/queries/sealed.ts';
-import { ACT, deed, type OpsCommand, type OpsDeps } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
 import { reseal } from './reseal.ts';
 
@@ -26,16 +26,16 @@ export const keysCommands: OpsCommand = group('keys', 'Keys: what is configured,
     takes: {},
     run: list,
   }),
-  deed({
+  changeCommand({
     name: 'record',
     description: 'Writes an audit entry for each list of keys that has changed.',
-    takes: ACT,
+    takes: AUDIT_PARAMETERS,
     run: record,
   }),
-  deed({
+  changeCommand({
     name: 'reseal',
     description: 'Seals again, with the active key, every text that an older key has sealed.',
-    takes: ACT,
+    takes: AUDIT_PARAMETERS,
     // It takes many transactions, so what it would do is told by what still needs the older keys.
     preview: list,
     run: (deps: OpsDeps, act) => reseal(deps, act, async (tx) => (await recordChanges(deps, tx, act)).map(sentenceOf)),

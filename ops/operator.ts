@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { addOperator, revokeOperator } from '../db/commands/operator.ts';
 import { countOperators, listOperators } from '../db/queries/operator/token.ts';
-import { ACT, deed, type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
 import { required } from './command-line/parameter.ts';
 import { command, EXIT, group } from './command-line/program.ts';
 import { hashToken } from './operator-token.ts';
@@ -33,10 +33,10 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
       return EXIT.done;
     },
   }),
-  deed({
+  changeCommand({
     name: 'add',
     description: 'Adds an operator and shows the new token, once.',
-    takes: { name, ...ACT },
+    takes: { name, ...AUDIT_PARAMETERS },
     isAllowed: async ({ db }) => (await countOperators(db)).ever === 0,
     run: async (deps: OpsDeps, { name: added, ...act }) => {
       const token = `op_${randomBytes(TOKEN_BYTES).toString('base64url')}`;
@@ -49,10 +49,10 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
       return EXIT.done;
     },
   }),
-  deed({
+  changeCommand({
     name: 'revoke',
     description: "Ends an operator's token for ever.",
-    takes: { name, ...ACT },
+    takes: { name, ...AUDIT_PARAMETERS },
     run: async (deps: OpsDeps, { name: revoked, ...act }) => {
       await revokeOperator(deps, revoked, act);
       deps.print(`${revoked} is no operator any more.`);

@@ -5,7 +5,7 @@ import { listSettlementsOf } from '../db/queries/operator/settlement.ts';
 import { listWebhooksOf } from '../db/queries/operator/webhook.ts';
 import { apiKeyStatus } from '../domain/api-key.ts';
 import { maskEmail, maskName, maskUrl } from '../domain/mask.ts';
-import { noStep, organizationStep } from '../domain/operator-advice.ts';
+import { advice, organizationAdvice } from '../domain/operator-advice.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
 import { auditRow, settlementRow } from './report-row.ts';
@@ -50,7 +50,9 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       audit: (await listAuditEntries(db, orgId)).map(auditRow),
     },
     next: [
-      isPartner ? organizationStep(orgId, hasFullKey) : noStep('None: a consumer signs in with a code and has no key.'),
+      isPartner
+        ? organizationAdvice(orgId, hasFullKey)
+        : advice('None: a consumer signs in with a code and has no key.'),
     ],
   };
 }

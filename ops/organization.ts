@@ -1,15 +1,15 @@
 /** Organizations: a new key for one that has lost its own, given by two operators. */
 import { reissueApiKey } from '../db/commands/key-reissue.ts';
 import { issueApiKey } from '../process/api-key.ts';
-import { ACT, deed, type OpsCommand, type OpsDeps } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
 import { required, text } from './command-line/parameter.ts';
 import { EXIT, group } from './command-line/program.ts';
 
 export const organizationCommands: OpsCommand = group('org', 'Organizations of partners.', [
-  deed({
+  changeCommand({
     name: 'reissue-key',
     description: 'Gives an organization a new full key. The first operator requests it, a second one confirms it.',
-    takes: { orgId: required('<org-id>', 'the organization', text), ...ACT },
+    takes: { orgId: required('<org-id>', 'the organization', text), ...AUDIT_PARAMETERS },
     run: async (deps: OpsDeps, { orgId, ...act }) => {
       const { apiKey, credential } = issueApiKey({ runtime: deps.runtime, config: deps.keys });
       const { keyId, expiresAt } = await reissueApiKey(deps, orgId, credential, act);

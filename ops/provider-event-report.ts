@@ -4,7 +4,7 @@ import { listDeliveriesAbout } from '../db/queries/operator/delivery.ts';
 import { listEvidenceOfEvent, listProviderEvents } from '../db/queries/operator/evidence.ts';
 import { listEvents } from '../db/queries/operator/object.ts';
 import { listOfRequest } from '../db/queries/operator/request.ts';
-import { noStep } from '../domain/operator-advice.ts';
+import { advice } from '../domain/operator-advice.ts';
 import type { OpsDeps } from './command.ts';
 import { money, type Report, type Row } from './report.ts';
 import { deliveryRow, eventRow, outboxRow, settlementRow } from './report-row.ts';
@@ -29,7 +29,7 @@ export async function reportCertificate({ db }: OpsDeps, certId: string): Promis
       events: (await listEvents(db, certId)).map(eventRow),
       deliveries: (await listDeliveriesAbout(db, certId)).map(deliveryRow),
     },
-    next: [noStep('None: it never changes. For the money behind it:', show(settlementId))],
+    next: [advice('None: it never changes. For the money behind it:', show(settlementId))],
   };
 }
 
@@ -69,8 +69,8 @@ export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Pro
     },
     next: [
       applied
-        ? noStep('What it did to the settlement:', show(applied.settlementId))
-        : noStep(
+        ? advice('What it did to the settlement:', show(applied.settlementId))
+        : advice(
             first.matched
               ? 'None: it was applied, and it is no evidence of money.'
               : 'It was stored and not applied: it names no object, an unknown one, or one that this provider does not ' +
@@ -103,6 +103,6 @@ export async function reportRequest({ db }: OpsDeps, requestId: string): Promise
       deliveries: deliveries.map(deliveryRow),
       outbox: outbox.map(({ objectId, ...row }) => ({ object: objectId, ...outboxRow(row) })),
     },
-    next: [noStep('What the request began:', show(first))],
+    next: [advice('What the request began:', show(first))],
   };
 }

@@ -5,7 +5,7 @@ import { findRecipientObject } from '../db/queries/operator/recipient.ts';
 import { listSettlementsTo } from '../db/queries/operator/settlement.ts';
 import { findVerificationObject, listVerificationsOf } from '../db/queries/operator/verification.ts';
 import { maskEmail, maskName, maskPhone } from '../domain/mask.ts';
-import { lostRunStep, type NextStep, noStep, queuedStep, verificationStep } from '../domain/operator-advice.ts';
+import { type Advice, advice, lostRunAdvice, queuedAdvice, verificationAdvice } from '../domain/operator-advice.ts';
 import { isOpen } from '../domain/verification.ts';
 import { verificationWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
@@ -54,16 +54,16 @@ export async function reportRecipient({ db }: OpsDeps, recipientId: string): Pro
       events: (await listEvents(db, recipientId)).map(eventRow),
       audit: (await listAuditEntries(db, recipientId)).map(auditRow),
     },
-    next: [recipientStep(recipient, open?.verificationId)],
+    next: [recipientAdvice(recipient, open?.verificationId)],
   };
 }
 
-function recipientStep({ isActive, verificationStatus }: RecipientObject, openId: string | undefined): NextStep {
-  if (!isActive) return noStep('None: the partner deactivated it. It takes no new settlement.');
-  if (openId !== undefined) return noStep('A verification is open:', `npm run ops -- show ${openId}`);
+function recipientAdvice({ isActive, verificationStatus }: RecipientObject, openId: string | undefined): Advice {
+  if (!isActive) return advice('None: the partner deactivated it. It takes no new settlement.');
+  if (openId !== undefined) return advice('A verification is open:', `npm run ops -- show ${openId}`);
   return verificationStatus === 'verified'
-    ? noStep('None: it takes settlements of any amount.')
-    : noStep('From 1 000.00 a settlement waits until the partner has it verified: POST /v1/kyc/verify.');
+    ? advice('None: it takes settlements of any amount.')
+    : advice('From 1 000.00 a settlement waits until the partner has it verified: POST /v1/kyc/verify.');
 }
 
 export async function reportVerification(deps: OpsDeps, verificationId: string): Promise<Report | undefined> {
@@ -97,17 +97,17 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
     },
     lists: {
       history: events.map(eventRow),
-      pending_steps: run.steps,
+      pending_steps: run.activities,
       outbox: outbox.map(outboxRow),
       deliveries: (await listDeliveriesAbout(db, verificationId)).map(deliveryRow),
       audit: (await listAuditEntries(db, verificationId)).map(auditRow),
     },
     next: [
       late
-        ? queuedStep(late.lastError)
+        ? queuedAdvice(late.lastError)
         : isLost
-          ? lostRunStep(verificationId, false)
-          : (run.failing ?? verificationStep(status, provider === 'manual_mock', expiresAt.toISOString())),
+          ? lostRunAdvice(verificationId, false)
+          : (run.failing ?? verificationAdvice(status, provider === 'manual_mock', expiresAt.toISOString())),
     ],
   };
 }

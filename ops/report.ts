@@ -4,7 +4,7 @@
  */
 import type { ObjectKind } from '../db/queries/operator/object-kind.ts';
 import { formatMoney, isCurrency } from '../domain/money.ts';
-import { type NextStep, runbookAddress } from '../domain/operator-advice.ts';
+import { type Advice, runbookAddress } from '../domain/operator-advice.ts';
 import type { Printer } from './command-line/program.ts';
 
 type Value = string | number | boolean | Date | null;
@@ -16,7 +16,7 @@ export type Report = {
   readonly id: string;
   readonly facts: Row;
   readonly lists: Readonly<Record<string, readonly Row[]>>;
-  readonly next: readonly NextStep[];
+  readonly next: readonly Advice[];
 };
 
 /** An amount as people read it: `250.00 USD`. An unknown currency has no known minor digits. */

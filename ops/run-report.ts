@@ -1,5 +1,5 @@
 /** The run of an object's workflow, as `show` prints it. */
-import { failingStep, type NextStep } from '../domain/operator-advice.ts';
+import { type Advice, failingActivityAdvice } from '../domain/operator-advice.ts';
 import type { RunDescription } from '../process/runs.ts';
 import type { OpsDeps } from './command.ts';
 import { temporalSilence } from './failure.ts';
@@ -10,9 +10,9 @@ type RunReport = {
   readonly facts: Row;
   readonly isRunning: boolean;
   readonly known: boolean;
-  readonly steps: readonly Row[];
-  /** About the first step that fails. */
-  readonly failing?: NextStep;
+  readonly activities: readonly Row[];
+  /** About the first activity that fails. */
+  readonly failing?: Advice;
 };
 
 export async function reportRun(
@@ -22,29 +22,29 @@ export async function reportRun(
   const facts = (status: string): Row => ({ run: status, workflow_id: workflowId, ...linkOf(deps, workflowId) });
   try {
     const run = await deps.describeRun(workflowId);
-    if (run === undefined) return { facts: facts('none'), isRunning: false, known: true, steps: [] };
+    if (run === undefined) return { facts: facts('none'), isRunning: false, known: true, activities: [] };
     return {
       facts: facts(sentenceOf(run)),
       isRunning: run.status === 'running',
       known: true,
-      steps: run.steps.map(stepRow),
+      activities: run.activities.map(activityRow),
       ...failingOf(run),
     };
   } catch (error) {
     const silence = temporalSilence(error);
     if (silence === undefined) throw error;
-    return { facts: facts('unknown: Temporal does not answer'), isRunning: false, known: false, steps: [] };
+    return { facts: facts('unknown: Temporal does not answer'), isRunning: false, known: false, activities: [] };
   }
 }
 
-function failingOf({ steps }: RunDescription): Pick<RunReport, 'failing'> {
-  const failing = steps.find(({ lastFailure }) => lastFailure !== null);
-  return failing?.lastFailure ? { failing: failingStep(failing.name, failing.lastFailure) } : {};
+function failingOf({ activities }: RunDescription): Pick<RunReport, 'failing'> {
+  const failing = activities.find(({ lastFailure }) => lastFailure !== null);
+  return failing?.lastFailure ? { failing: failingActivityAdvice(failing.name, failing.lastFailure) } : {};
 }
 
 const sentenceOf = ({ status, startedAt }: RunDescription): string => `${status}, started ${startedAt.toISOString()}`;
 
-const stepRow = ({ name, attempt, lastFailure }: RunDescription['steps'][number]): Row => ({
+const activityRow = ({ name, attempt, lastFailure }: RunDescription['activities'][number]): Row => ({
   step: name,
   attempt,
   last_failure: lastFailure,

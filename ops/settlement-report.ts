@@ -10,7 +10,13 @@ import {
   listTransitions,
 } from '../db/queries/operator/settlement.ts';
 import { type Currency, formatMoney } from '../domain/money.ts';
-import { lostRunStep, type NextStep, queuedStep, settlementAdvice, settlementWait } from '../domain/operator-advice.ts';
+import {
+  type Advice,
+  lostRunAdvice,
+  queuedAdvice,
+  settlementAdvice,
+  settlementWait,
+} from '../domain/operator-advice.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
 import { isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
@@ -55,13 +61,13 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
         account,
         amount: money(amountMinor, currency),
       })),
-      pending_steps: run.steps,
+      pending_steps: run.activities,
       outbox: outbox.map(outboxRow),
       events: (await listEvents(db, settlementId)).map(eventRow),
       deliveries: (await listDeliveriesAbout(db, settlementId)).map(deliveryRow),
       audit: (await listAuditEntries(db, settlementId)).map(auditRow),
     },
-    next: nextSteps(settlement, { isLost, isOverdue, late: outbox.find(isLate), failing: run.failing }),
+    next: adviceOf(settlement, { isLost, isOverdue, late: outbox.find(isLate), failing: run.failing }),
   };
 }
 
@@ -93,18 +99,18 @@ function factsOf(settlement: Settlement, since: Date): Row {
 }
 
 /** The next step first; what hinders it before that. */
-function nextSteps(
+function adviceOf(
   settlement: Settlement,
   found: {
     readonly isLost: boolean;
     readonly isOverdue: boolean;
     readonly late: { lastError: string | null } | undefined;
-    readonly failing: NextStep | undefined;
+    readonly failing: Advice | undefined;
   },
-): NextStep[] {
+): Advice[] {
   const { settlementId, expiresAt } = settlement;
-  if (found.late) return [queuedStep(found.late.lastError)];
-  if (found.isLost) return [lostRunStep(settlementId, true)];
+  if (found.late) return [queuedAdvice(found.late.lastError)];
+  if (found.isLost) return [lostRunAdvice(settlementId, true)];
   if (found.failing) return [found.failing];
   const until = expiresAt?.toISOString() ?? null;
   return [settlementAdvice({ ...settlement, until, isOverdue: found.isOverdue })];

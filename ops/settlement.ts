@@ -5,7 +5,7 @@ import { findSettlementObject } from '../db/queries/operator/settlement.ts';
 import { formatMoney, parseMoney } from '../domain/money.ts';
 import { RESOLUTION_OUTCOMES } from '../domain/review.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
-import { ACT, deed, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
 import { flag, oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
 import { CommandError, EXIT, type ExitCode, group } from './command-line/program.ts';
 import { runResolve } from './resolve.ts';
@@ -23,13 +23,13 @@ const reference: Reader<string> = {
 const outcome = required('<outcome>', 'what happened to the payout', oneOf(RESOLUTION_OUTCOMES));
 
 export const settlementCommands: readonly OpsCommand[] = [
-  deed({
+  changeCommand({
     name: 'redispatch',
     description: 'Starts the workflow of an open settlement, or signals it if it runs. It is safe to repeat.',
     takes: {
       settlementId: optional('<settlement-id>', 'the settlement', text),
       all: flag('--all', 'everything that is open: settlements, verifications and deliveries'),
-      ...ACT,
+      ...AUDIT_PARAMETERS,
     },
     check: ({ settlementId: id, all }) =>
       (id === undefined) === (all === true) ? [] : ['Give either <settlement-id> or --all.'],
@@ -41,10 +41,10 @@ export const settlementCommands: readonly OpsCommand[] = [
       return EXIT.done;
     },
   }),
-  deed({
+  changeCommand({
     name: 'cancel',
     description: 'Cancels a settlement under the same rules as the partner.',
-    takes: { settlementId, ...ACT },
+    takes: { settlementId, ...AUDIT_PARAMETERS },
     run: async (deps: OpsDeps, { settlementId: id, ...act }) => {
       await cancelSettlementAsOperator(deps, id, { ...act, requestId: newRequestId() });
       deps.print(`${id} is canceled.`);
@@ -52,23 +52,23 @@ export const settlementCommands: readonly OpsCommand[] = [
       return EXIT.done;
     },
   }),
-  deed({
+  changeCommand({
     name: 'resolve',
     description:
       'Decides a payout with an unknown outcome. Outside the local sandbox a second operator confirms it by the same ' +
       "command. The rail's own evidence, once it is there, decides instead.",
-    takes: { settlementId, outcome, ...ACT },
+    takes: { settlementId, outcome, ...AUDIT_PARAMETERS },
     run: (deps: OpsDeps, { settlementId: id, ...asked }) => runResolve(deps, id, asked),
   }),
   group('refund', 'Money that is due back to payers. The service sends none.', [
-    deed({
+    changeCommand({
       name: 'record',
       description: 'Records that money was given back outside of the service. The same reference is recorded once.',
       takes: {
         settlementId,
         amount: required('--amount <amount>', 'in the source currency, such as 70.00', text),
         reference: required('--reference <reference>', "the transfer's reference at the bank", reference),
-        ...ACT,
+        ...AUDIT_PARAMETERS,
       },
       run: async (deps: OpsDeps, { settlementId: id, amount, reference: given, ...act }) => {
         const found = await findSettlementObject(deps.db, id);

@@ -9,7 +9,13 @@ import {
 import { listAuditEntries, listOutboxRows } from '../db/queries/operator/object.ts';
 import { findWebhookObject } from '../db/queries/operator/webhook.ts';
 import { maskUrl } from '../domain/mask.ts';
-import { deliveryStep, lostRunStep, type NextStep, queuedStep, subscriptionStep } from '../domain/operator-advice.ts';
+import {
+  type Advice,
+  deliveryAdvice,
+  lostRunAdvice,
+  queuedAdvice,
+  subscriptionAdvice,
+} from '../domain/operator-advice.ts';
 import { webhookSubscriptionWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
@@ -43,7 +49,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
       ...run.facts,
     },
     lists: {
-      pending_steps: run.steps,
+      pending_steps: run.activities,
       counts: counts.map(({ status: of, count }) => ({
         status: of,
         deliveries: count,
@@ -66,13 +72,13 @@ function subscriptionNext(
     readonly late: { readonly lastError: string | null } | undefined;
     readonly isLost: boolean;
     readonly webhookId: string;
-    readonly failing: NextStep | undefined;
+    readonly failing: Advice | undefined;
   },
-  standing: Parameters<typeof subscriptionStep>[0],
-): NextStep {
-  if (found.late) return queuedStep(found.late.lastError);
+  subscription: Parameters<typeof subscriptionAdvice>[0],
+): Advice {
+  if (found.late) return queuedAdvice(found.late.lastError);
   // A subscription runs only while one of its deliveries is pending.
-  return found.isLost ? lostRunStep(found.webhookId, false) : (found.failing ?? subscriptionStep(standing));
+  return found.isLost ? lostRunAdvice(found.webhookId, false) : (found.failing ?? subscriptionAdvice(subscription));
 }
 
 export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise<Report | undefined> {
@@ -113,10 +119,12 @@ export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise
         error,
         milliseconds: durationMs,
       })),
-      pending_steps: run.steps,
+      pending_steps: run.activities,
       outbox: outbox.map(outboxRow),
       audit: (await listAuditEntries(db, deliveryId)).map(auditRow),
     },
-    next: [stuck ? queuedStep(stuck.lastError) : deliveryStep({ deliveryId, webhookId, status, isLate: isOverdue })],
+    next: [
+      stuck ? queuedAdvice(stuck.lastError) : deliveryAdvice({ deliveryId, webhookId, status, isLate: isOverdue }),
+    ],
   };
 }

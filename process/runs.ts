@@ -54,9 +54,9 @@ export type RunDescription = {
   readonly status: string;
   readonly startedAt: Date;
   /** The activities that are not done. A failure is a code, such as `dependency:53100`, or a constant sentence. */
-  readonly steps: readonly PendingStep[];
+  readonly activities: readonly PendingActivity[];
 };
-type PendingStep = { readonly name: string; readonly attempt: number; readonly lastFailure: string | null };
+type PendingActivity = { readonly name: string; readonly attempt: number; readonly lastFailure: string | null };
 
 type Failure = {
   readonly message?: string | null;
@@ -69,16 +69,16 @@ export async function describeRun(client: Client, workflowId: string): Promise<R
   const describe = () => client.workflow.getHandle(workflowId).describe();
   try {
     const { status, startTime, runId, raw } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, describe);
-    const steps = (raw.pendingActivities ?? []).map(({ activityType, attempt, lastFailure }) => ({
+    const activities = (raw.pendingActivities ?? []).map(({ activityType, attempt, lastFailure }) => ({
       name: activityType?.name ?? 'unknown',
       attempt: attempt ?? 1,
       lastFailure: failureText(lastFailure),
     }));
-    const failing = status.name === 'RUNNING' ? await findFailingLocalStep(client, workflowId, runId) : undefined;
+    const failing = status.name === 'RUNNING' ? await findFailingLocalActivity(client, workflowId, runId) : undefined;
     return {
       status: status.name.toLowerCase().replaceAll('_', ' '),
       startedAt: startTime,
-      steps: failing === undefined ? steps : [...steps, failing],
+      activities: failing === undefined ? activities : [...activities, failing],
     };
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined;
@@ -90,11 +90,11 @@ export async function describeRun(client: Client, workflowId: string): Promise<R
  * The local activity that fails, if the last one did. Temporal lists no local activity as pending: the SDK records a
  * marker with the failure when it begins to wait for the next attempt.
  */
-async function findFailingLocalStep(
+async function findFailingLocalActivity(
   client: Client,
   workflowId: string,
   runId: string,
-): Promise<PendingStep | undefined> {
+): Promise<PendingActivity | undefined> {
   const { namespace } = client.options;
   const execution = { workflowId, runId };
   const { history } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>

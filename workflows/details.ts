@@ -4,14 +4,14 @@
  * versions.
  */
 import { setCurrentDetails, workflowInfo } from '@temporalio/workflow';
-import { type NextStep, runbookMarkdown } from '../domain/operator-advice.ts';
+import { type Advice, runbookMarkdown } from '../domain/operator-advice.ts';
 
-/** @param standing one line for each fact */
-export function publishDetails(standing: readonly string[], { say, command, section }: NextStep): void {
+/** @param facts one line each */
+export function publishDetails(facts: readonly string[], { say, command, section }: Advice): void {
   setCurrentDetails(
     [
-      ...standing,
-      // What is to be filled in, as in `<id>`, is no tag of HTML.
+      ...facts,
+      // A placeholder such as `<id>` must not be read as an HTML tag.
       `**Next**: ${say.replaceAll('<', '\\<')}`,
       ...(command === '' ? [] : [`\`${command}\``]),
       ...(section === null ? [] : [runbookMarkdown(section, runbookUrl())]),

@@ -210,13 +210,13 @@ function publishState({ input: { settlementId } }: Run, state: SettlementState):
     { key: SEARCH_ATTRIBUTES.SettlementStatus, value: status },
     { key: SEARCH_ATTRIBUTES.WaitingFor, value: waiting },
   ]);
-  const standing = [
+  const facts = [
     `**${status}**${failureCode === null ? '' : `: ${failureCode}`}`,
     ...(waiting === null ? [] : [`Waits for **${waiting}**${until === null ? '' : ` until ${until}`}`]),
   ];
   const { paymentMethod } = state;
   publishDetails(
-    standing,
+    facts,
     settlementAdvice({ settlementId, status, recipientId, paymentMethod, until, isOverdue: false }),
   );
   return state;

@@ -4,7 +4,7 @@
  */
 import { condition, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
 import type { VerificationActivityInput, VerificationState } from '../activities/verification.ts';
-import { verificationStep } from '../domain/operator-advice.ts';
+import { verificationAdvice } from '../domain/operator-advice.ts';
 import type { VerificationStatus } from '../domain/verification.ts';
 import { local } from './activities.ts';
 import { redispatched, SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
@@ -38,7 +38,7 @@ function publishState(state: VerificationState): VerificationState {
   const { status, waitMs, until, isManual } = state;
   const isOpen = waitMs !== null;
   upsertSearchAttributes([{ key: SEARCH_ATTRIBUTES.WaitingFor, value: isOpen ? WAITING_FOR : null }]);
-  const standing = [`**${status}**`, ...(isOpen ? [`Waits for a **${WAITING_FOR}** until ${until}`] : [])];
-  publishDetails(standing, verificationStep(status, isManual, until));
+  const facts = [`**${status}**`, ...(isOpen ? [`Waits for a **${WAITING_FOR}** until ${until}`] : [])];
+  publishDetails(facts, verificationAdvice(status, isManual, until));
   return state;
 }

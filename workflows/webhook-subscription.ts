@@ -1,11 +1,11 @@
 /**
  * The deliveries of one subscription (contract §11). It runs while something is pending: a round delivers what is due,
- * then the workflow waits until the next attempt is due, or until it is rung. PostgreSQL holds the state. A busy
- * subscription is not rung for each event: a round stays for a moment and finds them itself.
+ * then the workflow waits until the next attempt is due, or until it is woken. PostgreSQL holds the state. A busy
+ * subscription is not woken for each event: a round stays for a moment and finds them itself.
  */
 import { condition, continueAsNew, setHandler } from '@temporalio/workflow';
 import type { RoundResult } from '../activities/webhook-subscription.ts';
-import { subscriptionStep } from '../domain/operator-advice.ts';
+import { subscriptionAdvice } from '../domain/operator-advice.ts';
 import { PENDING_COUNT_MAX } from '../domain/webhook.ts';
 import { round } from './activities.ts';
 import { deliveriesCommitted, type WebhookSubscriptionInput } from './contract.ts';
@@ -18,27 +18,27 @@ const ROUNDS_MAX = 500;
 export const webhookSubscription = uncancelable(deliverAll);
 
 async function deliverAll({ webhookId, orgId, ...input }: WebhookSubscriptionInput): Promise<void> {
-  let isRung = false;
+  let isWoken = false;
   let { inFlight } = input;
   setHandler(deliveriesCommitted, () => {
-    isRung = true;
+    isWoken = true;
   });
   for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
-    isRung = false;
+    isWoken = false;
     const known = inFlight === undefined ? {} : { inFlight };
     const result = await round('Deliver what is due').deliverDue({ webhookId, orgId, nowMs: Date.now(), ...known });
     inFlight = result.inFlight;
     // A round has its own row in Temporal UI. Details are for what waits.
-    if (result.waitMs === null && !isRung) return;
+    if (result.waitMs === null && !isWoken) return;
     if (result.waitMs === null || result.waitMs === 0) continue;
-    publishStanding(result);
-    await condition(() => isRung, result.waitMs, { summary: 'Waiting until the next attempt is due' });
+    publishStatus(result);
+    await condition(() => isWoken, result.waitMs, { summary: 'Waiting until the next attempt is due' });
   }
   await continueAsNew<typeof deliverAll>({ webhookId, orgId, ...(inFlight === undefined ? {} : { inFlight }) });
 }
 
 /** Shows operators, in Temporal UI, where the subscription stands after a round, and what they do. */
-function publishStanding({ standing }: RoundResult): void {
+function publishStatus({ standing }: RoundResult): void {
   if (standing === null) return;
   const { status, disabledReason, pending, failingSince, nextAttemptAt, lastOutcome } = standing;
   publishDetails(
@@ -49,7 +49,7 @@ function publishStanding({ standing }: RoundResult): void {
       `Next attempt at: ${nextAttemptAt ?? 'none'}`,
       `Last outcome: ${lastOutcome ?? 'none in the last round'}`,
     ],
-    subscriptionStep({
+    subscriptionAdvice({
       status: status === 'deleted' ? 'disabled' : status,
       disabledReason,
       isDeleted: status === 'deleted',

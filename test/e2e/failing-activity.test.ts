@@ -42,11 +42,13 @@ test('forty settlements that fail at every retry do not keep another one from se
   const describe = (id: string) => describeRun(stack.temporal, id);
   const [poisoned = ''] = failing;
   // Temporal lists no local activity as pending.
-  const steps = await vi.waitUntil(async () => {
+  const activities = await vi.waitUntil(async () => {
     const run = await describe(settlementWorkflowId(poisoned));
-    return run !== undefined && run.steps.length > 0 && run.steps;
+    return run !== undefined && run.activities.length > 0 && run.activities;
   }, WAIT);
-  expect(steps).toEqual([{ name: 'admitSettlement', attempt: expect.any(Number), lastFailure: 'dependency:53100' }]);
+  expect(activities).toEqual([
+    { name: 'admitSettlement', attempt: expect.any(Number), lastFailure: 'dependency:53100' },
+  ]);
   const ops = createOps(api.connection.db, { describeRun: describe });
   const [next] = JSON.parse((await ops('show', poisoned, '--json')).printed.join('')).next;
   expect(next.say).toMatch(/^The step admitSettlement fails and is repeated: dependency:53100\. The worker's log has/);

@@ -7,7 +7,7 @@ import { createOps, listAudit } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
-const ACT = ['--operator', 'ana', '--note', 'their endpoint is back', '--yes'];
+const AUDIT_ARGS = ['--operator', 'ana', '--note', 'their endpoint is back', '--yes'];
 
 const test = withApi()
   .extend('ops', FILE, ({ api, clock }) => createOps(api.connection.db, { now: clock.now }))
@@ -28,7 +28,7 @@ const test = withApi()
 
 test.for<[string, string[], number]>([
   ['2 without a delivery', [], 2],
-  ['1 for an unknown delivery', ['no-such-delivery', ...ACT], 1],
+  ['1 for an unknown delivery', ['no-such-delivery', ...AUDIT_ARGS], 1],
   ['2 without an operator', ['no-such-delivery', '--note', 'why'], 2],
 ])('exits with %s, and writes nothing', async ([, args, exitCode], { api, ops }) => {
   await expectUnchanged(api.connection.pool, async () => {
@@ -49,10 +49,10 @@ test('the next attempt of a pending delivery is due now and its subscription is 
     .update(webhookDeliveries)
     .set({ nextAttemptAt: later })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
-  expect((await ops('retry-delivery', deliveryId, ...ACT)).exitCode).toBe(0);
+  expect((await ops('retry-delivery', deliveryId, ...AUDIT_ARGS)).exitCode).toBe(0);
   expect(await rowOf(deliveryId)).toEqual([{ generation: 1, due: true, signal: 'deliveriesCommitted' }]);
   expect(await listAudit(api.connection.db, deliveryId)).toEqual([
-    { orgId: partner.orgId, action: 'delivery_retry', operator: 'ana', note: ACT[3] },
+    { orgId: partner.orgId, action: 'delivery_retry', operator: 'ana', note: AUDIT_ARGS[3] },
   ]);
 });
 
@@ -62,7 +62,7 @@ test('an exhausted delivery begins a new generation', async ({ api, ops, createD
     .update(webhookDeliveries)
     .set({ status: 'exhausted', nextAttemptAt: null })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
-  expect((await ops('retry-delivery', deliveryId, ...ACT)).exitCode).toBe(0);
+  expect((await ops('retry-delivery', deliveryId, ...AUDIT_ARGS)).exitCode).toBe(0);
   expect(await rowOf(deliveryId)).toEqual([{ generation: 2, due: true, signal: 'deliveriesCommitted' }]);
 });
 
@@ -104,7 +104,7 @@ test('retry-deliveries previews the exhausted deliveries of a subscription, and 
     .set({ status: 'exhausted', nextAttemptAt: null })
     .where(inArray(webhookDeliveries.deliveryId, deliveryIds.slice(0, 2)));
   const { webhook_id: webhookId } = await statusOf(deliveryIds[0] ?? '');
-  const args = ['retry-deliveries', '--webhook', webhookId, ...ACT.filter((word) => word !== '--yes')];
+  const args = ['retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS.filter((word) => word !== '--yes')];
   await expectUnchanged(api.connection.pool, async () => {
     const preview = await ops(...args);
     expect(preview).toMatchObject({
@@ -134,7 +134,7 @@ test('retry-deliveries leaves out the deliveries of a deleted subscription', asy
     .set({ status: 'exhausted', nextAttemptAt: null })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
   await api.call(partner, 'DELETE', `/v1/webhooks/${webhookId}`);
-  expect(await ops('retry-deliveries', '--webhook', webhookId, ...ACT)).toEqual({
+  expect(await ops('retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS)).toEqual({
     exitCode: 0,
     printed: ['0 deliveries will be attempted again.'],
     warned: [`${deliveryId} is left out: its subscription ${webhookId} was deleted.`],
@@ -142,7 +142,7 @@ test('retry-deliveries leaves out the deliveries of a deleted subscription', asy
 });
 
 test('retry-deliveries of everything is refused', async ({ ops }) => {
-  expect(await ops('retry-deliveries', ...ACT)).toMatchObject({
+  expect(await ops('retry-deliveries', ...AUDIT_ARGS)).toMatchObject({
     exitCode: 2,
     warned: ['Give --webhook or --org.', expect.anything()],
   });

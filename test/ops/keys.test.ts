@@ -21,7 +21,7 @@ import { expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const RESTRICT_VIOLATION = '23001';
-const ACT = ['--operator', 'Ana', '--note', 'yearly rotation', '--yes'];
+const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'yearly rotation', '--yes'];
 const OLD = TEST_SECRETS.encryption;
 const newKey = (id: string): NamedKey => ({ id, key: randomBytes(32) });
 const NEW = newKey('new-1');
@@ -86,7 +86,7 @@ test('the list of sealed columns has every column whose name ends in _sealed, an
 
 test.for<[string, string[]]>([
   ['no command', []],
-  ['an unknown command', ['rotate', ...ACT]],
+  ['an unknown command', ['rotate', ...AUDIT_ARGS]],
   ['list with a key', ['list', 'old-1']],
   ['record without an operator', ['record', '--note', 'why']],
   ['record without a note', ['record', '--operator', 'ana']],
@@ -104,7 +104,7 @@ describe('keys reseal', () => {
   test('leaves a text that no configured key opens, reports it, and exits with 1', async ({ ops, texts }) => {
     await texts.fill();
     const before = await texts.openedBy(OLD);
-    const { exitCode, printed } = await ops(rotated(NEW), 'reseal', ...ACT);
+    const { exitCode, printed } = await ops(rotated(NEW), 'reseal', ...AUDIT_ARGS);
     expect(exitCode).toBe(1);
     expect(printed.join('\n')).toMatch(/account_number_sealed: 0 sealed by new-1, \d+ UNREADABLE/);
     expect(await texts.openedBy(OLD)).toEqual(before);
@@ -132,7 +132,7 @@ describe('keys reseal', () => {
     try {
       await holder.query('BEGIN');
       await holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR SHARE', [recipientId]);
-      const { exitCode, printed } = await ops(rotated(newKey('new-0'), OLD), 'reseal', ...ACT);
+      const { exitCode, printed } = await ops(rotated(newKey('new-0'), OLD), 'reseal', ...AUDIT_ARGS);
       expect(exitCode).toBe(1);
       expect(printed.join('\n')).toMatch(/account_number_sealed: \d+ sealed by new-0, 1 in use: run it again/);
       await holder.query('COMMIT');
@@ -159,7 +159,7 @@ test('after a rotation every text opens by the new key alone, a second run chang
   expect((await ops(rotated(NEW, OLD), 'list')).printed).toContain(
     `  ${OLD.id}: ${before.size} sealed texts, still opens them; run keys reseal`,
   );
-  const reseal = async () => (await ops(rotated(NEW, OLD), 'reseal', ...ACT)).exitCode;
+  const reseal = async () => (await ops(rotated(NEW, OLD), 'reseal', ...AUDIT_ARGS)).exitCode;
   expect(await Promise.all([reseal(), reseal()])).toContain(0);
   expect(await reseal()).toBe(0);
   expect(await openedBy(NEW)).toEqual(before);
@@ -229,7 +229,7 @@ test('a certificate that an old key signed verifies while that key is configured
 test('each change of a list is recorded once: who, why, and the ids before and after', async ({ api, ops }) => {
   const [one, two] = [newKey('one'), newKey('two')];
   const changes: KeyRing['encryptionKeys'][] = [[one], [one, two], [two, one], [two, one], [two]];
-  for (const keys of changes) expect((await ops(rotated(...keys), 'record', ...ACT)).exitCode).toBe(0);
+  for (const keys of changes) expect((await ops(rotated(...keys), 'record', ...AUDIT_ARGS)).exitCode).toBe(0);
   const entries = await api.connection.db
     .select()
     .from(schema.auditEntries)
@@ -247,7 +247,7 @@ test('each change of a list is recorded once: who, why, and the ids before and a
   expect((await ops(rotated(one, two), 'list')).printed[0]).toBe(
     'ENCRYPTION_KEYS: NOT RECORDED, was two: npm run ops -- keys record',
   );
-  const recorded = await ops(rotated(one, two), 'record', ...ACT, '--json');
+  const recorded = await ops(rotated(one, two), 'record', ...AUDIT_ARGS, '--json');
   expect(JSON.parse(recorded.printed[0] ?? '').changes).toEqual([
     { list: 'ENCRYPTION_KEYS', from: ['two'], to: ['one', 'two'] },
   ]);
@@ -255,7 +255,7 @@ test('each change of a list is recorded once: who, why, and the ids before and a
 
 test('no command shows a key, and no audit entry holds one', async ({ api, ops }) => {
   const shown: string[] = [];
-  for (const args of [['list'], ['list', '--json'], ['record', ...ACT], ['reseal', ...ACT]]) {
+  for (const args of [['list'], ['list', '--json'], ['record', ...AUDIT_ARGS], ['reseal', ...AUDIT_ARGS]]) {
     const { printed, warned } = await ops(rotated(newKey('quiet'), OLD), ...args);
     shown.push(...printed, ...warned);
   }

@@ -25,19 +25,19 @@ const test = withApi()
   })
   .extend('ana', ({ add }) => add('ana', 'ana'));
 
-const DEED = ['gate', 'approve'];
+const APPROVE = ['gate', 'approve'];
 const act = (operator: string): string[] => ['--operator', operator, '--note', 'read', '--yes'];
 
 test('two approvals are by two tokens: one person cannot approve under two names', async ({ own, as, add, ana }) => {
   const bo = await add('bo', 'ana', ana);
   const [evidenceId = ''] = await insertGateEvidence(own.connection.db, 'production', { operators: [] });
-  expect((await as(ana)(...DEED, evidenceId, ...act('ana'))).exitCode).toBe(0);
-  expect(await as(ana)(...DEED, evidenceId, ...act('bo'))).toMatchObject({
+  expect((await as(ana)(...APPROVE, evidenceId, ...act('ana'))).exitCode).toBe(0);
+  expect(await as(ana)(...APPROVE, evidenceId, ...act('bo'))).toMatchObject({
     exitCode: 1,
     warned: ['OPERATOR_TOKEN is not a valid token of bo.'],
   });
-  expect((await as(ana)(...DEED, evidenceId, ...act(' ANA '))).exitCode).toBe(1);
-  expect((await as(bo)(...DEED, evidenceId, ...act('bo'))).exitCode).toBe(0);
+  expect((await as(ana)(...APPROVE, evidenceId, ...act(' ANA '))).exitCode).toBe(1);
+  expect((await as(bo)(...APPROVE, evidenceId, ...act('bo'))).exitCode).toBe(0);
   const approved = (await listAudit(own.connection.db, evidenceId)).map(({ operator }) => operator);
   expect(approved).toEqual(['ana', 'bo']);
 });
@@ -49,7 +49,7 @@ test.for<[string, string | undefined]>([
 ])('a remote runtime refuses every change %s, also its preview', async ([, token], { own, as, ana }) => {
   expect(ana).toMatch(/^op_[\w-]{43}$/);
   await expectUnchanged(own.connection.pool, async () => {
-    const deeds = [
+    const changes = [
       ['cancel', 'stl_1'],
       ['redispatch', '--all'],
       ['retry-delivery', 'delivery'],
@@ -64,9 +64,9 @@ test.for<[string, string | undefined]>([
       ['operator', 'add', 'bo'],
       ['operator', 'revoke', 'ana'],
     ];
-    for (const deed of deeds)
+    for (const change of changes)
       for (const args of [act('ana'), act('ana').slice(0, -1)]) {
-        const { exitCode, printed, warned } = await as(token)(...deed, ...args);
+        const { exitCode, printed, warned } = await as(token)(...change, ...args);
         expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
         expect(warned[0]).toContain('OPERATOR_TOKEN');
       }

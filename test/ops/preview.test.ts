@@ -8,7 +8,7 @@ import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
-const ACT = ['--operator', 'ana', '--note', 'why'];
+const AUDIT_ARGS = ['--operator', 'ana', '--note', 'why'];
 
 const test = withApi()
   .extend('ops', FILE, ({ api }) => createOps(api.connection.db))
@@ -57,8 +57,8 @@ test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
   ['keys record', () => ['keys', 'record'], () => 'Recorded: ENCRYPTION_KEYS from nothing recorded to test-1.'],
 ])('%s', async ([, argsOf, sentenceOf], { api, ops, ids }) => {
   await expectUnchanged(api.connection.pool, async () => {
-    const asText = await ops(...argsOf(ids), ...ACT);
-    const asJson = await ops(...argsOf(ids), ...ACT, '--json');
+    const asText = await ops(...argsOf(ids), ...AUDIT_ARGS);
+    const asJson = await ops(...argsOf(ids), ...AUDIT_ARGS, '--json');
     expect(asText.printed[0]).toBe(`Preview: ${sentenceOf(ids)}`);
     expect(JSON.parse(asJson.printed.join(''))).toEqual({ preview: expect.anything() });
     const hint = ['Nothing was changed. Repeat the command with --yes to do it.'];
@@ -78,7 +78,7 @@ test('gate record', async ({ api, ops }) => {
 
 test('keys reseal shows what still needs an older key', async ({ api, ops }) => {
   await expectUnchanged(api.connection.pool, async () => {
-    const { exitCode, printed } = await ops('keys', 'reseal', ...ACT);
+    const { exitCode, printed } = await ops('keys', 'reseal', ...AUDIT_ARGS);
     expect([exitCode, printed[0]?.startsWith('ENCRYPTION_KEYS: ')]).toEqual([3, true]);
   });
 });
@@ -89,6 +89,10 @@ test.for<[string, (ids: Ids) => string[]]>([
   ['approval of unknown evidence', () => ['gate', 'approve', 'no-such-id']],
 ])('the preview refuses what the command would refuse: %s', async ([, argsOf], { api, ops, ids }) => {
   await expectUnchanged(api.connection.pool, async () => {
-    expect(await ops(...argsOf(ids), ...ACT)).toMatchObject({ exitCode: 1, printed: [], warned: [expect.anything()] });
+    expect(await ops(...argsOf(ids), ...AUDIT_ARGS)).toMatchObject({
+      exitCode: 1,
+      printed: [],
+      warned: [expect.anything()],
+    });
   });
 });

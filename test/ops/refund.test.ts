@@ -8,7 +8,7 @@ import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 
-const ACT = ['--operator', 'ana', '--note', 'sent back by wire', '--yes'];
+const AUDIT_ARGS = ['--operator', 'ana', '--note', 'sent back by wire', '--yes'];
 
 const test = withApi()
   .extend('ops', FILE, ({ api }) => createOps(api.connection.db))
@@ -23,7 +23,7 @@ const test = withApi()
     FILE,
     ({ ops }) =>
       (settlementId: string, amount: string, reference: string, ...more: string[]) =>
-        ops('refund', 'record', settlementId, '--amount', amount, '--reference', reference, ...ACT, ...more),
+        ops('refund', 'record', settlementId, '--amount', amount, '--reference', reference, ...AUDIT_ARGS, ...more),
   );
 
 test('what is due back falls until nothing is due, and each refund is one event and one audit entry', async ({
@@ -50,7 +50,7 @@ test('what is due back falls until nothing is due, and each refund is one event 
     { amount_refund_due: '20.00', amount_refunded: '50.00' },
     money,
   ]);
-  const entry = { orgId: partner.orgId, action: 'refund_record', operator: 'ana', note: ACT[3] };
+  const entry = { orgId: partner.orgId, action: 'refund_record', operator: 'ana', note: AUDIT_ARGS[3] };
   expect(await listAudit(api.connection.db, settlementId)).toEqual([entry, entry]);
 });
 

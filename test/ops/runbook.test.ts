@@ -4,11 +4,11 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { connect } from '../../db/client.ts';
 import {
-  deliveryStep,
-  lostRunStep,
-  type NextStep,
-  organizationStep,
-  queuedStep,
+  type Advice,
+  deliveryAdvice,
+  lostRunAdvice,
+  organizationAdvice,
+  queuedAdvice,
   settlementAdvice,
 } from '../../domain/operator-advice.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
@@ -42,18 +42,18 @@ const argsOf = (command: string): string[] =>
     .map((word) => word.split('|')[0] ?? '');
 
 const settlement = { settlementId: 'stl_1', recipientId: 'recipient', paymentMethod: 'card', until: null } as const;
-const steps: NextStep[] = [
+const steps: Advice[] = [
   ...SETTLEMENT_STATUSES.flatMap((status) => [
     settlementAdvice({ ...settlement, status, isOverdue: false }),
     settlementAdvice({ ...settlement, status, isOverdue: true }),
   ]),
   ...DELIVERY_STATUSES.map((status) =>
-    deliveryStep({ deliveryId: 'delivery', webhookId: 'webhook', status, isLate: true }),
+    deliveryAdvice({ deliveryId: 'delivery', webhookId: 'webhook', status, isLate: true }),
   ),
-  lostRunStep('stl_1', true),
-  lostRunStep('verification', false),
-  queuedStep('ServiceError'),
-  organizationStep('organization', true),
+  lostRunAdvice('stl_1', true),
+  lostRunAdvice('verification', false),
+  queuedAdvice('ServiceError'),
+  organizationAdvice('organization', true),
 ];
 
 const commands = new Set([

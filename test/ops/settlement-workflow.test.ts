@@ -8,7 +8,7 @@ import { FILE, withStack } from '../support/fixture.ts';
 import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 
-const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
+const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
 
 const test = withStack()
   .extend('ops', FILE, ({ stack }) =>
@@ -37,25 +37,25 @@ test('resolve decides a payout in review once; a second decision is refused, and
 }) => {
   const settlementId = await accept({ name: 'PAYOUT PENDING' });
   await untilStatus(stack.api, partner, settlementId, 'paying_out');
-  expect(await ops('resolve', settlementId, 'paid', ...ACT)).toEqual({
+  expect(await ops('resolve', settlementId, 'paid', ...AUDIT_ARGS)).toEqual({
     exitCode: 1,
     printed: [],
     warned: ['Not resolved: The settlement is not in review: it is paying_out.'],
   });
   await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
   await untilStatus(stack.api, partner, settlementId, 'needs_review');
-  const resolved = await ops('resolve', settlementId, 'paid', ...ACT, '--json');
+  const resolved = await ops('resolve', settlementId, 'paid', ...AUDIT_ARGS, '--json');
   expect(resolved.exitCode).toBe(0);
   expect(JSON.parse(resolved.printed.join(''))).toEqual({ settlement_id: settlementId, status: 'settled' });
   expect((await untilStatus(stack.api, partner, settlementId, 'settled')).certificate_id).not.toBeNull();
-  expect(await ops('resolve', settlementId, 'refused', ...ACT)).toEqual({
+  expect(await ops('resolve', settlementId, 'refused', ...AUDIT_ARGS)).toEqual({
     exitCode: 1,
     printed: [],
     warned: ['Not resolved: The settlement is not in review: it is settled.'],
   });
-  expect(await ops('resolve', settlementId, 'paid', ...ACT)).toMatchObject({ exitCode: 0, warned: [] });
+  expect(await ops('resolve', settlementId, 'paid', ...AUDIT_ARGS)).toMatchObject({ exitCode: 0, warned: [] });
   expect(await listAudit(stack.api.connection.db, settlementId)).toEqual([
-    { orgId: partner.orgId, action: 'resolve_review_paid', operator: 'ana', note: ACT[3] },
+    { orgId: partner.orgId, action: 'resolve_review_paid', operator: 'ana', note: AUDIT_ARGS[3] },
   ]);
 });
 
@@ -92,7 +92,7 @@ test('outside the local sandbox two operators agree before a review is resolved'
 test('redispatch signals a workflow that runs, and changes nothing', async ({ stack, partner, ops, accept }) => {
   const settlementId = await accept({}, { card_token: 'tok_manual' });
   const before = await untilStatus(stack.api, partner, settlementId, 'awaiting_funds');
-  expect((await ops('redispatch', settlementId, ...ACT)).exitCode).toBe(0);
+  expect((await ops('redispatch', settlementId, ...AUDIT_ARGS)).exitCode).toBe(0);
   const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
   const countSignals = async () =>
     (await handle.fetchHistory()).events?.filter((event) => event.workflowExecutionSignaledEventAttributes).length;
@@ -115,7 +115,7 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   await stack.api.connection.pool.query('UPDATE settlements SET clock_offset_ms = 16000');
   const stuck = async () => (await ops('stuck')).printed.filter((line) => line.includes('no run'));
   expect(await stuck()).toEqual([expect.stringContaining(settlementId)]);
-  expect((await ops('redispatch', settlementId, ...ACT)).exitCode).toBe(0);
+  expect((await ops('redispatch', settlementId, ...AUDIT_ARGS)).exitCode).toBe(0);
   await untilStatus(stack.api, partner, settlementId, 'settled');
   expect(await handle.result()).toEqual({ status: 'settled', failure: null });
   expect(await stuck()).toEqual([]);

@@ -9,7 +9,7 @@ import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { devServer } from '../support/temporal.ts';
 
-const ACT = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
+const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
 
 const test = withApi()
   .extend('ops', FILE, ({ api }) => createOps(api.connection.db))
@@ -20,21 +20,21 @@ const test = withApi()
 type Ids = { readonly accepted: string; readonly funded: string; readonly ended: string };
 
 test.for<[string, number, (ids: Ids) => string[]]>([
-  ['cancel without a settlement', 2, () => ['cancel', ...ACT]],
-  ['cancel of an unknown settlement', 1, () => ['cancel', 'stl_none', ...ACT]],
+  ['cancel without a settlement', 2, () => ['cancel', ...AUDIT_ARGS]],
+  ['cancel of an unknown settlement', 1, () => ['cancel', 'stl_none', ...AUDIT_ARGS]],
   ['cancel without an operator', 2, ({ accepted }) => ['cancel', accepted, '--note', 'why']],
   ['cancel without a note', 2, ({ accepted }) => ['cancel', accepted, '--operator', 'ana']],
-  ['cancel past awaiting_funds', 1, ({ funded }) => ['cancel', funded, ...ACT]],
-  ['redispatch without a settlement', 2, () => ['redispatch', ...ACT]],
-  ['redispatch of an unknown settlement', 1, () => ['redispatch', 'stl_none', ...ACT]],
-  ['redispatch of a settlement that has ended', 1, ({ ended }) => ['redispatch', ended, ...ACT]],
-  ['redispatch of two settlements', 2, ({ accepted, funded }) => ['redispatch', accepted, funded, ...ACT]],
+  ['cancel past awaiting_funds', 1, ({ funded }) => ['cancel', funded, ...AUDIT_ARGS]],
+  ['redispatch without a settlement', 2, () => ['redispatch', ...AUDIT_ARGS]],
+  ['redispatch of an unknown settlement', 1, () => ['redispatch', 'stl_none', ...AUDIT_ARGS]],
+  ['redispatch of a settlement that has ended', 1, ({ ended }) => ['redispatch', ended, ...AUDIT_ARGS]],
+  ['redispatch of two settlements', 2, ({ accepted, funded }) => ['redispatch', accepted, funded, ...AUDIT_ARGS]],
   ['redispatch --all without an operator', 2, () => ['redispatch', '--all', '--note', 'why']],
   ['redispatch --all without a note', 2, () => ['redispatch', '--all', '--operator', 'ana']],
-  ['redispatch --all with a settlement', 2, ({ accepted }) => ['redispatch', accepted, '--all', ...ACT]],
-  ['resolve with an unknown outcome', 2, ({ accepted }) => ['resolve', accepted, 'maybe', ...ACT]],
-  ['resolve of an unknown settlement', 1, () => ['resolve', 'stl_none', 'paid', ...ACT]],
-  ['resolve of a settlement that is not in review', 1, ({ funded }) => ['resolve', funded, 'paid', ...ACT]],
+  ['redispatch --all with a settlement', 2, ({ accepted }) => ['redispatch', accepted, '--all', ...AUDIT_ARGS]],
+  ['resolve with an unknown outcome', 2, ({ accepted }) => ['resolve', accepted, 'maybe', ...AUDIT_ARGS]],
+  ['resolve of an unknown settlement', 1, () => ['resolve', 'stl_none', 'paid', ...AUDIT_ARGS]],
+  ['resolve of a settlement that is not in review', 1, ({ funded }) => ['resolve', funded, 'paid', ...AUDIT_ARGS]],
   ['resolve without a note', 2, ({ accepted }) => ['resolve', accepted, 'paid', '--operator', 'ana']],
 ])('%s exits with %i, and writes nothing', async ([, exitCode, argsOf], { api, ops, accepted, funded, ended }) => {
   await expectUnchanged(api.connection.pool, async () => {
@@ -48,14 +48,14 @@ test('cancel shows the operator in the timeline and in one audit entry, and sign
   ops,
 }) => {
   const settlementId = await openSettlement(api, partner, ['awaiting_funds']);
-  expect(await ops('cancel', settlementId, ...ACT)).toMatchObject({
+  expect(await ops('cancel', settlementId, ...AUDIT_ARGS)).toMatchObject({
     exitCode: 0,
     printed: [`${settlementId} is canceled.`],
   });
   const { status, timeline } = await readSettlement(api, partner, settlementId);
   expect([status, timeline.at(-1).reason]).toEqual(['canceled', 'canceled_by_operator']);
   expect(await listAudit(api.connection.db, settlementId)).toEqual([
-    { orgId: partner.orgId, action: 'settlement_cancel', operator: 'ana', note: ACT[3] },
+    { orgId: partner.orgId, action: 'settlement_cancel', operator: 'ana', note: AUDIT_ARGS[3] },
   ]);
   const { rows } = await api.connection.pool.query(
     'SELECT signal FROM outbox WHERE object_id = $1 ORDER BY outbox_id',
@@ -72,7 +72,7 @@ test('cancel changes nothing when its audit entry cannot be written, and exits w
 }) => {
   await api.owner.pool.query('ALTER TABLE audit_entries RENAME TO audit_entries_away');
   try {
-    expect((await ops('cancel', accepted, ...ACT)).exitCode).toBe(70);
+    expect((await ops('cancel', accepted, ...AUDIT_ARGS)).exitCode).toBe(70);
   } finally {
     await api.owner.pool.query('ALTER TABLE audit_entries_away RENAME TO audit_entries');
   }
@@ -95,7 +95,7 @@ test('redispatch --all writes one outbox row and one audit entry for each of 250
   const { rows: open } = await pool.query(
     `SELECT settlement_id FROM settlements WHERE ${isOpen} ORDER BY settlement_id`,
   );
-  const { exitCode, printed } = await ops('redispatch', '--all', ...ACT, '--json');
+  const { exitCode, printed } = await ops('redispatch', '--all', ...AUDIT_ARGS, '--json');
   expect(exitCode).toBe(0);
   expect(printed.map((line) => JSON.parse(line))).toEqual([
     { settlements: open.length, verifications: 0, subscriptions: 0 },
@@ -118,7 +118,7 @@ test('redispatch starts the workflow of a settlement whose start was lost', asyn
   const settlementId = await openSettlement(api, partner);
   await api.connection.pool.query('DELETE FROM outbox');
   const handle = temporal.client.workflow.getHandle(settlementWorkflowId(settlementId));
-  expect((await ops('redispatch', settlementId, ...ACT)).exitCode).toBe(0);
+  expect((await ops('redispatch', settlementId, ...AUDIT_ARGS)).exitCode).toBe(0);
   const dispatcher = startDispatcher({
     db: api.connection.db,
     client: temporal.client,

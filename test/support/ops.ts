@@ -33,7 +33,7 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
         },
         // Without Temporal, every workflow counts as running.
         runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
-        describeRun: async () => ({ status: 'running', startedAt: new Date(0), steps: [] }),
+        describeRun: async () => ({ status: 'running', startedAt: new Date(0), activities: [] }),
         now: () => new Date(),
         ...deps,
         print: (line) => printed.push(line),
