@@ -1,7 +1,7 @@
 /**
- * Wakes who waits for a settlement to change. One connection of the process listens for the notifications that
- * PostgreSQL sends with each commit. A notification can be missed while the connection is being opened again, so the
- * waiter must also look from time to time.
+ * Wakes the requests that wait for a settlement to change. One connection of the process listens for the notifications
+ * that PostgreSQL sends with each commit. A notification can be missed while the connection is being opened again, so a
+ * waiting request must also read from time to time.
  */
 import pg from 'pg';
 

@@ -18,7 +18,7 @@ const LOCK_TIMEOUT_MS = 3_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 
 /**
- * Runs reads that must see one moment: the snapshot of the first of them.
+ * Runs reads on one snapshot: that of the first of them.
  *
  * @throws whatever `read` or the database throws
  */
@@ -26,8 +26,8 @@ export const readSnapshot = <Result>(db: Database, read: (tx: Tx) => Promise<Res
   db.transaction(read, { isolationLevel: 'repeatable read', accessMode: 'read only' });
 
 /**
- * Runs changes in a transaction that is always rolled back: what they answer is exactly what they would answer, and
- * nothing is written.
+ * Runs changes in a transaction that is always rolled back. They return what they would return otherwise, and nothing
+ * is written.
  *
  * @throws whatever `run` or the database throws
  */

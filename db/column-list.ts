@@ -1,6 +1,6 @@
 /**
- * The columns of tables as parts of statements that are written as SQL (`statement.ts`). So such a statement names each
- * column once, in the schema, and its values are converted as the schema says.
+ * The columns of tables as parts of statements that are written as SQL (`statement.ts`). So each column is named once,
+ * in the schema, and its values are converted as the schema says.
  */
 import { type Column, getTableColumns, type Table } from 'drizzle-orm';
 import type { Parameter } from './statement.ts';

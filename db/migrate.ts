@@ -45,7 +45,10 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Prom
   }
 }
 
-/** Until the first release, a change of the schema changes the migrations themselves: nothing leads from old to new. */
+/**
+ * Until the first release, a change of the schema changes the migrations themselves: an old database cannot be
+ * migrated.
+ */
 async function refuseOtherMigrations(client: pg.Client): Promise<void> {
   const { rows } = await client.query(`SELECT FROM pg_tables WHERE schemaname = 'drizzle'`);
   if (rows.length === 0) return;

@@ -1,6 +1,6 @@
 /**
  * What the service's role may do in the database, table by table. The role owns nothing, reads every table and
- * truncates none. So a fault in the service cannot change what is permanent, nor drop or disable the triggers of it.
+ * truncates none. So a fault in the service cannot change what is permanent, and cannot drop or disable its triggers.
  * `migrate` grants exactly this list, as the owner of the tables.
  *
  * A new table needs an entry here: `tsc` fails without one, and so does test/db/privilege.test.ts.
@@ -163,7 +163,9 @@ export async function grantServicePrivileges(owner: pg.ClientBase, serviceRole: 
   }
 }
 
-/** Also from PUBLIC, which every role belongs to: databases of before PostgreSQL 15 let it create tables. */
+/**
+ * Also from PUBLIC, which every role belongs to: databases that were created before PostgreSQL 15 let it create tables.
+ */
 async function revocations(owner: pg.ClientBase, role: string): Promise<string[]> {
   const { rows } = await owner.query<{ database: string; relations: string | null }>(`
     SELECT quote_ident(current_database()) AS database,

@@ -1,6 +1,6 @@
 /**
- * The service runs as a role that owns nothing (db/privilege.ts). Each new connection of a remote runtime is asked
- * whether that is so, before its first statement.
+ * The service runs as a role that owns nothing (db/privilege.ts). Each new connection of a remote runtime is checked
+ * before its first statement.
  */
 import type pg from 'pg';
 
@@ -22,7 +22,7 @@ const OWNS = `
       SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace AND pg_has_role(relowner, 'MEMBER')
     ) AS owns`;
 
-/** For `pg.Pool`: a connection that fails this check is closed, and whoever asked for it gets the error. */
+/** For `pg.Pool`: a connection that fails this check is closed, and the caller who asked for it gets the error. */
 export function verifyRole(client: pg.ClientBase, done: (error?: Error) => void): void {
   client.query<{ role: string; owns: boolean }>(OWNS).then(
     ({ rows: [row] }) => done(row?.owns === false ? undefined : new DatabaseRoleError(row?.role ?? '')),

@@ -1,5 +1,5 @@
 /**
- * Encryption at rest: AES-256-GCM with the key's id beside the ciphertext (contract §4). A sealed text is bound to its
+ * Encryption at rest: AES-256-GCM with the key's id before the ciphertext (contract §4). A sealed text is bound to its
  * purpose and owner and does not open for another one. The first key seals; every key opens what it sealed.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';

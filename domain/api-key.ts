@@ -15,7 +15,7 @@ export type ApiKey = {
   readonly scope: Scope;
   readonly status: Exclude<ApiKeyStatus, 'expired'>;
   readonly environment: EnvironmentName;
-  /** The first characters of the raw key, to recognise it by. */
+  /** The first characters of the raw key, by which a person recognises it. */
   readonly prefix: string;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;

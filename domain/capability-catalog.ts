@@ -15,7 +15,7 @@ const ENVIRONMENT_OF = {
   unavailable: 'production',
 } as const;
 
-/** Most capabilities are for partners. What no test proves is documented only. */
+/** Most capabilities are for partners. A capability that no test proves is only documented. */
 const entry = (id: string, name: string, given: Entry): Capability => ({
   id,
   name,

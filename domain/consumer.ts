@@ -25,7 +25,7 @@ export type ConsumerSession = {
 
 export const SESSION_VALIDITY_MS = 12 * 60 * 60_000;
 
-/** The length of the longest list in the consumer API. Newest first; a cursor leads on. */
+/** The length of the longest list in the consumer API. Newest first; a cursor leads to the next page. */
 export const CONSUMER_LIST_MAX = 200;
 
 export const newConsumer = (

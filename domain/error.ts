@@ -121,7 +121,7 @@ export class DomainError extends Error {
   }
 }
 
-/** A rule that a command breaks. Which part of a request the field stood in is known to the API alone. */
+/** A rule that a command breaks. Only the API knows which part of the request has the field. */
 export type FieldFault = {
   /** The field's path in the command, `bank_details.routing_number`; null for a rule about the whole command. */
   readonly field: string | null;

@@ -96,7 +96,7 @@ export const allClosed = (reason: GateReason): readonly GateVerdict[] =>
 
 /**
  * The gates that forbid a value step in this runtime. The local sandbox differs only here: its steps are simulations,
- * so a gate without evidence does not stop them. Recorded evidence is judged there too, until it is revoked.
+ * so a gate without evidence does not stop them. Recorded evidence counts there too, until it is revoked.
  */
 export function forbiddingGates(verdicts: readonly GateVerdict[], runtime: RuntimeEnvironment): readonly ClosedGate[] {
   return verdicts.flatMap(({ gate, reason }) =>

@@ -32,7 +32,7 @@ export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 const LABEL = /^[A-Z][A-Z0-9_]{0,63}$/;
 const LABELS_MAX = 10;
 
-/** The reason that partners see. Whatever is not a plain label is dropped, because the text leaves the service. */
+/** The reason that partners see. Anything but a plain label is dropped, because the text leaves the service. */
 export function rejectionReasonOf(labels: readonly string[]): string {
   const known = [...new Set(labels)].filter((label) => LABEL.test(label)).slice(0, LABELS_MAX);
   return known.length > 0 ? known.join(', ') : 'REJECTED_BY_PROVIDER';

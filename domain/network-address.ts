@@ -1,4 +1,6 @@
-/** Network addresses and blocks of them. An address is compared as a number, so that no spelling makes two of one. */
+/**
+ * Network addresses and blocks of them. Addresses are compared as numbers, because one address has several spellings.
+ */
 
 export type Block = { readonly base: bigint; readonly prefix: number };
 

@@ -22,8 +22,8 @@ type OutboxSignals = {
 type VerificationContext = Readonly<Pick<Verification, 'orgId' | 'verificationType' | 'provider'>>;
 
 /**
- * What starting a workflow needs beside its object's id. It becomes search attributes, summaries and workflow input,
- * which operators can read: ids, enums and money only. Stored as JSON, so a number is written as a string.
+ * What starting a workflow needs in addition to its object's id. It becomes search attributes, summaries and workflow
+ * input, which operators can read: ids, enums and money only. Stored as JSON, so a number is written as a string.
  */
 type OutboxContexts = {
   readonly settlement: Readonly<Pick<Settlement, 'orgId' | 'corridor' | 'paymentMethod'>>;
@@ -109,7 +109,7 @@ export const verificationMessage = (
   requestId,
 });
 
-/** Rings the subscription's run: deliveries of it were committed or changed. Without a run, it starts one. */
+/** Wakes the subscription's run: deliveries of it were committed or changed. Without a run, it starts one. */
 export const subscriptionMessage = (
   { webhookId, orgId }: Pick<Webhook, 'webhookId' | 'orgId'>,
   requestId: string,
@@ -127,7 +127,7 @@ export function settlementIdOf(message: OutboxMessage): string | undefined {
   return message.kind === 'sandbox_event' ? message.context.settlementId : undefined;
 }
 
-/** Has the code of this challenge sent. */
+/** The message that sends the code of this challenge. */
 export const otpMessage = (challengeId: string, requestId: string): OutboxMessage<'otp'> => ({
   kind: 'otp',
   objectId: challengeId,
@@ -136,7 +136,7 @@ export const otpMessage = (challengeId: string, requestId: string): OutboxMessag
   requestId,
 });
 
-/** Has the simulated provider collect for this settlement. */
+/** The message that lets the simulated provider collect for this settlement. */
 export const sandboxCollectionMessage = (
   settlement: Pick<Settlement, 'settlementId' | 'orgId' | 'paymentMethod' | 'requestId'>,
 ): OutboxMessage<'sandbox_collection'> => ({
@@ -147,7 +147,7 @@ export const sandboxCollectionMessage = (
   requestId: settlement.requestId,
 });
 
-/** Has the simulated provider send the event that a test helper asked for. */
+/** The message that lets the simulated provider send the event that a test helper requested. */
 export const sandboxEventMessage = (
   command: SandboxCommand & { readonly commandId: string },
   settlement: Pick<Settlement, 'settlementId' | 'orgId'>,
@@ -165,7 +165,7 @@ export const sandboxEventMessage = (
   requestId,
 });
 
-/** Has the simulated identity provider look at this verification's applicant. */
+/** The message that lets the simulated identity provider review this verification's applicant. */
 export const sandboxVerificationMessage = (
   verification: VerificationKey,
   requestId: string,

@@ -12,7 +12,7 @@ export const COUNTED_MAX = 10_000;
 /** The place of an object in its list. */
 export type Cursor = { readonly at: Date; readonly id: string };
 
-/** With `after`, the page begins behind that place, and `offset` is 0. */
+/** With `after`, the page begins after that place, and `offset` is 0. */
 export type Page = { readonly limit: number; readonly offset: number; readonly after?: Cursor | undefined };
 
 /** `total` is null beyond COUNTED_MAX matches. `next` is the place of the last object, null on the last page. */

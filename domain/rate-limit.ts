@@ -1,6 +1,6 @@
 /**
- * What callers may ask for in a time (contract §2). Each budget has a count of its own, so that one kind of request
- * does not use up another's. All of them follow from `RATE_LIMIT_PER_MINUTE`.
+ * How much callers may request in a time window (contract §2). Each budget has a count of its own, so that one kind of
+ * request does not use up another's. All of them follow from `RATE_LIMIT_PER_MINUTE`.
  */
 export const BUDGET_NAMES = ['default', 'sign-up', 'one-time-code', 'wrong-codes', 'page', 'failure'] as const;
 export type BudgetName = (typeof BUDGET_NAMES)[number];

@@ -5,7 +5,7 @@ export const RESOLUTION_OUTCOMES = ['paid', 'refused'] as const;
 
 export type Resolution = { readonly outcome: (typeof RESOLUTION_OUTCOMES)[number] };
 
-/** What one operator has asked for. `agreedAt` is set once it may be carried out. */
+/** An outcome that an operator requested. `agreedAt` is set once it may be carried out. */
 export type ReviewRequest = Resolution & {
   readonly requestedBy: string;
   readonly requestedAt: Date;
@@ -14,22 +14,22 @@ export type ReviewRequest = Resolution & {
   readonly agreedAt: Date | null;
 };
 
-/** A request that nobody confirmed in this time is asked for again. */
+/** A request that is not confirmed in this time is void and must be repeated. */
 const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
 /**
- * What stands after an operator has asked for an outcome. Outside of the local sandbox a second operator must ask for
- * the same one; another outcome replaces a request that is not agreed. What is agreed stays.
+ * The request that is valid after an operator has asked for an outcome. Outside of the local sandbox a second operator
+ * must ask for the same one; another outcome replaces a request that is not agreed. What is agreed stays.
  */
 export function requestAfter(
-  standing: ReviewRequest | undefined,
+  earlier: ReviewRequest | undefined,
   { outcome, operator, at }: Resolution & { readonly operator: string; readonly at: Date },
   runtime: RuntimeEnvironment,
 ): ReviewRequest {
-  if (standing?.agreedAt) return standing;
+  if (earlier?.agreedAt) return earlier;
   const asked = { outcome, requestedBy: operator, requestedAt: at, confirmedBy: null };
   if (!isRemote(runtime)) return { ...asked, agreedAt: at };
-  const isSame = standing?.outcome === outcome && at.getTime() - standing.requestedAt.getTime() < CONFIRM_WITHIN_MS;
+  const isSame = earlier?.outcome === outcome && at.getTime() - earlier.requestedAt.getTime() < CONFIRM_WITHIN_MS;
   if (!isSame) return { ...asked, agreedAt: null };
-  return standing.requestedBy === operator ? standing : { ...standing, confirmedBy: operator, agreedAt: at };
+  return earlier.requestedBy === operator ? earlier : { ...earlier, confirmedBy: operator, agreedAt: at };
 }

@@ -130,8 +130,8 @@ export function isSameDecision(verification: Verification, decision: Verificatio
 
 /**
  * The recipient's `verification_status` after its verification changed state (contract §4). The latest change counts. A
- * decision is about the name that was checked: it decides nothing about a recipient with another name. Expiry is not a decision:
- * it does not change a status that another verification gave or may still give.
+ * decision is about the name that was checked: it decides nothing about a recipient with another name. Expiry is not a
+ * decision: it does not change a status that another verification gave or may still give.
  *
  * @param othersOpen whether another verification of the recipient is open
  */

@@ -1,6 +1,6 @@
 /**
  * Outbound webhooks (contract §11): subscriptions, the deliveries of events to them, and when a failed attempt is
- * retried. The schedule is data. Nothing here reads a clock.
+ * retried. The schedule is data.
  */
 import type { EventType } from './event.ts';
 
@@ -119,7 +119,7 @@ export function retryDelayMs(attempt: number, random: number, retryAfterMs: numb
   if (retryAfterMs === null) return Math.round(baseMs * (1 - RETRY_JITTER + 2 * RETRY_JITTER * random));
   const mostMs = baseMs * RETRY_AFTER_FACTOR_MAX;
   const wantedMs = Math.min(mostMs, Math.max(baseMs, retryAfterMs));
-  // Never earlier than the subscriber asked for, so the spread only adds.
+  // The random part is only added: a retry is never earlier than the subscriber asked for.
   return Math.round(Math.min(mostMs, wantedMs * (1 + RETRY_JITTER * random)));
 }
 

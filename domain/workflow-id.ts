@@ -6,7 +6,7 @@ export const settlementWorkflowId = (settlementId: string): string => `settlemen
 
 export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
 
-/** One run after another: it runs while a delivery of the subscription is pending. */
+/** It runs while a delivery of the subscription is pending; its runs follow one another. */
 export const webhookSubscriptionWorkflowId = (webhookId: string): string => `webhook-subscription:${webhookId}`;
 
 /** Of the schedule that starts the sweeps; Temporal adds the time to it for each sweep's own workflow. */

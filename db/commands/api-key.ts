@@ -60,9 +60,8 @@ export async function createApiKey(
 }
 
 /**
- * Replaces an active key by a new one with the same name, scope, expiry and allowed addresses. A
- * key has at most one successor: of two
- * rotations at the same moment, the second finds the key rotated.
+ * Replaces an active key by a new one with the same name, scope, expiry and allowed addresses. A key has at most one
+ * successor: of two rotations at the same moment, the second finds the key rotated.
  *
  * @returns the new key
  * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` when the key is not active
@@ -79,7 +78,7 @@ export async function rotateApiKey(
     const status = apiKeyStatus(key, now);
     if (status !== 'active')
       throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
-    // The expiry and the addresses stay: otherwise a limited key could rid itself of its limits.
+    // The expiry and the addresses stay: otherwise a limited key could remove its own limits.
     const { name, scope, expiresAt, allowedCidrs } = key;
     const createdAt = notBefore(now, key.createdAt);
     const successor = await insertApiKey(tx, key.orgId, {
@@ -97,7 +96,7 @@ export async function rotateApiKey(
 }
 
 /**
- * Revokes a key for ever; a revoked key stays as it is.
+ * Revokes a key permanently; a revoked key stays as it is.
  *
  * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` for a rotated key; `last_full_key`
  */
@@ -123,8 +122,8 @@ export async function revokeApiKey(deps: Deps, caller: Caller, keyId: string): P
 }
 
 /**
- * Tells the owner of every change of its keys, by whichever key it was made: a leaked key that rotates itself is
- * noticed. The event has no secret.
+ * Reports every change of its keys to the owner, whichever key made it. So the owner notices a leaked key that rotates
+ * itself. The event has no secret.
  */
 export const recordKeyEvent = (
   tx: Tx,

@@ -67,8 +67,8 @@ export async function approveGateEvidence(deps: Deps, evidenceId: string, act: G
 }
 
 /**
- * Revokes evidence for ever. Its gate stays closed until newer evidence is approved. Once the revocation is committed,
- * no step that read the evidence before can still move value.
+ * Revokes evidence permanently. Its gate stays closed until newer evidence is approved. Once the revocation is
+ * committed, no step that read the evidence before can still move value.
  *
  * @throws DomainError `not_found`; `state_conflict` with `current_state` `revoked`
  */

@@ -1,6 +1,6 @@
 /**
- * A new key for an organization that has lost its own. One operator requests it and another one confirms it, so that
- * nobody can take an organization over alone.
+ * A new key for an organization that has lost its own. One operator requests it and another one confirms it, so that no
+ * operator can take over an organization alone.
  */
 import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
 import { DomainError } from '../../domain/error.ts';

@@ -1,7 +1,7 @@
 /**
  * Lost runs: a settlement or verification is open, or a delivery of a subscription is due, but no workflow runs for it.
- * Somebody terminated its run, a fault ended it, or Temporal lost it. A sweep finds such objects every few seconds and
- * starts their workflows again (contract §6).
+ * Its run was terminated, a fault ended it, or Temporal lost it. A sweep finds such objects every few seconds and
+ * restarts their workflows (contract §6).
  */
 import { SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
 import {
@@ -33,11 +33,11 @@ export type Runs = {
   findRunning(workflowIds: readonly string[]): Promise<ReadonlySet<string>>;
 };
 
-/** What changed in this time is left to the dispatcher, which may be about to start its run. */
+/** A more recent change is left to the dispatcher, which may be about to start the run. */
 const RECENT_MS = 15_000;
-/** One statement, and one question to Temporal. */
+/** Objects of one statement, and of one call to Temporal. */
 const PAGE_SIZE = 200;
-/** A sweep looks at so many open objects of each kind, and starts at most so many runs again; the next one goes on. */
+/** How many open objects of each kind a sweep reads, and how many it restarts; the next sweep continues. */
 const LOOKED_AT_MAX = 10_000;
 const RESTARTED_MAX = 1_000;
 
@@ -74,7 +74,7 @@ export async function listLostRuns(
 }
 
 /**
- * Starts the workflows of open objects without a run again, through the outbox. May be repeated: an object with an
+ * Restarts the workflow of each open object that has none, through the outbox. May be repeated: an object with an
  * outbox row is left out.
  *
  * @param now the workflow's time

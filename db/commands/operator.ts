@@ -33,7 +33,7 @@ export async function addOperator(deps: Deps, name: string, hash: TokenHash, act
 }
 
 /**
- * Ends an operator's token for ever. What the operator has approved stays approved.
+ * Revokes an operator's token permanently. What the operator approved stays approved.
  *
  * @throws DomainError `not_found`; `state_conflict` for the last operator, without whom nobody could act
  */

@@ -27,7 +27,7 @@ export type VerifiedEvent = {
   readonly requestId: string;
 };
 
-/** What an event says of a settlement's money. */
+/** What an event says about a settlement's money. */
 export type ClaimedEvidence = Omit<NewEvidence, 'evidenceId' | 'eventId' | 'sha256'>;
 
 /** What an event says, in the service's own words. The object that it names may not exist. */
@@ -47,7 +47,7 @@ export type EventClaim =
       readonly applicantId: string | undefined;
       readonly move: { readonly to: 'in_review' } | VerificationDecision;
     }
-  /** Nothing that is applied: an unknown type, the wrong mode, no object named. The event is stored all the same. */
+  /** Nothing to apply: an unknown type, the wrong mode, no object named. The event is stored nevertheless. */
   | { readonly about: 'nothing' };
 
 export const NO_CLAIM: EventClaim = { about: 'nothing' };
@@ -82,7 +82,7 @@ type Target =
   | (Claimed<'settlement'> & { readonly settlement: Settlement })
   | (Claimed<'verification'> & { readonly locked: LockedVerification });
 
-/** Locks what the event is about; undefined when there is nothing that this provider may speak of. */
+/** Locks what the event is about; undefined when there is no object that this provider may report on. */
 async function lockTarget(tx: Tx, claim: EventClaim): Promise<Target | undefined> {
   switch (claim.about) {
     case 'settlement': {

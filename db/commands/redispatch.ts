@@ -30,8 +30,8 @@ const KIND = {
 export type OpenKind = keyof typeof KIND;
 
 /**
- * Has the workflow of every open object of this kind started where it does not run, and signalled where it does. A
- * batch and its audit entries are one transaction: after an interruption, run it again.
+ * Starts the workflow of every open object of this kind, or signals it if it runs. A batch and its audit entries are
+ * one transaction: after an interruption, run it again.
  *
  * @returns how many objects are open
  */
@@ -59,7 +59,7 @@ async function redispatchBatch(
   page: OpenPage,
   { requestId, ...entry }: OperatorAct & { readonly at: Date },
 ): Promise<OpenObject[]> {
-  // After a restore, a subscription may be marked as running that no run looks after.
+  // After a restore, a subscription without a run may be marked as running.
   if (list === listPendingSubscriptions && page.after === '') await clearRunning(tx);
   const open = await list(tx, page, requestId);
   await enqueue(tx, ...open.map(({ message }) => message));

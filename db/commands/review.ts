@@ -1,6 +1,6 @@
 /**
  * The review of a payout whose outcome is unknown (contract §6). Operators agree in PostgreSQL; the settlement's run
- * then carries out what is agreed. So whoever reaches Temporal decides nothing.
+ * then carries out what they agreed on. Access to Temporal alone decides nothing.
  */
 import { DomainError } from '../../domain/error.ts';
 import { type Resolution, type ReviewRequest, requestAfter } from '../../domain/review.ts';
@@ -17,7 +17,7 @@ import { writeDecision } from './settlement.ts';
 /**
  * Records that an operator asks for an outcome, with an audit entry.
  *
- * @returns the request that stands now; it may be carried out once `agreedAt` is set
+ * @returns the request that is now valid; it may be carried out once `agreedAt` is set
  * @throws DomainError `not_found`; `state_conflict` when the settlement is not in review
  */
 export async function requestResolution(
@@ -35,9 +35,9 @@ export async function requestResolution(
         { current_state: status },
         `The settlement is not in review: it is ${status}.`,
       );
-    const standing = await findReviewRequest(tx, settlementId);
-    const request = requestAfter(standing, { outcome, operator, at }, deps.runtime);
-    if (request === standing) return standing;
+    const earlier = await findReviewRequest(tx, settlementId);
+    const request = requestAfter(earlier, { outcome, operator, at }, deps.runtime);
+    if (request === earlier) return earlier;
     await storeReviewRequest(tx, settlementId, request);
     const action = request.agreedAt === null ? 'review_request' : (`resolve_review_${outcome}` as const);
     await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at });

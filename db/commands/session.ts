@@ -38,9 +38,9 @@ export type ChallengeRequest = {
 };
 
 /**
- * Stores a challenge and has its code sent, unless the contact was sent as many codes as it may be.
+ * Stores a challenge and sends its code, unless the contact has reached its limit of codes.
  *
- * @returns undefined when it is stored; otherwise when the contact may be sent another code
+ * @returns undefined when it is stored; otherwise the time from which the contact may be sent another code
  */
 export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<Date | undefined> {
   const { challenge, contactHashes, requestsMax, mailed, requestId } = request;

@@ -71,9 +71,9 @@ export async function cancelSettlementAsOperator(
 }
 
 /**
- * As `cancelSettlementAsOperator`, for a cancellation of the workflow's run in Temporal UI (contract §6). Temporal does
- * not tell the workflow who requested it. Where the settlement cannot be canceled, nothing changes. The workflow itself
- * calls this, so it is not signalled.
+ * As `cancelSettlementAsOperator`, for a cancellation of the workflow's run in Temporal UI (contract §6). The workflow
+ * does not learn who requested it. Where the settlement cannot be canceled, nothing changes. The workflow itself calls
+ * this, so it is not signalled.
  *
  * @param now the workflow's time
  */

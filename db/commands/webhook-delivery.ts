@@ -15,7 +15,7 @@ import {
   replayDeliveries,
   requestNextAttempt,
 } from '../queries/webhook-delivery.ts';
-import { ringSubscription } from '../queries/webhook-run.ts';
+import { wakeSubscription } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
@@ -57,7 +57,7 @@ export async function replayWebhook(
   return await commitCreation(deps, { ...creation, name: 'webhook.replay' }, async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const deliveries = await replayDeliveries(tx, webhook, selection, requestId);
-    if (deliveries > 0) await ringSubscription(tx, webhook, requestId);
+    if (deliveries > 0) await wakeSubscription(tx, webhook, requestId);
     const replayId = newId();
     return { id: replayId, created: { replayId, deliveries } };
   });
@@ -86,6 +86,6 @@ async function redeliverLocked(tx: Tx, orgId: string, key: DeliveryKey, requestI
   const delivery = await lockDelivery(tx, orgId, key);
   const isPending = delivery.status === 'pending';
   const due = isPending ? await requestNextAttempt(tx, delivery) : await beginGeneration(tx, delivery, requestId);
-  await ringSubscription(tx, webhook, requestId);
+  await wakeSubscription(tx, webhook, requestId);
   return due;
 }

@@ -23,7 +23,7 @@ import {
   webhookSecretBinding,
 } from '../queries/webhook.ts';
 import { getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
-import { ringSubscription } from '../queries/webhook-run.ts';
+import { wakeSubscription } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, commitCreation } from './creation.ts';
 
@@ -64,7 +64,7 @@ const limitReached = (): DomainError =>
 
 /**
  * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries, however
- * many: they are shown so at once, and a run changes their rows.
+ * many: they are shown as skipped at once, and a run changes their rows.
  *
  * @throws DomainError `not_found`
  */
@@ -78,13 +78,13 @@ export async function changeWebhook(
   return await commit(deps, 'webhook.change', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const changed = await updateWebhook(tx, webhook, change, deps.now());
-    if (webhook.status === 'enabled' && changed.status === 'disabled') await ringSubscription(tx, webhook, requestId);
+    if (webhook.status === 'enabled' && changed.status === 'disabled') await wakeSubscription(tx, webhook, requestId);
     return changed;
   });
 }
 
 /**
- * Deletes a subscription: it is found no more, its secrets are erased, and its pending deliveries are canceled.
+ * Deletes a subscription: it is no longer found, its secrets are erased, and its pending deliveries are canceled.
  *
  * @throws DomainError `not_found`
  */
@@ -92,12 +92,12 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
   await commit(deps, 'webhook.delete', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
-    await ringSubscription(tx, webhook, requestId);
+    await wakeSubscription(tx, webhook, requestId);
   });
 }
 
 /**
- * Gives a subscription a new secret. The previous one also signs for a day; one from before that signs no more.
+ * Gives a subscription a new secret. The previous one also signs for a day; an older one no longer signs.
  *
  * @returns the secret, and until when the previous one signs
  * @throws DomainError `not_found`

@@ -1,4 +1,4 @@
-/** Evidence certificates, and the facts in them. A settlement has one certificate, for ever (contract §7). */
+/** Evidence certificates, and the facts in them. A settlement has one certificate, which is permanent (contract §7). */
 import { and, asc, count, eq, sql } from 'drizzle-orm';
 import type { SettlementFacts, StepPosting } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';

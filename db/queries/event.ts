@@ -9,7 +9,7 @@ import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { type Statement, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
-import { ringText } from './webhook-run.ts';
+import { wakeSql } from './webhook-run.ts';
 
 /** When a change happened, and which request or operator's command made it: its events show both. */
 export type Stamp = { readonly at: Date; readonly requestId: string };
@@ -94,9 +94,9 @@ async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<st
 
 /**
  * The common table expressions that fan events out: a delivery for each subscription to an event's type, and a row of
- * the outbox that rings each subscription that no run looks after. To be put behind the expression that inserts the
- * events, in the same statement. The delivery of a disabled subscription is `skipped` and can be redelivered. A ping
- * has one delivery: to the subscription that it is about.
+ * the outbox that wakes each subscription without a run. Append them to the expression that inserts the events, in the
+ * same statement. The delivery of a disabled subscription is `skipped` and can be redelivered. A ping has one delivery:
+ * to the subscription that it is about.
  *
  * The shared lock is the writer's part of the handshake (db/queries/webhook-run.ts): it reads `running` after it has
  * waited, and a run that clears it waits for the writer's commit.
@@ -119,8 +119,8 @@ export const fanOutText = (source: string): string => `
     SELECT new_id(), org_id, webhook_id, event_id, type, CASE WHEN pending THEN 'pending' ELSE 'skipped' END, 1,
       requested, 0, CASE WHEN pending THEN now() END, endings, request_id, traceparent, now()
     FROM wanted
-  ), ring AS (
-    ${ringText(`(
+  ), wake AS (
+    ${wakeSql(`(
       SELECT DISTINCT ON (webhook_id) webhook_id, org_id, request_id, traceparent FROM wanted
       WHERE pending AND NOT running ORDER BY webhook_id
     ) unattended`)}

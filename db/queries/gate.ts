@@ -130,7 +130,7 @@ export const listForbiddingGates = (
 export const gateLockSql = (environment: string, corridor: string): string =>
   `hashtextextended('launch_gate ' || ${environment} || ' ' || ${corridor}, 0)`;
 
-/** Waits until no step shares the gates of a corridor, and lets no step read them until the transaction ends. */
+/** Waits for the steps that share a corridor's gates, and keeps others from reading them until the transaction ends. */
 export async function lockGates(tx: Tx, environment: string, corridor: string): Promise<void> {
   await waitForGates(tx, environment, corridor);
 }

@@ -1,8 +1,8 @@
 /**
- * Idempotency (contract §6): one key, one request, one answer. The first use of a key binds it for ever, and its answer
- * is kept as bytes and given again for ever. A refusal binds nothing. `INSERT … ON CONFLICT DO NOTHING` under READ
- * COMMITTED is the whole lock: a concurrent duplicate waits until the first one commits, inserts nothing, and reads the
- * first one.
+ * Idempotency (contract §6): one key, one request, one answer. The first use of a key binds it permanently, and its
+ * answer is kept as bytes and repeated without a time limit. A refusal binds nothing. `INSERT … ON CONFLICT DO NOTHING`
+ * under READ COMMITTED is the whole lock: a concurrent duplicate waits until the first one commits, inserts nothing,
+ * and reads the first one.
  */
 import { createHash } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';

@@ -1,5 +1,5 @@
 /**
- * Which lists are longer than is counted (contract §1), and can only become longer: they need not be counted again. A
+ * Lists that are longer than the counting limit (contract §1), and can only grow: they need not be counted again. A
  * process remembers them, since ten thousand entries of an index are the most expensive part of a page.
  */
 import { createHash } from 'node:crypto';
@@ -9,7 +9,7 @@ export type LongLists = {
   add(key: string): void;
 };
 
-/** @param sizeMax how many lists are remembered; then the one that was asked for the longest time ago is forgotten */
+/** @param sizeMax how many lists are remembered; then the least recently read one is forgotten */
 export function createLongLists(sizeMax: number): LongLists {
   const known = new Set<string>();
   const touch = (key: string): void => {

@@ -21,11 +21,11 @@ export type StateCounts = {
   readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
   /** Deliveries past their time, without those of a subscription that has an attempt under way: there it is slow. */
   readonly deliveriesOverdue: number;
-  /** How many lost runs were started again, ever, and how long ago the last sweep for lost runs was. */
+  /** How many runs were restarted in total, and how long ago the last sweep for lost runs was. */
   readonly sweeps: readonly { readonly kind: SweptKind; readonly restarted: number; readonly ageSeconds: number }[];
 };
 
-/** A wait that is over for longer than this, and was not ended, is stuck: timers and retries take less. */
+/** A wait that should have ended longer ago than this is stuck: timers and retries take less. */
 export const OVERDUE_GRACE_MS = 5 * 60_000;
 const HOUR_MS = 60 * 60_000;
 
@@ -35,7 +35,7 @@ const listOf = (statuses: readonly string[]) =>
     sql`, `,
   );
 
-/** Whether nobody sends anything to the subscription of a delivery. */
+/** Whether no attempt to the subscription of a delivery is under way. */
 export const isUnattended = (delivery: SQL): SQL => sql`NOT EXISTS (
   SELECT 1 FROM webhook_attempts a
   WHERE a.webhook_id = ${delivery}.webhook_id AND a.outcome = 'pending' AND a.lease_expires_at > now())`;

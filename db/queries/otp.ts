@@ -1,6 +1,6 @@
 /**
- * One-time codes. A try is counted by a statement of its own, which commits before anything is compared. So neither
- * parallel guesses nor a crash or a rollback give anybody more tries.
+ * One-time codes. A try is counted by a statement of its own, which commits before anything is compared. So parallel
+ * guesses, a crash or a rollback give no additional tries.
  */
 import { and, count, eq, gt, inArray, isNull, lt, lte, max, min, sql } from 'drizzle-orm';
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
@@ -51,15 +51,15 @@ export async function deleteOldChallenges(tx: Tx, before: Date): Promise<void> {
   await tx.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
 }
 
-/** Who wrong codes are counted for: everyone together, and the contact with this hash. */
+/** Wrong codes are counted twice: for all contacts together, and for the contact with this hash. */
 const OVERALL = `${LONG_COUNT_PREFIX}wrong`;
 const ofContact = (contactHash: Buffer): string => `${LONG_COUNT_PREFIX}wrong:${contactHash.toString('hex')}`;
 
 /**
- * Counts a try as wrong, before its code is compared. A right one is taken back by `releaseWrong`.
+ * Counts a try as wrong, before its code is compared. `releaseWrong` takes the count of a right code back.
  *
- * @param overallSeconds the window of the count of everyone together
- * @returns the count of everyone together
+ * @param overallSeconds the window of the count of all contacts
+ * @returns the count of all contacts
  */
 export async function countWrong(db: Queryable, contactHash: Buffer, overallSeconds: number): Promise<Counted> {
   const [overall] = await countRequests(db, [
@@ -74,7 +74,7 @@ export async function releaseWrong(db: Queryable, contactHash: Buffer): Promise<
     UPDATE rate_limits SET used = greatest(0, used - 1) WHERE caller IN (${OVERALL}, ${ofContact(contactHash)})`);
 }
 
-/** The wrong codes of a contact, under all its hashes, and of everyone together. */
+/** The wrong codes of a contact, under all its hashes, and of all contacts together. */
 export async function readWrong(
   db: Queryable,
   contactHashes: readonly Buffer[],

@@ -20,7 +20,7 @@ export type OutboxRow = OutboxMessage & {
 /** How long no other dispatcher claims the row. */
 const LEASE_SECONDS = 10;
 const RETRY_SECONDS_MAX = 5;
-/** So many of the rows that are claimed at once are of subscriptions, if there are any. */
+/** How many of the rows of one claim are reserved for subscriptions. */
 const DELIVERIES_MIN = 4;
 
 /** Writes messages in the transaction of the change that they follow from. */
@@ -52,8 +52,8 @@ type ClaimedRow = {
 };
 
 /**
- * A claimed row of a subscription leaves the unique index before its signal is sent: what is committed from now on may
- * be too late for this signal, so it gets a row of its own.
+ * A claimed row of a subscription leaves the unique index before its signal is sent: a later commit may be too late for
+ * this signal, so it gets a row of its own.
  */
 const claim = statement<[limit: number, deliveriesMin: number, leaseSeconds: number], ClaimedRow>(
   'claim_outbox',

@@ -15,7 +15,7 @@ export type Source = {
   /**
    * The columns that stand between those of `where` and `createdAt` in the index, in the index's order. The index is
    * read once for each combination of their values that exists, newest first, so few rows are read although the wanted
-   * rows are not beside each other. Every column has few values, and none is null.
+   * rows are not adjacent. Every column has few values, and none is null.
    */
   readonly ranges?: readonly Range[];
   /** What else a row must match: from when on it was created, and what the index does not hold. */
@@ -27,7 +27,7 @@ export type Source = {
 /** Without `values`, every value is wanted. */
 export type Range = { readonly column: PgColumn; readonly values?: readonly (string | boolean)[] | undefined };
 
-/** What a page is cut from. `idsFrom` is another table that knows which rows match, in the same order. */
+/** Where the rows of a page come from. `idsFrom` is another table that knows which rows match, in the same order. */
 export type List<Row> = Source & {
   readonly idsFrom?: Source;
   readonly cursorOf: (row: Row) => Cursor;

@@ -72,7 +72,7 @@ const write = statement<[change: string], { readonly changed: boolean }>(
  *
  * @param requestId the request, the command or the run that makes the change: its events and messages show it
  * @returns the settlement as it now is
- * @throws when the settlement is not as the change found it: somebody changed it without its lock
+ * @throws when the settlement is not as the change found it: it was changed without its lock
  */
 export async function writeChange(tx: Tx, change: SettlementChange, requestId: string): Promise<Settlement> {
   if (isEmpty(change)) return change.before;

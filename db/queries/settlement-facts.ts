@@ -1,6 +1,6 @@
 /**
- * The facts that a settlement is decided by. The locks come first, in a statement of their own: a statement that waits
- * for a lock sees everything else as it was before the wait. One more statement reads all the rest.
+ * Reads the facts for decisions about a settlement. The locks come first, in a statement of their own: a statement that
+ * waits for a lock sees everything else as it was before the wait. One more statement reads all the rest.
  */
 import { DomainError } from '../../domain/error.ts';
 import type { GateEvidence } from '../../domain/gate.ts';
@@ -25,7 +25,7 @@ export type LockedStep = {
   readonly paymentTokenSealed: string | null;
 };
 
-/** What PostgreSQL knows of a settlement's surroundings. */
+/** Facts about a settlement's gates, recipient and verification. */
 type Surroundings = Pick<Facts, 'evidence'> & {
   readonly recipient: Recipient;
   /** Of the settlement's environment and corridor. */
@@ -84,7 +84,7 @@ const read = statement<
   FROM recipients r WHERE org_id = $1 AND recipient_id = $2`,
 );
 
-/** Reads what a locked settlement's next step is decided by. */
+/** Reads the facts for a locked settlement's next step. */
 export async function readSurroundings(tx: Tx, settlement: Settlement, payeeName: string): Promise<Surroundings> {
   const { orgId, recipientId, environment, corridor, settlementId } = settlement;
   const [row] = await read(tx, orgId, recipientId, environment, corridor, settlementId, payeeName);

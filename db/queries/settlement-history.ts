@@ -132,7 +132,7 @@ async function selectWithHistory(
   { db, sealer }: ReadDeps,
   { where, limit, offset }: Omit<PageClauses, 'orderBy'>,
 ): Promise<SettlementWithHistory[]> {
-  // The page is cut before the histories are read: they are read for the rows of the page alone.
+  // The page is selected first, so that histories are read only for its rows.
   const chosen = db
     .select()
     .from(settlements)

@@ -32,7 +32,7 @@ const SETTLEMENTS = {
   id: settlements.settlementId,
 } as const;
 
-/** What a page of these settlements is cut from; `idsFrom` where another table reads them in their order. */
+/** Where the rows of a page of these settlements come from; `idsFrom` where another table reads them in their order. */
 export function sourceOf(
   db: Queryable,
   orgId: string,
@@ -112,8 +112,8 @@ function hasLabel(db: Queryable, row: typeof settlements | typeof settlementMeta
 }
 
 /**
- * Those of the selected settlements that stay selected: nothing of a settlement changes that a filter reads but its
- * status, and a terminal one stays.
+ * The selected settlements that stay selected: of the fields that filters read, only the status changes, and a terminal
+ * one stays.
  *
  * @returns the selection itself if all of them do, and undefined if none does
  */

@@ -10,7 +10,7 @@ export async function getSweepPosition(db: Queryable, kind: SweptKind): Promise<
   return row?.afterId ?? '';
 }
 
-/** When the sweep of this kind that is longest ago was, on the database's clock. */
+/** The time of the least recent of the kinds' sweeps, on the database's clock. */
 export async function findOldestSweep(db: Queryable): Promise<{ at: Date; ageMs: number } | undefined> {
   const [row] = await db
     .select({

@@ -2,10 +2,10 @@
  * What a subscription's run does in the database: it claims deliveries that are due, records what became of them, and
  * looks once more before it ends. Each is one statement for many deliveries.
  *
- * No delivery is forgotten, although a busy subscription is never rung. A transaction that writes a delivery reads
+ * No delivery is forgotten, although a busy subscription is never woken. A transaction that writes a delivery reads
  * `running` of the subscription's row in `webhook_runs` under a shared lock, which it holds until it has committed: if
  * nothing runs, it also writes a row of the outbox. A run clears `running` under an exclusive lock, and only if it then
- * finds nothing to do. So a writer either is seen by that look, or sees `running` cleared and rings.
+ * finds nothing to do. So a writer either is seen by that look, or sees `running` cleared and wakes the subscription.
  */
 import { sql } from 'drizzle-orm';
 import { type DisabledReason, PENDING_COUNT_MAX, type WebhookStatus } from '../../domain/webhook.ts';
@@ -19,39 +19,39 @@ const LEASE_SECONDS = 30;
 const ENDED_AT_ONCE = 1_000;
 
 /**
- * Inserts the outbox rows that ring subscriptions. One that is not claimed yet stands for all that is committed while
+ * Inserts the outbox rows that wake subscriptions. One that is not claimed yet stands for all that is committed while
  * it waits.
  *
  * @param source rows with webhook_id, org_id, request_id and traceparent
  */
-export const ringText = (source: string): string => `
+export const wakeSql = (source: string): string => `
     INSERT INTO outbox (kind, object_id, signal, context, request_id, traceparent)
     SELECT 'webhook_subscription', webhook_id, 'deliveriesCommitted', jsonb_build_object('orgId', org_id),
       request_id, traceparent
     FROM ${source}
     ON CONFLICT (object_id) WHERE kind = 'webhook_subscription' AND NOT claimed DO NOTHING`;
 
-const ring = statement<[webhookId: string, orgId: string, requestId: string, traceparent: string | null], never>(
-  'ring_subscription',
+const wake = statement<[webhookId: string, orgId: string, requestId: string, traceparent: string | null], never>(
+  'wake_subscription',
   `WITH run AS (
     SELECT webhook_id, $2::text AS org_id, $3::text AS request_id, $4::text AS traceparent, running
     FROM webhook_runs WHERE webhook_id = $1 FOR SHARE
   ), unattended AS (SELECT * FROM run WHERE NOT running)
-  ${ringText('unattended')}`,
+  ${wakeSql('unattended')}`,
 );
 
-/** Rings a subscription after a change of its deliveries in this transaction, unless a run looks after it. */
-export async function ringSubscription(
+/** Wakes a subscription after a change of its deliveries in this transaction, unless a run is active. */
+export async function wakeSubscription(
   tx: Tx,
   { webhookId, orgId }: { readonly webhookId: string; readonly orgId: string },
   requestId: string,
 ): Promise<void> {
-  await ring(tx, webhookId, orgId, requestId, currentTraceparent());
+  await wake(tx, webhookId, orgId, requestId, currentTraceparent());
 }
 
 const open = statement<[webhookId: string], { run: string; is_failing: boolean; now: string }>(
   'open_webhook_run',
-  // It never waits for the writers: without the flag they only ring more often.
+  // It never waits for the writers: without the flag they only wake more often.
   `WITH flag AS (
     UPDATE webhook_runs SET running = true WHERE webhook_id = (
       SELECT webhook_id FROM webhook_runs WHERE webhook_id = $1 AND NOT running FOR NO KEY UPDATE SKIP LOCKED
@@ -71,7 +71,7 @@ export async function openRun(
   return { run: Number(row.run), isFailing: row.is_failing, now: new Date(row.now) };
 }
 
-/** Marks no subscription as running: until its run ends, a subscription is rung more often than it needs. */
+/** Marks no subscription as running: until its run ends, a subscription is woken more often than it needs. */
 export async function clearRunning(tx: Tx): Promise<void> {
   await tx.execute(sql`UPDATE webhook_runs SET running = false WHERE running`);
 }

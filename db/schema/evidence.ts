@@ -4,7 +4,7 @@ import type { Failure } from '../../domain/settlement/state.ts';
 import { bytes, moment } from './column.ts';
 import { settlements } from './settlement.ts';
 
-/** Every verified provider event, once per provider and id, for ever; the body is kept sealed (contract §9). */
+/** Every verified provider event, once per provider and id, permanently; the body is kept sealed (contract §9). */
 export const providerEvents = pgTable(
   'provider_events',
   {

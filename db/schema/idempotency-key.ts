@@ -2,7 +2,7 @@ import { index, integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** A key is bound to its first request for ever (contract §6). A trigger refuses to change or delete a row. */
+/** A key is permanently bound to its first request (contract §6). A trigger refuses to change or delete a row. */
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
@@ -22,7 +22,7 @@ export const idempotencyKeys = pgTable(
   (table) => [primaryKey({ columns: [table.orgId, table.key] })],
 );
 
-/** Answers that showed a secret, beside their keys, until they expire. */
+/** Answers that showed a secret, by their keys, until they expire. */
 export const idempotencySecrets = pgTable(
   'idempotency_secrets',
   {

@@ -3,7 +3,10 @@ import type { BankDetails, MobileDetails, RecipientVerificationStatus } from '..
 import { eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** Account numbers are stored sealed (AES-256-GCM, key id inside), beside their last four characters (contract §4). */
+/**
+ * Account numbers are stored sealed (AES-256-GCM, key id inside), with their last four characters in clear (contract
+ * §4).
+ */
 export const recipients = pgTable(
   'recipients',
   {

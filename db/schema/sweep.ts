@@ -6,7 +6,7 @@ export const sweeps = pgTable('sweeps', {
   kind: text('kind').$type<SweptKind>().primaryKey(),
   /** The next sweep looks at the objects after this id; empty: at the first ones. */
   afterId: text('after_id').notNull().default(''),
-  /** How many runs were lost and started again, ever. */
+  /** How many runs were restarted in total. */
   restarted: bigint('restarted', { mode: 'number' }).notNull().default(0),
   /** On the database's clock. */
   finishedAt: timestamp('finished_at', { withTimezone: true }).notNull().defaultNow(),

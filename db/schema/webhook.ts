@@ -61,7 +61,7 @@ export const webhookRuns = pgTable('webhook_runs', {
     .primaryKey()
     .references(() => webhooks.webhookId),
   /**
-   * A run looks for new deliveries, so nobody has to ring it. A transaction that writes a delivery reads it under a
+   * A run looks for new deliveries, so nobody has to wake it. A transaction that writes a delivery reads it under a
    * shared lock. A run clears it under an exclusive lock, once it has found nothing to do.
    */
   running: boolean('running').notNull().default(false),
@@ -97,10 +97,10 @@ export const webhookDeliveries = pgTable(
     endings: integer('endings').notNull(),
     /** The number of the run that sends it now; 0 for none. A run takes what a run with a lower number has left. */
     claimedBy: bigint('claimed_by', { mode: 'number' }).notNull().default(0),
-    /** Somebody asked for a redelivery while an attempt was under way. */
+    /** A redelivery was requested while an attempt was under way. */
     redeliveryRequested: boolean('redelivery_requested').notNull().default(false),
     requestId: text('request_id').notNull(),
-    /** The trace of the change that the event tells of; null where tracing is off. */
+    /** The trace of the change that the event reports; null where tracing is off. */
     traceparent: text('traceparent'),
     createdAt: moment('created_at').notNull(),
   },

@@ -37,7 +37,7 @@ export function settlementResource(settlement: Settlement) {
   };
 }
 
-/** A settlement with its transitions and exceptions, all of one moment; in the order in which they came. */
+/** A settlement with its transitions and exceptions, from one snapshot, in the order in which they were added. */
 export type SettlementWithHistory = Settlement & {
   readonly transitions: readonly SettlementTransition[];
   readonly exceptions: readonly SettlementException[];

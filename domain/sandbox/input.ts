@@ -1,4 +1,4 @@
-/** Inputs of the local sandbox that select an outcome (contract §6, §8). `scenario.ts` shows where each one leads. */
+/** Inputs of the local sandbox that select an outcome (contract §6, §8). `scenario.ts` has the path of each one. */
 import type { ReviewAnswer } from '../idverify.ts';
 
 /** Words in a recipient's name. They make screening find a match, or decide what the simulated payout rail answers. */

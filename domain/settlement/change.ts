@@ -138,7 +138,7 @@ function withTakenBack(change: SettlementChange): SettlementChange {
   return { ...reversed, after: { ...reversed.after, takenBackMinor: 0n } };
 }
 
-/** The run has decided by this evidence. */
+/** This evidence has decided, so it is no longer pending. */
 export const withDecided = (change: SettlementChange, evidenceId: string): SettlementChange => ({
   ...change,
   decided: [...change.decided, evidenceId],
@@ -151,7 +151,7 @@ export function withEvidence(change: SettlementChange, evidence: NewEvidence): S
   return withReception({ ...change, evidence: { ...evidence, pending, reversedMinor } }, evidence, reception);
 }
 
-/** New evidence that the same change decides by, so that it is never pending. */
+/** New evidence that decides in the same change, so it is never pending. */
 export const withAnswer = (change: SettlementChange, answer: NewEvidence): SettlementChange => ({
   ...change,
   evidence: { ...answer, pending: false, reversedMinor: 0n },

@@ -17,7 +17,7 @@ import { FAILURES } from './failure.ts';
 import { fundingOutcome } from './funding.ts';
 import { type Failure, VERIFICATION_THRESHOLD_MINOR } from './state.ts';
 
-/** Goes as far as the facts allow. From paying_out on there is nothing to collect. */
+/** Moves through as many states as the facts allow. From paying_out on there is nothing to collect. */
 export function reviewCollection(facts: StepFacts, change: SettlementChange): SettlementChange {
   const admitted = change.after.status === 'accepted' ? admit(facts, change) : change;
   const cleared = admitted.after.status === 'compliance_hold' ? reviewCompliance(facts, admitted) : admitted;

@@ -21,7 +21,7 @@ import { beginPayout, recordAnswer, resolveReview, reviewPayout } from './payout
 import { refundDueMinor } from './posting.ts';
 import { type SettlementStatus, UNFUNDED_STATUSES } from './state.ts';
 
-/** The settlement's state forbids what was asked. */
+/** The settlement's state forbids the request. */
 export type Refusal = { readonly currentState: SettlementStatus; readonly detail?: string };
 
 export type Decision = SettlementChange | { readonly refusal: Refusal };
@@ -57,7 +57,7 @@ export const decide = <Type extends HappeningType>(
   at: Date = now,
 ): Decision => DECIDERS[happening.type](facts, happening, changeOf(facts.settlement, now, at));
 
-/** Looks at what is to be done in the present state. A state that is left at once is followed by the next one. */
+/** Does what is due in the present state, and in each further state that it reaches. */
 function review(facts: FactsOf<'review'>, _happening: HappeningOf<'review'>, change: SettlementChange): Decision {
   return reviewPayout(facts, reviewCollection(facts, change));
 }

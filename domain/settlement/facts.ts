@@ -1,6 +1,6 @@
 /**
- * What a settlement's decisions are made by: plain data, read under the settlement's row lock. That a call to the rail
- * may have gone out needs no fact of its own: the call is made only after `paying_out` was committed.
+ * The facts that decisions about a settlement use: plain data, read under the settlement's row lock. That a call to the
+ * rail may have gone out needs no fact of its own: the call is made only after `paying_out` was committed.
  */
 import type { Recipient } from '../recipient.ts';
 import type { NewEvidence, RecordedEvidence } from './evidence.ts';
@@ -31,7 +31,7 @@ export type Facts = {
 
 type StepFact = Exclude<keyof Facts, 'settlement' | 'refunds'>;
 
-/** The facts that each happening is decided by. */
+/** The facts that each happening needs. */
 type Needs = {
   readonly evidence: never;
   readonly review: StepFact;

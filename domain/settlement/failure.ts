@@ -1,4 +1,4 @@
-/** Why a settlement ends without being paid out (contract §6). A provider's own reason takes precedence. */
+/** Why a settlement ends without being paid out (contract §6). If the provider gives a reason, that one is used. */
 import type { Failure } from './state.ts';
 
 export const FAILURES = {

@@ -1,4 +1,4 @@
-/** What can happen to a settlement after its acceptance: the closed list of what `decide` is asked about. */
+/** What can happen to a settlement after its acceptance: the closed list of inputs of `decide`. */
 import type { Resolution } from '../review.ts';
 import type { NewEvidence } from './evidence.ts';
 

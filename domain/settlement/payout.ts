@@ -50,7 +50,7 @@ export function reviewPayout({ evidence }: FactsOf<'resolve_review'>, change: Se
   return withMove(change, { to: 'needs_review', reason: 'payout_outcome_unknown' });
 }
 
-/** Records what the rail answered, in every state; it is recorded once, however often the rail is called. */
+/** Records what the rail answered, in every state; it is recorded once, even if the rail is called again. */
 export function recordAnswer(
   facts: StepFacts,
   answer: NewEvidence | undefined,

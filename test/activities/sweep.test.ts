@@ -137,7 +137,7 @@ describe('a sweep of subscriptions', () => {
       await due(api, partner, '1 hour'),
     ];
     sweep.running.add(webhookSubscriptionWorkflowId(running));
-    const rung = async (): Promise<string[]> => {
+    const woken = async (): Promise<string[]> => {
       const { rows } = await api.connection.pool.query(
         `SELECT object_id FROM outbox WHERE kind = 'webhook_subscription' AND object_id = ANY ($1)`,
         [[lost, running, later]],
@@ -145,7 +145,7 @@ describe('a sweep of subscriptions', () => {
       return rows.map(({ object_id }) => object_id);
     };
     expect((await sweep.run()).webhook_subscription).toBe(1);
-    expect(await rung()).toEqual([lost]);
+    expect(await woken()).toEqual([lost]);
     expect((await sweep.run()).webhook_subscription).toBe(0);
     await api.connection.pool.query('DELETE FROM outbox');
     await api.connection.pool.query(`UPDATE webhook_deliveries SET status = 'canceled', next_attempt_at = NULL`);

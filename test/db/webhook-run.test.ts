@@ -1,6 +1,6 @@
 /**
  * The handshake between those who write deliveries and the run that looks for them: nothing is forgotten, and a busy
- * subscription is not rung. And what takes the same time however much is pending.
+ * subscription is not woken. And what takes the same time however much is pending.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { fc } from '@fast-check/vitest';
@@ -44,13 +44,14 @@ async function createWorld(api: TestApi) {
         await recordEvent(tx, event);
         await hold();
       }),
-    rings: async (): Promise<number> => (await rowsOf('SELECT 1 FROM outbox WHERE object_id = $1', webhookId)).length,
+    wakeRows: async (): Promise<number> =>
+      (await rowsOf('SELECT 1 FROM outbox WHERE object_id = $1', webhookId)).length,
     /** Claims the rows of this subscription, as a dispatcher does. */
-    claimRings: async (): Promise<OutboxRow[]> => {
+    claimWakeRows: async (): Promise<OutboxRow[]> => {
       const rows = await claimOutbox(db, 1_000);
       return rows.filter(({ objectId }) => objectId === webhookId);
     },
-    removeRings: (rows: readonly OutboxRow[]) =>
+    removeWakeRows: (rows: readonly OutboxRow[]) =>
       deleteOutbox(
         db,
         rows.map(({ outboxId }) => outboxId),
@@ -90,13 +91,13 @@ async function createWorld(api: TestApi) {
 }
 
 describe('a transaction that writes a delivery', () => {
-  test('rings a subscription that no run looks after, and none that one does', async ({ world }) => {
+  test('wakes a subscription that no run looks after, and none that one does', async ({ world }) => {
     await world.write();
-    expect(await world.rings()).toBe(1);
-    await world.removeRings(await world.claimRings());
+    expect(await world.wakeRows()).toBe(1);
+    await world.removeWakeRows(await world.claimWakeRows());
     const { run } = await world.open();
     await world.write();
-    expect([await world.rings(), await world.claim(run)]).toEqual([0, 2]);
+    expect([await world.wakeRows(), await world.claim(run)]).toEqual([0, 2]);
   });
 
   test('is seen by the last look, which does not end the run while the transaction is open', async ({ world }) => {
@@ -115,14 +116,14 @@ describe('a transaction that writes a delivery', () => {
     commit();
     await writing;
     expect(await world.look()).toMatchObject({ hasWork: true, pending: 1 });
-    expect([await world.rings(), await world.claim(run)]).toEqual([0, 1]);
+    expect([await world.wakeRows(), await world.claim(run)]).toEqual([0, 1]);
   });
 
-  test('after the last look rings', async ({ world }) => {
+  test('after the last look wakes', async ({ world }) => {
     await world.open();
     expect(await world.look()).toMatchObject({ hasWork: false, nextAttemptAt: null });
     await world.write();
-    expect(await world.rings()).toBe(1);
+    expect(await world.wakeRows()).toBe(1);
   });
 
   test('that waits for a last look reads the flag that the look has cleared', async ({ world, api }) => {
@@ -136,40 +137,40 @@ describe('a transaction that writes a delivery', () => {
     await holder.query('COMMIT');
     holder.release();
     await writing;
-    expect(await world.rings()).toBe(1);
+    expect(await world.wakeRows()).toBe(1);
   });
 });
 
 describe('the row of a subscription in the outbox', () => {
   test('is one, however many events are committed', async ({ world }) => {
     await Promise.all(Array.from({ length: 8 }, () => world.write()));
-    expect(await world.rings()).toBe(1);
+    expect(await world.wakeRows()).toBe(1);
   });
 
   test('that a dispatcher has claimed does not stand for what is committed afterwards', async ({ world }) => {
     await world.write();
-    const claimed = await world.claimRings();
+    const claimed = await world.claimWakeRows();
     await world.write();
-    await world.removeRings(claimed);
-    expect(await world.rings()).toBe(1);
+    await world.removeWakeRows(claimed);
+    expect(await world.wakeRows()).toBe(1);
   });
 
   test('returns after a failed dispatch, and is dropped when another was written meanwhile', async ({ world, api }) => {
     await world.write();
-    const [first] = await world.claimRings();
+    const [first] = await world.claimWakeRows();
     await postponeOutbox(api.connection.db, [first?.outboxId ?? 0], 'test');
     expect(await world.rowsOf('SELECT claimed, last_error FROM outbox WHERE object_id = $1', world.webhookId)).toEqual([
       { claimed: false, last_error: 'test' },
     ]);
     await world.rowsOf('UPDATE outbox SET due_at = now() WHERE object_id = $1', world.webhookId);
-    const again = await world.claimRings();
+    const again = await world.claimWakeRows();
     await world.write();
     await postponeOutbox(
       api.connection.db,
       again.map(({ outboxId }) => outboxId),
       'test',
     );
-    expect(await world.rings()).toBe(1);
+    expect(await world.wakeRows()).toBe(1);
   });
 
   test('is claimed behind those of settlements, and not left behind for ever', async ({ world, api }) => {
@@ -201,7 +202,7 @@ describe('no wake-up is lost', () => {
   /** @returns how many deliveries are still pending when everything is quiet */
   async function play(api: TestApi, { writes, dispatches, runs, callMs }: Scenario): Promise<number> {
     const world = await createWorld(api);
-    let isRung = false;
+    let isWoken = false;
     let workflow: Promise<void> | undefined;
     const round = async (): Promise<void> => {
       const { run } = await world.open();
@@ -218,28 +219,28 @@ describe('no wake-up is lost', () => {
       }
     };
     const loop = async (): Promise<void> => {
-      while (isRung) {
-        isRung = false;
+      while (isWoken) {
+        isWoken = false;
         await round();
       }
       workflow = undefined;
     };
     const dispatch = async (): Promise<void> => {
       await world.rowsOf('UPDATE outbox SET due_at = now() WHERE object_id = $1', world.webhookId);
-      const rows = await world.claimRings();
+      const rows = await world.claimWakeRows();
       if (rows.length === 0) return;
       const fate = dispatches.shift() ?? 'done';
       if (fate === 'killed') return;
       const ids = rows.map(({ outboxId }) => outboxId);
       if (fate === 'refused') return await postponeOutbox(api.connection.db, ids, 'test');
-      isRung = true;
+      isWoken = true;
       workflow ??= loop();
       await delay(callMs);
-      await world.removeRings(rows);
+      await world.removeWakeRows(rows);
     };
     let writing = writes.length;
     const dispatchAll = async (): Promise<void> => {
-      while (writing > 0 || workflow || (await world.rings()) > 0) {
+      while (writing > 0 || workflow || (await world.wakeRows()) > 0) {
         await dispatch();
         await delay(1);
       }
@@ -293,7 +294,7 @@ describe('with 300 000 pending deliveries', () => {
     const { run } = await world.open();
     expect(await world.claim(run)).toBe(1);
     await timed(() => api.call(owner, 'DELETE', `/v1/webhooks/${webhookId}`));
-    expect(await world.rings()).toBe(1);
+    expect(await world.wakeRows()).toBe(1);
     for (let step = 0; step < 10; step += 1) {
       const startedMs = performance.now();
       expect(await endDeliveries(api.connection.db, webhookId)).toBe(true);

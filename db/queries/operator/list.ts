@@ -23,7 +23,7 @@ type Cut = { readonly limit: number; readonly before?: Date | undefined; readonl
 const when = <Value>(value: Value | undefined, condition: (value: Value) => SQL | undefined): SQL | undefined =>
   value === undefined ? undefined : condition(value);
 
-/** Those that changed last come first. `before` is compared with the last change. */
+/** The latest changes come first. `before` is compared with the last change. */
 export const listSettlementsBy = (
   db: Queryable,
   filter: Cut & {

@@ -1,5 +1,6 @@
 /**
- * What operators read across organizations: what waits, what is stuck, and who owns it. Each read is bounded, by index.
+ * What operators read across organizations: what waits, what is stuck, and which organization owns it. Each read is
+ * bounded, by index.
  */
 import { and, asc, eq, gt, inArray, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Currency } from '../../../domain/money.ts';
@@ -222,8 +223,8 @@ export async function listOpenVerifications(
 }
 
 /**
- * Subscriptions with pending deliveries, in the order of their ids: each is looked up by the index of what is pending,
- * behind the one before it.
+ * Subscriptions with pending deliveries, in the order of their ids: each is found in the index of pending deliveries,
+ * after the one before it.
  */
 const pendingSubscriptions = (after: string) => sql`
   WITH RECURSIVE pending AS (
