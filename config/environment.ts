@@ -81,7 +81,7 @@ const addressBlocks = z.string().transform((value, context) =>
     return block ? [block] : [];
   }),
 );
-/** As a browser sends them. `null` and `*` are no origins: anybody could have them. */
+/** As a browser sends them. `null` and `*` are no origins: any page could have them. */
 const origins = z.string().transform((value, context) =>
   value.split(',').map((part) => {
     const origin = part.trim();

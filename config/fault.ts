@@ -38,7 +38,7 @@ function togetherFaults(given: Given): string[] {
   return TOGETHER.flatMap((names) => {
     const present = names.find((name) => given[name] !== undefined);
     if (present === undefined) return [];
-    return names.filter((name) => given[name] === undefined).map((name) => `${name} is required beside ${present}`);
+    return names.filter((name) => given[name] === undefined).map((name) => `${name} is required with ${present}`);
   });
 }
 

@@ -41,7 +41,7 @@ export type Config = Readonly<{
   bankledgerWebhookSecrets: readonly string[];
   idverifyWebhookSecrets: readonly string[];
   idverify: { baseUrl: string; appToken: string; secretKey: string } | undefined;
-  /** The provider's sets of checks that callers may choose, beside the default ones. */
+  /** The provider's sets of checks that callers may choose in addition to the default ones. */
   idverifyLevelNames: readonly string[];
   smtpUrl: string | undefined;
   webhookAllowLocalTargets: boolean;

@@ -169,7 +169,7 @@ const USE_TEXTS: Record<CountedName, UseTexts> = {
   },
   CERTIFICATE_SIGNING_KEY: {
     things: 'certificates',
-    old: 'its public key stays published for ever',
+    old: 'its public key stays published permanently',
     missing: 'NOT CONFIGURED, they do not verify',
   },
 };

@@ -127,10 +127,10 @@ describe('is refused', () => {
   });
 
   test.for([
-    [{ WORKER_BUILD_ID: '2026.11.21' }, 'WORKER_DEPLOYMENT_NAME is required beside WORKER_BUILD_ID'],
+    [{ WORKER_BUILD_ID: '2026.11.21' }, 'WORKER_DEPLOYMENT_NAME is required with WORKER_BUILD_ID'],
     [
       { WORKER_DEPLOYMENT_NAME: 'settlement', WORKER_BUILD_ID: '' },
-      'WORKER_BUILD_ID is required beside WORKER_DEPLOYMENT_NAME',
+      'WORKER_BUILD_ID is required with WORKER_DEPLOYMENT_NAME',
     ],
     [
       { WORKER_DEPLOYMENT_NAME: 'settlement.eu', WORKER_BUILD_ID: '1' },
@@ -162,8 +162,8 @@ describe('is refused', () => {
 
   test('half of a configuration of the identity provider, which would be ignored', ({ faultsOf }) => {
     expect(faultsOf(remoteEnvironment('production', { IDVERIFY_APP_TOKEN: text() }))).toEqual([
-      'IDVERIFY_BASE_URL is required beside IDVERIFY_APP_TOKEN',
-      'IDVERIFY_SECRET_KEY is required beside IDVERIFY_APP_TOKEN',
+      'IDVERIFY_BASE_URL is required with IDVERIFY_APP_TOKEN',
+      'IDVERIFY_SECRET_KEY is required with IDVERIFY_APP_TOKEN',
     ]);
   });
 
@@ -217,7 +217,7 @@ describe('is refused', () => {
   });
 
   test.for(['remote-sandbox', 'production', 'local-sandbox'])(
-    'in %s one value for three providers, a password and two kinds of key, with a fault for each and no value',
+    'one value for three providers, a password and two kinds of key in %s, with a fault for each and no value',
     (runtime, { faultsOf }) => {
       const [shared, password, seed] = [text(), text(), randomBytes(32).toString('base64')];
       const faults = faultsOf(
@@ -245,7 +245,7 @@ describe('is refused', () => {
   );
 
   test.for(['remote-sandbox', 'production', 'local-sandbox'])(
-    "in %s an operator's token that is also a secret of the service, without the value",
+    "an operator's token that is also a secret of the service in %s, without the value",
     (runtime, { faultsOf }) => {
       const token = text();
       const faults = faultsOf(remoteEnvironment(runtime, { API_KEY_PEPPER: token, OPERATOR_TOKEN: token }));
@@ -285,7 +285,7 @@ describe('is refused', () => {
   });
 
   test.each(['api/main.ts', 'worker/main.ts'])(
-    'at the start of %s, which exits with 1 and prints no value',
+    'an invalid configuration at the start of %s, which exits with 1 and prints no value',
     async (program) => {
       const secret = 'not-long-enough-marker';
       const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {
@@ -358,7 +358,7 @@ describe('a remote runtime', () => {
     expect(load(remoteEnvironment('production')).idverify).toBeUndefined();
     for (const name of Object.keys(idverify))
       expect(faultsOf(remoteEnvironment('production', { ...idverify, [name]: undefined }))).toEqual([
-        expect.stringMatching(new RegExp(`^${name} is required beside IDVERIFY_`)),
+        expect.stringMatching(new RegExp(`^${name} is required with IDVERIFY_`)),
       ]);
   });
 });
