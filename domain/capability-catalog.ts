@@ -136,7 +136,7 @@ const SERVICES: readonly Capability[] = [
     surface: 'POST /v2/settle, POST /v2/webhooks/cardproc, POST /v2/webhooks/bankledger',
     evidence: [
       'test/e2e/settlement.test.ts › events signed by the stripe package are accepted, and applied only once',
-      'test/api/bankledger-event.test.ts › in parts adds up in any order',
+      'test/api/bankledger-event.test.ts › adds up in any order if it comes in parts',
       'test/api/bankledger-event.test.ts › returned before it funded: failed, with the code of the return',
       'test/api/remote.test.ts › 503 for value operations and disputes with evidence for every gate in every corridor',
     ],
@@ -203,7 +203,7 @@ const SERVICES: readonly Capability[] = [
     evidence: [
       'test/api/certificate.test.ts › 200 with the stored bytes, their digest and a signature that jose verifies',
       'test/api/certificate.test.ts › is detected at every byte of a certificate',
-      'test/scripts/verify-certificate.test.ts › with any of its bytes changed',
+      'test/scripts/verify-certificate.test.ts › any of its bytes changed',
     ],
     nextGate: 'ledger_reconciliation',
   }),

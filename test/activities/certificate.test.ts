@@ -208,7 +208,7 @@ describe('issuing', () => {
     expect((await world.storedOf(settlement)).events).toHaveLength(1);
   });
 
-  test('by two at once gives one certificate and one event: the second waits and gets the same id', async ({
+  test('gives one certificate and one event to two at once: the second waits and gets the same id', async ({
     world,
     connection,
   }) => {

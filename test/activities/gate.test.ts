@@ -187,7 +187,7 @@ describe('a gate that is closed before the payout', () => {
       { changes: { recordedAt: new Date(Date.now() + 3_600_000) } },
     ],
   ] as const)(
-    'because it is %s: the settlement fails and all collected money is due back',
+    'fails the settlement because it is %s, and all collected money is due back',
     async ([_why, corridor, options], { world, steps }) => {
       const settlementId = await world.accept(corridor, corridor.slice(3));
       await world.fund(settlementId);
@@ -232,7 +232,7 @@ describe('a gate that is closed before the payout', () => {
     expect(await world.activities().sendPayout(overdue)).toMatchObject({ status: 'needs_review', failureCode: null });
   });
 
-  test('by evidence that was revoked is forgiven in the local sandbox, as one without evidence', async ({
+  test('is forgiven in the local sandbox if its evidence was revoked, as one without evidence', async ({
     world,
     steps,
   }) => {
@@ -243,7 +243,7 @@ describe('a gate that is closed before the payout', () => {
     expect(await world.activities().sendPayout(steps.step(settlementId))).toMatchObject({ status: 'settled' });
   });
 
-  test('in another corridor or environment does not concern it', async ({ world, api, steps }) => {
+  test('does not stop a settlement of another corridor or environment', async ({ world, api, steps }) => {
     const settlementId = await world.accept('US-LC', 'LC');
     await world.fund(settlementId);
     await world.insertEvidence({ corridors: ['US-KY'], operators: ['ana'] });
@@ -319,7 +319,7 @@ describe('a gate that is closed while an activity runs', () => {
 });
 
 describe('gates that cannot be read', () => {
-  test('before the collection: nothing moves, and the activity is retried', async ({ world, api, steps }) => {
+  test('stop the collection: nothing moves, and the activity is retried', async ({ world, api, steps }) => {
     const settlementId = await world.accept('US-GY', 'GY');
     await withoutGateStore(api.owner.pool, () =>
       world.movesNothing(() => world.activities().admitSettlement(steps.step(settlementId)), {
@@ -332,7 +332,7 @@ describe('gates that cannot be read', () => {
     });
   });
 
-  test('before the payout: nothing moves, and the activity is retried until they can be read', async ({
+  test('stop the payout: nothing moves, and the activity is retried until they can be read', async ({
     world,
     api,
     steps,

@@ -210,7 +210,7 @@ const HOSTS = [
 ];
 
 describe('no connection is made', () => {
-  test('for any of 100 spellings of a private target, whether http or https', async ({ canary }) => {
+  test('no connection for any of 100 spellings of a private target, whether http or https', async ({ canary }) => {
     expect(new Set(HOSTS).size).toBeGreaterThanOrEqual(100);
     const outcomes: string[] = [];
     for (const host of HOSTS) {
@@ -232,7 +232,7 @@ describe('no connection is made', () => {
     ['one public and one private address', [PUBLIC_ADDRESS, '127.0.0.1']],
     ['a private address behind many public ones', [PUBLIC_ADDRESS, '2606:4700::1111', '1.1.1.1', '169.254.169.254']],
     ['something that is not an address', ['not-an-address']],
-  ])('to a name with %s', async ([_, addresses], { canary }) => {
+  ])('no connection to a name with %s', async ([_, addresses], { canary }) => {
     const outcome = await post('https://hooks.partner.example/', {
       resolve: resolveTo(...addresses),
       dial: canary.dial(),
@@ -244,7 +244,7 @@ describe('no connection is made', () => {
   test.for<[string, GuardOptions['resolve']]>([
     ['does not resolve', () => Promise.reject(new Error('NXDOMAIN'))],
     ['has no address', async () => []],
-  ])('to a name that %s', async ([_, resolve], { canary }) => {
+  ])('no connection to a name that %s', async ([_, resolve], { canary }) => {
     expect(await post('https://hooks.partner.example/', { resolve, dial: canary.dial() })).toMatchObject({
       status: null,
       error: 'dns',
@@ -252,7 +252,7 @@ describe('no connection is made', () => {
     expect(canary.connections).toBe(0);
   });
 
-  test('to a name server that does not answer within two seconds', async ({ canary }) => {
+  test('no connection if the name server does not answer within two seconds', async ({ canary }) => {
     const outcome = await post('https://hooks.partner.example/', {
       resolve: () => new Promise(() => undefined),
       dial: canary.dial(),
@@ -262,7 +262,9 @@ describe('no connection is made', () => {
     expect(canary.connections).toBe(0);
   });
 
-  test('to a private address under a public name, when the local sandbox allows loopback', async ({ canary }) => {
+  test('no connection to a private address under a public name, when the local sandbox allows loopback', async ({
+    canary,
+  }) => {
     expect(
       await post(`http://private.partner.example:${canary.port}/`, {
         rules: { allowLocal: true },
@@ -280,13 +282,16 @@ describe('nothing is sent', () => {
     ['loopback', '127.0.0.1'],
     ['another public address', '93.184.216.35'],
     ['nowhere', ''],
-  ])('over a connection that reached %s instead of the address that was checked', async ([_, reached], { canary }) => {
-    const outcome = await post('https://hooks.partner.example/', { dial: canary.dial(reached), ca: CERTIFICATE });
-    expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
-    expect(canary.requests).toBe(0);
-  });
+  ])(
+    'no request over a connection that reached %s instead of the address that was checked',
+    async ([_, reached], { canary }) => {
+      const outcome = await post('https://hooks.partner.example/', { dial: canary.dial(reached), ca: CERTIFICATE });
+      expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
+      expect(canary.requests).toBe(0);
+    },
+  );
 
-  test('when the name has a private address at the next attempt', async ({ canary }) => {
+  test('no request when the name has a private address at the next attempt', async ({ canary }) => {
     const meanings = [[PUBLIC_ADDRESS], ['127.0.0.1']];
     const http = guard({ resolve: async () => meanings.shift() ?? [], dial: canary.dial(), ca: CERTIFICATE });
     const outcomes = [
@@ -297,7 +302,7 @@ describe('nothing is sent', () => {
     expect([canary.connections, canary.requests]).toEqual([1, 1]);
   });
 
-  test('over TLS to a certificate of an unknown authority, or of another name', async ({ canary }) => {
+  test('no request to a certificate of an unknown authority, or of another name', async ({ canary }) => {
     expect(await post('https://hooks.partner.example/', { dial: canary.dial() })).toMatchObject({
       status: null,
       error: 'tls',
@@ -437,7 +442,7 @@ describe('a kept connection', () => {
     kept.close();
   });
 
-  test('that the subscriber has closed is replaced by a new one, which is checked', async ({ canary }) => {
+  test('is replaced by a new, checked one when the subscriber has closed it', async ({ canary }) => {
     canary.answer = (request, response) => {
       response.end('ok', () => setImmediate(() => request.socket.destroy()));
     };
@@ -447,7 +452,7 @@ describe('a kept connection', () => {
     kept.close();
   });
 
-  test('that breaks while it is used again does not fail the attempt', async ({ canary }) => {
+  test('does not fail the attempt when it breaks while it is used again', async ({ canary }) => {
     let first = true;
     canary.answer = (_, response) => {
       if (canary.requests === 2 && first) {

@@ -56,7 +56,7 @@ const test = withApi()
   });
 
 describe('a code is not sent', () => {
-  test('when it has expired, and is erased', async ({ world, api, clock }) => {
+  test('an expired code is erased instead', async ({ world, api, clock }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
     clock.advance(CODE_VALIDITY_MS);
@@ -64,7 +64,7 @@ describe('a code is not sent', () => {
     expect([world.mailsTo(email), await world.sealedCode(id)]).toEqual([[], null]);
   });
 
-  test('when it was used', async ({ world, api }) => {
+  test('a used code stays unsent', async ({ world, api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
@@ -73,22 +73,22 @@ describe('a code is not sent', () => {
     expect(world.mailsTo(email)).toEqual([]);
   });
 
-  test('for an unknown challenge', async ({ world }) => {
+  test('an unknown challenge sends nothing', async ({ world }) => {
     expect(await world.sendOtp(crypto.randomUUID())).toEqual({ outcome: 'not_needed' });
   });
 
-  test('without a mail server: the activity fails without a retry', async ({ world, api }) => {
+  test('a missing mail server fails the activity without a retry', async ({ world, api }) => {
     const { id } = await challenge(api);
     await expect(world.sendOtp(id, { mailer: undefined })).rejects.toMatchObject({ code: 'provider_not_configured' });
   });
 
-  test('to a recipient that the server permanently refuses, and is erased', async ({ world, api }) => {
+  test('a code for a permanently refused recipient is erased', async ({ world, api }) => {
     const { id } = await challenge(api, { email: REFUSED });
     expect(await world.sendOtp(id)).toEqual({ outcome: 'refused' });
     expect([world.mailsTo(REFUSED), await world.sealedCode(id)]).toEqual([[], null]);
   });
 
-  test('over a connection without TLS in a remote runtime', async ({ world, api }) => {
+  test('no mail leaves a remote runtime without TLS', async ({ world, api }) => {
     const plain = await startMailServer({ disabledCommands: ['STARTTLS'] });
     const { id } = await challenge(api);
     const mailer = createMailer({
@@ -118,7 +118,7 @@ describe('a code is sent', () => {
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
   });
 
-  test('once, however often the activity runs, and is erased', async ({ world, api }) => {
+  test('exactly once, however often the activity runs, and is erased', async ({ world, api }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
     expect([await world.sendOtp(id), await world.sendOtp(id)]).toEqual([
@@ -128,7 +128,7 @@ describe('a code is sent', () => {
     expect([world.mailsTo(email).length, await world.sealedCode(id)]).toEqual([1, null]);
   });
 
-  test('again, as the same message, after a crash between the mail and its record', async ({ world, api }) => {
+  test('twice, as the same message, after a crash between the mail and its record', async ({ world, api }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
     const before = await world.sealedCode(id);
@@ -142,7 +142,7 @@ describe('a code is sent', () => {
     expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
   });
 
-  test('at a later attempt when the server was busy; until then the code is kept', async ({ world, api }) => {
+  test('later when the server was busy; until then the code is kept', async ({ world, api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
     smtp.isBusy = true;
@@ -153,7 +153,7 @@ describe('a code is sent', () => {
     expect(world.mailsTo(email).map(({ text }) => codeIn(text))).toEqual([code]);
   });
 
-  test('over TLS in a remote runtime, from the configured sender', async ({ world, api, mailServer }) => {
+  test('only over TLS in a remote runtime, from the configured sender', async ({ world, api, mailServer }) => {
     const email = newEmail();
     const { id } = await challenge(api, { email });
     const smtpUrl = `smtp://127.0.0.1:${mailServer.port}?tls.rejectUnauthorized=false&from=codes@bank.example`;

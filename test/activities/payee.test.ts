@@ -34,7 +34,7 @@ test('is shown to its owner with the last digits of the account', async ({ steps
 
 describe('a recipient that is changed after acceptance', () => {
   test.for(['SANCTIONED Brown', 'PAYOUT REFUSED Brown'])(
-    'to the name %s: the payee of acceptance is screened and paid',
+    'changed to the name %s: the payee of acceptance is screened and paid',
     async (name, { api, partner, steps }) => {
       const id = await steps.acceptInternal({ name: 'Marcia Brown' });
       const { recipientId } = await steps.stored(id);
@@ -47,14 +47,14 @@ describe('a recipient that is changed after acceptance', () => {
     },
   );
 
-  test('from a sanctioned name to another one is still refused by screening', async ({ api, partner, steps }) => {
+  test('is still refused by screening if the name at acceptance was sanctioned', async ({ api, partner, steps }) => {
     const id = await steps.acceptInternal({ name: 'SANCTIONED Brown' });
     const { recipientId } = await steps.stored(id);
     await change(api, partner, recipientId, { name: 'Marcia Brown' });
     expect((await runToEnd(steps, id)).status).toBe('rejected');
   });
 
-  test('to inactive still stops it', async ({ api, partner, steps }) => {
+  test('still stops the settlement if it was deactivated', async ({ api, partner, steps }) => {
     const id = await steps.acceptInternal();
     const { recipientId } = await steps.stored(id);
     await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
@@ -125,7 +125,7 @@ describe('a verification counts for the frozen name alone', () => {
   });
 });
 
-describe('at rest', () => {
+describe('a payee at rest', () => {
   test('the account number of a payee is in no table in clear', async ({ api, steps }) => {
     await steps.acceptInternal({ bank_details: { ...OTHER_BANK, account_number: 'CANARY55512345' } });
     expect(await dumpTables(api.connection.pool)).not.toContain('CANARY55512345');

@@ -130,7 +130,7 @@ describe('money that arrives before the settlement waits for it', () => {
 });
 
 describe('money that the settlement has no use for', () => {
-  test('is due back beside the payout when it is too much', async ({ api, steps }) => {
+  test('is due back, and the payout goes on, when it is too much', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await wire(api, id, 30_000);
     await steps.activities.reviewSettlement(steps.step(id));

@@ -35,13 +35,13 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps }) => ({
 }));
 
 describe('a run that starts', () => {
-  test('in awaiting_funds applies the evidence that no run has reviewed', async ({ api, steps }) => {
+  test('applies in awaiting_funds the evidence that no run has reviewed', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await sendBankledger(api, bankledgerBody(id));
     expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
   });
 
-  test('in compliance_hold sees the verification, and the money that came meanwhile', async ({
+  test('sees in compliance_hold the verification, and the money that came meanwhile', async ({
     api,
     partner,
     steps,
@@ -54,7 +54,7 @@ describe('a run that starts', () => {
     expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
   });
 
-  test('in paying_out settles a payout that was confirmed, although the recipient is inactive now', async ({
+  test('settles in paying_out a payout that was confirmed, although the recipient is inactive now', async ({
     world,
     steps,
   }) => {
@@ -64,7 +64,7 @@ describe('a run that starts', () => {
     expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'settled' });
   });
 
-  test('in paying_out neither fails nor calls the rail for a recipient who is inactive now', async ({
+  test('neither fails nor calls the rail in paying_out for a recipient who is inactive now', async ({
     world,
     steps,
   }) => {
@@ -77,7 +77,7 @@ describe('a run that starts', () => {
     });
   });
 
-  test('in paying_out after three days asks for a review, and sends nothing', async ({ world, steps }) => {
+  test('asks for a review after three days in paying_out, and sends nothing', async ({ world, steps }) => {
     const id = await world.payingOut();
     await world.deactivate(id);
     const { expiresAt } = await steps.stored(id);

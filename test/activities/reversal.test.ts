@@ -26,7 +26,7 @@ const moneyOf = ({ status, failure, amount_received, amount_refund_due }: Json) 
 });
 
 describe('a return before the payout', () => {
-  test('of all the money during a hold fails the settlement once awaiting_funds is reached', async ({
+  test('fails the settlement once awaiting_funds is reached, if all the money is returned during a hold', async ({
     api,
     partner,
     steps,
@@ -60,7 +60,7 @@ describe('a return before the payout', () => {
     expect(failed.exceptions).toMatchObject([{ type: 'returned', amount: '2000.00', currency: 'USD', reason: 'R10' }]);
   });
 
-  test('of a part leaves the rest due back, and never more than what is held', async ({ api, steps }) => {
+  test('leaves the rest due back if a part is returned, and never more than what is held', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await wire(api, id, 10_000);
     await giveBack(api, id, 4_000);

@@ -44,7 +44,7 @@ describe('a review', () => {
   });
 
   test.for(['settlement_transitions', 'postings', 'events', 'certificates'])(
-    'that fails while it writes %s changes nothing, and its retry completes it',
+    'changes nothing if it fails while it writes %s, and its retry completes it',
     async (table, { world, api, steps }) => {
       const id = await steps.inReview();
       await world.request(id, 'paid');

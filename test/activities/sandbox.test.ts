@@ -38,11 +38,11 @@ describe('the plan of a payment', () => {
     expect((await sandbox.planCollection(world.input(id))).map(({ event }) => event)).toEqual(events);
   });
 
-  test('of a wire is empty: it waits', async ({ world, sandbox, steps }) => {
+  test('is empty for a wire, which waits', async ({ world, sandbox, steps }) => {
     expect(await sandbox.planCollection(world.input(await steps.waiting(BY_WIRE)))).toEqual([]);
   });
 
-  test('of the settlement of another organization is not found', async ({ sandbox, steps }) => {
+  test('is not found for the settlement of another organization', async ({ sandbox, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await expect(sandbox.planCollection({ settlementId: id, orgId: 'other' })).rejects.toMatchObject({
       code: 'not_found',

@@ -27,7 +27,10 @@ const test = withApi()
   });
 
 describe('a review', () => {
-  test('of the verification of another organization fails without a retry: not_found', async ({ open, activities }) => {
+  test('fails without a retry for the verification of another organization: not_found', async ({
+    open,
+    activities,
+  }) => {
     const { input } = await open();
     await expect(activities.reviewVerification({ ...input, orgId: 'other', nowMs: 0 })).rejects.toMatchObject({
       type: 'not_found',
@@ -35,7 +38,7 @@ describe('a review', () => {
     });
   });
 
-  test('before the expiry changes nothing and returns the remaining wait', async ({ open, activities, api }) => {
+  test('changes nothing before the expiry and returns the remaining wait', async ({ open, activities, api }) => {
     const { input, expiresAtMs } = await open();
     await expectUnchanged(api.connection.pool, async () => {
       expect(await activities.reviewVerification({ ...input, nowMs: expiresAtMs - 1 })).toEqual({
@@ -47,7 +50,7 @@ describe('a review', () => {
     });
   });
 
-  test('at the expiry expires the verification once, even when six run at once', async ({
+  test('expires the verification once at the expiry, even when six run at once', async ({
     open,
     activities,
     api,
@@ -68,7 +71,7 @@ describe('a review', () => {
   });
 
   test.for(['events', 'verifications', 'recipients'])(
-    'that fails while it writes %s changes nothing, and its retry completes it',
+    'changes nothing if it fails while it writes %s, and its retry completes it',
     async (table, { open, activities, api }) => {
       const { input, expiresAtMs } = await open();
       const review = () => activities.reviewVerification({ ...input, nowMs: expiresAtMs });

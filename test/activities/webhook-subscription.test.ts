@@ -92,7 +92,7 @@ const test = withApi().extend('world', async ({ api, onTestFinished }) => {
 });
 
 describe('nothing is sent', () => {
-  test('before the next attempt is due: the round says when it is', async ({ world }) => {
+  test('nothing before the next attempt is due: the round says when it is', async ({ world }) => {
     const delivery = await world.ping();
     world.answer = failing;
     const { waitMs } = await world.round();
@@ -103,7 +103,7 @@ describe('nothing is sent', () => {
     expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'failed' }]);
   });
 
-  test('to a subscription that was disabled or deleted, and its deliveries end', async ({ world }) => {
+  test('nothing to a disabled or deleted subscription, and its deliveries end', async ({ world }) => {
     const other = await world.subscribe('http://127.0.0.1:9999/other');
     const [disabled, canceled] = [await world.ping(), await world.ping(other.webhook_id)];
     await world.call('PATCH', `/v1/webhooks/${world.webhook.webhook_id}`, { status: 'disabled' });
@@ -123,7 +123,7 @@ describe('nothing is sent', () => {
     ).toEqual([]);
   });
 
-  test('while four requests of a new subscription are open; the fifth follows when one is answered', async ({
+  test('no fifth request of a new subscription while four are open; it follows when one is answered', async ({
     world,
   }) => {
     await world.burst(6);
@@ -203,7 +203,7 @@ describe('a crash between request and record', () => {
     expect(await world.isRunning()).toBe(false);
   });
 
-  test('of one request: the results of the others are recorded', async ({ world }) => {
+  test('one request is lost, and the results of the others are recorded', async ({ world }) => {
     const deliveries = [await world.ping(), await world.ping(), await world.ping()];
     world.answer = () => (world.sent.length === 2 ? Promise.reject(new Error('killed')) : succeeding());
     await expect(world.round()).rejects.toThrow('killed');
@@ -236,7 +236,7 @@ describe('a crash between request and record', () => {
 });
 
 describe('a redelivery', () => {
-  test('that is asked for during the last attempt is made when the attempt fails', async ({ world }) => {
+  test('is made when the attempt fails, if it is requested during the last attempt', async ({ world }) => {
     const delivery = await world.ping();
     world.answer = failing;
     for (let n = 1; n < 8; n += 1) {
@@ -253,7 +253,7 @@ describe('a redelivery', () => {
     expect(attempts[8]).toMatchObject({ number: 9, outcome: 'succeeded' });
   });
 
-  test('that is asked for during an attempt follows at once, not after the wait', async ({ world }) => {
+  test('follows at once, not after the wait, if it is requested during an attempt', async ({ world }) => {
     const delivery = await world.ping();
     world.answer = async () => {
       if (world.sent.length > 1) return await succeeding();
@@ -268,7 +268,7 @@ describe('a redelivery', () => {
   });
 });
 
-describe('after a failure', () => {
+describe('a failed attempt', () => {
   test.for([
     [503, '7', 7_350],
     [429, '100000', 10_000],
@@ -285,7 +285,7 @@ describe('after a failure', () => {
     expect(Date.parse(next_attempt_at) - Date.parse(at) - duration_ms).toBe(waitMs);
   });
 
-  test('of the eighth attempt, the delivery is exhausted', async ({ world }) => {
+  test('the eighth failure exhausts the delivery', async ({ world }) => {
     const delivery = await world.ping();
     world.answer = failing;
     for (let n = 1; n <= 8; n += 1) {

@@ -118,7 +118,7 @@ describe('the last use of a key', () => {
     ['203.0.113.77', '203.0.113.0'],
     ['2001:db8:4:5:6:7:8:9', '2001:db8:4::'],
     ['::ffff:198.51.100.9', '198.51.100.0'],
-  ] as const)('from %s shows its network %s, and no more is stored', async ([address, network], { api }) => {
+  ] as const)('shows, from %s, its network %s, and no more is stored', async ([address, network], { api }) => {
     const caller = await api.createCaller();
     const keys = async () =>
       jsonOf(await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`, undefined, from(address)));

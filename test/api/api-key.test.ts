@@ -326,13 +326,13 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
   });
 });
 
-describe('the organization is told', () => {
-  test('by an event, when a leaked key rotates itself', async ({ api }) => {
+describe('every change of a key is reported', () => {
+  test('an event shows that a leaked key rotated itself', async ({ api }) => {
     const owner = await api.createCaller();
     const leaked = withKey(owner.orgId, jsonOf(await create(api, owner, { name: 'reports', scope: 'read' })));
     const taken = jsonOf(await rotate(api, leaked, leaked.keyId));
-    const told = jsonOf(await api.call(owner, 'GET', `/v1/events?type=api_key.rotated`));
-    expect(told).toEqual([
+    const reported = jsonOf(await api.call(owner, 'GET', `/v1/events?type=api_key.rotated`));
+    expect(reported).toEqual([
       expect.objectContaining({
         type: 'api_key.rotated',
         sequence: 2,
@@ -347,12 +347,12 @@ describe('the organization is told', () => {
       ['api_key.created', 1],
     ]);
     expect(JSON.stringify(events)).not.toContain(taken.api_key);
-    // Again changes nothing, and tells nothing.
+    // Repeated, it changes nothing and reports nothing.
     await revoke(api, owner, taken.key_id);
     expect(jsonOf(await api.call(owner, 'GET', '/v1/events'))).toHaveLength(3);
   });
 
-  test('and a subscriber gets it as a delivery', async ({ api }) => {
+  test('a subscriber gets the event of a change as a delivery', async ({ api }) => {
     const owner = await api.createCaller();
     const { webhook_id: id } = await subscribe(api, owner, 'https://hooks.partner.example/keys', ['api_key.created']);
     await create(api, owner, { name: 'reports', scope: 'read' });

@@ -224,13 +224,13 @@ describe('an event', () => {
 describe('evidence of a wire or a debit', () => {
   const fund = (steps: Steps, id: string, nowMs?: number) => steps.activities.reviewSettlement(steps.step(id, nowMs));
 
-  test('that comes before the settlement waits for it is applied later', async ({ api, steps }) => {
+  test('is applied later if it comes before the settlement waits for it', async ({ api, steps }) => {
     const id = await steps.accept(BY_WIRE);
     expect(await send(api, bankledgerBody(id))).toMatchObject({ matched: true });
     expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
   });
 
-  test('in parts adds up in any order', async ({ api, steps }) => {
+  test('adds up in any order if it comes in parts', async ({ api, steps }) => {
     const parts = [10_000, 14_999, 1];
     for (const order of [
       [0, 1, 2],
@@ -251,7 +251,7 @@ describe('evidence of a wire or a debit', () => {
     }
   });
 
-  test('of too much money funds the settlement, and the rest is due back', async ({ api, steps }) => {
+  test('funds the settlement if it is too much, and the rest is due back', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await send(api, bankledgerBody(id, { amount_reconciled: 25_001 }));
     expect((await fund(steps, id)).status).toBe('funded');
@@ -262,13 +262,16 @@ describe('evidence of a wire or a debit', () => {
     ]);
   });
 
-  test.for(['CAD', 'JMD'])('in %s is recorded as an exception and not applied', async (currency, { api, steps }) => {
-    const id = await steps.waiting(BY_WIRE);
-    await send(api, bankledgerBody(id, { currency }));
-    expect((await fund(steps, id)).status).toBe('awaiting_funds');
-    expect(await exceptionsOf(steps, id)).toEqual(['currency_mismatch']);
-    expect((await steps.read(id)).amount_received).toBe('0.00');
-  });
+  test.for(['CAD', 'JMD'])(
+    'is recorded as an exception and not applied if it is in %s',
+    async (currency, { api, steps }) => {
+      const id = await steps.waiting(BY_WIRE);
+      await send(api, bankledgerBody(id, { currency }));
+      expect((await fund(steps, id)).status).toBe('awaiting_funds');
+      expect(await exceptionsOf(steps, id)).toEqual(['currency_mismatch']);
+      expect((await steps.read(id)).amount_received).toBe('0.00');
+    },
+  );
 
   test('returned before it funded: failed, with the code of the return', async ({ api, steps, byAch }) => {
     const id = await steps.waiting(await byAch());
@@ -311,7 +314,7 @@ describe('evidence of a wire or a debit', () => {
     }
   });
 
-  test('after a terminal state is an exception, and its money is due back', async ({ api, steps }) => {
+  test('is an exception after a terminal state, and its money is due back', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     await fund(steps, id, (await steps.stored(id)).expiresAt?.getTime());
     await send(api, bankledgerBody(id));

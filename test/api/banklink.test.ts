@@ -34,7 +34,7 @@ const refusal = async (answer: ReturnType<TestApi['call']>) => {
 };
 
 describe('a public token', () => {
-  test('that was issued: 422 the second time, after 30 minutes and for another organization', async ({
+  test('422 for an issued one the second time, after 30 minutes and for another organization', async ({
     api,
     clock,
     link,
@@ -55,13 +55,13 @@ describe('a public token', () => {
     expect((await exchange(own)).statusCode).toBe(200);
   });
 
-  test('that was issued: 200 for one of twenty exchanges at the same moment', async ({ link, exchange }) => {
+  test('200 for one of twenty exchanges of an issued one at the same moment', async ({ link, exchange }) => {
     const { sandbox_public_token: publicToken } = await link();
     const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(publicToken)));
     expect(answers.map((answer) => answer.statusCode).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 422)]);
   });
 
-  test('that was not issued: 200 each time with the same test account', async ({ exchange }) => {
+  test('200 each time for one that was not issued, with the same test account', async ({ exchange }) => {
     const first = jsonOf(await exchange('public-sandbox-checking'));
     const second = jsonOf(await exchange('public-sandbox-checking'));
     expect(second.account).toEqual(first.account);

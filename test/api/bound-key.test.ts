@@ -103,7 +103,7 @@ describe.for(ROUTES)('$route with a price that is out of bounds', (settle) => {
   });
 });
 
-test('422 lists the faults of the price beside those of the form', async ({ api, partner, recipientId }) => {
+test('422 lists the faults of the price with those of the form', async ({ api, partner, recipientId }) => {
   const body = settleBody(recipientId, { amount: ABOVE_BOUNDS, card_token: undefined });
   const refused = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
   expect(faultsOf(refused)).toEqual([

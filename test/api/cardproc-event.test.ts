@@ -118,7 +118,7 @@ describe('an event of a known type', () => {
     ['the id of a settlement that does not exist', { metadata: { settlement_id: 'stl_unknown' } }],
     ['an empty id', { metadata: { settlement_id: '' } }],
     ['an id that no settlement can have', { metadata: { settlement_id: `\u0000 ${'x'.repeat(400)}` } }],
-  ] as const)('with %s: 200, stored, applied to nothing', async ([_case, object], { api }) => {
+  ] as const)('200, stored and applied to nothing with %s', async ([_case, object], { api }) => {
     for (const type of ['payment_intent.succeeded', 'payment_intent.processing', 'charge.dispute.created'])
       await expectStoredUnmatched(api, cardprocBody('stl_unknown', object, type));
   });

@@ -61,7 +61,7 @@ describe('the client behind proxies', MINUTE_ENDS, () => {
     await sameCaller(visit('10.0.0.31', ''), () => visit('10.0.0.31', '10.0.0.31'));
   });
 
-  test('of IPv6 is the /64, and a mapped address is the IPv4 address', async ({ visit }) => {
+  test('is the /64 of an IPv6 address, and the IPv4 address of a mapped one', async ({ visit }) => {
     await sameCaller(visit('2001:db8:1:2::1'), () => visit('2001:db8:1:2:ffff:ffff:ffff:ffff'));
     await sameCaller(visit('2001:db8:ffff::1', '2001:DB8:1:9::1'), () => visit('10.0.0.1', '2001:db8:1:9:0:0:0:2'));
     await sameCaller(visit('10.0.0.1', '::ffff:198.51.100.40'), () => visit('10.0.0.1', '198.51.100.40'));
@@ -96,7 +96,7 @@ describe('failed authentications', () => {
     ['no key', () => ({}), '/v1/recipients', '203.0.113.61'],
     ['unknown sessions', () => ({ authorization: `Bearer ${generateSessionToken()}` }), '/consumer/me', '203.0.113.62'],
   ] as const)(
-    'with %s: 429 after a few, and the database is not asked',
+    '429 after a few with %s, and the database is not asked',
     async ([_, headers, url, remoteAddress], { api, partner }) => {
       const attempt = () => api.app.inject({ method: 'GET', url, remoteAddress, headers: headers() });
       for (let n = 0; n < FAILURES; n += 1) expect((await attempt()).statusCode).toBe(401);
@@ -122,7 +122,7 @@ describe('failed authentications', () => {
     },
   );
 
-  test('by 403 count too, and the count ends with its minute', async ({ api, clock }) => {
+  test('403 counts too, and the count ends with its minute', async ({ api, clock }) => {
     const reader = await api.createCaller('read');
     const attempt = () =>
       api.app.inject({

@@ -20,7 +20,7 @@ describe('null for every optional field is accepted', () => {
       { payment_method: undefined, card_token: undefined, purpose: null, reference: null, metadata: null },
       201,
     ],
-  ] as const)('by POST %s', async ([url, nulls, status], { api, tenant }) => {
+  ] as const)('2xx from POST %s', async ([url, nulls, status], { api, tenant }) => {
     const { partner } = tenant;
     const body = { ...settleBody(await createRecipient(api, partner)), ...nulls };
     const answer = await api.call(partner, 'POST', url, body, { 'idempotency-key': crypto.randomUUID() });

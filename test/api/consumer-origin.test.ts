@@ -98,7 +98,7 @@ describe('a page of any other origin', () => {
     expect(varyOf(answer.headers)).toContain('Origin');
   });
 
-  test('gets none when it sends the allowed origin beside its own', async ({ server }) => {
+  test('gets none when it sends the allowed origin together with its own', async ({ server }) => {
     for (const origins of [
       [APP, 'https://evil.example'],
       ['https://evil.example', APP],

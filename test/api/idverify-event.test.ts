@@ -65,7 +65,7 @@ describe('the signature', () => {
 });
 
 describe('an event', () => {
-  test('of another applicant is stored and decides nothing', async ({ api, opened }) => {
+  test('is stored and decides nothing if it names another applicant', async ({ api, opened }) => {
     const { id, read } = await opened();
     await api.connection.db
       .update(verifications)
@@ -80,7 +80,7 @@ describe('an event', () => {
     expect((await read()).status).toBe('verified');
   });
 
-  test('that is RED and asks for a retry is not final: a later GREEN verifies', async ({ api, opened }) => {
+  test('is not final if it is RED and asks for a retry: a later GREEN verifies', async ({ api, opened }) => {
     const { id, read } = await opened();
     const retry = { reviewResult: { ...RED.reviewResult, reviewRejectType: 'RETRY' } };
     expect(jsonOf(await sendIdverify(api, idverifyBody(id, retry)))).toMatchObject({ matched: true });
@@ -197,7 +197,7 @@ describe('an event', () => {
   });
 });
 
-describe('in production', () => {
+describe('events in production', () => {
   test("200 and unmatched for a decision of the provider's sandbox; a live decision is applied", async ({ newApi }) => {
     const live = await newApi({
       runtime: 'production',

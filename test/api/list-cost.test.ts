@@ -144,7 +144,7 @@ describe('a page of 30 000 settlements reads few rows, and counts no more than i
     'metadata[team]=a&status=awaiting_funds',
     'metadata[team]=a&status=rejected',
     `metadata[team]=a&payment_method=wire&${AFTER}`,
-  ])('with ?%s', async (query, { plansOf }) => {
+  ])('bounded reads with ?%s', async (query, { plansOf }) => {
     const { page, count } = await plansOf(query);
     expect(rowsRead(page)).toBeLessThan(PAGE_ROWS_MAX);
     expect(blocksRead(page)).toBeLessThan(PAGE_BLOCKS_MAX);
@@ -186,7 +186,7 @@ describe('a list that is longer than is counted', () => {
     expect((await plansOf(query)).count).toBeUndefined();
   });
 
-  test('of one organization says nothing about the same list of another', async ({ api, plansOf }) => {
+  test('says nothing about the same list of another organization', async ({ api, plansOf }) => {
     await plansOf('status=settled');
     const other = await api.createCaller('read');
     expect((await api.call(other, 'GET', '/v2/settlements?status=settled')).headers['x-total-count']).toBe('0');

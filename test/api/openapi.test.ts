@@ -1,4 +1,4 @@
-/** `GET /openapi.json` is made once, and a client that has the current document is told so (contract §15). */
+/** `GET /openapi.json` is made once, and a client that has the current document gets 304 (contract §15). */
 import { createHash } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import { withApi } from '../support/fixture.ts';

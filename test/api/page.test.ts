@@ -377,7 +377,7 @@ describe('the form of a certificate', () => {
     ['*/*, application/json;q=0', 'text/html'],
     ['TEXT/HTML; charset=utf-8; Q=0.7, application/json;q=0.6', 'text/html'],
     ['application/pdf;q=1.5, text/html;q=0.001', 'text/html'],
-  ])('for "%s" is %s', (accept, expected) => {
+  ])('Accept "%s" gives %s', (accept, expected) => {
     expect(preferredType(accept, ['application/json', 'text/html', 'application/pdf'])).toBe(expected);
   });
 

@@ -51,7 +51,7 @@ describe('the links of a page', () => {
     );
   });
 
-  test('by offset, have a limit even if the request has not', () => {
+  test('have a limit even if the request has an offset and no limit', () => {
     expect(pageLinks('/v1/recipients?offset=0', { limit: 50, offset: 0 }, more(51))).toBe(
       '</v1/recipients?offset=50&limit=50>; rel="next"',
     );

@@ -176,7 +176,7 @@ describe('GET /v1/recipients', () => {
     },
   );
 
-  test('by cursor, 200 without a repeated recipient although new ones are added', async ({ api }) => {
+  test('200 by cursor, without a repeated recipient although new ones are added', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const ids: string[] = [];
     for (let index = 0; index < 4; index += 1) ids.unshift((await created(api, caller)).recipient_id);

@@ -226,7 +226,7 @@ async function withoutTrace<T>(api: TestApi, run: () => Promise<T>): Promise<T> 
   return result;
 }
 
-describe.each(REMOTE)('in %s', (runtime) => {
+describe.each(REMOTE)('the runtime %s', (runtime) => {
   test.for(refused.filter(([, { auth }]) => auth === 'api_key'))(
     '401 without a key and 403 for a lesser scope come first: %s',
     async ([_name, row], { worlds }) => {
@@ -337,7 +337,7 @@ describe.each(REMOTE)('in %s', (runtime) => {
 });
 
 test.for(['local-sandbox', ...REMOTE] as const)(
-  'every answer of %s tells browsers the same, and a remote one also to use TLS only',
+  'every answer of %s has the same security headers, and a remote one also requires TLS',
   async (runtime, { apis }) => {
     for (const url of ['/health/live', '/v2/settlements', '/unknown']) {
       const { headers } = await apis[runtime].app.inject({ method: 'GET', url });

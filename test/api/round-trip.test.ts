@@ -49,7 +49,7 @@ describe('an acceptance', () => {
     },
   );
 
-  test('that is repeated makes 2 round trips and writes nothing', async ({ api, partner, recipientId }) => {
+  test('makes 2 round trips and writes nothing when it is repeated', async ({ api, partner, recipientId }) => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const body = settleBody(recipientId);
     const first = await api.call(partner, 'POST', '/v2/settle', body, headers);

@@ -49,7 +49,7 @@ describe("a partner's read", () => {
     ['GET /v2/settle/{id} that waits', read((id) => `/v2/settle/${id}`, { prefer: 'wait=1' })],
     ['GET /v1/caribbean/settlements/{id}', read((id) => `/v1/caribbean/settlements/${id}`)],
     ['GET /v1/caribbean/settlements', read(() => '/v1/caribbean/settlements?limit=1')],
-  ] as const)('by %s shows one moment', async ([_name, { path, headers }], { api, partner, steps }) => {
+  ] as const)('shows one moment when it is read by %s', async ([_name, { path, headers }], { api, partner, steps }) => {
     const settlementId = await steps.accept();
     const shown = await readDuringMove(api, { orgId: partner.orgId, settlementId }, async () =>
       [jsonOf(await api.call(partner, 'GET', path(settlementId), undefined, headers))].flat().at(0),
@@ -70,7 +70,7 @@ describe("a consumer's read", () => {
   test.for([
     ['GET /consumer/transfers/{id}', (id: string) => `/consumer/transfers/${id}`],
     ['GET /consumer/transfers', () => '/consumer/transfers'],
-  ] as const)('by %s shows one moment', async ([_name, path], { api, consumer }) => {
+  ] as const)('shows one moment when it is read by %s', async ([_name, path], { api, consumer }) => {
     const { transfer_id: transferId, settlement_id: settlementId } = await accept(api, consumer);
     const shown = await readDuringMove(api, { orgId: consumer.consumerId, settlementId }, async () =>
       [jsonOf(await callAs(api, consumer, 'GET', path(transferId)))].flat().at(0),

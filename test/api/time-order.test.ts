@@ -35,7 +35,7 @@ function expectInOrder(times: readonly (string | null | undefined)[], count: num
 }
 
 describe("a recipient's dates, when the clock of the second process is behind", () => {
-  test('of a change and of the deactivation, with its event', async ({ api, partner, clock }) => {
+  test('increase with a change and the deactivation, as in its event', async ({ api, partner, clock }) => {
     const id = await createRecipient(api, partner);
     clock.advance(-SKEW_MS);
     const change = { email: 'new@example.com' };
@@ -47,7 +47,11 @@ describe("a recipient's dates, when the clock of the second process is behind", 
 });
 
 describe("a verification's dates, when the clock of the second process is behind", () => {
-  test('of a decision by the partner, and of the recipient that it changes', async ({ api, partner, clock }) => {
+  test('increase with a decision by the partner, as those of the recipient that it changes', async ({
+    api,
+    partner,
+    clock,
+  }) => {
     const recipientId = await createRecipient(api, partner);
     clock.advance(SKEW_MS);
     const { verification_id: id } = await openVerification(api, partner, recipientId);
@@ -60,7 +64,7 @@ describe("a verification's dates, when the clock of the second process is behind
     expectInOrder(await eventTimes(api, id), 2);
   });
 
-  test('of a decision by the provider', async ({ api, partner, clock }) => {
+  test('increase with a decision by the provider', async ({ api, partner, clock }) => {
     const recipientId = await createRecipient(api, partner);
     const { verification_id: id } = await openVerification(api, partner, recipientId);
     clock.advance(-SKEW_MS);
@@ -70,7 +74,7 @@ describe("a verification's dates, when the clock of the second process is behind
     expectInOrder(await eventTimes(api, id), 2);
   });
 
-  test('of the next verification: it is the latest', async ({ api, partner, clock }) => {
+  test('increase with the next verification, which is the latest', async ({ api, partner, clock }) => {
     const recipientId = await createRecipient(api, partner);
     const first = await openVerification(api, partner, recipientId);
     await complete(api, partner, first.verification_id, { status: 'rejected', rejection_reason: 'forgery' });
@@ -82,7 +86,7 @@ describe("a verification's dates, when the clock of the second process is behind
 });
 
 describe("a subscription's dates, when the clock of the second process is behind", () => {
-  test('of changes, a rotation and pings', async ({ api, partner, clock }) => {
+  test('increase with changes, a rotation and pings', async ({ api, partner, clock }) => {
     const { webhook_id: id, updated_at: created } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook');
     await ping(api, partner, id);
     clock.advance(-SKEW_MS);
@@ -94,7 +98,7 @@ describe("a subscription's dates, when the clock of the second process is behind
     expectInOrder(await eventTimes(api, id), 2);
   });
 
-  test('of the attempts of a delivery', async ({ api, partner }) => {
+  test('increase with the attempts of a delivery', async ({ api, partner }) => {
     const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook', ['webhook.ping']);
     const delivery = await ping(api, partner, webhookId);
     const activities = webhookSubscriptionActivities({
@@ -122,7 +126,7 @@ describe("a subscription's dates, when the clock of the second process is behind
 });
 
 describe("a key's dates, when the clock of the second process is behind", () => {
-  test('of its revocation and its use', async ({ api, clock }) => {
+  test('increase with its revocation and its use', async ({ api, clock }) => {
     const caller = await api.createCaller();
     clock.advance(SKEW_MS);
     const body = { name: 'second', scope: 'read' };
@@ -135,7 +139,7 @@ describe("a key's dates, when the clock of the second process is behind", () => 
 });
 
 describe("a settlement's dates, when a step has an earlier time than what came before it", () => {
-  test('of a step after a foreign currency', async ({ api, steps, clock }) => {
+  test('increase with a step after a foreign currency', async ({ api, steps, clock }) => {
     const id = await steps.waiting(BY_WIRE);
     await sendBankledger(api, bankledgerBody(id));
     clock.advance(SKEW_MS);
@@ -146,7 +150,7 @@ describe("a settlement's dates, when a step has an earlier time than what came b
     expectInOrder(await eventTimes(api, id), 5);
   });
 
-  test('of the review of a decision', async ({ api, partner, steps }) => {
+  test('increase with the review of a decision', async ({ api, partner, steps }) => {
     const id = await steps.waiting({ ...BY_WIRE, ...OVER_THRESHOLD });
     const { recipientId } = await steps.stored(id);
     const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
@@ -156,7 +160,7 @@ describe("a settlement's dates, when a step has an earlier time than what came b
     expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
   });
 
-  test('of the review of a decision about the name of before', async ({ api, partner, steps }) => {
+  test('increase with the review of a decision about the earlier name', async ({ api, partner, steps }) => {
     const id = await steps.waiting({ ...BY_WIRE, ...OVER_THRESHOLD });
     const { recipientId } = await steps.stored(id);
     const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
@@ -167,7 +171,7 @@ describe("a settlement's dates, when a step has an earlier time than what came b
     expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
   });
 
-  test('of the end by a deactivation', async ({ api, partner, steps }) => {
+  test('increase with the end by a deactivation', async ({ api, partner, steps }) => {
     const id = await steps.accept(BY_WIRE);
     const { recipientId } = await steps.stored(id);
     const { updated_at: deactivated } = jsonOf(await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`));

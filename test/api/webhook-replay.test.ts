@@ -63,7 +63,7 @@ describe('a replay', () => {
     expect(rows).toEqual([{ count: 1 }]);
   });
 
-  test('of these event types and this time only', async ({ missed }) => {
+  test('202 for these event types and this time only', async ({ missed }) => {
     const [, second, , fourth] = await missed.deliveries();
     const body = { since: second?.created_at, until: fourth?.created_at, event_types: ['settlement.settled'] };
     const expected = (await missed.deliveries()).filter(
@@ -83,11 +83,11 @@ describe('a replay', () => {
     expect(jsonOf(await missed.replay({ ...ALWAYS, statuses: ['succeeded'] })).deliveries).toBe(4);
   });
 
-  test('of nothing writes no outbox row', async ({ api, missed }) => {
+  test('writes no outbox row if nothing matches', async ({ api, missed }) => {
     await expectRefused(api, () => missed.replay({ since: '2999-01-01T00:00:00Z' }), 202, { deliveries: 0 });
   });
 
-  test('once for one idempotency key, and the same answer again', async ({ missed }) => {
+  test('202 once for one idempotency key, and the same answer again', async ({ missed }) => {
     const key = { 'idempotency-key': newId() };
     const [first, again] = [await missed.replay(ALWAYS, key), await missed.replay(ALWAYS, key)];
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
@@ -115,7 +115,7 @@ describe('a redelivery', () => {
     expect((await missed.statuses())[0]).toBe('pending');
   });
 
-  test('once for one idempotency key; 409 for the same key with another delivery', async ({ api, missed }) => {
+  test('202 once for one idempotency key; 409 for the same key with another delivery', async ({ api, missed }) => {
     const [first, second] = await missed.deliveries();
     const key = { 'idempotency-key': newId() };
     const redeliver = (id: string) =>

@@ -61,7 +61,7 @@ test('every operation is a command, but reads, estimates, sign-up, sign-in and p
   expect(commands.length).toBeGreaterThan(NO_COMMANDS.size);
 });
 
-describe('with more rows than the outbox may have', () => {
+describe('the outbox has more rows than it may', () => {
   test.beforeEach(async ({ api, tenant: _tenant, settle }) => {
     await fillOutbox(api, OUTBOX_MAX_ROWS + 1);
     await vi.waitFor(async () => expect((await settle()).statusCode).toBe(503), WAIT);

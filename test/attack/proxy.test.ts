@@ -38,7 +38,7 @@ const test = withApi({ config: { trustedProxies: LOOPBACK ? [LOOPBACK] : [] } })
 const BODY = '{"name":"Smuggled","country":"JM","contact_email":"dev@acme.example"}';
 const INNER = `POST /v1/orgs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
 
-describe.each(['the API itself', ...PROXIES])('through %s', (name) => {
+describe.each(['the API itself', ...PROXIES])('the proxy %s', (name) => {
   const attack = test.extend('send', async ({ ports, skip }) => {
     const port = ports.get(name);
     if (port === undefined) skip(`${name} is not installed`);
@@ -63,7 +63,7 @@ describe.each(['the API itself', ...PROXIES])('through %s', (name) => {
   });
 
   attack(
-    'a request inside a body is never answered: chunks beside a length, and spellings of both',
+    'a request inside a body is never answered: chunks together with a length, and spellings of both',
     async ({ api, send }) => {
       const organizations = async () => {
         const { rows } = await api.connection.pool.query<{ count: number }>(

@@ -224,7 +224,7 @@ describe('addresses', () => {
     });
   });
 
-  test('404 for paths beside, above and below every path', async ({ tenant, ask }) => {
+  test('404 for paths next to, above and below every path', async ({ tenant, ask }) => {
     for (const address of [
       '//',
       '/v2',

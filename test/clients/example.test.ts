@@ -53,8 +53,8 @@ test.concurrent.for(all)('$name/$story prints what is expected', async (example,
   expect(stdout.replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>').trim()).toBe(expected.trim());
 });
 
-plain('each story is told in TypeScript and with curl', () => {
-  const told = storiesOf('expected');
-  expect(storiesOf('typescript')).toEqual(told);
-  expect(storiesOf('curl')).toEqual(told);
+plain('each story exists in TypeScript and with curl', () => {
+  const stories = storiesOf('expected');
+  expect(storiesOf('typescript')).toEqual(stories);
+  expect(storiesOf('curl')).toEqual(stories);
 });

@@ -70,7 +70,7 @@ test('the interpreter itself is used, and not a shim of it', async () => {
   }
 });
 
-test('without Python, it says in words what is missing', async () => {
+test('a missing Python is reported in words', async () => {
   vi.stubEnv('PATH', '/nonexistent');
   try {
     await expect(acquirePython(PACKAGES, say)).rejects.toThrow(
@@ -81,7 +81,7 @@ test('without Python, it says in words what is missing', async () => {
   }
 });
 
-test('a Python older than the packages need is told in words', async () => {
+test('a Python older than the packages need is reported in words', async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'python-old-'));
   for (const name of ['python3', 'python'])
     await writeFile(path.join(directory, name), '#!/bin/sh\necho Python 3.10.14\n', { mode: 0o755 });
@@ -183,7 +183,7 @@ async function settleWhileKilled(
   return ends;
 }
 
-test('a receiver verifies 1 000 deliveries beside the rotation of the secret', async ({ python, stack }) => {
+test('a receiver verifies 1 000 deliveries during the rotation of the secret', async ({ python, stack }) => {
   const { apiKey } = await stack.api.createCaller('full');
   const { stdout } = await run(python, ['tests/scenarios/thousand_deliveries.py'], {
     API: stack.baseUrl,
@@ -193,7 +193,7 @@ test('a receiver verifies 1 000 deliveries beside the rotation of the secret', a
   expect(Number(verified)).toBeGreaterThanOrEqual(DELIVERIES);
 });
 
-test('a wait of each client tells within a second of what changed between two reads', async ({ python, stack }) => {
+test('a wait of each client returns within a second what changed between two reads', async ({ python, stack }) => {
   const { apiKey } = await stack.api.createCaller('full');
   const access = { API: stack.baseUrl, API_KEY: apiKey };
   const { stdout } = await run(python, ['tests/scenarios/change_between_reads.py'], access);
@@ -202,7 +202,10 @@ test('a wait of each client tells within a second of what changed between two re
   for (const [style, seconds] of late) expect(Number(seconds) * 1_000, style).toBeLessThan(stretched(1_000));
 });
 
-test('the certificate of a transfer is verified beside its signature and in one file', async ({ python, stack }) => {
+test('the certificate of a transfer is verified with a separate signature and in one file', async ({
+  python,
+  stack,
+}) => {
   const { stdout } = await run(python, ['tests/scenarios/consumer_certificate.py'], { API: stack.baseUrl });
   expect(stdout.split('\n')).toEqual(['blocking', 'asynchronous']);
 });

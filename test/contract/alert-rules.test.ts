@@ -18,7 +18,7 @@ const ALERTS: { alert: string; labels: { severity: string } }[] = parse(readFile
 );
 const programs = await findPrometheus();
 
-/** `quiet`: not yet, or never, at this time; `labels` beside the severity. Series have a sample a minute. */
+/** `quiet`: not yet, or never, at this time; `labels` in addition to the severity. Series have a sample a minute. */
 type Case = {
   readonly series: Readonly<Record<string, string>>;
   readonly quiet: string;
@@ -242,7 +242,7 @@ test('every alert has a case', () => {
   expect(Object.keys(CASES)).toEqual(ALERTS.map(({ alert }) => alert));
 });
 
-describe.runIf(programs)('by promtool', () => {
+describe.runIf(programs)('promtool', () => {
   const promtool = programs?.promtool ?? '';
 
   test('the rules are valid', async () => {

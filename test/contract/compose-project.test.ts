@@ -35,7 +35,7 @@ const Project = z.object({
 });
 type Environment = Readonly<Record<string, string>>;
 
-/** Secrets that only an operator can know, and the address that must be set beside one of them; a value for each. */
+/** Secrets that only an operator can know, and the address that must be set with one of them; a value for each. */
 const OPTIONAL: Environment = {
   IDVERIFY_BASE_URL: `https://${randomBytes(16).toString('hex')}.example`,
   IDVERIFY_APP_TOKEN: randomBytes(32).toString('hex'),

@@ -105,7 +105,7 @@ test('no cycle between folders, but for the types of activities that workflows c
 });
 
 test('no cycle between the folders inside one folder', () => {
-  // Files beside these folders are the composition root, or what all of them use.
+  // Files directly in the outer folder are the composition root, or what all of its folders use.
   const folderOf = (file: string) => file.split('/').slice(0, 2).join('/');
   const isInside = (file: string) => file.split('/').length > 2;
   const inside = imports.filter(

@@ -60,7 +60,7 @@ async function compile(folder: string): Promise<void> {
 }
 
 describe('a client in TypeScript', () => {
-  test('of openapi-typescript compiles, and no type is numbered', async ({ folder }) => {
+  test('compiles with openapi-typescript, and no type is numbered', async ({ folder }) => {
     const program = path.join(repositoryRoot, 'node_modules/openapi-typescript/bin/cli.js');
     await execa(process.execPath, ['--import', HOOK, program, DOCUMENT, '--output', path.join(folder, 'api.ts')]);
     await compile(folder);
@@ -69,7 +69,7 @@ describe('a client in TypeScript', () => {
     expect(numbered(types)).toEqual([]);
   });
 
-  test('of @hey-api/openapi-ts compiles, and no type is numbered', async ({ folder }) => {
+  test('compiles with @hey-api/openapi-ts, and no type is numbered', async ({ folder }) => {
     const code = `import { createClient } from ${JSON.stringify(HEY_API)};
       const output = { path: process.argv[1], tsConfigPath: 'off' };
       await createClient({ input: ${JSON.stringify(DOCUMENT)}, output, logs: { level: 'silent' } });`;

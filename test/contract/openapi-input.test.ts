@@ -31,7 +31,7 @@ const FORM = [
   'enum',
 ];
 
-/** Rules that no word of JSON Schema has, as a fault ends; and rules across fields, which the descriptions tell. */
+/** Rules that JSON Schema cannot express, as a fault ends; and rules across fields, which are in the descriptions. */
 const BEYOND_JSON_SCHEMA = [
   'must be trimmed Unicode NFC text without control characters',
   'must be an E.164 phone number',
@@ -42,7 +42,7 @@ const BEYOND_JSON_SCHEMA = [
 /** Which hosts an address may have is a rule of its own (contract §11). */
 const OWN_RULES = ['url'];
 
-/** A field is required by another one. The descriptions tell. */
+/** A field is required by another one, as the descriptions say. */
 const REQUIRED_BY_ANOTHER: Readonly<Record<string, readonly string[]>> = {
   'POST /v2/settle': ['card_token', 'banklink_account_token'],
   'POST /consumer/transfers': ['corridor', 'amount', 'payment_method', 'card_token', 'banklink_account_token'],
@@ -146,7 +146,7 @@ test('the document allows no header that HTTP does not allow', () => {
 
 describe('what the document allows is not refused for its form', () => {
   const withBody = operations.flatMap((operation) => (operation.body ? [[operation.name, operation] as const] : []));
-  test.each(withBody)('in the body of %s', (_name, operation) => {
+  test.each(withBody)('no 422 for the body of %s', (_name, operation) => {
     fc.assert(
       fc.property(generated(operation.body ?? {}), (value) => {
         expect(formFaults(operation, 'body', value)).toEqual([]);
@@ -158,7 +158,7 @@ describe('what the document allows is not refused for its form', () => {
   const withPath = operations
     .filter(({ path }) => path.includes('{'))
     .map((operation) => [operation.name, operation] as const);
-  test.each(withPath)('in the path of %s', (_name, operation) => {
+  test.each(withPath)('no 422 for the path of %s', (_name, operation) => {
     fc.assert(
       fc.property(generated(parametersIn(operation, 'path')), (value) => {
         expect(formFaults(operation, 'params', value)).toEqual([]);
@@ -170,7 +170,7 @@ describe('what the document allows is not refused for its form', () => {
   const withQuery = operations
     .filter(({ parameters }) => parameters.some((parameter) => parameter.in === 'query'))
     .map((operation) => [operation.name, operation] as const);
-  test.each(withQuery)('in the query of %s', (_name, operation) => {
+  test.each(withQuery)('no 422 for the query of %s', (_name, operation) => {
     const { properties = {}, ...rest } = parametersIn(operation, 'query');
     // No generator can make a cursor: it is opaque.
     const { after: _after, ...others } = properties;

@@ -4,7 +4,7 @@ import { createConfig, lint } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
 
-/** Every rule that Redocly recommends, each as an error; without two, for the reasons beside them. */
+/** Every rule that Redocly recommends, each as an error; without two, for the reasons given there. */
 const CONFIG = {
   extends: ['recommended-strict'],
   rules: {

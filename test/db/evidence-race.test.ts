@@ -188,14 +188,14 @@ describe('two payments at the same moment', () => {
 });
 
 describe('a clock that is moved', () => {
-  test('after a review: this review does not see it, the next one does', async ({ races, steps }) => {
+  test('is not seen by a review that is done, and is by the next one', async ({ races, steps }) => {
     const { inOrder, advance, review } = races;
     const id = await steps.waiting(BY_WIRE);
     expect(await inOrder(id, [() => review(id), () => advance(id, 'P10D')])).toEqual(['awaiting_funds', 202]);
     expect(await review(id)).toBe('expired');
   });
 
-  test('after the settlement ended: 409, and the clock stays', async ({ races, steps }) => {
+  test('409 after the settlement ended, and the clock stays', async ({ races, steps }) => {
     const { inOrder, advance, review, endOf } = races;
     const id = await steps.waiting(BY_WIRE);
     const end = await endOf(id);
@@ -203,7 +203,7 @@ describe('a clock that is moved', () => {
     expect((await steps.stored(id)).clockOffsetMs).toBe(0);
   });
 
-  test('before evidence: the evidence is dated by the moved clock', async ({ races, steps }) => {
+  test('dates the evidence that comes afterwards', async ({ races, steps }) => {
     const { inOrder, pay, advance, review, daysAhead } = races;
     const id = await steps.waiting(BY_WIRE);
     expect(await inOrder(id, [() => advance(id, 'P9D'), () => pay(id)])).toEqual([202, true]);

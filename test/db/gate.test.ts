@@ -1,4 +1,4 @@
-/** The evidence of the launch gates in the database: who may change it, and what stays for ever (contract §14). */
+/** The evidence of the launch gates in the database: who may change it, and what is permanent (contract §14). */
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import type { Connection } from '../../db/client.ts';
@@ -81,7 +81,7 @@ function createGates({ db, pool }: Connection) {
 }
 
 describe('a refusal that writes nothing', () => {
-  test('of approving or revoking unknown evidence, or that of another environment', async ({ gates }) => {
+  test('not_found for approving or revoking unknown evidence, or that of another environment', async ({ gates }) => {
     const { record, approve, revoke, expectRefusal } = gates;
     const evidenceId = await record();
     await expectRefusal('not_found', () => approve(newId(), 'bo'));
@@ -89,13 +89,15 @@ describe('a refusal that writes nothing', () => {
     await expectRefusal('not_found', () => revoke(evidenceId, 'bo', 'production'));
   });
 
-  test('of a second approval by the same operator', async ({ gates: { record, approve, expectRefusal } }) => {
+  test('state_conflict for a second approval by the same operator', async ({
+    gates: { record, approve, expectRefusal },
+  }) => {
     const evidenceId = await record();
     await approve(evidenceId, 'bo');
     await expectRefusal('approved', () => approve(evidenceId, 'bo', 2));
   });
 
-  test('of approving evidence that expired or was revoked', async ({ gates }) => {
+  test('state_conflict for approving evidence that expired or was revoked', async ({ gates }) => {
     const { record, approve, revoke, expectRefusal } = gates;
     const evidenceId = await record();
     await expectRefusal('expired', () => approve(evidenceId, 'bo', 60));
@@ -103,14 +105,14 @@ describe('a refusal that writes nothing', () => {
     await expectRefusal('revoked', () => approve(evidenceId, 'bo', 3));
   });
 
-  test('of revoking twice', async ({ gates: { record, revoke, expectRefusal } }) => {
+  test('state_conflict for revoking twice', async ({ gates: { record, revoke, expectRefusal } }) => {
     const evidenceId = await record();
     await revoke(evidenceId, 'ana');
     await expectRefusal('revoked', () => revoke(evidenceId, 'bo'));
   });
 });
 
-describe('when the audit entry cannot be written', () => {
+describe('an audit entry that cannot be written', () => {
   test.afterEach(({ owner }) => owner.db.execute('DROP FUNCTION break_it() CASCADE'));
 
   test('nothing is recorded, approved or revoked', async ({ connection, owner, gates }) => {

@@ -45,7 +45,7 @@ async function factsOf(owner: pg.Pool, name: 'public' | 'declared'): Promise<str
 }
 
 describe('the migrations and db/schema agree', () => {
-  test('on every column, index and key; one more key holds the history to its rules', async ({ owner }) => {
+  test('every column, index and key is the same; one more key holds the history to its rules', async ({ owner }) => {
     await makeDeclared(owner.pool);
     const [made, declared] = [await factsOf(owner.pool, 'public'), await factsOf(owner.pool, 'declared')];
     await owner.pool.query('DROP SCHEMA declared CASCADE');
@@ -56,7 +56,7 @@ describe('the migrations and db/schema agree', () => {
     ]);
   });
 
-  test('in the one snapshot: drizzle-kit has nothing to generate', async () => {
+  test('one snapshot is enough: drizzle-kit has nothing to generate', async () => {
     const snapshots = readdirSync(META).filter((file) => file.endsWith('_snapshot.json'));
     expect(snapshots).toHaveLength(1);
     const snapshot = JSON.parse(readFileSync(path.join(META, snapshots[0] ?? ''), 'utf8'));

@@ -155,12 +155,12 @@ describe('permission is denied to the service', () => {
     ...(update.length === 0 ? [`SELECT 1 FROM ${table} FOR UPDATE`] : []),
   ]);
 
-  test.for(onTables)('for %s', async (statement, { database }) => {
+  test.for(onTables)('denied: %s', async (statement, { database }) => {
     const refused = await database.service.query(statement).catch((error: unknown) => error);
     expect(refused).toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
   });
 
-  test('to update any column of a permanent table but those of the list', async ({ database }) => {
+  test('no update of any column of a permanent table but those of the list', async ({ database }) => {
     const { rows } = await database.owner.query<{ table: string; column: string }>(
       `SELECT table_schema || '.' || table_name AS table, column_name AS column FROM information_schema.columns
        WHERE table_schema IN ('public', 'drizzle')`,
@@ -176,7 +176,7 @@ describe('permission is denied to the service', () => {
       ).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
   });
 
-  test('to drop any trigger, and there are some', async ({ database }) => {
+  test('no drop of any trigger, and there are some', async ({ database }) => {
     const { rows } = await database.owner.query<{ trigger: string }>(
       `SELECT format('%I ON %s', tgname, tgrelid::regclass) AS trigger FROM pg_trigger WHERE NOT tgisinternal`,
     );
@@ -203,12 +203,12 @@ describe('permission is denied to the service', () => {
     'DROP SCHEMA public CASCADE',
     'ALTER ROLE CURRENT_USER SUPERUSER',
     'CREATE ROLE own',
-  ])('for %s', async (statement, { database }) => {
+  ])('denied: %s', async (statement, { database }) => {
     const answer = await database.service.query(statement).catch((error: unknown) => error);
     expect(answer).toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
   });
 
-  test('to become the owner', async ({ database }) => {
+  test('no change to the role of the owner', async ({ database }) => {
     const owner = new URL(database.migrationUrl).username;
     await expect(database.service.query(`SET ROLE ${owner}`)).rejects.toMatchObject({ code: INSUFFICIENT_PRIVILEGE });
   });

@@ -22,11 +22,7 @@ const test = withApi().extend('world', ({ api, partner }) => {
 });
 
 describe("a settlement's change", () => {
-  test('of a row that has changed since it was read is refused, and nothing is written', async ({
-    api,
-    steps,
-    world,
-  }) => {
+  test('is refused if the row changed after it was read, and nothing is written', async ({ api, steps, world }) => {
     const read = await world.lock(await steps.accept());
     await world.move(read, 'awaiting_funds');
     await expectUnchanged(api.connection.pool, async () => {
@@ -34,7 +30,7 @@ describe("a settlement's change", () => {
     });
   });
 
-  test('of another organization is refused, and nothing is written', async ({ api, steps, world }) => {
+  test('is refused for another organization, and nothing is written', async ({ api, steps, world }) => {
     const read = await world.lock(await steps.accept());
     await expectUnchanged(api.connection.pool, async () => {
       await expect(world.move({ ...read, orgId: newId() }, 'awaiting_funds')).rejects.toThrow('without its lock');

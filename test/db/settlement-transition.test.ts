@@ -229,7 +229,7 @@ describe('a posting set', () => {
     expect(await countLines(connection, settlementId)).toBe(0);
   });
 
-  test('that sums to zero is written once, and not a second time for the same step', async ({ connection, rows }) => {
+  test('is written once if it sums to zero, and not a second time for the same step', async ({ connection, rows }) => {
     const settlementId = await rows.insertAccepted();
     const lines: Line[] = [
       ['settlement_funds', 'USD', 100],
@@ -264,7 +264,7 @@ describe('a permanent row', () => {
     [table, 'truncated', `TRUNCATE ${table} CASCADE`],
   ]);
 
-  test.for(attempts)('of %s cannot be %s', async ([_table, _how, statement = ''], { owner }) => {
+  test.for(attempts)('a row of %s cannot be %s', async ([_table, _how, statement = ''], { owner }) => {
     await expect(owner.pool.query(statement)).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
   });
 

@@ -143,7 +143,7 @@ describe('the database', () => {
 });
 
 describe('a move', () => {
-  test('that is not in the table writes nothing', async ({ api, partner, kyc }) => {
+  test('writes nothing if it is not in the table', async ({ api, partner, kyc }) => {
     const { verificationId } = await kyc.newVerification();
     await kyc.decide(verificationId, VERIFIED);
     const move = api.connection.db.transaction(async (tx) => {
@@ -172,7 +172,7 @@ describe('a move', () => {
     },
   );
 
-  test('in the last millisecond of the thirty days decides; after them it is refused', async ({ api, kyc }) => {
+  test('decides in the last millisecond of the thirty days; after them it is refused', async ({ api, kyc }) => {
     const [inTime, late] = [await kyc.newVerification(), await kyc.newVerification()];
     const lastMillisecond = new Date(inTime.expiresAt.getTime() - 1);
     expect(await kyc.decide(inTime.verificationId, VERIFIED, lastMillisecond)).toMatchObject({ result: 'decided' });

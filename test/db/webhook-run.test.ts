@@ -91,7 +91,7 @@ async function createWorld(api: TestApi) {
 }
 
 describe('a transaction that writes a delivery', () => {
-  test('wakes a subscription that no run looks after, and none that one does', async ({ world }) => {
+  test('wakes a subscription without a run, and none with one', async ({ world }) => {
     await world.write();
     expect(await world.wakeRows()).toBe(1);
     await world.removeWakeRows(await world.claimWakeRows());
@@ -119,14 +119,14 @@ describe('a transaction that writes a delivery', () => {
     expect([await world.wakeRows(), await world.claim(run)]).toEqual([0, 1]);
   });
 
-  test('after the last look wakes', async ({ world }) => {
+  test('wakes the subscription after the last look', async ({ world }) => {
     await world.open();
     expect(await world.look()).toMatchObject({ hasWork: false, nextAttemptAt: null });
     await world.write();
     expect(await world.wakeRows()).toBe(1);
   });
 
-  test('that waits for a last look reads the flag that the look has cleared', async ({ world, api }) => {
+  test('reads the flag that a last look has cleared, if it waits for that look', async ({ world, api }) => {
     await world.open();
     const holder = await api.connection.pool.connect();
     await holder.query('BEGIN');
@@ -147,7 +147,7 @@ describe('the row of a subscription in the outbox', () => {
     expect(await world.wakeRows()).toBe(1);
   });
 
-  test('that a dispatcher has claimed does not stand for what is committed afterwards', async ({ world }) => {
+  test('does not serve later commits once a dispatcher has claimed it', async ({ world }) => {
     await world.write();
     const claimed = await world.claimWakeRows();
     await world.write();
@@ -173,7 +173,7 @@ describe('the row of a subscription in the outbox', () => {
     expect(await world.wakeRows()).toBe(1);
   });
 
-  test('is claimed behind those of settlements, and not left behind for ever', async ({ world, api }) => {
+  test('is claimed after those of settlements, and still claimed in time', async ({ world, api }) => {
     await world.write();
     await world.rowsOf(
       `INSERT INTO outbox (kind, object_id, context, request_id)
@@ -268,7 +268,7 @@ describe('no wake-up is lost', () => {
   });
 });
 
-describe('with 300 000 pending deliveries', () => {
+describe('a subscription with 300 000 pending deliveries', () => {
   test('disabling, rotating, enabling and deleting take less than a second and write one outbox row', async ({
     world,
     api,

@@ -150,7 +150,7 @@ describe('the database itself refuses', () => {
     ).rejects.toMatchObject({ cause: { code: '23505' } });
   });
 
-  test('to change the result of an attempt, or to delete history', async ({ api, subscriber }) => {
+  test("a change of an attempt's result, and the deletion of history", async ({ api, subscriber }) => {
     const { caller, query, subscribe, record } = subscriber;
     await subscribe(caller.orgId, ['*']);
     const [row] = await api.connection.db

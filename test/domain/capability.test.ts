@@ -34,12 +34,12 @@ const withEntry = (id: string, changes: Readonly<Record<string, unknown>>): Capa
 const ANY = 'settlement-simulation';
 
 describe('a catalog is invalid', () => {
-  test.each(['live', 'maintenance'])('with any entry that is %s', (state) => {
+  test.each(['live', 'maintenance'])('any entry is %s', (state) => {
     for (const { id } of services)
       expect(() => requireValidCatalog(withEntry(id, { state }))).toThrow(`${id} is ${state}`);
   });
 
-  test('with an entry in another state than the specified one', () => {
+  test('an entry has another state than the specified one', () => {
     for (const { id, state } of services) {
       for (const other of CAPABILITY_STATES.filter((candidate) => candidate !== state)) {
         expect(catalogFaults(withEntry(id, { state: other }))).toEqual([`${id} is ${other}, not ${state}`]);
@@ -47,7 +47,7 @@ describe('a catalog is invalid', () => {
     }
   });
 
-  test('without an entry, with one entry twice, or with an unknown one', () => {
+  test('an entry is missing, unknown or there twice', () => {
     for (const { id } of services) {
       expect(catalogFaults({ ...CAPABILITY_CATALOG, services: services.filter((entry) => entry.id !== id) })).toEqual([
         `${id} is missing`,
@@ -74,11 +74,11 @@ describe('a catalog is invalid', () => {
     ['evidence', ['all tests']],
     ['evidence', ['domain/gate.ts › GATES']],
     ['evidenceLevel', 'documented'],
-  ])('with %s %j', (field, value) => {
+  ])('an entry has %s %j', (field, value) => {
     expect(() => requireValidCatalog(withEntry(ANY, { [field]: value }))).toThrow(ANY);
   });
 
-  test('when it is older or newer than its newest review', () => {
+  test('it is older or newer than its newest review', () => {
     expect(catalogFaults({ ...CAPABILITY_CATALOG, updatedAt: '2026-11-22T08:00:00.000Z' })).toHaveLength(1);
     expect(catalogFaults(withEntry(ANY, { reviewedAt: '2026-11-22T08:00:00.000Z' }))).toHaveLength(1);
   });

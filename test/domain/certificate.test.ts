@@ -126,7 +126,7 @@ describe('the ledger is not confirmed', () => {
     expect(isLedgerConfirmed(certify(set), journal)).toBe(false);
   });
 
-  test('when one currency balances another', () => {
+  test('one currency that balances another', () => {
     const crossed = [
       line('settled', 'payout_in_transit', 500n),
       { ...line('settled', 'fx_position', -500n), currency: 'CAD' as const },
@@ -136,7 +136,7 @@ describe('the ledger is not confirmed', () => {
 });
 
 describe('the ledger is confirmed', () => {
-  test('by the journal that was certified', () => {
+  test('the journal that was certified', () => {
     const { postings } = certificateFacts();
     expect(isLedgerConfirmed(certify(postings), postings)).toBe(true);
   });

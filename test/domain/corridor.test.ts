@@ -70,7 +70,7 @@ describe('the bounds of an amount', () => {
   });
 
   test.each(PAYMENT_METHODS)(
-    'by %s hold in every currency that it takes, because all have two minor digits',
+    'hold for %s in every currency that it takes, because all have two minor digits',
     (method) => {
       expect(METHOD_RULES[method].sourceCurrencies.map((currency) => MINOR_DIGITS[currency])).toEqual(
         METHOD_RULES[method].sourceCurrencies.map(() => 2),

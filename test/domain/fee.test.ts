@@ -47,7 +47,7 @@ describe('the fees of an amount', () => {
     ['internal', 6_600n, 0n, 50n],
     ['internal', 6_667n, 0n, 50n],
     ['internal', 6_734n, 0n, 51n],
-  ] as const)('by %s of %s minor units are %s and %s', (by, amountMinor, inputFeeMinor, platformFeeMinor) => {
+  ] as const)('%s of %s minor units costs %s and %s', (by, amountMinor, inputFeeMinor, platformFeeMinor) => {
     expect(feesOf(amountMinor, by)).toEqual({
       inputFeeMinor,
       platformFeeMinor,
@@ -70,7 +70,7 @@ describe('the fees of an amount', () => {
     expect(feesOf(small, by).totalFeesMinor <= feesOf(large, by).totalFeesMinor).toBe(true);
   });
 
-  test.each(PAYMENT_METHODS)('by %s are below the greatest amount that it takes', (by) => {
+  test.each(PAYMENT_METHODS)('stay, by %s, below the greatest amount that it takes', (by) => {
     const { maximumMinor } = METHOD_RULES[by];
     expect(feesOf(maximumMinor, by).totalFeesMinor < maximumMinor).toBe(true);
   });

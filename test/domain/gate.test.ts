@@ -114,7 +114,7 @@ describe('a gate is closed by', () => {
   });
 });
 
-describe('in a remote runtime', () => {
+describe('the gates of a remote runtime', () => {
   test.each(['remote-sandbox', 'production'] as const)(
     '%s: a value step is forbidden in every corridor, even with evidence for every gate',
     (runtime) => {
@@ -136,13 +136,13 @@ describe('in a remote runtime', () => {
   });
 });
 
-describe('in the local sandbox', () => {
+describe('the gates of the local sandbox', () => {
   test('a simulation is forbidden by every reason but absent or revoked evidence and the lack of an adapter', () => {
     const ignored = GATE_REASONS.filter((reason) => forbiddingGates(allClosed(reason), 'local-sandbox').length === 0);
     expect(ignored).toEqual(['no_evidence', 'revoked', 'no_live_adapter']);
   });
 
-  test('is the only runtime that ignores a reason', () => {
+  test('no other runtime ignores a reason', () => {
     expect(
       RUNTIME_ENVIRONMENTS.filter((runtime) => forbiddingGates(allClosed('no_evidence'), runtime).length === 0),
     ).toEqual(['local-sandbox']);
@@ -157,14 +157,14 @@ describe('a gate is open', () => {
     },
   );
 
-  test('from the moment of its second approval to the moment before it expires', () => {
+  test('open from the moment of its second approval to the moment before it expires', () => {
     const evidence = [valid()];
     expect(reasonOf('compliance_program', evidence, at(-20))).toBeNull();
     expect(reasonOf('compliance_program', evidence, new Date(at(60).getTime() - 1))).toBeNull();
     expect(reasonOf('compliance_program', evidence, at(60))).toBe('expired');
   });
 
-  test('by the newest evidence when an older one was revoked', () => {
+  test('open by the newest evidence when an older one was revoked', () => {
     expect(reasonOf('compliance_program', [valid({ recordedAt: at(-90), revokedAt: at(-80) }), valid()])).toBeNull();
   });
 });
@@ -183,7 +183,7 @@ test('the resource shows the digest and the expiry of each gate, never an approv
   expect(JSON.stringify(resource)).not.toMatch(/ana|bo"|review\.pdf/);
 });
 
-test('for several corridors the gate shows the evidence that expires first', () => {
+test('a gate for several corridors shows the evidence that expires first', () => {
   const evidence = [valid({ corridor: 'US-JM', expiresAt: at(90) }), valid({ corridor: 'CA-JM', expiresAt: at(30) })];
   const [verdict] = evaluateGates(evidence, { ...SCOPE, corridors: ['US-JM', 'CA-JM'] }, NOW);
   expect(verdict?.evidence?.expiresAt).toEqual(at(30));

@@ -49,7 +49,7 @@ describe('refused', () => {
     expect(faults.map((fault) => fault.field)).toEqual(fields);
   });
 
-  test('with the bounds in the text, and without the submitted amount', () => {
+  test('an amount out of bounds: the text has the bounds, and not the submitted amount', () => {
     const [fault] = faultsOf({ ...command, amount: '98765.43' });
     expect(fault?.rule).toContain('from 1.00 to 10000.00');
     expect(fault?.rule).not.toContain('98765');
@@ -57,7 +57,7 @@ describe('refused', () => {
 });
 
 describe('a price', () => {
-  test('of 250.00 by card from the United States to Jamaica', () => {
+  test('is exact for 250.00 by card from the United States to Jamaica', () => {
     expect(priced(command)).toEqual({
       corridor: 'US-JM',
       paymentMethod: 'card',
@@ -145,7 +145,7 @@ describe('every corridor and method', () => {
 describe('the resource', () => {
   const at = new Date('2026-11-21T08:00:00.000Z');
 
-  test('of an estimate says that it is not executable, and that its rate is shown for thirty seconds', () => {
+  test('says of an estimate that it is not executable, and that its rate is shown for thirty seconds', () => {
     expect(estimateResource(priced(command), at)).toEqual({
       corridor: 'US-JM',
       amount: '250.00',
@@ -166,7 +166,7 @@ describe('the resource', () => {
     });
   });
 
-  test.each(CORRIDORS['US-JM'].rails)('of an estimate by %s has that rail and its delivery times', (payoutRail) => {
+  test.each(CORRIDORS['US-JM'].rails)('has, for an estimate by %s, that rail and its delivery times', (payoutRail) => {
     const { min, max } = DELIVERY_MINUTES[payoutRail];
     expect(estimateResource(priced({ ...command, payoutRail }), at)).toMatchObject({
       payout_rail: payoutRail,
@@ -174,7 +174,7 @@ describe('the resource', () => {
     });
   });
 
-  test('of the fees has each line with its currency, and their sum', () => {
+  test('has each line of the fees with its currency, and their sum', () => {
     expect(feeResource(priced({ ...command, corridor: 'GB-JM' }))).toEqual({
       fees: [
         { type: 'input_fee', amount: '7.55', currency: 'GBP' },

@@ -30,7 +30,7 @@ describe('a request to resolve a review', () => {
     });
   });
 
-  test('with another outcome is not confirmed: it replaces the request', () => {
+  test('replaces the earlier one if its outcome is another, and confirms nothing', () => {
     const replaced = requestAfter(ofAna, by('ben', 'refused'), 'production');
     expect(replaced).toMatchObject({ outcome: 'refused', requestedBy: 'ben', agreedAt: null });
     expect(requestAfter(replaced, by('ana', 'refused'), 'production')).toMatchObject({

@@ -16,14 +16,14 @@ describe('a key', () => {
   );
 
   test.each(pairs.filter(([, , covers]) => !covers))(
-    'of scope %s is refused where %s is required',
+    'is refused with scope %s where %s is required',
     (held, required) => {
       expect(scopeCovers(held, required)).toBe(false);
     },
   );
 
   test.each(pairs.filter(([, , covers]) => covers))(
-    'of scope %s is accepted where %s is required',
+    'is accepted with scope %s where %s is required',
     (held, required) => {
       expect(scopeCovers(held, required)).toBe(true);
     },

@@ -120,7 +120,7 @@ describe('URLs that are refused', () => {
     expect(urls.filter((url) => targetFault(url, PUBLIC) === undefined)).toEqual([]);
   });
 
-  test('in the local sandbox too, except http and loopback', () => {
+  test('all but http and loopback in the local sandbox, too', () => {
     const urls = [
       'http://10.0.0.1:8080/',
       'http://169.254.169.254:8080/',

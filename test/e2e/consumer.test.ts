@@ -44,7 +44,7 @@ const test = withStack()
   });
 
 describe('a transfer', () => {
-  test('of a quote settles with a certificate, and its key gets the same answer again', async ({
+  test('settles a quote with a certificate, and its key gets the same answer again', async ({
     api,
     consumer,
     untilStatus,

@@ -46,7 +46,11 @@ const test = withStack().extend('long', FILE, ({ stack, partner }) => {
 // Starts the servers in a hook: its timeout is longer than a test's.
 test.beforeAll(({ long: _ }) => undefined);
 
-test('in a wait: the new run keeps what operators see, and applies the evidence', async ({ stack, partner, long }) => {
+test('the new run of a waiting settlement keeps what operators see, and applies the evidence', async ({
+  stack,
+  partner,
+  long,
+}) => {
   const id = await long.waiting();
   const { memo } = await long.run(id).describe();
   await long.signalUntilContinued(id);
@@ -77,7 +81,7 @@ test('evidence whose signal is one of the flood is applied at once', async ({ st
   await untilStatus(stack.api, partner, id, 'settled');
 });
 
-test('in review: the operator resolves the new run', async ({ stack, partner, long }) => {
+test('the new run of a settlement in review is resolved by the operator', async ({ stack, partner, long }) => {
   const id = await long.waiting({ name: 'PAYOUT PENDING' });
   await sendBankledger(stack.api, bankledgerBody(id));
   await untilStatus(stack.api, partner, id, 'paying_out');

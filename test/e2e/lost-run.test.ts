@@ -64,7 +64,7 @@ const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
 // Starts the servers in a hook: its timeout is longer than a test's.
 test.beforeAll(({ lost: _ }) => undefined);
 
-describe('without a sweep', () => {
+describe('a lost run and no sweep', () => {
   test("a provider's event starts a terminated run again, and the settlement settles", async ({ lost }) => {
     await lost.pay(await lost.terminated());
   });

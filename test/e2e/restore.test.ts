@@ -1,5 +1,5 @@
 /**
- * The loss of everything but a backup of PostgreSQL: the backup is restored into another server, beside an empty
+ * The loss of everything but a backup of PostgreSQL: the backup is restored into another server, with an empty
  * Temporal. One command of the operator then lets every settlement continue from its row.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -194,7 +194,7 @@ async function expectWorkflows({ api, temporal }: TestStack, completed: readonly
   for (const { webhook_id } of rows) expect(await statusOf(webhookSubscriptionWorkflowId(webhook_id))).toBe('RUNNING');
 }
 
-test('after a restore beside an empty Temporal, every settlement continues from its row and settles once', async ({
+test('every settlement continues from its row and settles once after a restore with an empty Temporal', async ({
   folder,
   program,
   original,

@@ -369,8 +369,8 @@ describe('what Temporal stores of a settlement', () => {
   });
 });
 
-describe('when a part of the service is down', () => {
-  test('without a worker: still 202, and the settlement settles when a worker runs again', async ({ world, stack }) => {
+describe('a part of the service is down', () => {
+  test('202 without a worker, and the settlement settles when a worker runs again', async ({ world, stack }) => {
     await stack.stopWorker();
     const { settlement_id: id } = await world.settle();
     await delay(300);

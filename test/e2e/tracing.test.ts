@@ -190,7 +190,7 @@ describe('histories of workflows', () => {
   const HISTORIES = path.join(repositoryRoot, 'test/workflows/histories');
   const recorded = readdirSync(HISTORIES).filter((file) => file.endsWith('.json'));
 
-  test('that started without tracing replay with tracing, on every recorded path', async ({ tracing }) => {
+  test('replay with tracing if they started without it, on every recorded path', async ({ tracing }) => {
     const bundle = await workflowBundle({ traced: true });
     expect(recorded.length).toBeGreaterThan(15);
     const histories = recorded.map((file) => ({
@@ -200,7 +200,7 @@ describe('histories of workflows', () => {
     expect(await replayFaults({ workflowBundle: bundle, ...tracing.worker }, histories)).toEqual([]);
   });
 
-  test('that started with tracing replay without it', async ({ collector, stack }) => {
+  test('replay without tracing if they started with it', async ({ collector, stack }) => {
     const ids = collector
       .spans()
       .flatMap((span) =>

@@ -118,7 +118,7 @@ describe('a failing endpoint', () => {
       expect(seen).not.toContain(secret);
   });
 
-  test('that redirects fails, and the redirect is not followed', async ({ world, receiver }) => {
+  test('fails if it redirects, and the redirect is not followed', async ({ world, receiver }) => {
     const canary = await world.startReceiver();
     receiver.answer = (response) => response.writeHead(307, { location: canary.url }).end();
     const webhook = await world.subscribe(receiver.url);
@@ -167,7 +167,7 @@ describe('a failing endpoint', () => {
   });
 });
 
-describe('at least once', () => {
+describe('delivery at least once', () => {
   test('a worker that dies between request and record sends the same bytes again, with the same id and number', async ({
     world,
     receiver,

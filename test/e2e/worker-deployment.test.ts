@@ -151,7 +151,7 @@ function runBuild(worker: RunningWorker): Build {
   };
 }
 
-test('with versions, the promoted build serves: waiting settlements continue in it, none fails, each settles once', async ({
+test('the promoted build serves with versions: waiting settlements continue in it, none fails, each settles once', async ({
   world,
   operator,
   startBuild,
@@ -211,7 +211,7 @@ test('workers without a version serve again after the command that reverses the 
   expect(await world.stepsOf(waiting)).toEqual(['next-closing']);
 });
 
-test('without versions, both builds serve one queue, and settlements of the old build settle in either', async ({
+test('both builds serve one queue without versions, and settlements of the old build settle in either', async ({
   world,
   startBuild,
   bundles,

@@ -21,7 +21,7 @@ import {
 import { repositoryRoot } from '../../process/local/place.ts';
 import { findOnPath } from '../../scripts/stack/program-path.ts';
 
-/** Beside Node, Python and git: what every Linux and macOS has, and npm and the embedded PostgreSQL use. */
+/** In addition to Node, Python and git: what every Linux and macOS has, and npm and the embedded PostgreSQL use. */
 const BASIC_TOOLS = ['sh', 'id', 'chmod', 'cat', 'cp', 'env', 'uname'];
 const PROGRAMS = ['git', 'npm', 'npx', ...BASIC_TOOLS];
 const READY_TIMEOUT_MS = 300_000;

@@ -28,7 +28,7 @@ async function failureOf(decoding: Promise<unknown>): Promise<ApplicationFailure
 }
 
 describe('a payload', () => {
-  test('of an unknown key is refused without a retry, and the message has only the id of the key', async () => {
+  test('is refused without a retry if its key is unknown, and the message has only the id of the key', async () => {
     const failure = await failureOf(createPayloadCodec([NEW]).decode([await sealedSecret()]));
     expect([failure.type, failure.nonRetryable, failure.message]).toEqual([
       'payload_key_unknown',
@@ -37,7 +37,7 @@ describe('a payload', () => {
     ]);
   });
 
-  test('with something else in place of a key id is refused, and the message does not repeat it', async () => {
+  test('is refused with something else in place of a key id, and the message does not repeat it', async () => {
     const { metadata, data } = await sealedSecret();
     const failure = await failureOf(
       codec.decode([{ metadata: { ...metadata, 'encryption-key-id': Buffer.from(`<b>${SECRET}</b>`) }, data }]),
@@ -80,7 +80,7 @@ describe('a payload', () => {
     expect(await rotated.decode([one ?? {}, other ?? {}])).toEqual([value, value]);
   });
 
-  test('that was written before encryption was on is returned unchanged', async () => {
+  test('is returned unchanged if it was written before encryption was on', async () => {
     expect(await codec.decode([plain('old'), {}])).toEqual([plain('old'), {}]);
   });
 });

@@ -169,7 +169,7 @@ test('docs/operations.md explains exactly these exit codes', () => {
   expect(codes).toEqual(Object.values(EXIT));
 });
 
-describe('as a process', () => {
+describe('the process', () => {
   const start = (...args: string[]) =>
     execa(process.execPath, ['--import', 'tsx', ...args], {
       cwd: repositoryRoot,

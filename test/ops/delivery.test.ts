@@ -36,7 +36,7 @@ test.for<[string, string[], number]>([
   });
 });
 
-test('the next attempt of a pending delivery is due now and its subscription is rung, with an audit entry', async ({
+test('the next attempt of a pending delivery is due now and its subscription is woken, with an audit entry', async ({
   api,
   partner,
   ops,

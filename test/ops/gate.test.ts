@@ -212,7 +212,7 @@ test('the list of every corridor shows a gate as closed that is open in one corr
   expect(printed.some((line) => line.startsWith(evidenceId))).toBe(true);
 });
 
-describe('in the local sandbox', () => {
+describe('the gates of the local sandbox', () => {
   test('gate list says which closed gates are forgiven', async ({ local }) => {
     const { printed } = await local('gate', 'list', '--corridor', 'US-HT');
     expect(printed).toContain('  compliance_program: closed, no_evidence (forgiven in the local sandbox)');

@@ -1,4 +1,4 @@
-/** `keys`: a rotation beside the running service, repeatable, that loses no text and shows no key. */
+/** `keys`: a rotation while the service runs, repeatable, that loses no text and shows no key. */
 import { randomBytes } from 'node:crypto';
 import { eq, getTableColumns, getTableName, is } from 'drizzle-orm';
 import { PgTable } from 'drizzle-orm/pg-core';
@@ -144,7 +144,7 @@ describe('keys reseal', () => {
   });
 });
 
-test('after a rotation every text opens by the new key alone, a second run changes nothing, and the old key can go', async ({
+test('every text opens by the new key alone after a rotation, a second run changes nothing, and the old key can go', async ({
   fresh,
 }) => {
   const [ops, { fill, openedBy }] = [opsOf(fresh), createTexts(fresh, await fresh.createCaller())];
@@ -195,7 +195,7 @@ test('keys list shows missing keys, and certificates by the key that signed them
   const { exitCode, printed } = await ops({ certificateSigningKeys: [recent, older] }, 'list');
   expect(exitCode).toBe(0);
   expect(printed).toContain('  2026: 2 certificates, active');
-  expect(printed).toContain('  2025: 1 certificates, its public key stays published for ever');
+  expect(printed).toContain('  2025: 1 certificates, its public key stays published permanently');
   expect(printed).toContain('  gone0000: 1 API keys, NOT CONFIGURED, they are refused');
   expect(printed.join('\n')).not.toContain('gone0001');
   const { lists } = JSON.parse((await ops({ certificateSigningKeys: [recent] }, 'list', '--json')).printed[0] ?? '');

@@ -44,8 +44,8 @@ test('what is due back falls until nothing is due, and each refund is one event 
   expect(printed.map((line) => JSON.parse(line))).toEqual([answer]);
   const money = { amount_received: '320.00', amount_refund_due: '0.00', amount_refunded: '70.00' };
   expect(await steps.read(settlementId)).toMatchObject({ status: 'settled', ...money });
-  const told = await api.connection.db.select().from(events).where(eq(events.objectId, settlementId));
-  const refunds = told.filter(({ type }) => type === 'settlement.refunded');
+  const written = await api.connection.db.select().from(events).where(eq(events.objectId, settlementId));
+  const refunds = written.filter(({ type }) => type === 'settlement.refunded');
   expect(refunds.map(({ body }) => JSON.parse(body.toString()).data)).toMatchObject([
     { amount_refund_due: '20.00', amount_refunded: '50.00' },
     money,

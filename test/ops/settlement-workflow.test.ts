@@ -59,7 +59,7 @@ test('resolve decides a payout in review once; a second decision is refused, and
   ]);
 });
 
-test('outside the local sandbox two operators agree before a review is resolved', async ({
+test('two operators agree before a review is resolved outside the local sandbox', async ({
   stack,
   partner,
   accept,
@@ -121,7 +121,7 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   expect(await stuck()).toEqual([]);
 });
 
-test('show tells a running from a completed run', async ({ stack, partner, ops, accept }) => {
+test('show distinguishes a running from a completed run', async ({ stack, partner, ops, accept }) => {
   const runOf = async (id: string) => JSON.parse((await ops('show', id, '--json')).printed.join('')).run;
   const waiting = await accept({}, { card_token: 'tok_manual' });
   const settled = await accept({});

@@ -68,7 +68,7 @@ test('commits in quick succession share their claims', async ({ connection }) =>
   claims.mockRestore();
 });
 
-test('while Temporal refuses all calls, commits in quick succession cause four claims a second', async ({
+test('four claims a second at most follow from commits in quick succession while Temporal refuses all calls', async ({
   connection,
 }) => {
   const { db } = connection;

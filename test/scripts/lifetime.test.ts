@@ -103,7 +103,7 @@ describe('a signal', () => {
     40_000,
   );
 
-  test('of a fault ends the supervisor at once: a handler would return into the fault for ever', async () => {
+  test('ends the supervisor at once if it reports a fault: a handler would return into the fault without end', async () => {
     const { child } = await startSupervised();
     child.kill('SIGSEGV');
     expect(await once(child, 'exit')).toEqual([null, 'SIGSEGV']);

@@ -94,6 +94,6 @@ test('the servers of two minor versions have data files of their own, because ne
   ]);
 });
 
-test('the program that is installed here tells the version of its server', async () => {
+test('the program that is installed here names the version of its server', async () => {
   expect(await databaseFileOf(options.program, directory)).toMatch(/server-1\.\d+\.db$/);
 });

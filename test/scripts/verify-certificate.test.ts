@@ -41,7 +41,7 @@ async function certifyBytes(bytes: Buffer): Promise<Partial<Download>> {
 }
 
 describe('a certificate is refused', () => {
-  test('with any of its bytes changed', async () => {
+  test('any of its bytes changed', async () => {
     for (let place = 0; place < sealed.content.length; place += 1) {
       const bytes = Buffer.from(sealed.content);
       bytes.writeUInt8(bytes.readUInt8(place) ^ (1 << (place % 8)), place);
@@ -49,7 +49,7 @@ describe('a certificate is refused', () => {
     }
   });
 
-  test('with any character of its signature changed', async () => {
+  test('any character of its signature changed', async () => {
     for (const signature of otherTexts(sealed.signature))
       expect(await outcome({ signature }), signature).toEqual([true, false, true, true]);
   });
@@ -64,7 +64,7 @@ describe('a certificate is refused', () => {
     }
   });
 
-  test("with another certificate's id, or with its signature", async () => {
+  test("another certificate's id, or its signature", async () => {
     const { settlement, ...rest } = certificateFacts();
     const other = await createCertifier([KEY]).certify({
       ...rest,
@@ -75,12 +75,12 @@ describe('a certificate is refused', () => {
     expect(await outcome({ bytes: other.content })).toEqual([false, false, true, true]);
   });
 
-  test('when its key is not in the key set, or another key signed under the id of one', async () => {
+  test('a key that is not in the key set, or that signed under the id of another', async () => {
     expect((await outcome({ jwks: certificateKeys([NEW_KEY]).jwks }))[SIGNATURE]).toBe(false);
     expect((await outcome({ jwks: certificateKeys([{ ...NEW_KEY, id: KEY.id }]).jwks }))[SIGNATURE]).toBe(false);
   });
 
-  test('when it is not canonical, although its id and signature are valid', async () => {
+  test('JSON that is not canonical, although its id and signature are valid', async () => {
     const content = JSON.parse(sealed.content.toString());
     const spaced = Buffer.from(JSON.stringify(content, null, 1));
     const doubled = Buffer.from(sealed.content.toString().replace('{"amounts"', '{"amounts":{},"amounts"'));
@@ -88,7 +88,7 @@ describe('a certificate is refused', () => {
       expect(await outcome(await certifyBytes(bytes))).toEqual([true, true, false, true]);
   });
 
-  test('when its postings do not sum to zero in each currency, although its id and signature are valid', async () => {
+  test('postings that do not sum to zero in each currency, although its id and signature are valid', async () => {
     const canonical = sealed.content.toString();
     const changes = [
       canonical.replace('"amount":"-37829.63"', '"amount":"-37829.62"'),
@@ -104,12 +104,12 @@ describe('a certificate is refused', () => {
 });
 
 describe('a certificate is accepted', () => {
-  test('as it was issued', async () => {
+  test('valid as it was issued', async () => {
     const checks = await outcome({});
     expect([checks[ID], checks[SIGNATURE], checks[CANONICAL], checks[BALANCED]]).toEqual([true, true, true, true]);
   });
 
-  test('after a key rotation, because the key set keeps the old key', async () => {
+  test('valid after a key rotation, because the key set keeps the old key', async () => {
     expect(await outcome({ jwks: certificateKeys([NEW_KEY, KEY]).jwks })).toEqual([true, true, true, true]);
   });
 });

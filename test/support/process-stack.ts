@@ -37,7 +37,7 @@ export type ProcessStackOptions = {
   readonly toxiproxy?: string | undefined;
 };
 
-/** A program beside the API and the worker of the stack. */
+/** One more program next to the API and the worker of the stack. */
 export type OtherProgram = {
   isRunning(): boolean;
   /** Resolves with the signal that ended it, or null when it ended by itself. */
@@ -54,7 +54,7 @@ export type ProcessStack = {
   readonly migrationUrl: string;
   /** As `databaseUrl`. */
   readonly temporalAddress: string;
-  /** For one more program beside the API and the worker. */
+  /** For one more program next to the API and the worker. */
   readonly env: Env;
   /** The file that `node` starts. */
   programFile(program: CompiledProgram): string;

@@ -9,7 +9,7 @@ export type RawAnswer = {
 };
 
 /**
- * @param lines header names and values in turn, beside Host and what the body needs
+ * @param lines header names and values in turn, in addition to Host and what the body needs
  * @param agent false for a connection of its own
  */
 export async function sendRaw(

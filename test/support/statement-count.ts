@@ -9,7 +9,7 @@ export type SentQuery = { readonly label: string; readonly text: string; readonl
 /**
  * Records what a pool's connections send. BEGIN and COMMIT count.
  *
- * @returns ends the recording and tells what was recorded, without the dispatcher's statements
+ * @returns ends the recording and returns what was recorded, without the dispatcher's statements
  */
 export function recordQueries(pool: Pool): () => SentQuery[] {
   const recorded: SentQuery[] = [];

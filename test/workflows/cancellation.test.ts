@@ -75,7 +75,7 @@ test.afterEach(({ time }) => time.restore());
 const CANCELED = ['COMPLETED', { status: 'canceled', failure: null }];
 
 describe('a cancellation of the run of a settlement', () => {
-  test('in accepted cancels it, even while it is being admitted', async ({ world, time, activities }) => {
+  test('cancels it in accepted, even while it is being admitted', async ({ world, time, activities }) => {
     const release = createBarrier();
     time.override.admitSettlement = async (input) => {
       await release.opened;
@@ -99,7 +99,7 @@ describe('a cancellation of the run of a settlement', () => {
     expect(await world.endOf(id)).toEqual(CANCELED);
   });
 
-  test('in compliance_hold cancels it, and money that came early is due back', async ({ world, api, partner }) => {
+  test('cancels it in compliance_hold, and money that came early is due back', async ({ world, api, partner }) => {
     const id = await world.settle(await world.recipient(), { ...WIRE, amount: '2000.00' });
     await world.untilStatus(id, 'compliance_hold');
     await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 200_000 }));
@@ -113,7 +113,7 @@ describe('a cancellation of the run of a settlement', () => {
     ]);
   });
 
-  test('in awaiting_funds cancels it, and a part that came is due back', async ({ world, api }) => {
+  test('cancels it in awaiting_funds, and a part that came is due back', async ({ world, api }) => {
     const id = await world.waiting();
     await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 10_000 }, 'partially_reconciled'));
     await world.handle(settlementWorkflowId(id)).cancel();
@@ -157,7 +157,7 @@ describe('a cancellation of the run of a settlement', () => {
     expect(sent).toBe(1);
   });
 
-  test('in paying_out changes nothing, also the second time; the payout is confirmed later', async ({
+  test('changes nothing in paying_out, also the second time; the payout is confirmed later', async ({
     world,
     api,
     partner,
@@ -177,7 +177,7 @@ describe('a cancellation of the run of a settlement', () => {
     await world.untilStatus(id, 'settled');
   });
 
-  test('in needs_review changes nothing, and the review can still be resolved', async ({ api, world, time }) => {
+  test('changes nothing in needs_review, and the review can still be resolved', async ({ api, world, time }) => {
     const id = await world.payingOut();
     await time.advance(3 * DAY_MS + 1_000);
     await world.untilStatus(id, 'needs_review');

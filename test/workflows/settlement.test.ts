@@ -116,10 +116,7 @@ describe('Current Details of Temporal UI', () => {
     expect([details.includes(`**Next**: ${next.say}`), details.includes(`\`${next.command}\``)]).toEqual([true, true]);
   });
 
-  test('of a review name the command that decides it, and of an ended settlement say why it ended', async ({
-    world,
-    time,
-  }) => {
+  test('name the command that decides a review, and why an ended settlement ended', async ({ world, time }) => {
     const id = await world.inReview();
     const [status, waits, ask, command, link] = (await detailsOf(world.handle(id))).split('\n\n');
     expect([status, waits]).toEqual(['**needs_review**', 'Waits for **operator review**']);
@@ -142,7 +139,7 @@ describe('a settlement that waits for its money', () => {
     ['ach', 5 * DAY_MS],
     ['wire', 10 * DAY_MS],
   ] as const)(
-    'by %s expires when its window is over, not a minute before',
+    'expires, by %s, when its window is over, not a minute before',
     async ([method, windowMs], { world, time }) => {
       const id = await world.awaitingFunds(method);
       await time.advance(windowMs - MINUTE_MS);
@@ -153,7 +150,7 @@ describe('a settlement that waits for its money', () => {
     },
   );
 
-  test('and whose signal was lost finds its evidence when the window is over', async ({ world, api, time }) => {
+  test('finds its evidence when the window is over if the signal was lost', async ({ world, api, time }) => {
     const id = await world.awaitingFunds('wire');
     await losingOutboxRows(api.owner.pool, async () => {
       expect(jsonOf(await sendBankledger(api, bankledgerBody(id)))).toMatchObject({ matched: true });
@@ -270,7 +267,7 @@ describe('npm run ops -- resolve', () => {
     ['paid', 'settled', 'refused', null],
     ['refused', 'failed', 'paid', 'payout_refused'],
   ] as const)(
-    'as %s ends as %s; repeated, it gives the same answer; %s is refused then',
+    'resolves as %s to %s; repeated, it gives the same answer; %s is refused then',
     async ([outcome, status, other, failure], { world }) => {
       const id = await world.inReview();
       expect(await world.resolve(id, { ...PAID, outcome })).toEqual([0, `${id} is ${status}.`]);

@@ -69,7 +69,7 @@ describe('a verification', () => {
     expect(await world.resultOf(id)).toEqual({ status: 'expired' });
   });
 
-  test('that is decided ends its workflow at once', async ({ world }) => {
+  test('ends its workflow at once when it is decided', async ({ world }) => {
     const id = await world.open(await world.recipient());
     await world.untilOpen(id);
     await world.complete(id, { status: 'verified' });
@@ -98,7 +98,7 @@ describe('a verification', () => {
 });
 
 describe('a settlement of 1 000.00', () => {
-  test('below this amount, a recipient needs no verification', async ({ world }) => {
+  test('needs a verified recipient; below this amount none is needed', async ({ world }) => {
     const id = await world.settle(await world.recipient(), '999.99');
     const settlement = await world.untilLeft(id, 'accepted');
     expect(statusesOf(settlement)).not.toContain('compliance_hold');

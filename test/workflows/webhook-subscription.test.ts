@@ -119,7 +119,7 @@ describe('a delivery that always fails', () => {
 });
 
 describe('a subscription that waits', () => {
-  test('is delivered to at once when it is rung after a redelivery was asked for', async ({ start }) => {
+  test('is delivered to at once when it is woken after a redelivery was requested', async ({ start }) => {
     answer = answered(500);
     const { handle, untilAttempts, redeliver } = await start();
     await untilAttempts(1);
@@ -130,7 +130,7 @@ describe('a subscription that waits', () => {
     await handle.result();
   });
 
-  test('makes no attempt before it is due when it is rung without cause', async ({ start, time }) => {
+  test('makes no attempt before it is due when it is woken without cause', async ({ start, time }) => {
     answer = answered(500);
     const { handle, untilAttempts, untilDelivery: untilState, rows } = await start();
     await untilAttempts(1);
@@ -145,7 +145,7 @@ describe('a subscription that waits', () => {
     });
   });
 
-  test('goes on when it is rung while a round ends, so that no wake-up is lost', async ({ start, time }) => {
+  test('goes on when it is woken while a round ends, so that no wake-up is lost', async ({ start, time }) => {
     answer = answered(200);
     let rounds = 0;
     const { handle } = await start().then(async (started) => {

@@ -1,4 +1,4 @@
-/** The code of the client's README, checked as a partner's project would compile it: beside a copy of the folder. */
+/** The code of the client's README, checked as a partner's project would compile it: next to a copy of the folder. */
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -21,7 +21,7 @@ const TSCONFIG = {
   include: ['readme.ts'],
 };
 
-test('every block of the README compiles beside a copy of the client, and what is compiled runs', async ({
+test('every block of the README compiles next to a copy of the client, and what is compiled runs', async ({
   onTestFinished,
 }) => {
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -119,7 +119,7 @@ describe('a refusal', () => {
     expect(isApiError(refused, 'not_found', 'last_full_key')).toBe(false);
   });
 
-  test('of a key with another body names the fields that differ', async ({ client, recipientId }) => {
+  test('names the fields that differ when a key is sent with another body', async ({ client, recipientId }) => {
     const intent = client.settlements.prepare(cardOf(recipientId));
     await client.settlements.create(intent);
     const other = { ...cardOf(recipientId), amount: '300.00' };
@@ -129,7 +129,7 @@ describe('a refusal', () => {
     expect(refused.problem.mismatch).toEqual(['amount']);
   });
 
-  test('of an invalid request lists every fault', async ({ client, recipientId }) => {
+  test('lists every fault of an invalid request', async ({ client, recipientId }) => {
     const refused = await errorOf(
       client.settlements.create({ ...cardOf(recipientId), amount: '1e3', card_token: null }),
     );
@@ -220,7 +220,7 @@ describe('a certificate', () => {
 });
 
 describe('each group of methods', () => {
-  test('of a partner answers', async ({ client, partner, recipientId, settled }) => {
+  test('answers a partner', async ({ client, partner, recipientId, settled }) => {
     const { orgId } = partner;
     expect((await client.organizations.get(orgId)).name).toBe('Acme');
     const key = await client.apiKeys.create(orgId, { name: 'second', scope: 'read' });
@@ -259,7 +259,7 @@ describe('each group of methods', () => {
     expect((await client.certificates.verify(certId, settled.settlement_id)).valid).toBe(true);
   });
 
-  test('about events answers', async ({ client, settled }) => {
+  test('answers about events', async ({ client, settled }) => {
     const events = await client.events.list({ object_id: settled.settlement_id }).first(20);
     expect(events.map(({ type }) => type)).toContain('settlement.settled');
     const [event] = events;
@@ -278,7 +278,7 @@ describe('each group of methods', () => {
     expect(await client.webhooks.list().first(1)).toEqual([]);
   });
 
-  test('of a consumer gives the certificate of a transfer, with its signature beside it and in one file', async ({
+  test('gives a consumer the certificate of a transfer, with its signature apart and in one file', async ({
     stack,
   }) => {
     const consumer = createConsumerClient({ baseUrl: stack.baseUrl });
@@ -297,7 +297,7 @@ describe('each group of methods', () => {
     expect(certificates.verify({ file }, keys, expected).valid).toBe(true);
   });
 
-  test('of a consumer answers', async ({ stack }) => {
+  test('answers a consumer', async ({ stack }) => {
     const consumer = createConsumerClient({ baseUrl: stack.baseUrl });
     const email = 'marcia@consumer.example';
     const { challenge_id, sandbox_code: code = '' } = await consumer.requestOtp({ email });

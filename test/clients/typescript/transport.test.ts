@@ -113,7 +113,7 @@ describe('is sent again, with the same key and bytes:', () => {
   });
 });
 
-describe('is not sent again:', () => {
+describe('no second request', () => {
   test('a command without a key, unless nothing was done', async ({ open }) => {
     const client = open();
     for (const answer of [unavailable, fromProxy, lost]) {
@@ -141,13 +141,13 @@ describe('is not sent again:', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('after a redirect, so that no key goes elsewhere', async ({ open, baseUrl }) => {
+  test('a redirect is not followed, so that no key goes elsewhere', async ({ open, baseUrl }) => {
     answers = [(response) => response.writeHead(302, { location: `${baseUrl}/elsewhere` }).end()];
     await expect(open().settlements.get('stl_1')).rejects.toThrow(UnexpectedAnswer);
     expect(asked).toHaveLength(1);
   });
 
-  test('when Retry-After is longer than the bound', async ({ open }) => {
+  test('a Retry-After longer than the bound ends the call', async ({ open }) => {
     answers = [problem(429, 'rate_limited', { 'retry-after': '31' })];
     const refused = await open()
       .settlements.get('stl_1')
@@ -157,7 +157,7 @@ describe('is not sent again:', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('when the time of the call or the number of attempts is over', async ({ open }) => {
+  test('the time of the call and the number of attempts are limits', async ({ open }) => {
     answers = Array.from({ length: 20 }, () => lost);
     const failed = await open({ attemptsMax: 3 })
       .settlements.create(WIRE)
@@ -170,7 +170,7 @@ describe('is not sent again:', () => {
     expect(asked.length).toBeLessThanOrEqual(4);
   });
 
-  test('after the caller has ended it', async ({ open }) => {
+  test('a call that the caller has ended stays ended', async ({ open }) => {
     answers = [silent];
     await expect(open().settlements.get('stl_1', { signal: AbortSignal.timeout(20) })).rejects.toThrow('timeout');
     expect(asked).toHaveLength(1);

@@ -69,13 +69,13 @@ describe('refuses', () => {
     expect(() => webhooks.verify(body, headers, secret, { now })).toThrow(expect.objectContaining({ reason }));
   });
 
-  plain('to work with a secret that is none', () => {
+  plain('an empty secret', () => {
     for (const secret of ['', 'whsec_', SECRET.slice(6), [], ['', SECRET], [SECRET, '']])
       expect(() => webhooks.verify(BODY, headersOf(), secret, { now: AT })).toThrow(TypeError);
   });
 });
 
-plain('an event is told apart by its type', () => {
+plain('an event has the form of its type', () => {
   const amountOf = (event: WebhookEvent): string | undefined => {
     switch (event.type) {
       case 'settlement.settled':
@@ -118,7 +118,7 @@ async function startReceiver(port: number, secrets: readonly string[], lines: st
   };
 }
 
-test('the receiver of the examples verifies 1 000 deliveries beside a rotation of the secret', async ({
+test('the receiver of the examples verifies 1 000 deliveries during a rotation of the secret', async ({
   stack,
   partner,
 }) => {

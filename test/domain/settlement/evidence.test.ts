@@ -48,7 +48,7 @@ const NOTHING: Reception = {
 };
 
 describe('a collection', () => {
-  test.each(SETTLEMENT_STATUSES)('in another currency is recorded and never counted, in %s', (status) => {
+  test.each(SETTLEMENT_STATUSES)('is recorded and never counted if its currency is another, in %s', (status) => {
     for (const currency of ['CAD', null])
       expect(receive(inState(status), piece('collection_succeeded', { currency }))).toEqual({
         ...NOTHING,
@@ -57,7 +57,7 @@ describe('a collection', () => {
       });
   });
 
-  test.each(SETTLEMENT_STATUSES)('of 0 changes nothing, in %s', (status) => {
+  test.each(SETTLEMENT_STATUSES)('changes nothing if its amount is 0, in %s', (status) => {
     expect(receive(inState(status), piece('collection_succeeded', { amountMinor: 0n }))).toEqual(NOTHING);
   });
 
@@ -71,7 +71,7 @@ describe('a collection', () => {
     );
   });
 
-  test('in funded fills what the bank took back there, and the rest is due back', () => {
+  test('fills, in funded, what the bank took back there, and the rest is due back', () => {
     const settlement = inState('funded', { amountReceivedMinor: 80n });
     expect(receive(settlement, piece('collection_succeeded'))).toEqual({
       ...NOTHING,
@@ -94,12 +94,12 @@ describe('a failure of the collection', () => {
 });
 
 describe('a return', () => {
-  test.each(UNFUNDED_STATUSES)('of a payment that was never counted is a failure, in %s', (status) => {
+  test.each(UNFUNDED_STATUSES)('is a failure if the payment was never counted, in %s', (status) => {
     expect(receive(inState(status), piece('collection_returned'))).toEqual({ ...NOTHING, pending: true });
   });
 
   test.each([...UNFUNDED_STATUSES, 'funded' as const])(
-    'of counted money takes it back, and ends the settlement: %s',
+    'takes counted money back, and ends the settlement: %s',
     (status) => {
       const settlement = inState(status, { amountReceivedMinor: 130n });
       const returned = { ...NOTHING, exception: 'returned', pending: true };
@@ -117,19 +117,22 @@ describe('a return', () => {
     },
   );
 
-  test.each(SETTLEMENT_STATUSES)('in another currency takes nothing back and decides nothing, in %s', (status) => {
-    for (const amountReceivedMinor of [0n, 100n]) {
-      const settlement = inState(status, { amountReceivedMinor });
-      expect(receive(settlement, piece('collection_returned', { amountMinor: 100n, currency: 'CAD' }))).toEqual({
-        ...NOTHING,
-        exception: 'returned',
-        exceptionMinor: 100n,
-      });
-    }
-  });
+  test.each(SETTLEMENT_STATUSES)(
+    'takes nothing back and decides nothing if its currency is another, in %s',
+    (status) => {
+      for (const amountReceivedMinor of [0n, 100n]) {
+        const settlement = inState(status, { amountReceivedMinor });
+        expect(receive(settlement, piece('collection_returned', { amountMinor: 100n, currency: 'CAD' }))).toEqual({
+          ...NOTHING,
+          exception: 'returned',
+          exceptionMinor: 100n,
+        });
+      }
+    },
+  );
 
   test.each(PAYOUT_STATUSES)(
-    'in %s takes back only what is due back, and notes the rest for a payout that fails',
+    'takes back, in %s, only what is due back, and notes the rest for a payout that fails',
     (status) => {
       const settlement = inState(status, { amountReceivedMinor: 130n });
       expect(receive(settlement, piece('collection_returned'))).toEqual({
@@ -142,24 +145,24 @@ describe('a return', () => {
     },
   );
 
-  test('after the end takes back what is due back, less what was given back already', () => {
+  test('takes back, after the end, what is due back, less what was given back already', () => {
     const settlement = inState('canceled', { amountReceivedMinor: 130n, amountRefundedMinor: 50n });
     expect(receive(settlement, piece('collection_returned'))).toMatchObject({ pending: false, reversedMinor: 80n });
   });
 });
 
 describe('a dispute', () => {
-  test('of counted money is a return by another name', () => {
+  test('takes counted money back as a return does', () => {
     const settlement = inState('awaiting_funds', { amountReceivedMinor: 100n });
     const { exception: _returned, ...rest } = receive(settlement, piece('collection_returned'));
     expect(receive(settlement, piece('dispute_opened'))).toEqual({ ...rest, exception: 'disputed' });
   });
 
-  test.each(SETTLEMENT_STATUSES)('that is closed changes nothing, in %s', (status) => {
+  test.each(SETTLEMENT_STATUSES)('changes nothing when it is closed, in %s', (status) => {
     expect(receive(inState(status, { amountReceivedMinor: 100n }), piece('dispute_closed'))).toEqual(NOTHING);
   });
 
-  test.each(UNFUNDED_STATUSES)('of a payment that was never counted decides nothing, in %s', (status) => {
+  test.each(UNFUNDED_STATUSES)('decides nothing if the payment was never counted, in %s', (status) => {
     expect(receive(inState(status), piece('dispute_opened'))).toEqual({ ...NOTHING, exception: 'disputed' });
   });
 });

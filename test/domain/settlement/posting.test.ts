@@ -182,14 +182,14 @@ describe('a set', () => {
     expect(transitionPostings(inState(from, 0n), to)).toEqual([]);
   });
 
-  test('of an overpayment books the rest as due back', () => {
+  test('books the rest of an overpayment as due back', () => {
     expect(transitionPostings(inState('awaiting_funds', 130n), 'funded')).toEqual([
       { account: 'settlement_funds', currency: 'USD', amountMinor: 30n },
       { account: 'refund_due', currency: 'USD', amountMinor: -30n },
     ]);
   });
 
-  test('of money that was taken back takes first what is due back, then what is held', () => {
+  test('takes, for money taken back, first what is due back, then what is held', () => {
     expect(reversalPostings(inState('funded', 130n), 50n)).toEqual([
       { account: 'refund_due', currency: 'USD', amountMinor: 30n },
       { account: 'card_clearing', currency: 'USD', amountMinor: -30n },

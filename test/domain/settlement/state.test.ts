@@ -118,7 +118,7 @@ describe('windows', () => {
     expect(waitWindowMs(status, method)).toBe(windowMs);
   });
 
-  test.each(PAYMENT_METHODS)('by %s are on exactly the states that a time limit can end', (method) => {
+  test.each(PAYMENT_METHODS)('belong, by %s, to exactly the states that a time limit can end', (method) => {
     const timed = SETTLEMENT_STATUSES.filter((status) => canMove(status, 'expired') || canMove(status, 'needs_review'));
     expect(SETTLEMENT_STATUSES.filter((status) => waitWindowMs(status, method) !== undefined)).toEqual(timed);
   });
