@@ -3,6 +3,7 @@
  * compares each answer with the documentation. Exits 1 when one differs.
  */
 import { styleText } from 'node:util';
+import { createClient } from '../clients/typescript/index.ts';
 import { loadConfig } from '../config/load.ts';
 import { SCENARIOS, type Scenario } from '../domain/sandbox/scenario.ts';
 import { oneOf, optional, type ValuesOf } from '../ops/command-line/parameter.ts';
@@ -17,7 +18,8 @@ import { API_URL, NO_STACK } from './sandbox/command.ts';
 /** Plays on after a difference, and prints at the end what was promised and what came. */
 async function playScenarios(narrator: Narrator, name: string): Promise<void> {
   const wanted = SCENARIOS.filter((scenario) => name === 'all' || scenario.name === name);
-  const deps = { narrator, partner: await introduce(narrator), resolveReview, bankledgerSecret: bankledgerSecret() };
+  const bankledger = { client: createClient(narrator.connection), secret: bankledgerSecret() };
+  const deps = { narrator, partner: await introduce(narrator), resolveReview, bankledger };
   const results: { readonly scenario: Scenario; readonly difference: string | undefined }[] = [];
   for (const scenario of wanted) {
     const difference = await playScenario(deps, scenario).then(
@@ -98,8 +100,6 @@ const program = command({
         }),
       );
       return EXIT.refused;
-    } finally {
-      await narrator.close();
     }
   },
 });

@@ -1,7 +1,7 @@
 /** The main story: a partner signs up, settles, and verifies the certificate of the settlement. */
-import { randomUUID } from 'node:crypto';
+import { isApiError } from '../../clients/typescript/index.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
-import { cardSettlementBody, type Partner, recipientBody, signUp } from '../partner/partner.ts';
+import { cardSettlementBody, type Partner, recipientBody, signUp } from '../sandbox/partner.ts';
 import type { Narrator } from './narrator.ts';
 
 const WAIT_SECONDS = 20;
@@ -32,101 +32,100 @@ const runAddress = (temporalUi: string, settlementId: string): string =>
   `${temporalUi}/namespaces/default/workflows/${encodeURIComponent(settlementWorkflowId(settlementId))}`;
 
 /** A new organization with its first key. */
-export async function introduce({ say, call }: Narrator): Promise<Partner> {
+export async function introduce({ say, connection }: Narrator): Promise<Partner> {
   say(
     'An organization signs up. Its first key is shown once.',
     'Only a hash of the key is stored, so nobody can show it again: a lost key is replaced.',
   );
-  return await signUp(call);
+  return await signUp(connection);
 }
 
-async function registerRecipient({ say, check }: Narrator, partner: Partner): Promise<string> {
+async function registerRecipient({ say, check, answered }: Narrator, { client }: Partner): Promise<string> {
   say(
     'It registers a recipient in Jamaica. Answers show only the last digits of the account number.',
     'The number is stored encrypted. No log, event or workflow history contains it.',
   );
   const body = recipientBody();
-  const { json, text } = await partner.call({ method: 'POST', path: '/v1/recipients', body, expectStatus: 201 });
-  check('the answer does not contain the account number', text.includes(body.bank_details.account_number), false);
-  return String(json['recipient_id']);
+  const { data } = await client.request('POST', '/v1/recipients', { body });
+  check('the answer does not contain the account number', answered().includes(body.bank_details.account_number), false);
+  return data.recipient_id;
 }
 
-async function estimate({ say, check }: Narrator, partner: Partner): Promise<void> {
+async function estimate({ say, check }: Narrator, { client }: Partner): Promise<void> {
   say(
     'It asks for the price of a card settlement of 250 US dollars. The estimate is for display only.',
     'The rate is a fixture. A settlement has the rate and the fees of the moment in which it is accepted.',
   );
-  const body = { corridor: 'US-JM', amount: '250.00', payment_method: 'card', payout_rail: 'bank_transfer' };
-  const { json } = await partner.call({ method: 'POST', path: '/v2/estimate', body, expectStatus: 200 });
-  check(
-    '250.00 USD less 9.43 USD of fees is 37829.63 JMD',
-    [json['total_fees'], json['destination_amount']],
-    ['9.43', '37829.63'],
-  );
-  check('an estimate is never executable', json['executable'], false);
+  const { total_fees, destination_amount, executable } = await client.estimates.create({
+    corridor: 'US-JM',
+    amount: '250.00',
+    payment_method: 'card',
+    payout_rail: 'bank_transfer',
+  });
+  check('250.00 USD less 9.43 USD of fees is 37829.63 JMD', [total_fees, destination_amount], ['9.43', '37829.63']);
+  check('an estimate is never executable', executable, false);
 }
 
-async function settle({ say, check }: Narrator, partner: Partner, recipientId: string): Promise<string> {
+async function settle({ say, check, answered }: Narrator, { client }: Partner, recipientId: string): Promise<string> {
   say(
     'It starts the settlement with an idempotency key. The answer comes when the settlement is committed.',
     'From here on it completes exactly once, even if every process is killed now. That is what 202 says.',
   );
   const body = cardSettlementBody(recipientId, { purpose: 'family_support' });
-  const request = { method: 'POST', path: '/v2/settle', idempotencyKey: randomUUID() } as const;
-  const first = await partner.call({ ...request, body, expectStatus: 202 });
-  check('it is accepted, as a simulation', [first.json['status'], first.json['simulation']], ['accepted', true]);
+  const intent = client.settlements.prepare(body);
+  const { status: httpStatus, data: accepted } = await client.send(intent);
+  const { status, simulation, settlement_id: settlementId } = accepted;
+  check('it is accepted, as a simulation', [httpStatus, status, simulation], [202, 'accepted', true]);
+  const first = answered();
 
   say(
     'It sends the same body with the same key again. The answer is the same.',
     'A partner whose connection broke does this: it cannot know whether the first request arrived.',
   );
-  const again = await partner.call({ ...request, body, expectStatus: 202 });
+  const { headers } = await client.send(intent);
   check(
     'every byte of the answer is the same, and a header marks it as a replay',
-    [again.text, again.headers['idempotency-replayed']],
-    [first.text, 'true'],
+    [answered(), headers.get('Idempotency-Replayed')],
+    [first, 'true'],
   );
 
   say(
     'It sends another amount with the same key. The API refuses it and names the field that differs.',
     'One key is one command, for ever: a fault in a program cannot pay twice.',
   );
-  const other = await partner.call({ ...request, body: { ...body, amount: '300.00' }, expectStatus: 409 });
-  check(
-    'the conflict names the field',
-    [other.json['code'], other.json['mismatch']],
-    ['idempotency_key_reused', ['amount']],
-  );
-  return String(first.json['settlement_id']);
+  const other = { ...body, amount: '300.00' };
+  const refused = await client.settlements
+    .create(other, { idempotencyKey: intent.idempotency_key })
+    .catch((error: unknown) => error);
+  const mismatch = isApiError(refused, 'idempotency_key_reused') ? refused.problem.mismatch : refused;
+  check('the conflict names the field', mismatch, ['amount']);
+  return settlementId;
 }
 
-async function waitUntilSettled({ say, check }: Narrator, partner: Partner, settlementId: string): Promise<string> {
+async function waitUntilSettled({ say, check }: Narrator, { client }: Partner, settlementId: string): Promise<string> {
   say(
     "It waits for each change. Meanwhile the sandbox's card processor and payout rail do their part.",
     'The processor posts signed events to the API, as a real one would. `Prefer: wait` holds a read until a change.',
   );
   for (let read = 0; read < READS_MAX; read += 1) {
-    const { json } = await partner.readSettlement(settlementId, WAIT_SECONDS);
-    if (json['certificate_id'] === null && json['failure'] === null) continue;
-    const timeline = Array.isArray(json['timeline'])
-      ? json['timeline'].map((entry: { status: string }) => entry.status)
-      : [];
-    check('it passed through each of these states once', timeline, [
-      'accepted',
-      'awaiting_funds',
-      'funded',
-      'paying_out',
-      'settled',
-    ]);
-    check('all the money arrived', json['amount_received'], '250.00');
-    return String(json['certificate_id']);
+    const { data } = await client.request('GET', '/v2/settle/{settlement_id}', {
+      path: { settlement_id: settlementId },
+      headers: { Prefer: `wait=${WAIT_SECONDS}` },
+      attemptTimeoutMs: 2 * WAIT_SECONDS * 1_000,
+    });
+    if (data.certificate_id === null && data.failure === null) continue;
+    const passed = data.timeline.map(({ status }) => status);
+    const states = ['accepted', 'awaiting_funds', 'funded', 'paying_out', 'settled'];
+    check('it passed through each of these states once', passed, states);
+    check('all the money arrived', data.amount_received, '250.00');
+    return data.certificate_id ?? '';
   }
   throw new Error(`The settlement ${settlementId} did not settle.`);
 }
 
 async function readCertificate(
   { say, check }: Narrator,
-  partner: Partner,
+  { client }: Partner,
   settlementId: string,
   certId: string,
 ): Promise<void> {
@@ -134,15 +133,9 @@ async function readCertificate(
     'It downloads the certificate and asks the API to verify it. The certificate says that nothing anchors it.',
     'It proves what happened without the service: `npm run verify-certificate` checks it offline.',
   );
-  const path = `/v1/caribbean/certificate/${certId}`;
-  const certificate = await partner.call({ method: 'GET', path, expectStatus: 200 });
-  const signature = String(certificate.headers['x-certificate-signature']);
+  const { signature } = await client.certificates.download(certId);
   check('the certificate is signed', /^[\w-]+\.\.[\w-]+$/.test(signature), true);
-  const { json } = await partner.call({
-    method: 'GET',
-    path: `${path}/verify?settlement_id=${settlementId}`,
-    expectStatus: 200,
-  });
-  check('it is valid', json['valid'], true);
-  check('it is unanchored', json['anchor'], { status: 'unanchored' });
+  const { valid, anchor } = await client.certificates.verify(certId, settlementId);
+  check('it is valid', valid, true);
+  check('it is unanchored', anchor, { status: 'unanchored' });
 }

@@ -2,25 +2,33 @@
  * Prints a story over HTTP: each sentence, each request with its answer, and each comparison with the documentation.
  */
 import { isDeepStrictEqual, styleText } from 'node:util';
-import { type ApiRequest, type Client, createClient, type Reply, requireStatus } from '../partner/client.ts';
+import type { ClientOptions } from '../../clients/typescript/index.ts';
 
 export type Narrator = {
   /** Begins a chapter. `why` says what it is good for, or what to look at. */
   say(sentence: string, why?: string): void;
   show(line: string): void;
-  /** Prints the request and its answer, whatever its status. Throws when the status is not the expected one. */
-  call: Client['call'];
+  /** For a client whose requests and answers are printed. */
+  readonly connection: ClientOptions;
+  /** The text of the answer that was printed last. */
+  answered(): string;
   /** @throws Error when the value is not the expected one */
   check(what: string, actual: unknown, expected: unknown): void;
-  close(): Promise<void>;
 };
+
+/** About two seconds without a connection. */
+const ATTEMPTS_MAX = 5;
 
 export function createNarrator(baseUrl: string): Narrator {
   let chapter = 0;
-  const client = createClient({
-    baseUrl: () => baseUrl,
-    onRetry: (reason, waitMs) => console.log(styleText('dim', `  ${reason}; next attempt in ${waitMs / 1_000} s`)),
-  });
+  let answered = '';
+  const fetchPrinted: typeof fetch = async (url, init) => {
+    printRequest(String(url).slice(baseUrl.length), init);
+    const response = await fetch(url, init);
+    answered = await response.clone().text();
+    printAnswer(response.status, answered);
+    return response;
+  };
   return {
     say: (sentence, why) => {
       chapter += 1;
@@ -28,37 +36,39 @@ export function createNarrator(baseUrl: string): Narrator {
       if (why !== undefined) console.log(styleText('italic', `   ${why}`));
     },
     show: (line) => console.log(`  ${line}`),
-    call: async (asked) => {
-      printRequest(asked);
-      const answer = await client.send(asked);
-      printAnswer(answer);
-      return requireStatus(asked, answer);
+    connection: {
+      baseUrl,
+      fetch: fetchPrinted,
+      attemptsMax: ATTEMPTS_MAX,
+      onRetry: ({ error, waitMs }) =>
+        console.log(styleText('dim', `  ${error.message} Next attempt in ${(waitMs / 1_000).toFixed(1)} s.`)),
     },
+    answered: () => answered,
     check: (what, actual, expected) => {
       if (!isDeepStrictEqual(actual, expected))
         throw new Error(`${what}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}.`);
       console.log(styleText('green', `  as documented: ${what}`));
     },
-    close: () => client.close(),
   };
 }
 
-function printRequest({ method, path, idempotencyKey, headers, body }: ApiRequest): void {
+/** Headers that every request has, and the key. */
+const NOT_PRINTED = ['Accept', 'Content-Type', 'X-API-Key'];
+
+function printRequest(path: string, { method, headers, body }: RequestInit = {}): void {
   console.log(styleText('bold', `${method} ${path}`));
-  const shown = { ...(idempotencyKey !== undefined && { 'Idempotency-Key': idempotencyKey }), ...headers };
-  for (const [name, value] of Object.entries(shown)) console.log(styleText('dim', `  ${name}: ${value}`));
-  if (body !== undefined) console.log(styleText('dim', indent(JSON.stringify(body, null, 2))));
+  for (const [name, value] of Object.entries(headers ?? {}))
+    if (!NOT_PRINTED.includes(name)) console.log(styleText('dim', `  ${name}: ${value}`));
+  if (typeof body === 'string') console.log(styleText('dim', pretty(JSON.parse(body))));
 }
 
-function printAnswer({ status, json }: Reply): void {
-  const color = status < 300 ? 'green' : 'yellow';
-  console.log(`${styleText(color, String(status))}\n${indent(JSON.stringify(withoutSecrets(json), null, 2))}`);
+function printAnswer(status: number, text: string): void {
+  console.log(styleText(status < 300 ? 'green' : 'yellow', String(status)));
+  if (text !== '') console.log(pretty(withoutSecrets(JSON.parse(text))));
 }
 
-const indent = (text: string): string => text.replace(/^/gm, '  ');
+const pretty = (json: unknown): string => JSON.stringify(json, null, 2).replace(/^/gm, '  ');
 
 /** Terminals are often recorded, so only the beginning of a key is printed. */
-function withoutSecrets(json: Reply['json']): Reply['json'] {
-  const key = json['api_key'];
-  return typeof key === 'string' ? { ...json, api_key: `${key.slice(0, 12)}… (shown once)` } : json;
-}
+const withoutSecrets = (json: { readonly api_key?: string }): object =>
+  json.api_key === undefined ? json : { ...json, api_key: `${json.api_key.slice(0, 12)}… (shown once)` };

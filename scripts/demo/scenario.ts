@@ -1,16 +1,17 @@
 /** Plays one entry of `GET /v2/test-helpers/scenarios` and compares the result with what the list says. */
 import { createHmac, randomUUID } from 'node:crypto';
+import { type Client, type Settlement, WaitTimeout } from '../../clients/typescript/index.ts';
 import type { Scenario, ScenarioStep } from '../../domain/sandbox/scenario.ts';
-import type { ApiRequest } from '../partner/client.ts';
-import type { Partner } from '../partner/partner.ts';
+import { type Partner, recipientBody } from '../sandbox/partner.ts';
 import type { Narrator } from './narrator.ts';
 
 export type ScenarioDeps = {
-  readonly narrator: Pick<Narrator, 'say' | 'call' | 'check'>;
+  readonly narrator: Pick<Narrator, 'say' | 'check'>;
   readonly partner: Partner;
   /** Decides a review, as an operator does. */
   readonly resolveReview: (settlementId: string, outcome: 'paid' | 'refused') => Promise<void>;
-  readonly bankledgerSecret: string;
+  /** The bank ledger: a client without a key, and the secret that signs. */
+  readonly bankledger: { readonly client: Client; readonly secret: string };
 };
 
 /** The settlement that a scenario is about. */
@@ -21,56 +22,51 @@ export async function playScenario(deps: ScenarioDeps, scenario: Scenario): Prom
   const { narrator, partner } = deps;
   narrator.say(`${scenario.name}: ${scenario.summary}`);
   const subject = await startSettlement(partner, scenario);
+  const wait = (until: (settlement: Settlement) => boolean) =>
+    partner.client.settlements.wait(subject.settlementId, { until });
   for (const step of scenario.steps) {
     const { when, received } = step;
-    await partner.waitForSettlement(
-      subject.settlementId,
-      received === undefined ? when : `${when} with ${received} received`,
-      (settlement) =>
-        settlement['status'] === when && (received === undefined || settlement['amount_received'] === received),
+    await wait(
+      ({ status, amount_received }) => status === when && (received === undefined || amount_received === received),
     );
     await doStep(deps, subject, step);
   }
   const { path, exceptions, failure_code } = scenario;
   const expected = { path, exceptions, failure_code };
-  const { json } = await partner.waitForSettlement(
-    subject.settlementId,
-    `as the list says (${JSON.stringify(expected)})`,
-    (settlement) => JSON.stringify(resultOf(settlement)) === JSON.stringify(expected),
-  );
-  narrator.check(`its states were ${path.join(' → ')}`, resultOf(json), expected);
+  const isExpected = (settlement: Settlement) => JSON.stringify(resultOf(settlement)) === JSON.stringify(expected);
+  const ended = await wait(isExpected).catch((error: unknown) => {
+    if (error instanceof WaitTimeout) return error.latest as Settlement;
+    throw error;
+  });
+  narrator.check(`its states were ${path.join(' → ')}`, resultOf(ended), expected);
 }
 
-async function startSettlement(partner: Partner, { given }: Scenario): Promise<Subject> {
+async function startSettlement({ client }: Partner, { given }: Scenario): Promise<Subject> {
   const { recipient_name: name, public_token, ...settlement } = given;
-  const recipientId = await partner.createRecipient({ name });
-  const banklink = public_token === undefined ? {} : await linkBankAccount(partner, public_token);
-  const body = { ...settlement, recipient_id: recipientId, ...banklink };
-  return { settlementId: (await partner.settle(body)).settlement_id, recipientId };
-}
-
-async function linkBankAccount(partner: Partner, publicToken: string): Promise<{ banklink_account_token: string }> {
-  const body = { public_token: publicToken };
-  const { json } = await partner.call({ method: 'POST', path: '/v2/banklink/exchange', body, expectStatus: 200 });
-  return { banklink_account_token: String(json['access_token']) };
+  const { data: recipient } = await client.request('POST', '/v1/recipients', { body: recipientBody(name) });
+  const linked = public_token === undefined ? undefined : await client.banklink.exchange({ public_token });
+  const { settlement_id: settlementId } = await client.settlements.create({
+    ...settlement,
+    recipient_id: recipient.recipient_id,
+    ...(linked && { banklink_account_token: linked.access_token }),
+  });
+  return { settlementId, recipientId: recipient.recipient_id };
 }
 
 async function doStep(deps: ScenarioDeps, subject: Subject, step: ScenarioStep): Promise<void> {
+  const { client } = deps.partner;
   const { settlementId } = subject;
-  const post = (path: string, expectStatus: number, body?: ApiRequest['body']) =>
-    deps.partner.call({ method: 'POST', path, expectStatus, body });
-  const helper = `/v2/test-helpers/settlements/${settlementId}`;
   switch (step.do) {
     case 'send_event': {
       const amount = step.amount === undefined ? {} : { amount: step.amount };
-      await post(`${helper}/events`, 202, { event: step.event, ...amount });
+      await client.sandbox.sendEvent(settlementId, { event: step.event, ...amount });
       return;
     }
     case 'advance_clock':
-      await post(`${helper}/advance`, 202, step.by === undefined ? undefined : { by: step.by });
+      await client.sandbox.advance(settlementId, step.by === undefined ? {} : { by: step.by });
       return;
     case 'cancel':
-      await post(`/v2/settle/${settlementId}/cancel`, 200);
+      await client.settlements.cancel(settlementId);
       return;
     case 'decide_verification':
       return await decideVerification(deps.partner, subject, step.decision);
@@ -82,58 +78,42 @@ async function doStep(deps: ScenarioDeps, subject: Subject, step: ScenarioStep):
 }
 
 async function decideVerification(
-  { call, orgId }: Partner,
+  { client, orgId }: Partner,
   { recipientId }: Subject,
   status: 'verified' | 'rejected',
 ): Promise<void> {
-  const { json } = await call({
-    method: 'POST',
-    path: '/v1/kyc/verify',
-    body: { recipient_id: recipientId, org_id: orgId },
-    expectStatus: 201,
-  });
+  const body = { recipient_id: recipientId, org_id: orgId };
+  const { data } = await client.request('POST', '/v1/kyc/verify', { body });
   const reason = status === 'rejected' ? { rejection_reason: 'The document is not readable.' } : {};
-  await call({
-    method: 'POST',
-    path: `/v1/kyc/${json['verification_id']}/complete`,
-    body: { status, ...reason },
-    expectStatus: 200,
-  });
+  await client.verifications.complete(data.verification_id, { status, ...reason });
 }
 
 async function postBankledgerEvent(
-  { narrator, bankledgerSecret }: ScenarioDeps,
+  { narrator, bankledger }: ScenarioDeps,
   { settlementId }: Subject,
   step: ScenarioStep & { do: 'post_bankledger_event' },
 ): Promise<void> {
   const { event, amount_reconciled, currency } = step;
   const data = {
     id: 'ep_1',
-    object: 'expected_payment',
+    object: 'expected_payment' as const,
     live_mode: false,
     status: event,
     amount_reconciled,
     currency,
-    type: 'wire',
+    type: 'wire' as const,
     metadata: { settlement_id: settlementId },
   };
   const body = { id: randomUUID(), event, data };
-  const signature = createHmac('sha256', bankledgerSecret).update(JSON.stringify(body)).digest('hex');
+  const signature = createHmac('sha256', bankledger.secret).update(JSON.stringify(body)).digest('hex');
   const headers = { 'X-Signature': signature };
-  const path = '/v2/webhooks/bankledger';
-  const { json } = await narrator.call({ method: 'POST', path, headers, body, expectStatus: 200 });
-  narrator.check('the event is matched', json['matched'], true);
+  const answer = await bankledger.client.request('POST', '/v2/webhooks/bankledger', { headers, body });
+  narrator.check('the event is matched', answer.data.matched, true);
 }
-
-type Entry = Readonly<Record<string, unknown>>;
 
 /** What a scenario promises about a settlement, in the form of the list. */
-function resultOf(settlement: Entry) {
-  const fieldOfEach = (name: string, field: string) => {
-    const entries = settlement[name];
-    return Array.isArray(entries) ? entries.map((entry: Entry) => entry[field]) : [];
-  };
-  const failure = settlement['failure'];
-  const failure_code = typeof failure === 'object' && failure !== null && 'code' in failure ? failure.code : null;
-  return { path: fieldOfEach('timeline', 'status'), exceptions: fieldOfEach('exceptions', 'type'), failure_code };
-}
+const resultOf = ({ timeline, exceptions, failure }: Settlement) => ({
+  path: timeline.map(({ status }) => status),
+  exceptions: exceptions.map(({ type }) => type),
+  failure_code: failure?.code ?? null,
+});

@@ -1,43 +1,32 @@
 /** Every scenario of the sandbox, over HTTP against the real stack: each leads where the list says. */
 import { describe, expect } from 'vitest';
+import { createClient } from '../../clients/typescript/index.ts';
 import { requestResolution } from '../../db/commands/review.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { playScenario, type ScenarioDeps } from '../../scripts/demo/scenario.ts';
-import { createClient } from '../../scripts/partner/client.ts';
-import { signUp } from '../../scripts/partner/partner.ts';
+import { signUp } from '../../scripts/sandbox/partner.ts';
 import { resolveReview } from '../../workflows/contract.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 
-const test = withStack()
-  .extend('client', FILE, ({ stack }, { onCleanup }) => {
-    const client = createClient({ baseUrl: () => stack.baseUrl });
-    onCleanup(client.close);
-    return client;
-  })
-  .extend('deps', FILE, async ({ stack, client }): Promise<ScenarioDeps> => {
-    return {
-      partner: await signUp(client.call),
-      narrator: {
-        say: () => undefined,
-        call: client.call,
-        check: (what, actual, expected) => expect(actual, what).toEqual(expected),
-      },
-      resolveReview: async (settlementId, outcome) => {
-        const asked = { outcome, operator: 'pat', note: 'The bank confirmed it by phone.' };
-        await requestResolution(stack.api.deps, settlementId, asked);
-        const workflow = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
-        await workflow.executeUpdate(resolveReview);
-      },
-      bankledgerSecret: TEST_SECRETS.bankledger,
-    };
-  });
+const test = withStack().extend('deps', FILE, async ({ stack }): Promise<ScenarioDeps> => {
+  return {
+    partner: await signUp({ baseUrl: stack.baseUrl }),
+    narrator: { say: () => undefined, check: (what, actual, expected) => expect(actual, what).toEqual(expected) },
+    resolveReview: async (settlementId, outcome) => {
+      const asked = { outcome, operator: 'pat', note: 'The bank confirmed it by phone.' };
+      await requestResolution(stack.api.deps, settlementId, asked);
+      const workflow = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
+      await workflow.executeUpdate(resolveReview);
+    },
+    bankledger: { client: createClient({ baseUrl: stack.baseUrl }), secret: TEST_SECRETS.bankledger },
+  };
+});
 
 describe('the list of scenarios', () => {
   test('is served as it is', async ({ deps }) => {
-    const answer = await deps.partner.call({ method: 'GET', path: '/v2/test-helpers/scenarios', expectStatus: 200 });
-    expect(answer.json).toEqual(SCENARIOS);
+    expect(await deps.partner.client.sandbox.scenarios()).toEqual(SCENARIOS);
   });
 
   test('names every scenario once', () => {
