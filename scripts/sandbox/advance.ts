@@ -1,11 +1,8 @@
 /** `advance`: moves one settlement's own clock forward, through the test helper (contract §6). */
-import { z } from 'zod';
 import { optional, text } from '../../ops/command-line/parameter.ts';
 import { command, EXIT } from '../../ops/command-line/program.ts';
 import { apiOf, callApi } from './api.ts';
 import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
-
-const Advanced = z.looseObject({ status: z.string(), now: z.string() });
 
 export const advance: SandboxCommand = command({
   name: 'advance',
@@ -16,9 +13,9 @@ export const advance: SandboxCommand = command({
     url: API_URL,
   },
   run: async ({ env, print, printData }: SandboxDeps, { settlementId, by, url }) => {
-    const path = `/v2/test-helpers/settlements/${encodeURIComponent(settlementId)}/advance`;
-    const body = by === undefined ? undefined : { by };
-    const advanced = Advanced.parse(await callApi(apiOf(env, url, 'settle'), 'POST', path, body));
+    const advanced = await callApi(apiOf(env, url, 'settle'), ({ sandbox }) =>
+      sandbox.advance(settlementId, by === undefined ? {} : { by }),
+    );
     print(`The settlement was ${advanced.status}. Its clock is now at ${advanced.now}.`);
     printData(advanced);
     return EXIT.done;

@@ -15,9 +15,10 @@ export const event: SandboxCommand = command({
     url: API_URL,
   },
   run: async ({ env, print, printData }: SandboxDeps, { settlementId, event: name, amount, url: given }) => {
-    const api = apiOf(env, given, 'settle');
-    const path = `/v2/test-helpers/settlements/${encodeURIComponent(settlementId)}/events`;
-    const accepted = await callApi(api, 'POST', path, { event: name, amount });
+    const fields = { event: name, ...(amount !== undefined && { amount }) };
+    const accepted = await callApi(apiOf(env, given, 'settle'), ({ sandbox }) =>
+      sandbox.sendEvent(settlementId, fields),
+    );
     print(JSON.stringify(accepted, null, 2));
     printData(accepted);
     return EXIT.done;

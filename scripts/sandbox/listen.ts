@@ -5,7 +5,6 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { styleText } from 'node:util';
-import { z } from 'zod';
 import { optional, text, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
 import { CommandError, command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { nameRunningStack } from '../../process/local/running-stack.ts';
@@ -107,10 +106,9 @@ function readable(body: Buffer): string {
   }
 }
 
-const Created = z.object({ webhook_id: z.string(), secret: z.string() });
-
 async function subscribe(api: Api, url: string) {
-  const subscription = { url, event_types: ['*'], description: 'npm run sandbox -- listen' };
-  const { webhook_id: id, secret } = Created.parse(await callApi(api, 'POST', '/v1/webhooks', subscription));
-  return { id, secret, end: () => callApi(api, 'DELETE', `/v1/webhooks/${id}`) };
+  const { webhook_id: id, secret } = await callApi(api, ({ webhooks }) =>
+    webhooks.create({ url, event_types: ['*'], description: 'npm run sandbox -- listen' }),
+  );
+  return { id, secret, end: () => callApi(api, ({ webhooks }) => webhooks.delete(id)) };
 }

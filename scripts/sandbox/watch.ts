@@ -1,41 +1,43 @@
 /** `watch`: prints what happens to a settlement, from its first state until it ends. */
-import { z } from 'zod';
-import { CURRENCIES, type Currency, parseMoney } from '../../domain/money.ts';
-import { isTerminal, SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
+import type { Settlement } from '../../clients/typescript/index.ts';
+import { type Currency, parseMoney } from '../../domain/money.ts';
+import { isTerminal } from '../../domain/settlement/state.ts';
 import { command, EXIT } from '../../ops/command-line/program.ts';
-import { apiOf, readChange } from './api.ts';
+import { apiOf, callApi } from './api.ts';
 import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 
-const Watched = z.object({
-  status: z.enum(SETTLEMENT_STATUSES),
-  amount: z.string(),
-  source_currency: z.enum(CURRENCIES),
-  destination_amount: z.string(),
-  destination_currency: z.string(),
-  timeline: z.array(z.object({ status: z.string(), at: z.string(), reason: z.string().optional() })),
-  amount_received: z.string(),
-  exceptions: z.array(z.object({ type: z.string(), at: z.string(), reason: z.string().optional() })),
-  failure: z.object({ code: z.string(), message: z.string() }).nullable(),
-  certificate_id: z.string().nullable(),
-});
-export type Watched = z.infer<typeof Watched>;
+export type Watched = Pick<
+  Settlement,
+  | 'status'
+  | 'amount'
+  | 'source_currency'
+  | 'destination_amount'
+  | 'destination_currency'
+  | 'timeline'
+  | 'amount_received'
+  | 'exceptions'
+  | 'failure'
+  | 'certificate_id'
+>;
 
 export const watch: SandboxCommand = command({
   name: 'watch',
   description: 'Prints what happens to a settlement until it ends. Set API_KEY to a key with scope read.',
   takes: { settlementId: SETTLEMENT_ID, url: API_URL },
   run: async ({ env, print, printData }: SandboxDeps, { settlementId, url }) => {
-    const api = apiOf(env, url, 'read');
-    const path = `/v2/settle/${encodeURIComponent(settlementId)}`;
     let before: Watched | undefined;
-    for (let answer = await readChange(api, path, undefined); ; answer = await readChange(api, path, answer)) {
-      const settlement = Watched.parse(answer.object);
+    // Each answer is tested once, so this sees every one of them.
+    const until = (settlement: Settlement): boolean => {
       const lines = changesSince(before, settlement);
       for (const line of lines) print(line);
-      if (lines.length > 0) printData(answer.object);
-      if (isOver(settlement)) return EXIT.done;
+      if (lines.length > 0) printData(settlement);
       before = settlement;
-    }
+      return isOver(settlement);
+    };
+    await callApi(apiOf(env, url, 'read'), ({ settlements }) =>
+      settlements.wait(settlementId, { until, timeoutMs: Number.POSITIVE_INFINITY }),
+    );
+    return EXIT.done;
   },
 });
 

@@ -10,8 +10,7 @@ import { sql } from 'drizzle-orm';
 import { execa } from 'execa';
 import { expect, vi } from 'vitest';
 import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
-import { createClient } from '../../scripts/partner/client.ts';
-import { type Partner, signUp } from '../../scripts/partner/partner.ts';
+import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
 import { type ApiProcess, startApiProcess } from '../support/api-process.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { stretched } from '../support/patience.ts';
@@ -132,8 +131,8 @@ test('an API killed twice during 50 settlements of each client makes no second o
   const api = await startApiProcess(stack);
   try {
     // A sign-up has no idempotency key, so it comes before the kills.
-    const call = createClient({ baseUrl: () => api.baseUrl }).call;
-    const partners = [await signUp(call), await signUp(call)] as const;
+    const { baseUrl } = api;
+    const partners = [await signUp({ baseUrl }), await signUp({ baseUrl })] as const;
     const ends = await settleWhileKilled(python, api, partners);
     for (const { orgId, end } of ends) {
       const [, settled, retries] = /^done (\d+) settled, (\d+) retries$/.exec(end) ?? [];

@@ -6,8 +6,7 @@ import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { EXIT, runProgram } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
-import { createClient } from '../../scripts/partner/client.ts';
-import { cardSettlementBody, signUp } from '../../scripts/partner/partner.ts';
+import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { changesSince, type Watched, watch } from '../../scripts/sandbox/watch.ts';
 import { withStack } from '../support/fixture.ts';
 
@@ -57,7 +56,7 @@ describe('the changes of a settlement', () => {
       status: 'failed',
       timeline: [...waiting.timeline, { status: 'failed', at: '2026-11-21T08:00:02.000Z', reason: 'debit_returned' }],
       amount_received: '250.00',
-      exceptions: [{ type: 'returned', at: '2026-11-21T08:00:02.000Z', reason: 'R01' }],
+      exceptions: [{ type: 'returned', at: '2026-11-21T08:00:02.000Z', evidence_id: null, reason: 'R01' }],
       failure: { code: 'debit_returned', message: 'The debit was returned.' },
     });
     expect(changesSince(waiting, failed)).toEqual([
@@ -72,11 +71,12 @@ test('watch names the answer that it has seen, so that a change between two read
   const asked: unknown[] = [];
   const first = JSON.stringify(watched({}));
   const last = JSON.stringify(watched({ status: 'canceled', timeline: [{ status: 'canceled', at: 'later' }] }));
+  const waited = { 'preference-applied': 'wait' };
   const answers = [
-    { status: 200, headers: { etag: '"1"' }, body: first },
-    { status: 304, headers: { etag: '"1"' }, body: '' },
+    { status: 200, headers: { ...waited, etag: '"1"' }, body: first },
+    { status: 304, headers: { ...waited, etag: '"1"' }, body: '' },
     // An answer whose tag was lost on the way.
-    { status: 200, headers: {}, body: first },
+    { status: 200, headers: waited, body: first },
     { status: 200, headers: { etag: '"2"' }, body: last },
   ];
   const server = createServer((request, response) => {
@@ -114,40 +114,29 @@ describe('the commands on a running stack', () => {
     });
 
   test('watch prints every state of a settlement and its certificate, and then ends', async ({ stack }) => {
-    const client = createClient({ baseUrl: () => stack.baseUrl, onRetry: () => undefined });
-    try {
-      const partner = await signUp(client.call);
-      const { settlement_id } = await partner.settle(cardSettlementBody(await partner.createRecipient()));
-      const { exitCode, stdout, stderr } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlement_id);
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
-      const states = stdout.split('\n').map((line) => line.split(/ +/)[1] ?? '');
-      expect(states.filter((state) => SETTLEMENT_STATUSES.some((status) => status === state))).toEqual([
-        'accepted',
-        'awaiting_funds',
-        'funded',
-        'paying_out',
-        'settled',
-      ]);
-      expect(stdout).toMatch(/Ended as settled: 37829\.63 JMD, simulated\. Certificate CERT-[0-9A-F]{32}\.$/);
-    } finally {
-      await client.close();
-    }
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    const settlementId = await settleByCard(partner);
+    const { exitCode, stdout, stderr } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlementId);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    const states = stdout.split('\n').map((line) => line.split(/ +/)[1] ?? '');
+    expect(states.filter((state) => SETTLEMENT_STATUSES.some((status) => status === state))).toEqual([
+      'accepted',
+      'awaiting_funds',
+      'funded',
+      'paying_out',
+      'settled',
+    ]);
+    expect(stdout).toMatch(/Ended as settled: 37829\.63 JMD, simulated\. Certificate CERT-[0-9A-F]{32}\.$/);
   });
 
   test('advance moves the clock of a settlement that waits, and watch then shows its end', async ({ stack }) => {
-    const client = createClient({ baseUrl: () => stack.baseUrl, onRetry: () => undefined });
-    try {
-      const partner = await signUp(client.call);
-      const body = cardSettlementBody(await partner.createRecipient(), { card_token: 'tok_manual' });
-      const { settlement_id } = await partner.settle(body);
-      await partner.waitForSettlement(settlement_id, 'awaiting_funds', ({ status }) => status === 'awaiting_funds');
-      const moved = await sandbox(stack.baseUrl, partner.apiKey, 'advance', settlement_id);
-      expect(moved.stdout).toMatch(/^The settlement was awaiting_funds\. Its clock is now at 20\d\d-.+Z\.$/);
-      const { stdout } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlement_id);
-      expect(stdout).toMatch(/\nEnded as expired: .+ \(funding_timeout\)$/);
-    } finally {
-      await client.close();
-    }
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    const settlementId = await settleByCard(partner, { card_token: 'tok_manual' });
+    await partner.client.settlements.wait(settlementId, { until: ['awaiting_funds'] });
+    const moved = await sandbox(stack.baseUrl, partner.apiKey, 'advance', settlementId);
+    expect(moved.stdout).toMatch(/^The settlement was awaiting_funds\. Its clock is now at 20\d\d-.+Z\.$/);
+    const { stdout } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlementId);
+    expect(stdout).toMatch(/\nEnded as expired: .+ \(funding_timeout\)$/);
   });
 
   test('scenarios lists every entry with its states, as text and as JSON', async () => {
