@@ -1,7 +1,8 @@
 /** Drills in which every process runs, and something else is wrong. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { cardSettlementBody, signUp } from '../../scripts/partner/partner.ts';
+import { createClient } from '../../clients/typescript/index.ts';
+import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { type Drill, DrillError, OPERATORS, type Scene } from './scene.ts';
 import { until } from './world.ts';
 
@@ -19,11 +20,7 @@ const ANTIDOTE = 'DROP TRIGGER poisoned ON settlements; DROP FUNCTION refuse_poi
 
 /** Moves a settlement's own clock, as the sandbox can; by default to the end of its wait. */
 export const advance = ({ world: { partner } }: Scene, settlementId: string, by?: string) =>
-  partner.call({
-    method: 'POST',
-    path: `/v2/test-helpers/settlements/${settlementId}/advance`,
-    body: by === undefined ? {} : { by },
-  });
+  partner.client.sandbox.advance(settlementId, by === undefined ? {} : { by });
 
 const poisoned: Drill = {
   name: 'poison',
@@ -78,7 +75,7 @@ const stuckProvider: Drill = {
   name: 'provider',
   title: 'A provider does not answer',
   run: async (scene, runbook) => {
-    const settlement = await scene.requests({}, { name: 'PAYOUT PENDING' });
+    const settlement = await scene.requests({}, 'PAYOUT PENDING');
     await scene.stands(settlement, 'paying_out');
     scene.did('A payout was sent, and the rail does not answer.');
     await advance(scene, settlement);
@@ -110,7 +107,7 @@ const closedGate: Drill = {
   name: 'gate',
   title: 'A launch gate is closed',
   run: async (scene, runbook) => {
-    const { partner, stack } = scene.world;
+    const { stack } = scene.world;
     const gates = runbook.section('Launch gates');
     const file = path.join(stack.folder, 'reconciliation.pdf');
     writeFileSync(file, 'the reconciliation of the ledger');
@@ -122,10 +119,8 @@ const closedGate: Drill = {
       /The gate is closed until 2 operators approve/,
     );
     const evidence = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(recorded)?.[0] ?? '';
-    const body = cardSettlementBody(await partner.createRecipient());
-    const { status, text } = await scene.asks(body);
-    if (status !== 503 || !text.includes('"launch_gates_closed"'))
-      throw new DrillError(`A settlement was answered ${status}: ${text}`);
+    const refused = await scene.refusal((client) => settleByCard({ client }));
+    if (refused.code !== 'launch_gates_closed') throw new DrillError(`A settlement was answered ${refused.message}`);
     scene.did('A settlement on US-JM is refused (503 `launch_gates_closed`).');
     await scene.fires('GateRefusals');
     const row = runbook.alert('GateRefusals');
@@ -152,12 +147,11 @@ const leakedKey: Drill = {
   name: 'key',
   title: 'An API key leaks',
   run: async (scene, runbook) => {
-    const { client, prometheus, log } = scene.world;
-    const partner = await signUp(client.call);
+    const { prometheus, log, stack } = scene.world;
+    const { baseUrl } = stack;
+    const partner = await signUp({ baseUrl });
     const keys = runbook.section('A leaked API key');
-    const stranger = (method: 'GET' | 'DELETE', at: string, apiKey = partner.apiKey) =>
-      client.send({ method, path: at, apiKey });
-    await stranger('GET', '/v2/settle/stl_none');
+    await partner.client.organizations.get(partner.orgId);
     scene.did('Somebody else uses the only key of a partner.');
     const org = { 'organization id': partner.orgId };
     const listed = await scene.types(keys, 'list keys --org <organization id>', org, /full.*last used/);
@@ -172,10 +166,9 @@ const leakedKey: Drill = {
     const given = await scene.types(keys, act, { ...org, name: BO, why }, /sk_/);
     const fresh = /sk_\w+/.exec(given)?.[0] ?? '';
     scene.reads('"A leaked API key"', keys, 'DELETE /v1/orgs/keys/<key id>');
-    const revoked = await stranger('DELETE', `/v1/orgs/keys/${keyId}`, fresh);
-    if (revoked.status !== 200) throw new DrillError(`The revocation was answered ${revoked.status}: ${revoked.text}`);
+    await createClient({ baseUrl, apiKey: fresh }).apiKeys.revoke(keyId);
     scene.did('The partner revokes the leaked key with the new one (200).');
-    const refused = await stranger('GET', '/v2/settle/stl_none');
+    const refused = await scene.refusal((client) => client.organizations.get(partner.orgId), partner.apiKey);
     if (refused.status !== 401) throw new DrillError(`The revoked key was answered ${refused.status}.`);
     const isCounted = `increase(settlement_http_refusals_total{code="credential_invalid"}[5m]) > 0`;
     await until('metric of the refusal', METRIC_TIMEOUT_MS, async () => (await prometheus.query(isCounted)).length > 0);

@@ -1,7 +1,6 @@
 /** Drills in which a part of the stack is down. Nothing that was accepted may be lost. */
-import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { cardSettlementBody } from '../../scripts/partner/partner.ts';
+import { cardSettlementBody, recipientBody } from '../../scripts/sandbox/partner.ts';
 import { type Drill, DrillError } from './scene.ts';
 
 /** The API notices a lost connection at its next request. */
@@ -64,14 +63,15 @@ export const OUTAGES: readonly Drill[] = [
     title: 'PostgreSQL is down',
     run: async (scene, runbook) => {
       const { stack, partner } = scene.world;
-      const body = cardSettlementBody(await partner.createRecipient());
-      const key = randomUUID();
+      const { recipients, settlements } = partner.client;
+      const { recipient_id: recipientId } = await recipients.create(recipientBody());
+      const intent = settlements.prepare(cardSettlementBody(recipientId));
       await stack.kill('postgres');
       scene.did('PostgreSQL is killed.');
       await delay(NOTICE_MS);
-      const refused = await scene.asks(body, key);
+      const refused = await scene.refusal((client) => client.settlements.create(intent));
       if (refused.status !== 503) throw new DrillError(`A request without PostgreSQL was answered ${refused.status}.`);
-      scene.did(`A settlement is refused (503, \`Retry-After: ${refused.retryAfter}\`).`);
+      scene.did(`A settlement is refused (503, \`Retry-After: ${refused.retryAfterSeconds}\`).`);
       await scene.fires('DatabaseDown');
       const row = runbook.alert('DatabaseDown');
       scene.reads('`DatabaseDown`', row, 'every request gets 503; retries with the same key are safe');
@@ -80,10 +80,9 @@ export const OUTAGES: readonly Drill[] = [
       scene.reads('`DatabaseDown`', row, 'bring PostgreSQL back; nothing else');
       await stack.start('postgres');
       scene.did('PostgreSQL is started.');
-      const asked = { method: 'POST', path: '/v2/settle', idempotencyKey: key, body, expectStatus: 202 } as const;
-      const answer = await partner.call(asked);
+      const { settlement_id: settlement } = await settlements.create(intent);
       scene.did('The same request with the same key is accepted (202).');
-      await scene.settles(String(answer.json['settlement_id']));
+      await scene.settles(settlement);
       await scene.ends('DatabaseDown');
     },
   },

@@ -1,6 +1,6 @@
 /** One drill under way: what was done and found, each as a sentence, and what a drill may do. */
-import { randomUUID } from 'node:crypto';
-import { cardSettlementBody } from '../../scripts/partner/partner.ts';
+import { ApiError, type Client, createClient, type Settlement } from '../../clients/typescript/index.ts';
+import { type cardSettlementBody, settleByCard } from '../../scripts/sandbox/partner.ts';
 import { hasCommand, type Runbook, typed } from './runbook.ts';
 import { until, type World } from './world.ts';
 
@@ -36,15 +36,17 @@ export type Scene = {
     shows: RegExp,
     exitCode?: number,
   ): Promise<string>;
-  /** Requests a settlement once, as a partner does that does not repeat anything. */
-  asks(
-    body: object,
-    idempotencyKey?: string,
-  ): Promise<{ readonly status: number; readonly text: string; readonly retryAfter: string | null }>;
+  /**
+   * Makes a request once, as a partner does that repeats nothing.
+   *
+   * @param apiKey by default that of the world's partner
+   * @throws DrillError when the API does not refuse it
+   */
+  refusal(call: (client: Client) => Promise<unknown>, apiKey?: string): Promise<ApiError>;
   /** Requests a settlement of 250 US dollars by card. @returns its id */
-  requests(changes?: object, recipient?: object): Promise<string>;
+  requests(changes?: Parameters<typeof cardSettlementBody>[1], recipientName?: string): Promise<string>;
   settles(settlementId: string): Promise<void>;
-  stands(settlementId: string, status: string): Promise<void>;
+  stands(settlementId: string, status: Settlement['status']): Promise<void>;
 };
 
 export type Drill = {
@@ -59,16 +61,10 @@ export function createScene(world: World, say: (line: string) => void): Scene {
     steps.push(sentence);
     say(`  ${sentence}`);
   };
-  const stands = async (settlementId: string, status: string): Promise<void> => {
-    let latest = '';
-    const read = async () => {
-      const answer = await world.partner.readSettlement(settlementId);
-      latest = String(answer.json['status']);
-      return latest === status;
-    };
-    await until(`settlement in ${status}`, SETTLED_TIMEOUT_MS, read).catch(() => {
-      throw new DrillError(`${settlementId} is ${latest}, not ${status}.`);
-    });
+  const stands: Scene['stands'] = async (settlementId, status) => {
+    const wait = { until: [status], timeoutMs: SETTLED_TIMEOUT_MS };
+    const latest = await world.partner.client.settlements.wait(settlementId, wait);
+    if (latest.status !== status) throw new DrillError(`${settlementId} is ${latest.status}, not ${status}.`);
   };
   const since = (startedMs: number): string => `${Math.round((Date.now() - startedMs) / 1_000)} s`;
   return {
@@ -104,22 +100,13 @@ export function createScene(world: World, say: (line: string) => void): Scene {
       did(`\`npm run ops -- ${shown(args)}\` shows: \`${mask(found.trim()).slice(0, SHOWN_LENGTH)}\``);
       return ran.text;
     },
-    asks: async (body, idempotencyKey = randomUUID()) => {
-      const answer = await fetch(`${world.stack.baseUrl}/v2/settle`, {
-        method: 'POST',
-        headers: {
-          'x-api-key': world.partner.apiKey,
-          'idempotency-key': idempotencyKey,
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify(body),
-      });
-      return { status: answer.status, text: await answer.text(), retryAfter: answer.headers.get('retry-after') };
+    refusal: async (call, apiKey = world.partner.apiKey) => {
+      const client = createClient({ baseUrl: world.stack.baseUrl, apiKey, attemptsMax: 1 });
+      const answer = await call(client).catch((error: unknown) => error);
+      if (answer instanceof ApiError) return answer;
+      throw new DrillError(`A request was not refused: ${answer instanceof Error ? answer : JSON.stringify(answer)}`);
     },
-    requests: async (changes = {}, recipient = {}) => {
-      const recipientId = await world.partner.createRecipient(recipient);
-      return (await world.partner.settle(cardSettlementBody(recipientId, changes))).settlement_id;
-    },
+    requests: (changes, recipientName) => settleByCard(world.partner, changes, recipientName),
     stands,
     settles: async (settlementId) => {
       const startedMs = Date.now();

@@ -2,11 +2,12 @@
  * Seeded situations. An operator who has only docs/operations.md, "What to look at first", finds the cause by at most
  * two commands: the one of the line, and the one that its output names.
  */
-import { createHmac, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { createClient } from '../../clients/typescript/index.ts';
 import { freePort } from '../../scripts/stack/port.ts';
-import { PROVIDER_SECRETS } from '../torture/provider.ts';
+import { signCard } from '../torture/provider.ts';
 import { advance } from './incident.ts';
 import { type FirstLook, typed } from './runbook.ts';
 import { DrillError, mask, OPERATORS, type Scene } from './scene.ts';
@@ -40,7 +41,7 @@ const waiting = async (scene: Scene): Promise<string> => {
 };
 
 const payoutUnknown = async (scene: Scene): Promise<Seeded> => {
-  const settlement = await scene.requests({}, { name: 'PAYOUT PENDING' });
+  const settlement = await scene.requests({}, 'PAYOUT PENDING');
   await scene.stands(settlement, 'paying_out');
   await advance(scene, settlement);
   await scene.stands(settlement, 'needs_review');
@@ -51,27 +52,17 @@ const unknownEvent = async ({ world: { stack } }: Scene): Promise<Seeded> => {
   const id = `evt_${randomUUID()}`;
   const object = { id: `pi_${id}`, object: 'payment_intent', amount_received: 25_000, currency: 'usd', metadata: {} };
   const event = { id, object: 'event', type: 'payment_intent.succeeded', created: 1_700_000_000, livemode: false };
-  const body = JSON.stringify({ ...event, data: { object } });
-  const time = Math.floor(Date.now() / 1_000);
-  const signature = createHmac('sha256', PROVIDER_SECRETS.cardproc).update(`${time}.${body}`).digest('hex');
-  const { status } = await fetch(`${stack.baseUrl}/v2/webhooks/cardproc`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'cardproc-signature': `t=${time},v1=${signature}` },
-    body,
-  });
-  if (status !== 200) throw new DrillError(`The provider event was answered ${status}.`);
+  const body = { ...event, data: { object } } as const;
+  const headers = signCard(JSON.stringify(body));
+  await createClient({ baseUrl: stack.baseUrl }).request('POST', '/v2/webhooks/cardproc', { headers, body });
   return { values: { 'provider event id': id }, cause: /It was stored and not applied: it names no object/ };
 };
 
 const failingSubscriber = async (scene: Scene): Promise<Seeded> => {
   const { partner } = scene.world;
-  const created = await partner.call({
-    method: 'POST',
-    path: '/v1/webhooks',
-    // Nobody listens there.
-    body: { url: `http://127.0.0.1:${await freePort()}/hook`, event_types: ['*'] },
-  });
-  const webhook = String(created.json['webhook_id']);
+  // Nobody listens there.
+  const url = `http://127.0.0.1:${await freePort()}/hook`;
+  const { webhook_id: webhook } = await partner.client.webhooks.create({ url, event_types: ['*'] });
   await waiting(scene);
   await until('failed delivery', SEED_TIMEOUT_MS, async () => {
     const statement = 'SELECT 1 FROM webhooks WHERE webhook_id = $1 AND failing_since IS NOT NULL';
@@ -80,7 +71,7 @@ const failingSubscriber = async (scene: Scene): Promise<Seeded> => {
   return {
     values: { 'webhook id': webhook },
     cause: /Its endpoint fails/,
-    restore: async () => void (await partner.call({ method: 'DELETE', path: `/v1/webhooks/${webhook}` })),
+    restore: () => partner.client.webhooks.delete(webhook),
   };
 };
 
@@ -134,7 +125,7 @@ export const SITUATIONS: readonly Situation[] = [
   {
     said: 'A settlement failed',
     seed: async (scene) => {
-      const settlement = await scene.requests({}, { name: 'PAYOUT REFUSED' });
+      const settlement = await scene.requests({}, 'PAYOUT REFUSED');
       await scene.stands(settlement, 'failed');
       return { values: { 'settlement id': settlement }, cause: /failure +payout_refused/ };
     },
@@ -144,7 +135,7 @@ export const SITUATIONS: readonly Situation[] = [
     said: 'What came of this request?',
     seed: async (scene) => {
       const settlement = await waiting(scene);
-      await scene.world.partner.call({ method: 'POST', path: `/v2/settle/${settlement}/cancel` });
+      await scene.world.partner.client.settlements.cancel(settlement);
       const [row] = await scene.world.sql('SELECT request_id FROM settlements WHERE settlement_id = $1', [settlement]);
       return { values: { 'request id': String(row?.['request_id']) }, cause: /status +canceled/ };
     },

@@ -7,8 +7,7 @@ import pg from 'pg';
 import { CommandError, EXIT } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { workerMetricsPort } from '../../process/metrics.ts';
-import { type Client, createClient } from '../../scripts/partner/client.ts';
-import { type Partner, signUp } from '../../scripts/partner/partner.ts';
+import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
 import { findPrometheus, localConfig, type Prometheus, startPrometheus } from '../support/prometheus.ts';
@@ -22,7 +21,6 @@ const ALERT_WAIT = '5s';
 export type World = {
   readonly stack: ProcessStack;
   readonly prometheus: Prometheus;
-  readonly client: Client;
   readonly partner: Partner;
   /** Runs an operator's command. Both outputs, as the terminal shows them. */
   ops(args: readonly string[]): Promise<{ readonly exitCode: number; readonly text: string }>;
@@ -44,11 +42,9 @@ export async function startWorld(): Promise<World> {
   const metricsPort = await freeMetricsPort();
   const env = { ...SERVICE_ENV, METRICS_PORT: String(metricsPort), LOG_LEVEL: 'info' };
   const stack = await startProcessStack({ env });
-  const client = createClient({ baseUrl: () => stack.baseUrl });
   const opened: { prometheus?: Prometheus } = {};
   const close = async (): Promise<void> => {
     await opened.prometheus?.stop();
-    await client.close();
     await stack.close();
   };
   try {
@@ -57,8 +53,8 @@ export async function startWorld(): Promise<World> {
     // A counter that Prometheus first sees after it has changed has not changed.
     const isScraped = async () => (await prometheus.query('up == 1')).length === 2;
     await until('scrape of both processes', SCRAPE_TIMEOUT_MS, isScraped);
-    const partner = await signUp(client.call);
-    return { stack, prometheus, client, partner, close, ...toolsOf(stack) };
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    return { stack, prometheus, partner, close, ...toolsOf(stack) };
   } catch (error) {
     await close();
     throw error;
