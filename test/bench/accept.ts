@@ -57,8 +57,7 @@ async function holdDispatch({ database }: BenchStack): Promise<void> {
 }
 
 async function acceptance(stack: BenchStack, api: Started, burst: boolean): Promise<Contender> {
-  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit, 1);
-  await payer.close();
+  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit);
   const isDone = async (): Promise<boolean> => {
     const { rows } = await stack.database.query(
       "SELECT NOT EXISTS (SELECT FROM outbox) AND NOT EXISTS (SELECT FROM settlements WHERE status = 'accepted') AS done",

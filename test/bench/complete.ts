@@ -157,7 +157,7 @@ const counter =
     Number((await database.query(query)).rows[0].count);
 
 async function settlement(stack: BenchStack): Promise<Contender> {
-  const payer = await createPayer(stack, 'Marcia Brown', AT_ONCE);
+  const payer = await createPayer(stack, 'Marcia Brown');
   const reached = (status: string) =>
     counter(stack, `SELECT count(*) FROM settlement_transitions WHERE to_status = '${status}'`);
   return {

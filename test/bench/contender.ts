@@ -143,7 +143,10 @@ export type HttpCall = {
   readonly body?: string;
 };
 
-/** Makes the call over this many connections. Any other answer than the expected one is an error. */
+/**
+ * Makes the call over this many connections. Any other answer than the expected one is an error. It does not use the
+ * TypeScript client: the time that a client needs for each answer would be in the figures, of the bare routes too.
+ */
 export async function loadHttp(
   url: string,
   { method, path, status, headers, body }: HttpCall,

@@ -4,10 +4,11 @@
  */
 import { loadavg } from 'node:os';
 import type pg from 'pg';
-import { request } from 'undici';
+import type { QueryOf } from '../../clients/typescript/operation.ts';
 import { cursorText, PAGE } from '../../domain/page.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-line/program.ts';
+import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
 import { type Bench, count, percentile, report } from './bench.ts';
 import { ratios, spreadOf } from './figure.ts';
@@ -28,19 +29,20 @@ const STATUS = pick(oneOf('settled', 'awaiting_funds', 'canceled', 'failed'), 1)
 const CORRIDOR = pick(oneOf('US-JM', 'CA-JM', 'US-TT'), 7);
 const METHOD = pick(oneOf('card', 'wire', 'ach'), 11);
 
+type Query = QueryOf<'/v1/caribbean/settlements'>;
 /** Query parameters of a filter, and the same as a condition of SQL. */
-type Filter = { readonly query: Readonly<Record<string, string | readonly string[]>>; readonly sql: string };
+type Filter = { readonly query: Query; readonly sql: string };
 
 const filtersOf = (recipientId: string): Record<string, Filter> => {
-  const status: Filter = { query: { status: 'settled' }, sql: `status = 'settled'` };
+  const status: Filter = { query: { status: ['settled'] }, sql: `status = 'settled'` };
   const recipient: Filter = { query: { recipient_id: recipientId }, sql: `recipient_id = '${recipientId}'` };
   const reference: Filter = { query: { reference: 'invoice 0' }, sql: `reference = 'invoice 0'` };
-  const label: Filter = { query: { 'metadata[team]': 'a' }, sql: `metadata->>'team' = 'a'` };
+  const label: Filter = { query: { metadata: { team: 'a' } }, sql: `metadata->>'team' = 'a'` };
   const open: Filter = {
     query: { status: ['awaiting_funds', 'settled'] },
     sql: `status IN ('awaiting_funds', 'settled')`,
   };
-  const chosen = { corridor: 'US-JM', payment_method: 'card' };
+  const chosen = { corridor: 'US-JM', payment_method: 'card' } as const;
   const isChosen = `corridor = 'US-JM' AND payment_method = 'card'`;
   const both = (...filters: readonly Filter[]): Filter => ({
     query: Object.assign({}, ...filters.map(({ query }) => query)),
@@ -65,8 +67,7 @@ const filtersOf = (recipientId: string): Record<string, Filter> => {
   };
 };
 
-type Organization = { readonly orgId: string; readonly apiKey: string };
-type Organizations = Readonly<Record<'large' | 'small' | 'empty', Organization>>;
+type Organizations = Readonly<Record<'large' | 'small' | 'empty', Partner>>;
 
 export const list: Bench = command({
   name: 'list',
@@ -79,7 +80,8 @@ export const list: Bench = command({
   run: (printer: Printer, { settlements, rounds, calls }) =>
     withBenchStack(async (stack) => {
       await stack.start('api', 'api/main.ts', 'API ready');
-      const organizations = { large: await signUp(stack), small: await signUp(stack), empty: await signUp(stack) };
+      const api = { baseUrl: stack.apiUrl, attemptsMax: 1 };
+      const organizations = { large: await signUp(api), small: await signUp(api), empty: await signUp(api) };
       const recipientId = await fill(stack, organizations, settlements);
       printer.warn(`${settlements} settlements are written`);
       const measured: Measured[] = [];
@@ -91,17 +93,10 @@ export const list: Bench = command({
     }),
 });
 
-async function signUp(stack: BenchStack): Promise<Organization> {
-  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit, 1);
-  await payer.close();
-  return payer;
-}
-
 /** @returns the recipient of most of the settlements */
 async function fill(stack: BenchStack, { large, small }: Organizations, settlements: number): Promise<string> {
-  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit, 1);
+  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit);
   const templateId = await payer.settle();
-  await payer.close();
   const { rows } = await stack.database.query('SELECT recipient_id AS id FROM settlements');
   const recipientId = String(rows[0]?.id);
   await fillSettlements(stack.database, stack.sealer, {
@@ -147,14 +142,13 @@ async function measure(
   const middle = Math.min(PAGE_WANTED, Math.ceil(pages / 2));
   const before = async (page: number): Promise<string> =>
     await cursorBefore(stack.database, where, (page - 1) * PAGE.limitDefault);
-  const url = (parameters: Readonly<Record<string, string>>): string =>
-    urlOf(stack, { ...filter.query, ...parameters });
-  const first = url({});
-  const turns: { place: Place; of: string; beside: [url: string, of: Organization] }[] = [
+  const first = filter.query;
+  const one = { ...first, limit: 1 };
+  const turns: { place: Place; of: Query; beside: [query: Query, of: Partner] }[] = [
     { place: 'first page', of: first, beside: [first, small] },
-    { place: `page ${middle}`, of: url({ after: await before(middle) }), beside: [first, small] },
-    { place: 'last page', of: url({ after: await before(pages) }), beside: [first, small] },
-    { place: 'one row', of: url({ limit: '1' }), beside: [url({ limit: '1' }), empty] },
+    { place: `page ${middle}`, of: { ...first, after: await before(middle) }, beside: [first, small] },
+    { place: 'last page', of: { ...first, after: await before(pages) }, beside: [first, small] },
+    { place: 'one row', of: one, beside: [one, empty] },
   ];
   const places: Times[] = [];
   for (const { place, of, beside } of turns) {
@@ -181,20 +175,11 @@ async function cursorBefore(database: pg.Pool, where: string, rank: number): Pro
   return cursorText(row);
 }
 
-function urlOf({ apiUrl }: BenchStack, parameters: Filter['query']): string {
-  const query = new URLSearchParams();
-  for (const [name, values] of Object.entries(parameters))
-    for (const value of [values].flat()) query.append(name, value);
-  return `${apiUrl}/v1/caribbean/settlements?${query}`;
-}
-
-async function medianMs(url: string, { apiKey }: Organization, calls: number): Promise<number> {
+async function medianMs(query: Query, { client }: Partner, calls: number): Promise<number> {
   const times: number[] = [];
   for (let call = 0; call < calls; call += 1) {
     const askedMs = performance.now();
-    const answer = await request(url, { headers: { 'x-api-key': apiKey } });
-    await answer.body.dump();
-    if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`);
+    await client.request('GET', '/v1/caribbean/settlements', { query });
     times.push(performance.now() - askedMs);
   }
   return percentile(times, 0.5);

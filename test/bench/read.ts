@@ -37,10 +37,9 @@ export const read: Bench = command({
 
 async function reads(stack: BenchStack): Promise<Contender[]> {
   const { pid } = await stack.start('api', 'api/main.ts', 'API ready');
-  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit, AT_ONCE);
+  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit);
   const ids: string[] = [];
   await inParallel(SETTLEMENTS, AT_ONCE, async () => void ids.push(await payer.settle()));
-  await payer.close();
   const key = { 'x-api-key': payer.apiKey };
   const form = { corridor: 'US-JM', amount: '250.00', payment_method: 'card', payout_rail: 'bank_transfer' };
   const calls: Record<string, Omit<HttpCall, 'status'>> = {

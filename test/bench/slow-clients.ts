@@ -7,8 +7,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { createClient } from '../../scripts/partner/client.ts';
-import { signUp } from '../../scripts/partner/partner.ts';
+import { signUp } from '../../scripts/sandbox/partner.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { type Bench, count, percentile } from './bench.ts';
 import type { SlowClientReport } from './slow-client-process.ts';
@@ -79,15 +78,11 @@ async function startSlowClients(args: readonly string[]) {
 
 /** Reads one after another, with a key of their own, so that they stay below the rate limit. */
 async function readTimes(baseUrl: string): Promise<number[]> {
-  const client = createClient({ baseUrl: () => baseUrl });
-  const { apiKey } = await signUp(client.call);
-  await client.close();
+  const { client } = await signUp({ baseUrl, attemptsMax: 1 });
   const times: number[] = [];
   for (let done = 0; done < REQUESTS; done += 1) {
     const startedAt = performance.now();
-    const answer = await fetch(`${baseUrl}/v2/payment-methods`, { headers: { 'x-api-key': apiKey } });
-    await answer.text();
-    if (!answer.ok) throw new Error(`A read answered ${answer.status}.`);
+    await client.service.paymentMethods();
     const tookMs = performance.now() - startedAt;
     times.push(tookMs);
     await delay(Math.max(0, PACE_MS - tookMs));

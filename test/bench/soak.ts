@@ -45,7 +45,7 @@ export const soak: Bench = command({
       try {
         const api = await stack.start('api', 'api/main.ts', 'API ready');
         const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
-        const payer = await createPayer(stack, 'Marcia Brown', IN_FLIGHT_MAX);
+        const payer = await createPayer(stack, 'Marcia Brown');
         await payer.subscribe(receiver.url);
         const perSecond = (await measureCapacity(stack, payer)) / 2;
         printer.warn(`${perSecond.toFixed(1)} settlements/s for ${minutes} min`);
@@ -53,7 +53,6 @@ export const soak: Bench = command({
         const drive = startDrive(payer, perSecond, endMs);
         const samples = await takeSamples(stack, { api: api.pid, worker: worker.pid }, drive.takeTimes, endMs);
         const missed = await drive.done;
-        await payer.close();
         return reportSamples(printer, { samples, perSecond, ...missed }) ? EXIT.done : EXIT.refused;
       } finally {
         receiver.close();

@@ -1,7 +1,5 @@
 /** A partner with subscriptions. */
-import { z } from 'zod';
-import { createClient } from '../../scripts/partner/client.ts';
-import { signUp } from '../../scripts/partner/partner.ts';
+import { signUp } from '../../scripts/sandbox/partner.ts';
 
 export type Subscriber = {
   readonly orgId: string;
@@ -14,29 +12,21 @@ export type Subscriber = {
   end(): Promise<void>;
 };
 
-const Webhook = z.object({ webhook_id: z.string() });
-
 export async function createSubscriber(apiUrl: string): Promise<Subscriber> {
-  const client = createClient({ baseUrl: () => apiUrl });
-  const partner = await signUp(client.call);
+  const { orgId, client } = await signUp({ baseUrl: apiUrl });
+  const { webhooks } = client;
   const webhookIds: string[] = [];
-  const change = async (webhookId: string, body: object): Promise<void> =>
-    void (await partner.call({ method: 'PATCH', path: `/v1/webhooks/${webhookId}`, body, expectStatus: 200 }));
   return {
-    orgId: partner.orgId,
+    orgId,
     subscribe: async (url) => {
-      const body = { url, event_types: ['recipient.deactivated'] };
-      const { json } = await partner.call({ method: 'POST', path: '/v1/webhooks', body, expectStatus: 201 });
-      const { webhook_id } = Webhook.parse(json);
+      const { webhook_id } = await webhooks.create({ url, event_types: ['recipient.deactivated'] });
       webhookIds.push(webhook_id);
       return webhook_id;
     },
-    setStatus: (webhookId, status) => change(webhookId, { status }),
-    nudge: () => change(webhookIds[0] ?? '', { description: 'measured' }),
+    setStatus: async (webhookId, status) => void (await webhooks.update(webhookId, { status })),
+    nudge: async () => void (await webhooks.update(webhookIds[0] ?? '', { description: 'measured' })),
     end: async () => {
-      for (const webhookId of webhookIds)
-        await partner.call({ method: 'DELETE', path: `/v1/webhooks/${webhookId}`, expectStatus: 204 });
-      await client.close();
+      for (const webhookId of webhookIds) await webhooks.delete(webhookId);
     },
   };
 }

@@ -41,7 +41,7 @@ export const subscriber: Bench = command({
       try {
         const contenders: Contender[] = [];
         for (const name of ['without a subscriber', 'with one subscriber'])
-          contenders.push({ name, payer: await createPayer(stack, 'Marcia Brown', AT_ONCE), turns: [] });
+          contenders.push({ name, payer: await createPayer(stack, 'Marcia Brown'), turns: [] });
         await contenders[1]?.payer.subscribe(receiver.url);
         for (const { payer } of contenders) await takeTurn(stack, payer, WARM_UP);
         for (let round = 0; round < rounds; round += 1) {
@@ -50,7 +50,6 @@ export const subscriber: Bench = command({
           printer.warn(`round ${round + 1} of ${rounds}, load ${loadavg()[0]?.toFixed(1)}`);
         }
         reportTurns(printer, contenders, receiver.count() / (rounds * settlements + WARM_UP));
-        for (const { payer } of contenders) await payer.close();
         return EXIT.done;
       } finally {
         receiver.close();

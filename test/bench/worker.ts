@@ -78,11 +78,10 @@ async function residentMib({ pid }: Started): Promise<number> {
 }
 
 async function settleAndWait(stack: BenchStack, settlements: number): Promise<void> {
-  const payer = await createPayer(stack, 'Marcia Brown', AT_ONCE);
+  const payer = await createPayer(stack, 'Marcia Brown');
   await inParallel(settlements, AT_ONCE, async () => {
     await payer.settle();
   });
-  await payer.close();
   const allWait = async (): Promise<boolean> => {
     const { rows } = await stack.database.query(
       "SELECT (SELECT count(*) FROM settlements WHERE status = 'awaiting_funds') = $1 AND NOT EXISTS (SELECT FROM outbox) AS reached",
