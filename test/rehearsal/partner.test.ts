@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
-import { Fault } from '../../scripts/partner/client.ts';
+import { SettlementError } from '../../clients/typescript/index.ts';
+import { cardSettlementBody } from '../../scripts/sandbox/partner.ts';
 import { type CarefulPartner, createCarefulPartner } from './partner.ts';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -10,7 +11,7 @@ const servers: Server[] = [];
 let partner: CarefulPartner | undefined;
 
 afterEach(async () => {
-  await partner?.close();
+  partner?.close();
   partner = undefined;
   for (const server of servers.splice(0)) {
     server.closeAllConnections();
@@ -22,15 +23,17 @@ const json =
   (status: number, body: object, headers: Record<string, string> = {}): Handler =>
   (_request, response) =>
     void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+const problem = (status: number, code: string, headers: Record<string, string> = {}): Handler =>
+  json(status, { status, code, detail: 'Why.', request_id: 'r-1' }, headers);
 
-/** Two APIs that let a partner sign up, and answer `/try` with these handlers, one after the other. */
+/** Two APIs that let a partner sign up, and answer what it tries with these handlers, one after the other. */
 async function partnerOf(...handlers: Handler[]): Promise<{ partner: CarefulPartner; attempts: () => number }> {
   let attempts = 0;
   const answer: Handler = (request, response) => {
     request.resume();
     if (request.url === '/v1/orgs') return json(201, { org_id: 'org', api_key: 'key' })(request, response);
     if (request.url === '/v1/recipients') return json(201, { recipient_id: 'recipient' })(request, response);
-    if (request.url !== '/try') return json(200, { status: 'ready' })(request, response);
+    if (request.method === 'GET') return json(200, { status: 'ready' })(request, response);
     attempts += 1;
     return handlers[attempts - 1]?.(request, response);
   };
@@ -48,9 +51,10 @@ async function partnerOf(...handlers: Handler[]): Promise<{ partner: CarefulPart
 /** Sign-up and recipient. */
 const ANSWERED_BEFORE = 2;
 
-const post = (careful: CarefulPartner) =>
-  careful.call({ method: 'POST', path: '/try', idempotencyKey: 'key-of-this-request', body: {} });
-const postWithoutKey = (careful: CarefulPartner) => careful.call({ method: 'POST', path: '/try', body: {} });
+const post = ({ call, recipientId }: CarefulPartner) =>
+  call(({ settlements }) => settlements.create(cardSettlementBody(recipientId)));
+const postWithoutKey = ({ call }: CarefulPartner) => call(({ webhooks }) => webhooks.rotateSecret('of-mine'));
+const RETRY_LATER = { 'retry-after': '1' };
 const good = json(200, { done: true });
 const hangUp: Handler = (request) => void request.socket.destroy();
 const breakOff: Handler = (_request, response) => {
@@ -59,13 +63,14 @@ const breakOff: Handler = (_request, response) => {
 };
 
 test.each([
-  ['500', json(500, { code: 'internal_error' }), 'answered 500: {"code":"internal_error"}'],
-  ['503 without Retry-After', json(503, {}), 'answered 503: {}'],
-  ['404', json(404, {}), 'answered 404: {}'],
-  ['an answer that breaks off', breakOff, 'the answer 200 broke off'],
+  ['500', problem(500, 'internal_error'), '500 internal_error: Why. (request r-1)'],
+  ['503 without Retry-After', problem(503, 'temporarily_unavailable'), '503 temporarily_unavailable'],
+  ['503 that is not a problem', json(503, {}), 'The answer 503 is not one of the API'],
+  ['404', problem(404, 'not_found'), '404 not_found'],
+  ['an answer that breaks off', breakOff, 'The answer 200 broke off'],
 ])('%s is a fault: the request is not repeated, and the report names it', async (_what, handler, words) => {
   const { partner: careful, attempts } = await partnerOf(handler, good);
-  await expect(post(careful)).rejects.toThrow(Fault);
+  await expect(post(careful)).rejects.toThrow(SettlementError);
   expect(attempts()).toBe(1);
   const { outcomes, faults } = careful.report;
   expect(outcomes).toMatchObject({ answered: ANSWERED_BEFORE, fault: 1 });
@@ -74,26 +79,26 @@ test.each([
 
 test.each([
   ['a connection that ends before an answer', hangUp, 'reset before an answer'],
-  ['503 with Retry-After', json(503, {}, { 'retry-after': '1' }), '503 with Retry-After'],
-  ['429 with Retry-After', json(429, {}, { 'retry-after': '1' }), '429 with Retry-After'],
+  ['503 with Retry-After', problem(503, 'temporarily_unavailable', RETRY_LATER), '503 with Retry-After'],
+  ['429 with Retry-After', problem(429, 'rate_limited', RETRY_LATER), '429 with Retry-After'],
 ])('%s is counted, and the request is repeated', async (_what, handler, outcome) => {
   const { partner: careful } = await partnerOf(handler, good);
-  expect((await post(careful)).json).toEqual({ done: true });
+  expect(await post(careful)).toEqual({ done: true });
   expect(careful.report.outcomes).toMatchObject({ answered: ANSWERED_BEFORE + 1, [outcome]: 1, fault: 0 });
 });
 
 test.each([
   ['a connection that ends before an answer', hangUp],
-  ['503 with Retry-After', json(503, {}, { 'retry-after': '1' })],
+  ['503 with Retry-After', problem(503, 'temporarily_unavailable', RETRY_LATER)],
 ])('a POST without an idempotency key is not repeated after %s: the API may have done it', async (_what, handler) => {
   const { partner: careful, attempts } = await partnerOf(handler, good);
-  await expect(postWithoutKey(careful)).rejects.toThrow(Fault);
+  await expect(postWithoutKey(careful)).rejects.toThrow(SettlementError);
   expect(attempts()).toBe(1);
 });
 
 test('a POST without an idempotency key is repeated after 429, which did nothing', async () => {
-  const { partner: careful } = await partnerOf(json(429, {}, { 'retry-after': '1' }), good);
-  expect((await postWithoutKey(careful)).json).toEqual({ done: true });
+  const { partner: careful } = await partnerOf(problem(429, 'rate_limited', RETRY_LATER), good);
+  expect(await postWithoutKey(careful)).toEqual({ done: true });
 });
 
 test('a request goes to another API when one refuses connections', async () => {
@@ -101,6 +106,6 @@ test('a request goes to another API when one refuses connections', async () => {
   servers[0]?.closeAllConnections();
   servers[0]?.close();
   const answers = await Promise.all([post(careful), post(careful)]);
-  expect(answers.map((answer) => answer.json)).toEqual([{ done: true }, { done: true }]);
+  expect(answers).toEqual([{ done: true }, { done: true }]);
   expect(careful.report.outcomes.fault).toBe(0);
 });

@@ -1,18 +1,25 @@
 /**
- * A careful partner of several APIs. It prefers an API that is ready, and repeats a request only where that is safe
- * (scripts/partner/client.ts). Every other failure is a fault of the service: it is counted, kept and not repeated.
+ * A careful partner of several APIs. It prefers an API that is ready. Its client repeats a request only where that is
+ * safe, and each attempt is counted by its outcome. Everything else is a fault of the service: it is kept, and ends the
+ * call.
  */
 import {
-  type ApiRequest,
-  type ClientOptions,
-  createClient,
-  Fault,
-  RETRY_REASONS,
-  type Reply,
-} from '../../scripts/partner/client.ts';
-import { type Partner, signUp } from '../../scripts/partner/partner.ts';
+  ApiError,
+  type Client,
+  ConnectionFailed,
+  type Retry,
+  SettlementError,
+} from '../../clients/typescript/index.ts';
+import { type Partner, recipientBody, signUp } from '../../scripts/sandbox/partner.ts';
 import { answersReady } from '../../scripts/stack/product.ts';
 
+/** Why the contract lets a partner repeat a request (contract §2, §6). */
+const RETRY_REASONS = [
+  'not connected',
+  'reset before an answer',
+  '503 with Retry-After',
+  '429 with Retry-After',
+] as const;
 /** What became of an attempt. */
 export const OUTCOMES = ['answered', ...RETRY_REASONS, 'fault'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -24,51 +31,86 @@ export type Report = {
   readonly callTimesMs: number[];
 };
 
-export type CarefulPartner = Partner & {
+export type CarefulPartner = Omit<Partner, 'client'> & {
   readonly recipientId: string;
   readonly report: Report;
-  close(): Promise<void>;
+  /** @throws SettlementError at a fault, which is then in the report */
+  call<T>(send: (client: Client) => Promise<T>): Promise<T>;
+  close(): void;
 };
 
 const PROBE_INTERVAL_MS = 200;
-/** Longer than a killed process needs until it is ready again. */
-const DOWNTIME_MAX_MS = 120_000;
+const LIMITS = {
+  /** Longer than a killed process needs until it is ready again. */
+  timeoutMs: 120_000,
+  attemptTimeoutMs: 45_000,
+  attemptsMax: Number.POSITIVE_INFINITY,
+};
 const FAULTS_MAX = 10;
+
+/** The contract says nothing about repeating a request after half an answer. */
+class HalfAnswer extends Error {}
 
 /** A new organization with a recipient. What it does can be counted apart from earlier data. */
 export async function createCarefulPartner(apiUrls: readonly string[], signal: AbortSignal): Promise<CarefulPartner> {
   const balancer = startBalancer(apiUrls);
-  const report = emptyReport();
-  const onRetry: ClientOptions['onRetry'] = (reason) => {
+  const report: Report = {
+    outcomes: Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<Outcome, number>,
+    faults: [],
+    callTimesMs: [],
+  };
+  const baseUrl = apiUrls[0] ?? '';
+  const fetchBalanced: typeof fetch = async (url, init) => {
+    const response = await fetch(String(url).replace(baseUrl, balancer.next()), init);
+    await response
+      .clone()
+      .arrayBuffer()
+      .catch((cause: unknown) => {
+        throw new HalfAnswer(`The answer ${response.status} broke off.`, { cause });
+      });
+    return response;
+  };
+  const onRetry = ({ error }: Retry): void => {
+    signal.throwIfAborted();
+    const reason = retryReason(error);
+    if (reason === undefined) throw error;
     report.outcomes[reason] += 1;
   };
-  const client = createClient({ baseUrl: balancer.next, downtimeMaxMs: DOWNTIME_MAX_MS, signal, onRetry });
-  const call = async (asked: ApiRequest): Promise<Reply> => {
+  const call = async <T>(send: () => Promise<T>): Promise<T> => {
     const startedMs = performance.now();
     try {
-      const answer = await client.call(asked);
+      const answer = await send();
       report.outcomes.answered += 1;
       report.callTimesMs.push(performance.now() - startedMs);
       return answer;
     } catch (error) {
-      if (error instanceof Fault) {
+      if (error instanceof SettlementError) {
         report.outcomes.fault += 1;
-        if (report.faults.length < FAULTS_MAX) report.faults.push(error.message);
+        const { cause } = error;
+        if (report.faults.length < FAULTS_MAX)
+          report.faults.push(cause instanceof HalfAnswer ? cause.message : error.message);
       }
       throw error;
     }
   };
-  const close = async (): Promise<void> => {
-    balancer.stop();
-    await client.close();
-  };
   try {
-    const partner = await signUp(call);
-    return { ...partner, recipientId: await partner.createRecipient(), report, close };
+    const { client, ...partner } = await call(() => signUp({ baseUrl, fetch: fetchBalanced, onRetry, ...LIMITS }));
+    const { recipient_id: recipientId } = await call(() => client.recipients.create(recipientBody()));
+    return { ...partner, recipientId, report, call: (send) => call(() => send(client)), close: balancer.stop };
   } catch (error) {
-    await close();
+    balancer.stop();
     throw error;
   }
+}
+
+/** Undefined for a fault. */
+function retryReason(error: SettlementError): (typeof RETRY_REASONS)[number] | undefined {
+  if (error instanceof ConnectionFailed) {
+    if (error.reason === 'not_connected') return 'not connected';
+    return error.reason === 'timeout' || error.cause instanceof HalfAnswer ? undefined : 'reset before an answer';
+  }
+  if (!(error instanceof ApiError) || error.retryAfterSeconds === undefined) return undefined;
+  return error.status === 429 ? '429 with Retry-After' : '503 with Retry-After';
 }
 
 /** Takes the APIs that are ready in turn, or all of them while none is ready. */
@@ -92,9 +134,3 @@ function startBalancer(apiUrls: readonly string[]) {
     stop: () => clearInterval(timer),
   };
 }
-
-const emptyReport = (): Report => ({
-  outcomes: Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<Outcome, number>,
-  faults: [],
-  callTimesMs: [],
-});

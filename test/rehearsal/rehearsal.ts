@@ -4,9 +4,9 @@
  * be one that the partner may repeat.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
-import { Fault } from '../../scripts/partner/client.ts';
-import { cardSettlementBody, Settlement } from '../../scripts/partner/partner.ts';
+import { SettlementError } from '../../clients/typescript/index.ts';
+import { isTerminal } from '../../domain/settlement/state.ts';
+import { cardSettlementBody } from '../../scripts/sandbox/partner.ts';
 import { percentile } from '../bench/bench.ts';
 import { type MemberName, type Members, PRODUCT_MEMBERS } from './member.ts';
 import { type Evidence, openEvidence } from './outcome.ts';
@@ -23,14 +23,14 @@ type Context = Options & {
 const CALLERS = 16;
 /** Every fourth caller waits with reads that the API holds back. The others read at an interval. */
 const WAITING_READERS_EVERY = 4;
-const READ_WAIT_SECONDS = 20;
 const READ_INTERVAL_MS = 1_000;
+/** With every process killed once meanwhile. */
+const SETTLE_TIMEOUT_MS = 600_000;
 const KILLED = ['API 1', 'worker 1', 'Temporal'] as const;
 const DOWN_MS = 500;
 const POLL_MS = 50;
 const BETWEEN_RESTARTS_MS = 2_000;
 const DIFFERENCES_SHOWN_MAX = 10;
-const TERMINAL = new Set<string>(TERMINAL_STATUSES);
 
 /** @returns whether nothing was lost or doubled, and no request failed that may not be repeated */
 export async function rehearse({ members, apiUrls, ...cluster }: Cluster, options: Options): Promise<boolean> {
@@ -78,7 +78,7 @@ async function runPhase(context: Context, title: string, run: (phase: Phase) => 
     );
     return differences.length === 0 && partner.report.outcomes.fault === 0;
   } finally {
-    await partner.close();
+    partner.close();
   }
 }
 
@@ -155,16 +155,17 @@ async function restartInTurn({ members, print }: Phase): Promise<void> {
  */
 async function settleOne({ partner, accepted }: Phase, caller = 0): Promise<void> {
   try {
-    let settlement = await partner.settle(cardSettlementBody(partner.recipientId));
-    accepted.push(settlement.settlement_id);
-    const waitSeconds = caller % WAITING_READERS_EVERY === 0 ? READ_WAIT_SECONDS : undefined;
-    while (!TERMINAL.has(settlement.status)) {
-      if (waitSeconds === undefined) await delay(READ_INTERVAL_MS);
-      const answer = await partner.readSettlement(settlement.settlement_id, waitSeconds);
-      settlement = Settlement.parse(answer.json);
+    const body = cardSettlementBody(partner.recipientId);
+    const { settlement_id: id } = await partner.call(({ settlements }) => settlements.create(body));
+    accepted.push(id);
+    if (caller % WAITING_READERS_EVERY === 0) {
+      await partner.call(({ settlements }) => settlements.wait(id, { timeoutMs: SETTLE_TIMEOUT_MS }));
+      return;
     }
+    do await delay(READ_INTERVAL_MS);
+    while (!isTerminal((await partner.call(({ settlements }) => settlements.get(id))).status));
   } catch (error) {
-    if (!(error instanceof Fault)) throw error;
+    if (!(error instanceof SettlementError)) throw error;
   }
 }
 

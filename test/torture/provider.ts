@@ -53,7 +53,7 @@ const hmac = (secret: string, ...parts: (string | Buffer)[]): string => {
   return digest.digest('hex');
 };
 
-function signCard(bytes: Buffer): Record<string, string> {
+export function signCard(bytes: string | Buffer): Record<string, string> {
   const time = Math.floor(Date.now() / 1_000);
   return { 'cardproc-signature': `t=${time},v1=${hmac(PROVIDER_SECRETS.cardproc, `${time}.`, bytes)}` };
 }
