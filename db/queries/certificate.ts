@@ -44,7 +44,7 @@ export async function getCertificate(db: Queryable, orgId: string, certId: strin
 
 const ISSUED = 'certificate.issued';
 
-const insert = statement<
+const insertStatement = statement<
   [
     certId: string,
     orgId: string,
@@ -93,7 +93,15 @@ export async function insertCertificate(tx: Tx, row: CertificateRow, event: Issu
     { ...event, objectType: 'certificate', objectId: certId, type: ISSUED },
     1,
   );
-  const issued = await insert(tx, ...certificate, eventId, body, at.toISOString(), requestId, currentTraceparent());
+  const issued = await insertStatement(
+    tx,
+    ...certificate,
+    eventId,
+    body,
+    at.toISOString(),
+    requestId,
+    currentTraceparent(),
+  );
   return issued.length === 1 ? row : await getSettlementCertificate(tx, orgId, settlementId);
 }
 
@@ -113,7 +121,7 @@ type FactsRow = {
   readonly postings: readonly Aggregated<StepPosting>[];
 };
 
-const readFacts = statement<[settlementId: string], FactsRow>(
+const factsStatement = statement<[settlementId: string], FactsRow>(
   'read_certificate_facts',
   `SELECT (
     SELECT coalesce(jsonb_agg(jsonb_build_object('sequence', sequence, 'from', from_status, 'to', to_status, 'at', at,
@@ -132,7 +140,7 @@ const readFacts = statement<[settlementId: string], FactsRow>(
 
 /** What a certificate says besides the settlement's row. Read it under the settlement's lock, once it has settled. */
 export async function listCertificateFacts(tx: Tx, settlementId: string): Promise<SettlementFacts> {
-  const [row] = await readFacts(tx, settlementId);
+  const [row] = await factsStatement(tx, settlementId);
   const { transitions = [], evidence = [], postings: posted = [] } = row ?? {};
   return {
     transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),

@@ -6,7 +6,7 @@ import { EVENT_RETENTION } from '../../domain/event.ts';
 import type { Queryable } from '../client.ts';
 import { statement } from '../statement.ts';
 
-const deleteExpired = statement<[days: number, rowsMax: number], { readonly deleted: number }>(
+const deleteExpiredStatement = statement<[days: number, rowsMax: number], { readonly deleted: number }>(
   'delete_expired_events',
   'SELECT delete_expired_events($1::int, $2::int) AS deleted',
 );
@@ -17,6 +17,6 @@ const deleteExpired = statement<[days: number, rowsMax: number], { readonly dele
  * @returns how many were deleted, at most `EVENT_RETENTION.deletedMax`
  */
 export async function deleteExpiredEvents(db: Queryable, retentionDays: number): Promise<number> {
-  const [row] = await deleteExpired(db, retentionDays, EVENT_RETENTION.deletedMax);
+  const [row] = await deleteExpiredStatement(db, retentionDays, EVENT_RETENTION.deletedMax);
   return row?.deleted ?? 0;
 }

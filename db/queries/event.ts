@@ -88,7 +88,7 @@ export function numberedEvent(event: NewEvent, sequence: number): NumberedEvent 
 async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
   const { eventId, orgId, type, objectType, objectId, body, at, requestId } = numberedEvent(event, sequence);
   const written = [eventId, orgId, type, objectType, objectId, sequence, body, at.toISOString(), requestId] as const;
-  await insertEvent(tx, ...written, currentTraceparent());
+  await insertEventStatement(tx, ...written, currentTraceparent());
   return eventId;
 }
 
@@ -126,7 +126,7 @@ export const fanOutText = (source: string): string => `
     ) unattended`)}
   )`;
 
-const insertEvent = statement<
+const insertEventStatement = statement<
   [
     eventId: string,
     orgId: string,

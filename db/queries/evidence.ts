@@ -26,7 +26,7 @@ export type Receipt = { readonly duplicate: boolean; readonly matched: boolean }
 
 const PROVIDER_EVENT = columnsOf(providerEvents);
 
-const insertEvent = statement<readonly Parameter[], { readonly event_id: string }>(
+const insertEventStatement = statement<readonly Parameter[], { readonly event_id: string }>(
   'insert_provider_event',
   `INSERT INTO provider_events (${columnNames(PROVIDER_EVENT)}) VALUES (${columnParameters(PROVIDER_EVENT, 0)})
   ON CONFLICT DO NOTHING RETURNING event_id`,
@@ -38,7 +38,7 @@ const insertEvent = statement<readonly Parameter[], { readonly event_id: string 
  * @throws DomainError `provider_event_conflict` when its id was seen with other bytes
  */
 export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise<Receipt> {
-  const inserted = await insertEvent(tx, ...columnValues(PROVIDER_EVENT, event));
+  const inserted = await insertEventStatement(tx, ...columnValues(PROVIDER_EVENT, event));
   if (inserted.length === 1) return { duplicate: false, matched: event.matched };
   const { provider, eventId, bodySha256, matched } = providerEvents;
   const [stored] = await tx
@@ -49,13 +49,13 @@ export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise
   return { duplicate: true, matched: stored.matched };
 }
 
-const findRecorded = statement<[provider: string, eventId: string], { readonly found: boolean }>(
+const findRecordedStatement = statement<[provider: string, eventId: string], { readonly found: boolean }>(
   'find_evidence',
   'SELECT EXISTS (SELECT FROM evidence WHERE provider = $1 AND event_id = $2) AS found',
 );
 
 /** Whether the evidence of this event is recorded. */
 export async function isEvidenceRecorded(tx: Tx, provider: EvidenceProvider, eventId: string): Promise<boolean> {
-  const [row] = await findRecorded(tx, provider, eventId);
+  const [row] = await findRecordedStatement(tx, provider, eventId);
   return row?.found === true;
 }

@@ -132,10 +132,10 @@ export const gateLockSql = (environment: string, corridor: string): string =>
 
 /** Waits for the steps that share a corridor's gates, and keeps others from reading them until the transaction ends. */
 export async function lockGates(tx: Tx, environment: string, corridor: string): Promise<void> {
-  await waitForGates(tx, environment, corridor);
+  await waitForGatesStatement(tx, environment, corridor);
 }
 
-const waitForGates = statement<[environment: string, corridor: string], unknown>(
+const waitForGatesStatement = statement<[environment: string, corridor: string], unknown>(
   'lock_gates',
   `SELECT pg_advisory_xact_lock(${gateLockSql('$1', '$2')})`,
 );

@@ -55,7 +55,7 @@ type ClaimedRow = {
  * A claimed row of a subscription leaves the unique index before its signal is sent: a later commit may be too late for
  * this signal, so it gets a row of its own.
  */
-const claim = statement<[limit: number, deliveriesMin: number, leaseSeconds: number], ClaimedRow>(
+const claimStatement = statement<[limit: number, deliveriesMin: number, leaseSeconds: number], ClaimedRow>(
   'claim_outbox',
   `WITH ${NOT_WAITING_FOR_DISK},
   first AS MATERIALIZED (
@@ -82,7 +82,7 @@ const claim = statement<[limit: number, deliveriesMin: number, leaseSeconds: num
  * @returns the rows of subscriptions last
  */
 export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
-  const rows = (await claim(db, limit, DELIVERIES_MIN, LEASE_SECONDS)).map(toOutboxRow);
+  const rows = (await claimStatement(db, limit, DELIVERIES_MIN, LEASE_SECONDS)).map(toOutboxRow);
   const isLast = ({ kind }: OutboxRow): number => (kind === 'webhook_subscription' ? 1 : 0);
   return rows.sort((a, b) => isLast(a) - isLast(b) || a.outboxId - b.outboxId);
 }
@@ -106,7 +106,7 @@ export async function hasMoreOutboxRows(db: Queryable, limit: number): Promise<b
   return rowCount === 1;
 }
 
-const remove = statement<[outboxIds: readonly number[]], never>(
+const removeStatement = statement<[outboxIds: readonly number[]], never>(
   'delete_outbox',
   `WITH ${NOT_WAITING_FOR_DISK}
   DELETE FROM outbox USING not_durable WHERE outbox_id = ANY ($1::bigint[])`,
@@ -114,10 +114,10 @@ const remove = statement<[outboxIds: readonly number[]], never>(
 
 /** Deletes dispatched rows. */
 export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]): Promise<void> {
-  if (outboxIds.length > 0) await remove(db, outboxIds);
+  if (outboxIds.length > 0) await removeStatement(db, outboxIds);
 }
 
-const postpone = statement<[outboxIds: readonly number[], reason: string], never>(
+const postponeStatement = statement<[outboxIds: readonly number[], reason: string], never>(
   'postpone_outbox',
   `WITH removed AS (
     DELETE FROM outbox WHERE outbox_id = ANY ($1::bigint[]) RETURNING *
@@ -137,5 +137,5 @@ const postpone = statement<[outboxIds: readonly number[], reason: string], never
  * @param reason the kind of the error, never its text
  */
 export async function postponeOutbox(db: Queryable, outboxIds: readonly number[], reason: string): Promise<void> {
-  if (outboxIds.length > 0) await postpone(db, outboxIds, reason);
+  if (outboxIds.length > 0) await postponeStatement(db, outboxIds, reason);
 }

@@ -98,7 +98,7 @@ export function toPayable(sealer: Sealer, row: RecipientRow): PayableRecipient {
 /** The advisory lock of a recipient. The steps of its settlements share it; a change of the recipient takes it alone. */
 export const recipientLockSql = (recipientId: string): string => `hashtextextended('recipient ' || ${recipientId}, 0)`;
 
-const waitForSteps = statement<[recipientId: string], unknown>(
+const waitForStepsStatement = statement<[recipientId: string], unknown>(
   'lock_recipient',
   `SELECT pg_advisory_xact_lock(${recipientLockSql('$1::text')})`,
 );
@@ -108,7 +108,7 @@ const waitForSteps = statement<[recipientId: string], unknown>(
  * wait in turn, so that many settlements of one recipient do not keep it from being changed.
  */
 export async function lockRecipient(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
-  await waitForSteps(tx, recipientId);
+  await waitForStepsStatement(tx, recipientId);
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('no key update');
   if (!row) throw new DomainError('not_found');
   return toRecipient(row);

@@ -5,7 +5,7 @@ import type { Facts } from '../../domain/settlement/facts.ts';
 import type { Tx } from '../client.ts';
 import { statement } from '../statement.ts';
 
-const list = statement<[settlementId: string], { readonly reference: string; readonly amount: string }>(
+const listStatement = statement<[settlementId: string], { readonly reference: string; readonly amount: string }>(
   'list_refunds',
   `SELECT substr(step, ${REFUND_STEP.length + 1}) AS reference, amount_minor::text AS amount FROM postings
   WHERE settlement_id = $1 AND starts_with(step, '${REFUND_STEP}') AND account = 'refund_due'`,
@@ -13,6 +13,6 @@ const list = statement<[settlementId: string], { readonly reference: string; rea
 
 /** The refunds of a locked settlement. */
 export async function listRefunds(tx: Tx, settlementId: string): Promise<Facts['refunds']> {
-  const rows = await list(tx, settlementId);
+  const rows = await listStatement(tx, settlementId);
   return rows.map(({ reference, amount }) => ({ reference, amountMinor: BigInt(amount) }));
 }

@@ -12,7 +12,7 @@ import { statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
 import { fanOutText, type NumberedEvent, numberedEvent } from './event.ts';
 
-const write = statement<[change: string], { readonly changed: boolean }>(
+const writeStatement = statement<[change: string], { readonly changed: boolean }>(
   'write_settlement_change',
   `WITH recorded AS (
     INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, amount_minor, currency, failure, sha256,
@@ -76,7 +76,7 @@ const write = statement<[change: string], { readonly changed: boolean }>(
  */
 export async function writeChange(tx: Tx, change: SettlementChange, requestId: string): Promise<Settlement> {
   if (isEmpty(change)) return change.before;
-  const [written] = await write(tx, JSON.stringify(changeJson(change, requestId)));
+  const [written] = await writeStatement(tx, JSON.stringify(changeJson(change, requestId)));
   if (!written?.changed) throw new Error(`settlement ${change.before.settlementId} was changed without its lock`);
   return change.after;
 }

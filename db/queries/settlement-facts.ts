@@ -37,7 +37,7 @@ type Surroundings = Pick<Facts, 'evidence'> & {
 const SETTLEMENT = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
 const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
 
-const lock = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
+const lockStatement = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
   'lock_step',
   `WITH locked AS MATERIALIZED (
     SELECT ${SETTLEMENT.names} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
@@ -53,7 +53,7 @@ const lock = statement<[orgId: string, settlementId: string], Record<string, unk
  * @throws DomainError `not_found`, for another organization's settlement as well
  */
 export async function lockStep(tx: Tx, orgId: string, settlementId: string): Promise<LockedStep> {
-  const [row] = await lock(tx, orgId, settlementId);
+  const [row] = await lockStatement(tx, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
   const stored = SETTLEMENT.rowOf(row);
   return { settlement: toSettlement(stored), paymentTokenSealed: stored.paymentTokenSealed };
@@ -74,7 +74,7 @@ type FactRow = Record<string, unknown> &
     readonly about_payee: Aggregated<NameDecision> | null;
   };
 
-const read = statement<
+const surroundingsStatement = statement<
   [orgId: string, recipientId: string, environment: string, corridor: string, settlementId: string, payeeName: string],
   FactRow
 >(
@@ -87,7 +87,7 @@ const read = statement<
 /** Reads the facts for a locked settlement's next step. */
 export async function readSurroundings(tx: Tx, settlement: Settlement, payeeName: string): Promise<Surroundings> {
   const { orgId, recipientId, environment, corridor, settlementId } = settlement;
-  const [row] = await read(tx, orgId, recipientId, environment, corridor, settlementId, payeeName);
+  const [row] = await surroundingsStatement(tx, orgId, recipientId, environment, corridor, settlementId, payeeName);
   if (!row) throw new DomainError('not_found');
   const { about_payee: about } = row;
   return {
@@ -98,14 +98,14 @@ export async function readSurroundings(tx: Tx, settlement: Settlement, payeeName
   };
 }
 
-const readEvidence = statement<[settlementId: string], EvidenceRow>(
+const evidenceStatement = statement<[settlementId: string], EvidenceRow>(
   'read_known_evidence',
   `SELECT ${evidenceSql('$1')} AS evidence`,
 );
 
 /** The evidence of a locked settlement that still counts, oldest first. */
 export async function listKnownEvidence(tx: Tx, settlementId: string): Promise<readonly RecordedEvidence[]> {
-  const [row] = await readEvidence(tx, settlementId);
+  const [row] = await evidenceStatement(tx, settlementId);
   return (row?.evidence ?? []).map(evidenceOf);
 }
 

@@ -48,7 +48,7 @@ type SelectedRow = {
   readonly exceptions: readonly Aggregated<SettlementException>[];
 };
 
-const readSettlement = statement<[orgId: string, settlementId: string], SelectedRow>(
+const settlementStatement = statement<[orgId: string, settlementId: string], SelectedRow>(
   'read_settlement',
   `${SELECTED} FROM settlements s WHERE s.org_id = $1 AND s.settlement_id = $2`,
 );
@@ -59,7 +59,7 @@ export async function getSettlementWithHistory(
   orgId: string,
   settlementId: string,
 ): Promise<SettlementWithHistory> {
-  const [row] = await readSettlement(deps.db, orgId, settlementId);
+  const [row] = await settlementStatement(deps.db, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
   return withHistory(deps.sealer, row);
 }
@@ -70,13 +70,13 @@ export async function getSettlementWithHistory(
  */
 const NEWEST_FIRST = `ORDER BY created_at DESC, settlement_id DESC LIMIT ${PAGE.limitMax + 1}`;
 
-const readNewest = statement<[orgId: string, limit: number], SelectedRow>(
+const newestStatement = statement<[orgId: string, limit: number], SelectedRow>(
   'read_newest_settlements',
   `${SELECTED} FROM (SELECT * FROM settlements WHERE org_id = $1 ${NEWEST_FIRST}) s
   ORDER BY s.created_at DESC, s.settlement_id DESC LIMIT $2`,
 );
 
-const readOlder = statement<[orgId: string, limit: number, at: string, settlementId: string], SelectedRow>(
+const olderStatement = statement<[orgId: string, limit: number, at: string, settlementId: string], SelectedRow>(
   'read_older_settlements',
   `${SELECTED} FROM (
     SELECT * FROM settlements WHERE org_id = $1 AND (created_at, settlement_id) < ($3::timestamptz, $4) ${NEWEST_FIRST}
@@ -84,7 +84,7 @@ const readOlder = statement<[orgId: string, limit: number, at: string, settlemen
 );
 
 /** The oldest first: PostgreSQL knows of most old rows that everybody sees them. */
-const countAll = statement<[orgId: string], { readonly matches: number }>(
+const countAllStatement = statement<[orgId: string], { readonly matches: number }>(
   'count_settlements',
   `SELECT count(*)::int AS matches FROM (
     SELECT FROM settlements WHERE org_id = $1 ORDER BY created_at, settlement_id LIMIT ${COUNTED_MAX + 1}
@@ -105,7 +105,7 @@ export async function listSettlementsWithHistory(
   if (page.offset === 0 && Object.values(selection).every((filter) => filter === undefined))
     return await composePage(list, page, {
       rows: () => selectAny(deps, orgId, page),
-      matches: async () => (await countAll(deps.db, orgId))[0]?.matches ?? 0,
+      matches: async () => (await countAllStatement(deps.db, orgId))[0]?.matches ?? 0,
     });
   const filtered = { ...sourceOf(deps.db, orgId, selection), ...list };
   return await readPage(deps.db, filtered, page, (clauses) => selectWithHistory(deps, clauses));
@@ -123,8 +123,8 @@ function lengthOf({ db, longLists }: ListDeps, orgId: string, selection: Settlem
 /** One row more than the page has, to see the next. */
 async function selectAny({ db, sealer }: ReadDeps, orgId: string, { limit, after }: Page) {
   const rows = after
-    ? await readOlder(db, orgId, limit + 1, after.at.toISOString(), after.id)
-    : await readNewest(db, orgId, limit + 1);
+    ? await olderStatement(db, orgId, limit + 1, after.at.toISOString(), after.id)
+    : await newestStatement(db, orgId, limit + 1);
   return rows.map((row) => withHistory(sealer, row));
 }
 

@@ -30,7 +30,7 @@ export async function findSettlement(
 
 const { names: COLUMNS, rowOf } = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
 
-const lock = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
+const lockStatement = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
   'lock_settlement',
   `SELECT ${COLUMNS} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE`,
 );
@@ -41,12 +41,12 @@ const lock = statement<[orgId: string, settlementId: string], Record<string, unk
  * @throws DomainError `not_found`, for another organization's settlement as well
  */
 export async function lockSettlement(tx: Tx, orgId: string, settlementId: string): Promise<Settlement> {
-  const [row] = await lock(tx, orgId, settlementId);
+  const [row] = await lockStatement(tx, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
   return toSettlement(rowOf(row));
 }
 
-const lockNamed = statement<[settlementId: string], Record<string, unknown>>(
+const lockNamedStatement = statement<[settlementId: string], Record<string, unknown>>(
   'lock_evidence_target',
   `SELECT ${COLUMNS} FROM settlements s WHERE settlement_id = $1 FOR UPDATE`,
 );
@@ -57,7 +57,7 @@ const lockNamed = statement<[settlementId: string], Record<string, unknown>>(
  */
 export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<Settlement | undefined> {
   if (!isSettlementId(settlementId)) return undefined;
-  const [row] = await lockNamed(tx, settlementId);
+  const [row] = await lockNamedStatement(tx, settlementId);
   return row && toSettlement(rowOf(row));
 }
 
