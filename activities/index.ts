@@ -23,7 +23,7 @@ export function createActivities(deps: ActivityDeps) {
     done: (activity, input, result, durationMs) =>
       deps.log.info(
         { activity, ...subjectOf(input), ...outcomeOf(result), duration_ms: durationMs, ...runFields() },
-        'step',
+        'activity done',
       ),
     failed: (activity, input, error) =>
       deps.log.warn({ err: error, activity, ...subjectOf(input), ...runFields() }, 'an activity failed'),
@@ -46,7 +46,7 @@ function subjectOf(input: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(LOGGED_IDS).map(([name, logged]) => [logged, given.get(name)]));
 }
 
-/** The status that the step left its object in, where its answer has one. */
+/** The object's status after the activity, if its result has one. */
 function outcomeOf(result: unknown): Record<string, unknown> {
   const status = new Map(fieldsOf(result)).get('status');
   return typeof status === 'string' ? { status } : {};

@@ -56,9 +56,9 @@ test('the settlement id finds its requests, dispatches and steps, and they name 
   expect(start).toMatchObject({ ...ids, process: 'dispatcher', kind: 'settlement', request_id: requestId });
 
   const { runId } = await run.describe();
-  const steps = linesOf('step').filter(({ workflow_id }) => workflow_id === workflowId);
-  for (const step of steps) expect(step).toMatchObject({ ...ids, process: 'worker', run_id: runId });
-  expect(steps.map(({ activity, status }) => [activity, status])).toEqual(
+  const done = linesOf('activity done').filter(({ workflow_id }) => workflow_id === workflowId);
+  for (const line of done) expect(line).toMatchObject({ ...ids, process: 'worker', run_id: runId });
+  expect(done.map(({ activity, status }) => [activity, status])).toEqual(
     expect.arrayContaining([
       ['admitSettlement', 'awaiting_funds'],
       ['sendPayout', 'settled'],
