@@ -1,6 +1,6 @@
 /**
  * Issues evidence certificates (contract §7). A certificate is canonical JSON, and its id is taken from the digest of
- * these bytes. The signature is stored beside them, so that the bytes do not depend on the key that signs.
+ * these bytes. The signature is stored apart from them, so that the bytes do not depend on the key that signs.
  */
 import { createHash, createPrivateKey } from 'node:crypto';
 import canonicalize from 'canonicalize';

@@ -29,7 +29,7 @@ export type SandboxEventInput = SandboxCollectionInput & {
   readonly amountMinor: string;
 };
 
-/** A sandbox settlement waits this long for its money, so that the wait can be seen. */
+/** A sandbox settlement waits this long for its money, so that a person can see the wait. */
 const PROVIDER_DELAY_MS = 250;
 /** A payer disputes later: before the payout a dispute would end the settlement. */
 const DISPUTE_DELAY_MS = 3_000;

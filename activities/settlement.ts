@@ -1,7 +1,7 @@
 /**
- * The activities of a settlement. Each locks the settlement's row, reads the facts, has `decide` say what follows, and
- * writes it, in one transaction; sendPayout does so before and after the call to the rail. An activity that runs twice,
- * or again after a crash, finds the facts that it left, and changes nothing more.
+ * The activities of a settlement. Each locks the settlement's row, reads the facts, calls `decide` and writes the
+ * change, in one transaction; sendPayout does so before and after the call to the rail. An activity that runs twice, or
+ * again after a crash, finds the facts that it left, and changes nothing more.
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
@@ -48,10 +48,10 @@ export function settlementActivities(deps: ActivityDeps) {
   const review = (name: Transaction) => async (input: SettlementActivityInput) =>
     stateOf(await step(deps, name, input, { type: 'review' }));
   return {
-    /** Whatever is to be done when a run starts: mostly accepted → rejected, compliance_hold or awaiting_funds. */
+    /** Does what is due when a run starts: usually accepted → rejected, compliance_hold or awaiting_funds. */
     admitSettlement: review('settlement.admit'),
 
-    /** Whatever is to be done after a signal, or when a wait is over. */
+    /** Does what is due after a signal, or when a wait is over. */
     reviewSettlement: review('settlement.review'),
 
     /**
@@ -108,7 +108,7 @@ async function step(
     if (isTerminal(settlement.status) && happening.type !== 'rail_answered')
       return { settlement, now, isCallAllowed: false };
     const facts = await readFacts(deps, tx, settlement, paymentTokenSealed);
-    // Dated by this process, because an activity can wait for long until a worker takes it.
+    // Dated by this process, because an activity can wait a long time for a worker.
     const decision = decide(facts, happening, now, settlementTime(settlement, deps.now()));
     const after = await writeDecision(tx, decision, settlement.requestId);
     return {
@@ -136,7 +136,7 @@ async function readFacts(
     isScreeningHit: isScreeningHit(name),
     verification: decisionAboutPayee(name, recipient, aboutPayee),
     isGateClosed: gates.length > 0,
-    // Later nothing needs the payer's token, so a step does not fail for want of its key.
+    // Later steps do not need the payer's token, so a missing key does not fail them.
     isSimulated: isBeforeCollection(settlement.status) && hasCollectionPlan(deps, settlement, paymentTokenSealed),
     internalFunding: settlement.paymentMethod === 'internal' ? internalFunding(settlement) : undefined,
   };

@@ -1,6 +1,6 @@
 /**
- * Looks for new deliveries for all runs of this process that have none left. One statement asks for all of them, so
- * that a run that stays for a moment costs almost nothing.
+ * Looks for new deliveries for all runs of this process that have none left. One statement serves all of them, so a run
+ * that stays for a moment costs almost nothing.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Queryable } from '../db/client.ts';

@@ -20,11 +20,13 @@ const BATCH_SIZE = 32;
 const CALLS_AT_ONCE = 8;
 const CALL_TIMEOUT_MS = 2_000;
 const POLL_INTERVAL_MS = 1_000;
-/** At least between two claims. A single commit is dispatched at once; commits in quick succession share a claim. */
+/**
+ * The least time between two claims. A single commit is dispatched at once; commits in quick succession share a claim.
+ */
 const CLAIM_INTERVAL_MS = 10;
 /**
- * At least between two claims while Temporal accepts nothing. Each commit nudges, and each claim reads all rows that
- * wait for their next try.
+ * The least time between two claims while Temporal accepts nothing. Each commit nudges the dispatcher, and each claim
+ * reads all rows that wait for their next attempt.
  */
 const CLAIM_INTERVAL_REFUSED_MS = 250;
 
@@ -88,7 +90,7 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 }
 
-/** A full batch: there may be more rows. A refused one: it had rows, and Temporal accepted none of them. */
+/** `isFull`: there may be more rows. `isRefused`: there were rows, and Temporal accepted none of them. */
 type Batch = { readonly isFull: boolean; readonly isRefused: boolean };
 
 async function dispatchBatch(deps: DispatcherDeps): Promise<Batch> {

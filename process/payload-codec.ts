@@ -15,11 +15,11 @@ import type { NamedKey } from '../config/environment.ts';
 import type { Config } from '../config/load.ts';
 import { createSealer } from '../db/seal.ts';
 
-/** The encoding's name in other tools for Temporal. */
+/** The name that other tools for Temporal use for this encoding. */
 const ENCODING = 'binary/encrypted';
 const KEY_ID = 'encryption-key-id';
 const BINDING = 'temporal.payload';
-/** The form of a key id. A failure does not repeat any other text that stands in its place. */
+/** The form of a key id. A failure never contains any other text found in its place. */
 const KEY_ID_FORM = /^[\w-]{1,32}$/;
 
 const Base64 = z.string().transform((text) => Buffer.from(text, 'base64'));

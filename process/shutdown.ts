@@ -2,8 +2,8 @@
 import closeWithGrace from 'close-with-grace';
 
 /**
- * They are left to the system, which ends the process. A handler for them would return into the fault, and the process
- * would use a whole processor for ever, deaf to SIGTERM.
+ * The system handles them by ending the process. A handler of ours would return into the fault: the process would loop
+ * without end, use a whole processor, and not react to SIGTERM.
  */
 const FAULT_SIGNALS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 

@@ -5,8 +5,8 @@ import { TASK_QUEUE } from '../workflows/contract.ts';
 import { type TemporalClient, untilServed } from './temporal.ts';
 
 /**
- * A lost run is started again within a minute (contract §6): 15 s until its object counts as unchanged, at most this
- * time until the next sweep, and a second until the dispatcher has started it.
+ * A lost run is restarted within a minute (contract §6): 15 s until its object counts as unchanged, at most this time
+ * until the next sweep, and a second until the dispatcher has started it.
  */
 const EVERY = '20 seconds';
 /** After an outage of Temporal, one sweep is enough. */

@@ -1,6 +1,6 @@
 /**
  * What each kind of outbox row starts in Temporal: the workflow, its permanent id, its input and what operators see of
- * it. A row with a signal also starts the workflow if it does not run: so the next fact restores a lost workflow.
+ * it. A row with a signal also starts the workflow if it does not run: so the next signal restores a lost workflow.
  */
 import type { WorkflowStartOptions } from '@temporalio/client';
 import type { WorkflowIdReusePolicy } from '@temporalio/common';

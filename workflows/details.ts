@@ -1,7 +1,6 @@
 /**
- * "Current Details" of a run in Temporal UI, as Markdown: where the object stands, until when, and what an operator
- * does next, in the words of `npm run ops -- show`. Details are no part of a history, so they may change between
- * versions.
+ * "Current Details" of a run in Temporal UI, as Markdown: its status, until when it waits, and what an operator does
+ * next, in the words of `npm run ops -- show`. Details are no part of a history, so they may change between versions.
  */
 import { setCurrentDetails, workflowInfo } from '@temporalio/workflow';
 import { type Advice, runbookMarkdown } from '../domain/operator-advice.ts';

@@ -116,7 +116,7 @@ async function shortenHistory(run: Run): Promise<void> {
   if (isDue) await continueAsNew<typeof settlement>(run.input);
 }
 
-/** How many signals came, how many of them came before the last review, and whether one of the others is evidence. */
+/** How many signals came, how many of them before the last review, and whether one of the others is evidence. */
 type Signals = { received: number; reviewed: number; hasEvidence: boolean };
 
 /** Counts the signals. They carry nothing: the review reads from the database what has changed. */
@@ -181,9 +181,9 @@ async function awaitOperator(run: Run, state: SettlementState): Promise<Settleme
 }
 
 /**
- * Accepts the update by which operators have a review resolved (contract §6). It carries no decision: the activity
- * reads what they have agreed on. It is refused before the settlement is in review. Once the review is resolved, it
- * answers with the settlement's status for as long as the workflow runs.
+ * Accepts the update that resolves a review for operators (contract §6). It carries no decision: the activity reads
+ * what they have agreed on. It is refused before the settlement is in review. Once the review is resolved, it answers
+ * with the settlement's status for as long as the workflow runs.
  */
 function handleResolveReview(run: Run): void {
   const handler = async () => {
@@ -202,7 +202,9 @@ function handleResolveReview(run: Run): void {
   setHandler(resolveReview, handler, { validator, description });
 }
 
-/** Shows operators, in Temporal UI, where the settlement stands, what it waits for and until when, and what they do. */
+/**
+ * Shows operators, in Temporal UI, the settlement's status, what it waits for and until when, and what they do next.
+ */
 function publishState({ input: { settlementId } }: Run, state: SettlementState): SettlementState {
   const { status, failureCode, until, recipientId } = state;
   const waiting = waitingFor(state);

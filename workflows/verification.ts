@@ -33,7 +33,7 @@ async function untilDecided(input: VerificationInput): Promise<{ status: Verific
   return { status: state.status };
 }
 
-/** Shows operators, in Temporal UI, where the verification stands, until when it waits, and what they do. */
+/** Shows operators, in Temporal UI, the verification's status, until when it waits, and what they do next. */
 function publishState(state: VerificationState): VerificationState {
   const { status, waitMs, until, isManual } = state;
   const isOpen = waitMs !== null;

@@ -1,6 +1,6 @@
 /**
- * Everything that can happen to a settlement after its acceptance (contract §6), decided by one pure function. Whoever
- * asks does the same: it locks the settlement's row, reads the facts, calls `decide` and writes the change by one
+ * Everything that can happen to a settlement after its acceptance (contract §6), decided by one pure function. Each
+ * caller does the same: it locks the settlement's row, reads the facts, calls `decide` and writes the change by one
  * statement. `test/explore/` walks every order of happenings with this function.
  */
 import { settlementMessage } from '../outbox.ts';

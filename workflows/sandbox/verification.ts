@@ -7,7 +7,7 @@ import { local, remote } from '../activities.ts';
 import type { VerificationInput } from '../contract.ts';
 import { uncancelable } from '../uncancelable.ts';
 
-/** Long enough that the wait can be seen. */
+/** Long enough for a person to see the wait. */
 const PROVIDER_DELAY_MS = 250;
 
 export const sandboxVerification = uncancelable(verify);
