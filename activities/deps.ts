@@ -4,6 +4,7 @@ import type { Runs } from '../db/commands/lost-run.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
 import type { Mailer } from './providers/mailer.ts';
+import type { PayoutRail } from './providers/payout-rail.ts';
 
 /**
  * `now` is real time: expiries of codes, gates, timestamps of requests. Other rules get the workflow's time as input.
@@ -15,6 +16,7 @@ export type ActivityDeps = CommandDeps & {
   readonly cardprocWebhookSecret: string;
   readonly bankledgerWebhookSecret: string;
   readonly idverifyWebhookSecret: string;
+  readonly payoutRail: PayoutRail;
   /** For requests to URLs that partners choose. */
   readonly guardedHttp: GuardedHttp;
   /** Undefined when no mail server is configured. */

@@ -28,7 +28,6 @@ import { issueCertificate } from './certificate.ts';
 import type { ActivityDeps } from './deps.ts';
 import { hasCollectionPlan } from './providers/collection.ts';
 import { internalFunding } from './providers/internal.ts';
-import { payoutRail } from './providers/payout-rail.ts';
 
 /** `nowMs` is the workflow's time when it calls the activity, in epoch milliseconds. */
 export type SettlementActivityInput = { readonly settlementId: string; readonly orgId: string; readonly nowMs: number };
@@ -61,7 +60,7 @@ export function settlementActivities(deps: ActivityDeps) {
     sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
       const begun = await step(deps, 'settlement.begin_payout', input, { type: 'begin_payout' });
       if (!begun.isCallAllowed) return stateOf(begun);
-      const answer = await payoutRail(deps).send(begun.settlement);
+      const answer = await deps.payoutRail.send(begun.settlement);
       return stateOf(await step(deps, 'settlement.record_payout', input, { type: 'rail_answered', answer }));
     },
 

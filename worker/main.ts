@@ -4,6 +4,7 @@ import { createCertifier } from '../activities/certificate.ts';
 import { createActivities } from '../activities/index.ts';
 import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createMailer } from '../activities/providers/mailer.ts';
+import { createPayoutRail } from '../activities/providers/payout-rail.ts';
 import { loadConfig } from '../config/load.ts';
 import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
@@ -48,6 +49,7 @@ const activities = createActivities({
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
   bankledgerWebhookSecret: config.bankledgerWebhookSecrets[0] ?? '',
   idverifyWebhookSecret: config.idverifyWebhookSecrets[0] ?? '',
+  payoutRail: createPayoutRail(deps.runtime, deps.sealer),
   guardedHttp: tracing?.traceHttp(guardedHttp) ?? guardedHttp,
   mailer: createMailer(config),
   dispatcher,

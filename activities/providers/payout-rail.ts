@@ -6,12 +6,13 @@
 import { createHash } from 'node:crypto';
 import { newId } from '../../db/id.ts';
 import { openPayee } from '../../db/payee.ts';
+import type { Sealer } from '../../db/seal.ts';
 import { DomainError } from '../../domain/error.ts';
-import { isRemote } from '../../domain/runtime.ts';
+import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import type { NewEvidence, PAYOUT_ANSWERS } from '../../domain/settlement/evidence.ts';
+import { FAILURES } from '../../domain/settlement/failure.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
-import type { ActivityDeps } from '../deps.ts';
 
 export type PayoutRail = {
   /**
@@ -21,11 +22,12 @@ export type PayoutRail = {
   send(settlement: Settlement): Promise<NewEvidence | undefined>;
 };
 
-export const payoutRail = (deps: ActivityDeps): PayoutRail => ({
+/** @param sealer opens the frozen payee */
+export const createPayoutRail = (runtime: RuntimeEnvironment, sealer: Sealer): PayoutRail => ({
   async send(settlement) {
-    if (isRemote(deps.runtime)) throw new DomainError('local_sandbox_only');
+    if (isRemote(runtime)) throw new DomainError('local_sandbox_only');
     const { settlementId } = settlement;
-    const { name } = openPayee(deps.sealer, settlement);
+    const { name } = openPayee(sealer, settlement);
     if (name.includes(SANDBOX_NAMES.payoutPending)) return undefined;
     return payoutAnswer(
       settlementId,
@@ -44,7 +46,7 @@ export function payoutAnswer(settlementId: string, kind: (typeof PAYOUT_ANSWERS)
     kind,
     amountMinor: null,
     currency: null,
-    failure: kind === 'payout_refused' ? { code: 'payout_refused', message: 'The payout was refused.' } : null,
+    failure: kind === 'payout_refused' ? FAILURES.payoutRefused : null,
     sha256: createHash('sha256').update(`${eventId}:${kind}`).digest('hex'),
   };
 }

@@ -3,6 +3,7 @@ import { createCertifier } from '../../activities/certificate.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { createMailer } from '../../activities/providers/mailer.ts';
+import { createPayoutRail } from '../../activities/providers/payout-rail.ts';
 import { EVENT_RETENTION } from '../../domain/event.ts';
 import { TEST_SECRETS, type TestApi } from './api.ts';
 
@@ -20,6 +21,7 @@ export const activityDeps = (
   cardprocWebhookSecret: TEST_SECRETS.cardproc,
   bankledgerWebhookSecret: TEST_SECRETS.bankledger,
   idverifyWebhookSecret: TEST_SECRETS.idverify,
+  payoutRail: createPayoutRail(api.deps.runtime, api.deps.sealer),
   guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
   mailer: createMailer({ ...api.deps.config, runtime: api.deps.runtime }),
   dispatcher,
