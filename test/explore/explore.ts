@@ -11,7 +11,7 @@ import type { Played } from './move.ts';
 import { type Asked, type Decide, decide, type Fixture } from './shell.ts';
 import { keyOf, type Situation } from './situation.ts';
 import { start } from './start.ts';
-import type { Universe } from './universe.ts';
+import { fixtureOf, type Universe } from './universe.ts';
 
 /** What is wrong, and the moves that lead there. */
 export type Fault = { readonly rule: string; readonly moves: readonly number[] };
@@ -53,11 +53,7 @@ export function explore(universe: Universe, decider: Decide = decide): Explorati
   const startedAt = performance.now();
   const walk: Walk = {
     universe,
-    fixture: {
-      isScreeningHit: universe.isScreeningHit ?? false,
-      internalFunding: universe.internalFunding,
-      decide: decider,
-    },
+    fixture: fixtureOf(universe, decider),
     clockMin: Math.min(0, ...universe.clocks.map(({ aheadMs }) => aheadMs)),
     nodes: [],
     seen: new Map(),

@@ -2,16 +2,16 @@
  * The recipient and its verifications. The settlement's payee is frozen under one name. A verification about another
  * name was opened before the recipient was renamed.
  */
+import { notBefore } from '../../domain/clock.ts';
 import { verificationAfter } from '../../domain/recipient.ts';
 import { recipientStatusAfter } from '../../domain/verification.ts';
 import { type Clock, isOpen, type Move } from './move.ts';
-import type { Check, Identity, Name } from './situation.ts';
+import { type Check, type Identity, NAMES, type Name } from './situation.ts';
 
-const NAMES = ['payee', 'other'] as const satisfies readonly Name[];
 const DECISIONS = ['verified', 'rejected'] as const;
 const WORDS: Readonly<Record<Name, string>> = { payee: "the payee's name", other: 'another name' };
 
-/** @param change is given the time of the API process */
+/** @param changed is given the real time of the API process, which no recipient's last change is after */
 const change = (
   clocks: readonly Clock[],
   words: string,
@@ -20,10 +20,12 @@ const change = (
 ): Move[] =>
   clocks.map((clock) => ({
     words: words + clock.words,
+    aheadMs: clock.aheadMs,
     isPossible: (situation) => isOpen(situation) && isPossible(situation.identity),
     play: (situation) => {
-      const at = new Date(situation.now + clock.aheadMs);
-      return { situation: { ...situation, identity: changed(situation.identity, at) } };
+      const { identity, now, settlement } = situation;
+      const at = new Date(now + clock.aheadMs - settlement.clockOffsetMs);
+      return { situation: { ...situation, identity: changed(identity, notBefore(at, identity.recipient.updatedAt)) } };
     },
   }));
 
@@ -40,7 +42,10 @@ function checked({ recipient, checks, decisions, ...rest }: Identity, name: Name
   const verificationStatus = recipientStatusAfter(recipient, verification, false);
   return {
     ...rest,
-    recipient: { ...recipient, verificationStatus, updatedAt: at },
+    recipient:
+      verificationStatus === recipient.verificationStatus
+        ? recipient
+        : { ...recipient, verificationStatus, updatedAt: at },
     checks: { ...checks, [name]: status },
     decisions: status === 'open' ? decisions : { ...decisions, [name]: { to: status, at } },
   };
@@ -60,7 +65,7 @@ const reopened = (clocks: readonly Clock[]): Move[] =>
   change(
     clocks,
     'Another verification of the recipient is opened',
-    ({ checks, recipient, checksLeft }) => checksLeft > 0 && checks[nameOf(recipient)] !== 'open',
+    ({ checks, recipient, checksLeft }) => recipient.isActive && checksLeft > 0 && checks[nameOf(recipient)] !== 'open',
     (identity, at) => ({
       ...checked(identity, nameOf(identity.recipient), 'open', at),
       checksLeft: identity.checksLeft - 1,
@@ -72,7 +77,7 @@ const renamed = (clocks: readonly Clock[]): Move[] =>
     change(
       clocks,
       `The recipient is given ${WORDS[name]}`,
-      ({ recipient }) => recipient.name !== name,
+      ({ recipient }) => recipient.isActive && recipient.name !== name,
       ({ recipient, ...identity }, updatedAt) => ({
         ...identity,
         recipient: { ...recipient, name, verificationStatus: verificationAfter(recipient, { name }), updatedAt },

@@ -120,6 +120,7 @@ export const refunds = (max: number, clocks: readonly Clock[]): readonly Move[] 
     clocks.map(
       (clock): Move => ({
         words: words + clock.words,
+        aheadMs: clock.aheadMs,
         isPossible: (situation) => situation.refunds.length < max && of(placesOf(situation).dueMinor) > 0n,
         play: (situation, fixture) => {
           const amountMinor = of(placesOf(situation).dueMinor);

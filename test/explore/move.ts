@@ -12,6 +12,8 @@ export type Move = {
   readonly words: string;
   /** It comes without anybody's help: a step of the run, a call that fails, time. */
   readonly isOwn?: boolean;
+  /** How far the clock of the API process that does it is ahead of the workflow's time. */
+  readonly aheadMs?: number;
   readonly isPossible: (situation: Situation) => boolean;
   readonly play: (situation: Situation, fixture: Fixture) => Played;
 };
@@ -42,6 +44,7 @@ export const outside = (
 ): Move[] =>
   clocks.map((clock) => ({
     words: words + clock.words,
+    aheadMs: clock.aheadMs,
     isPossible,
     play: (before, fixture) => {
       const { situation, happening } = happeningOf(before);

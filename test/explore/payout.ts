@@ -1,17 +1,22 @@
 /** Everything that can happen to a payout: the activity's two transactions with the call between, the rail, operators. */
+import { FAILURES } from '../../domain/settlement/failure.ts';
 import { isCallAllowed } from '../../domain/settlement/payout.ts';
 import { type Clock, closed, type Move, newEvidence, outside, silent } from './move.ts';
-import { askNow, type Fixture, factsOf, isRecorded } from './shell.ts';
+import { ask, askNow, type Fixture, factsOf, isRecorded } from './shell.ts';
 import type { Answer, Attempt, Rail, RailOutcome, Situation } from './situation.ts';
 
 /** Of the call's answer. The rail's own messages may have the same id, or another one. */
-const ANSWER_ID = 'rail:answer';
-const MESSAGE_ID = 'rail:message';
+export const ANSWER_ID = 'payout';
+const MESSAGE_ID = 'message';
 
 const ANSWERS: Readonly<Record<RailOutcome, Answer>> = { paid: 'payout_confirmed', refused: 'payout_refused' };
 
-const answerOf = (outcome: RailOutcome, eventId: string) =>
-  newEvidence(eventId, { kind: ANSWERS[outcome], provider: 'payout_rail', eventId });
+const answerOf = (kind: Answer, eventId: string) =>
+  newEvidence(eventId, {
+    kind,
+    provider: 'payout_rail',
+    failure: kind === 'payout_refused' ? FAILURES.payoutRefused : null,
+  });
 
 /** @param attemptsMax how many attempts may be under way at once */
 const begin = (attemptsMax: number): Move => ({
@@ -86,13 +91,17 @@ const records: readonly Move[] = (['payout_confirmed', 'payout_refused', undefin
   isOwn: true,
   isPossible: (situation) => answeredAt(situation, answer) >= 0,
   play: (situation, fixture) => {
-    const given = answer && newEvidence(ANSWER_ID, { kind: answer, provider: 'payout_rail' });
-    const asked = askNow(fixture, situation, { type: 'rail_answered', answer: given });
+    const given = answer && answerOf(answer, ANSWER_ID);
+    const asked = ask(fixture, situation, { type: 'rail_answered', answer: given }, attemptTime(situation));
     const attempts = replaced(situation, answeredAt(situation, answer), []);
     const run = situation.run === 'paying' && attempts.length === 0 ? 'waiting' : situation.run;
     return { situation: closed({ ...asked.after, attempts, run }), asked };
   },
 }));
+
+/** An attempt judges by the time at which it began, when the wait was not over. */
+const attemptTime = ({ now, settlement: { status, expiresAt } }: Situation): number =>
+  status === 'paying_out' && expiresAt !== null ? Math.min(now, expiresAt.getTime() - 1) : now;
 
 const answeredAt = ({ attempts }: Situation, answer: Answer | undefined): number =>
   attempts.findIndex((attempt) => attempt.step === 'after_call' && attempt.answer === answer);
@@ -113,7 +122,7 @@ const lateRail = (clocks: readonly Clock[]): readonly Move[] => [
       (situation) => situation.rail.outcome !== undefined && !isRecorded(situation, eventId),
       (situation) => ({
         situation,
-        happening: { type: 'evidence', evidence: answerOf(situation.rail.outcome ?? 'paid', eventId) },
+        happening: { type: 'evidence', evidence: answerOf(ANSWERS[situation.rail.outcome ?? 'paid'], eventId) },
       }),
     ),
   ),
@@ -134,14 +143,16 @@ const resolutions: readonly Move[] = (['paid', 'refused'] as const).map((outcome
   },
 }));
 
-/** A payout whose calls are never lost, and never overlap. */
-export const plainPayout: readonly Move[] = [
-  begin(1),
-  ...calls,
-  { ...unanswered, isOwn: true },
-  ...records,
-  ...resolutions,
+/** The steps of a payout whose calls are never lost, and never overlap. */
+export const plainSteps: readonly (readonly Move[])[] = [
+  [begin(1)],
+  calls,
+  [{ ...unanswered, isOwn: true }],
+  records,
+  resolutions,
 ];
+
+export const plainPayout: readonly Move[] = plainSteps.flat();
 
 /** Every way in which a call can be lost, doubled or late. */
 export const anyPayout = (clocks: readonly Clock[]): readonly Move[] => [

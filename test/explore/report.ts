@@ -3,15 +3,11 @@ import { TRANSITIONS } from '../../domain/settlement/state.ts';
 import type { Exploration, Fault } from './explore.ts';
 import { type Decide, decide } from './shell.ts';
 import { start } from './start.ts';
-import type { Universe } from './universe.ts';
+import { fixtureOf, type Universe } from './universe.ts';
 
 /** One line for each step of the story, then what is wrong. */
 export function storyOf(universe: Universe, { moves, rule }: Fault, decider: Decide = decide): string[] {
-  const fixture = {
-    isScreeningHit: universe.isScreeningHit ?? false,
-    internalFunding: universe.internalFunding,
-    decide: decider,
-  };
+  const fixture = fixtureOf(universe, decider);
   let situation = start(universe.start);
   const lines = moves.map((index, at) => {
     const move = universe.moves[index];
@@ -49,7 +45,7 @@ export const countsOf = ({ universe, nodes, edges, depth, seconds, fault }: Expl
 });
 
 /** The rows of the table of transitions that no exploration has taken. */
-export function rowsNotTaken(explorations: readonly Exploration[]): string[] {
+export function rowsNotTaken(explorations: readonly Pick<Exploration, 'rows'>[]): string[] {
   const taken = new Set(explorations.flatMap(({ rows }) => [...rows]));
   return TRANSITIONS.map(({ from, to }) => `${from} ${to}`).filter((row) => !taken.has(row));
 }

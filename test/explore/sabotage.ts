@@ -5,7 +5,7 @@
 
 import { changeOf, type SettlementChange } from '../../domain/settlement/change.ts';
 import { end, isOver } from '../../domain/settlement/collection.ts';
-import type { Decision } from '../../domain/settlement/decide.ts';
+import { type Decision, decide as decideInProduction } from '../../domain/settlement/decide.ts';
 import type { Facts } from '../../domain/settlement/facts.ts';
 import { FAILURES } from '../../domain/settlement/failure.ts';
 import { isTerminal, UNFUNDED_STATUSES } from '../../domain/settlement/state.ts';
@@ -108,7 +108,9 @@ export const SABOTAGES = {
     what: "The record of the rail's answer is dated by the time at which the payout began.",
     universe: universeOf('payout'),
     decide: (facts, happening, now, situation) =>
-      decide(facts, happening, happening.type === 'rail_answered' ? facts.settlement.updatedAt : now, situation),
+      happening.type === 'rail_answered'
+        ? decideInProduction(facts, happening, facts.settlement.updatedAt)
+        : decide(facts, happening, now, situation),
   },
   other_name_rejects: {
     what: 'A rejection about another name rejects.',

@@ -7,17 +7,21 @@ import { type Decision, decide as decideInProduction } from '../../domain/settle
 import { type NewEvidence, PAYOUT_ANSWERS, type RecordedEvidence } from '../../domain/settlement/evidence.ts';
 import { decisionAboutPayee, type Facts } from '../../domain/settlement/facts.ts';
 import type { Happening } from '../../domain/settlement/happening.ts';
+import { isBeforeCollection } from '../../domain/settlement/state.ts';
 import { afterPayout, withPayment } from './bank.ts';
 import type { Bank, Situation } from './situation.ts';
 
 /** `decide`, which a sabotage may wrap. Only a sabotage looks at the situation. */
 export type Decide = (facts: Facts, happening: Happening, now: Date, situation: Situation) => Decision;
 
-export const decide: Decide = (facts, happening, now) => decideInProduction(facts, happening, now);
+/** What the rail answered is dated by the time at which it is recorded. */
+export const decide: Decide = (facts, happening, now, situation) =>
+  decideInProduction(facts, happening, now, happening.type === 'rail_answered' ? new Date(situation.now) : now);
 
 /** What the shells know of a settlement beside its rows. */
 export type Fixture = {
   readonly isScreeningHit: boolean;
+  readonly isSimulated: boolean;
   readonly internalFunding: NewEvidence | undefined;
   readonly decide: Decide;
 };
@@ -50,7 +54,8 @@ export const askNow = (fixture: Fixture, before: Situation, happening: Happening
 const isFact = ({ kind, pending }: RecordedEvidence): boolean =>
   pending || kind === 'collection_succeeded' || PAYOUT_ANSWERS.some((answer) => answer === kind);
 
-export function factsOf({ isScreeningHit, internalFunding }: Omit<Fixture, 'decide'>, situation: Situation): Facts {
+export function factsOf(fixture: Omit<Fixture, 'decide'>, situation: Situation): Facts {
+  const { isScreeningHit, isSimulated, internalFunding } = fixture;
   const { recipient, decisions } = situation.identity;
   return {
     settlement: situation.settlement,
@@ -59,7 +64,7 @@ export function factsOf({ isScreeningHit, internalFunding }: Omit<Fixture, 'deci
     isScreeningHit,
     verification: decisionAboutPayee('payee', recipient, decisions.payee),
     isGateClosed: situation.isGateClosed,
-    isSimulated: true,
+    isSimulated: isSimulated && isBeforeCollection(situation.settlement.status),
     internalFunding,
     refunds: situation.refunds,
   };

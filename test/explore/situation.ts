@@ -39,7 +39,8 @@ export type Attempt =
 /** A verification about a name. */
 export type Check = 'open' | 'verified' | 'rejected';
 
-export type Name = 'payee' | 'other';
+export const NAMES = ['payee', 'other'] as const;
+export type Name = (typeof NAMES)[number];
 
 export type Identity = {
   readonly recipient: Recipient;

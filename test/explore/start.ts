@@ -4,9 +4,20 @@ import { price } from '../../domain/pricing.ts';
 import { acceptedSettlement } from '../../domain/settlement/state.ts';
 import type { Check, Situation } from './situation.ts';
 
-const STARTED_AT = new Date('2026-01-01T00:00:00.000Z');
+export const STARTED_AT = new Date('2026-01-01T00:00:00.000Z');
 const ORG_ID = 'organization';
 const RECIPIENT_ID = 'recipient';
+
+/** What all settlements of the exploration have in common. */
+export const STARTED_SETTLEMENT = {
+  corridor: 'US-JM',
+  origin: 'v2',
+  purpose: null,
+  reference: null,
+  metadata: {},
+  environment: 'local sandbox',
+  requestId: 'request',
+} as const;
 
 export type Start = {
   /** In major units. From 1000 on the recipient must be verified. */
@@ -37,29 +48,25 @@ const CLEAN = {
   resolution: undefined,
 } as const satisfies Partial<Situation>;
 
-export function start({ amount, method, checked, checksLeft }: Start): Situation {
-  const priced = price({ corridor: 'US-JM', amount, paymentMethod: method });
+export function start({ amount, method, checked, checksLeft }: Start, at = STARTED_AT): Situation {
+  const { corridor } = STARTED_SETTLEMENT;
+  const priced = price({ corridor, amount, paymentMethod: method });
   if ('faults' in priced) throw new Error(`the start has no price: ${JSON.stringify(priced.faults)}`);
   const settlement = acceptedSettlement({
+    ...STARTED_SETTLEMENT,
     ...priced.pricing,
     settlementId: 'settlement',
     orgId: ORG_ID,
-    origin: 'v2',
     recipientId: RECIPIENT_ID,
     payeeSealed: 'sealed',
     payeeSha256: '00'.repeat(32),
-    purpose: null,
-    reference: null,
-    metadata: {},
-    environment: 'local sandbox',
-    requestId: 'request',
-    createdAt: STARTED_AT,
+    createdAt: at,
   });
-  const now = STARTED_AT.getTime();
-  return { ...CLEAN, settlement, latestAt: now, now, identity: identityOf(checked, checksLeft) };
+  const now = at.getTime();
+  return { ...CLEAN, settlement, latestAt: now, now, identity: identityOf(checked, checksLeft, at) };
 }
 
-const identityOf = (checked: Check, checksLeft: number): Situation['identity'] => ({
+const identityOf = (checked: Check, checksLeft: number, at: Date): Situation['identity'] => ({
   recipient: {
     recipientId: RECIPIENT_ID,
     orgId: ORG_ID,
@@ -74,10 +81,10 @@ const identityOf = (checked: Check, checksLeft: number): Situation['identity'] =
     metadata: {},
     isActive: true,
     verificationStatus: checked === 'open' ? 'pending' : checked,
-    createdAt: STARTED_AT,
-    updatedAt: STARTED_AT,
+    createdAt: at,
+    updatedAt: at,
   },
   checks: { payee: checked, other: checked },
-  decisions: checked === 'open' ? {} : { payee: { to: checked, at: STARTED_AT } },
+  decisions: checked === 'open' ? {} : { payee: { to: checked, at } },
   checksLeft,
 });

@@ -21,6 +21,7 @@ import {
   timeAndReview,
 } from './move.ts';
 import { anyPayout, plainPayout } from './payout.ts';
+import type { Decide, Fixture } from './shell.ts';
 import type { Start } from './start.ts';
 
 export type Universe = {
@@ -35,6 +36,17 @@ export type Universe = {
   /** How many moves may come from outside; without it, the universe is walked to its end. */
   readonly depthMax?: number;
 };
+
+/** What the shells know of the settlement of a universe. */
+export const fixtureOf = (
+  { start, isScreeningHit, internalFunding }: Pick<Universe, 'start' | 'isScreeningHit' | 'internalFunding'>,
+  decide: Decide,
+): Fixture => ({
+  isScreeningHit: isScreeningHit ?? false,
+  isSimulated: start.method === 'card',
+  internalFunding,
+  decide,
+});
 
 const SMALL = { amount: '250', method: 'wire', checked: 'verified', checksLeft: 0 } as const;
 /** From here on the recipient must be verified. */
