@@ -1,0 +1,136 @@
+/** What surrounds a settlement of the service: its recipient with the verifications, a launch gate, and the rail. */
+import type { PayoutRail } from '../../activities/providers/payout-rail.ts';
+import { recordGateEvidence, revokeGateEvidence } from '../../db/commands/gate.ts';
+import { changeRecipient, createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
+import { decideVerification, openManualVerification } from '../../db/commands/verification.ts';
+import type { NewEvidence } from '../../domain/settlement/evidence.ts';
+import type { TestApi } from '../support/api.ts';
+import { type Identity, NAMES, type Name } from './situation.ts';
+import { STARTED_SETTLEMENT, type Start } from './start.ts';
+
+const { requestId, corridor } = STARTED_SETTLEMENT;
+const ACT = { operator: 'ana', note: 'a story' } as const;
+const CREATION = { keyed: undefined, status: 201, show: () => ({}) } as const;
+/** A recipient may have one open verification of each type. So each name has a type. */
+const TYPE_OF = { payee: 'kyc', other: 'kyb' } as const satisfies Record<Name, string>;
+
+/** How a name is stored. Screening judges the payee's. */
+export const storedName = (name: Name, isScreeningHit: boolean): string =>
+  name === 'payee' && isScreeningHit ? 'SANCTIONED payee' : name;
+
+/** A recipient with the payee's name, and a verification about it. One about another name may be open as well. */
+export async function openRecipient(
+  { deps }: TestApi,
+  orgId: string,
+  { checked }: Pick<Start, 'checked'>,
+  isScreeningHit: boolean,
+) {
+  const draft = {
+    kind: 'vendor',
+    entityType: 'individual',
+    name: storedName(checked === 'open' ? 'other' : 'payee', isScreeningHit),
+    country: 'JM',
+    email: null,
+    phone: null,
+    bankDetails: { bank_name: 'Test Bank', account_number: '123456789', currency: 'JMD' },
+    mobileDetails: null,
+    metadata: {},
+  } as const;
+  const { resourceId: recipientId } = await createRecipient(deps, orgId, draft, CREATION);
+  const verifications = new Map<Name, string>();
+  const rename = (name: Name) => changeRecipient(deps, orgId, recipientId, { name: storedName(name, isScreeningHit) });
+  const check = async (name: Name, to: Identity['checks'][Name]): Promise<void> => {
+    if (to === 'open') {
+      const opening = { orgId, recipientId, requestId, documentType: null, documentCountry: null };
+      const opened = await openManualVerification(deps, { ...opening, verificationType: TYPE_OF[name] }, CREATION);
+      verifications.set(name, opened.resourceId);
+      return;
+    }
+    const decision = to === 'verified' ? { to, verifiedName: null } : { to, rejectionReason: 'a story' };
+    await decideVerification(deps, orgId, verifications.get(name) ?? '', { ...decision, requestId });
+  };
+  if (checked === 'open') {
+    await check('other', 'open');
+    await rename('payee');
+  }
+  await check('payee', 'open');
+  if (checked !== 'open') await check('payee', checked);
+  return {
+    recipientId,
+    /** Does what changed in the model. */
+    change: async (before: Identity, after: Identity): Promise<void> => {
+      if (before.recipient.isActive && !after.recipient.isActive)
+        await deactivateRecipient(deps, orgId, recipientId, requestId);
+      for (const name of NAMES) {
+        if (after.recipient.name === name && before.recipient.name !== name) await rename(name);
+        if (after.checks[name] !== before.checks[name]) await check(name, after.checks[name]);
+      }
+    },
+  };
+}
+
+/** Longer than a story. */
+const GATE_EVIDENCE_MS = 90 * 24 * 60 * 60_000;
+
+/** A launch gate. Evidence that nobody has approved closes it in the sandbox too, until it is revoked. */
+export function createGate({ deps }: TestApi) {
+  let evidenceId: string | undefined;
+  return {
+    set: async (isClosed: boolean): Promise<void> => {
+      if (!isClosed) {
+        if (evidenceId !== undefined) await revokeGateEvidence(deps, evidenceId, ACT);
+        evidenceId = undefined;
+        return;
+      }
+      const expiresAt = new Date(deps.now().getTime() + GATE_EVIDENCE_MS);
+      const document = { reference: 'review.pdf', sha256: Buffer.alloc(32), operator: ACT.operator };
+      evidenceId = await recordGateEvidence(deps, { ...document, gate: 'provider_evidence', corridor, expiresAt });
+    },
+  };
+}
+
+/** A call that nobody has answered yet, and the activity that waits for it. */
+type Call = {
+  readonly answer: (answer: NewEvidence | undefined) => void;
+  readonly lose: (error: Error) => void;
+  activity: Promise<unknown>;
+};
+
+/** A rail whose answers wait until the test gives them. */
+export function createRail() {
+  const calls: Call[] = [];
+  let isCalled: () => void = () => undefined;
+  const rail: PayoutRail = {
+    send: () =>
+      new Promise((answer, lose) => {
+        calls.push({ answer, lose, activity: Promise.resolve() });
+        isCalled();
+      }),
+  };
+  return {
+    ...rail,
+    count: (): number => calls.length,
+    /** Waits until the activity calls the rail, or ends without a call. */
+    untilCalled: async (activity: Promise<unknown>): Promise<void> => {
+      const called = new Promise<void>((resolve) => {
+        isCalled = resolve;
+      });
+      const before = calls.length;
+      await Promise.race([activity, called]);
+      const call = calls[before];
+      if (call) call.activity = activity;
+    },
+    /** The oldest call is answered, and the activity records it. */
+    answer: async (answer: NewEvidence | undefined): Promise<void> => {
+      const call = calls.shift();
+      call?.answer(answer);
+      await call?.activity;
+    },
+    /** The oldest call is lost with its activity. */
+    lose: async (): Promise<void> => {
+      const call = calls.shift();
+      call?.lose(new Error('the call is lost'));
+      await call?.activity.catch(() => undefined);
+    },
+  };
+}
