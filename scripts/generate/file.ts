@@ -1,6 +1,7 @@
 /** The generated files, and which of them are stale. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import stringify from 'json-stringify-pretty-compact';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { clientTypes } from './client.ts';
 import { configurationPage } from './configuration.ts';
@@ -15,11 +16,13 @@ import { stateMachinePage } from './state-machine.ts';
 /** Contents by path below the repository. The same code gives the same contents. */
 export type GeneratedFiles = Readonly<Record<string, string>>;
 
+const MAX_LINE_LENGTH = 120;
+
 export async function generatedFiles(): Promise<GeneratedFiles> {
   const { document } = await describeApi();
   const read = (file: string) => readFile(path.join(repositoryRoot, file), 'utf8');
   return {
-    'docs/openapi.json': `${JSON.stringify(document, null, 2)}\n`,
+    'docs/openapi.json': `${stringify(document, { maxLength: MAX_LINE_LENGTH })}\n`,
     'biome.layers.json': biomeLayers(),
     'docs/architecture.md': withSection(await read('docs/architecture.md'), 'layers', layerTable()),
     'docs/configuration.md': configurationPage(),
