@@ -7,7 +7,6 @@ import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { recordEvidence } from '../../db/commands/evidence.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { BY_WIRE } from '../support/settlement.ts';
@@ -111,10 +110,10 @@ describe('a cancellation of the run', () => {
     'failing while it writes %s, changes nothing, and its retry completes it',
     async (table, { api, steps }) => {
       const id = await steps.waiting(BY_WIRE);
-      const before = await digestTables(api.connection.pool);
       const canceling = () => steps.activities.cancelOnRequest(steps.step(id));
-      await whileWritesFail(api.owner.pool, table, () => expect(canceling()).rejects.toThrow());
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      await expectUnchanged(api.connection.pool, () =>
+        whileWritesFail(api.owner.pool, table, () => expect(canceling()).rejects.toThrow()),
+      );
       expect(await canceling()).toEqual({ status: 'canceled' });
     },
   );

@@ -6,8 +6,8 @@ import { recordEvidence } from '../../db/commands/evidence.ts';
 import { requestResolution } from '../../db/commands/review.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { auditEntries, certificates, events, evidence, outbox, postings } from '../../db/schema/index.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD } from '../support/settlement.ts';
 import { whileWritesFail } from './failing-write.ts';
 
@@ -30,17 +30,18 @@ const test = withApi().extend('world', FILE, ({ api, steps }) => ({
 describe('a review', () => {
   test('409 for a settlement that is not in review, and nothing is written', async ({ world, api, steps }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
-    const before = await digestTables(api.connection.pool);
-    await expect(world.request(id, 'paid')).rejects.toMatchObject({ code: 'state_conflict' });
-    expect((await steps.activities.resolveReview(steps.step(id))).status).toBe('awaiting_funds');
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    await expectUnchanged(api.connection.pool, async () => {
+      await expect(world.request(id, 'paid')).rejects.toMatchObject({ code: 'state_conflict' });
+      expect((await steps.activities.resolveReview(steps.step(id))).status).toBe('awaiting_funds');
+    });
   });
 
   test('is refused while operators have agreed on nothing, and nothing is written', async ({ api, steps }) => {
     const id = await steps.inReview();
-    const before = await digestTables(api.connection.pool);
-    await expect(steps.activities.resolveReview(steps.step(id))).rejects.toMatchObject({ code: 'state_conflict' });
-    expect(await digestTables(api.connection.pool)).toEqual(before);
+    const resolving = () => steps.activities.resolveReview(steps.step(id));
+    await expectUnchanged(api.connection.pool, () =>
+      expect(resolving()).rejects.toMatchObject({ code: 'state_conflict' }),
+    );
   });
 
   test.for(['settlement_transitions', 'postings', 'events', 'certificates'])(
@@ -48,10 +49,10 @@ describe('a review', () => {
     async (table, { world, api, steps }) => {
       const id = await steps.inReview();
       await world.request(id, 'paid');
-      const before = await digestTables(api.connection.pool);
       const resolve = () => steps.activities.resolveReview(steps.step(id));
-      await whileWritesFail(api.owner.pool, table, () => expect(resolve()).rejects.toThrow());
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      await expectUnchanged(api.connection.pool, () =>
+        whileWritesFail(api.owner.pool, table, () => expect(resolve()).rejects.toThrow()),
+      );
       expect((await resolve()).status).toBe('settled');
     },
   );
@@ -60,9 +61,10 @@ describe('a review', () => {
     'a request that fails while it writes %s changes nothing, and its retry completes it',
     async (table, { world, api, steps }) => {
       const id = await steps.inReview();
-      const before = await digestTables(api.connection.pool);
-      await whileWritesFail(api.owner.pool, table, () => expect(world.request(id, 'paid')).rejects.toThrow());
-      expect(await digestTables(api.connection.pool)).toEqual(before);
+      const request = () => world.request(id, 'paid');
+      await expectUnchanged(api.connection.pool, () =>
+        whileWritesFail(api.owner.pool, table, () => expect(request()).rejects.toThrow()),
+      );
       expect((await world.request(id, 'paid')).agreedAt).not.toBeNull();
     },
   );

@@ -3,9 +3,9 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { events } from '../../db/schema/index.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'sent back by wire', '--yes'];
@@ -78,16 +78,15 @@ test.for<[string, number, string, string]>([
   ['a reference of two lines', 2, '50.00', 'TRX\n1'],
 ])('%s exits with %i, and nothing is written', async ([, exitCode, amount, reference], { api, overpaid, record }) => {
   const settlementId = await overpaid();
-  const before = await digestTables(api.connection.pool);
-  expect(await record(settlementId, amount, reference)).toMatchObject({ exitCode, printed: [] });
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  const result = await expectUnchanged(api.connection.pool, () => record(settlementId, amount, reference));
+  expect(result).toMatchObject({ exitCode, printed: [] });
 });
 
 test('nothing is due of a settlement that holds its money, or that does not exist', async ({ api, steps, record }) => {
   const settlementId = await steps.waiting(BY_WIRE);
   await sendBankledger(api, bankledgerBody(settlementId, { amount_reconciled: 10_000 }));
-  const before = await digestTables(api.connection.pool);
-  expect((await record(settlementId, '100.00', 'TRX 1')).exitCode).toBe(1);
-  expect((await record('stl_none', '100.00', 'TRX 1')).exitCode).toBe(1);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
+  await expectUnchanged(api.connection.pool, async () => {
+    expect((await record(settlementId, '100.00', 'TRX 1')).exitCode).toBe(1);
+    expect((await record('stl_none', '100.00', 'TRX 1')).exitCode).toBe(1);
+  });
 });

@@ -3,9 +3,9 @@ import { Client, Connection } from '@temporalio/client';
 import { expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { createRuns } from '../../process/runs.ts';
-import { digestTables } from '../support/database.ts';
 import { FILE, type TestClock, withApi } from '../support/fixture.ts';
 import { createOps, type OpsResult } from '../support/ops.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 
 const HOUR_MS = 3_600_000;
@@ -45,8 +45,7 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
   const reviewed = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
   const inReview = await openSettlement(api, partner, reviewed, since);
   const ended = await openSettlement(api, partner, ['canceled'], since);
-  const before = await digestTables(api.connection.pool);
-  const result = await ops('waiting');
+  const result = await expectUnchanged(api.connection.pool, () => ops('waiting'));
   expect(result.exitCode).toBe(0);
   const organization = `organization ${partner.orgId}`;
   const begun = `since ${since.toISOString()} (1 h)`;
@@ -59,7 +58,6 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
     `${inReview} needs_review 250.00 USD: waits for an operator: resolve it as paid or refused; ${begun}; ${organization}`,
   ]);
   expect(linesOf(result, ended)).toEqual([]);
-  expect(await digestTables(api.connection.pool)).toEqual(before);
 
   const { printed } = await ops('waiting', '--json');
   const { settlements, verifications, limit } = JSON.parse(printed.join(''));
