@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Plugin } from 'esbuild';
+import type { BuildOptions, Plugin } from 'esbuild';
 import { hashContents, removeOlder } from '../../process/local/content-hash.ts';
 import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
 
@@ -94,11 +94,24 @@ async function compiled(program: CompiledProgram, version: string, extent: Exten
   return file;
 }
 
+let buildsUnderWay = 0;
+
 async function compile(program: CompiledProgram, folder: string, extent: Extent): Promise<void> {
   // Imported only to build.
-  const { build } = await import('esbuild');
+  const { build, stop } = await import('esbuild');
+  buildsUnderWay += 1;
+  try {
+    await build(optionsOf(program, folder, extent));
+  } finally {
+    buildsUnderWay -= 1;
+    // Otherwise esbuild's own process runs as long as this one.
+    if (buildsUnderWay === 0) await stop();
+  }
+}
+
+function optionsOf(program: CompiledProgram, folder: string, extent: Extent): BuildOptions {
   const source = path.join(repositoryRoot, program, 'main.ts');
-  await build({
+  return {
     entryPoints: [source],
     outdir: folder,
     outExtension: { '.js': '.mjs' },
@@ -118,5 +131,5 @@ async function compile(program: CompiledProgram, folder: string, extent: Extent)
     banner: { js: `${COMMON_JS} process.argv[1] = ${JSON.stringify(source)};` },
     // The error that is thrown says it all.
     logLevel: 'silent',
-  });
+  };
 }
