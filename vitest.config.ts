@@ -1,4 +1,4 @@
-import { configDefaults, defineConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { stretched, WAIT } from './test/support/patience.ts';
 
@@ -21,41 +21,21 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/**
- * Each of these files has a process of its own. They stop workers in the middle of their work. When the time limit of
- * such work ends in a process that still lives, Temporal's SDK prints a panic.
- */
-const ALONE = ['test/e2e/**/*.test.ts', 'test/torture/**/*.test.ts'];
-
-/** What both projects share. `extends` would start a PostgreSQL and a Temporal server for each project. */
-const project = {
-  pool: 'forks',
-  // They only end what hangs. The first file that needs a server starts it, and a clone installs packages of Python.
-  testTimeout: stretched(600_000),
-  hookTimeout: stretched(600_000),
-  expect: { poll: WAIT },
-} as const;
-
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
+    include: ['test/**/*.test.ts'],
+    pool: 'forks',
+    // Files share a few processes and their imports: modules do nothing when they are imported, and keep no state.
+    isolate: false,
     // Few, because the servers that the tests use need processor time too. One more than two cores, because the long
     // files mostly wait.
     maxWorkers: 3,
+    // They only end what hangs. The first file that needs a server starts it, and a clone installs packages of Python.
+    testTimeout: stretched(600_000),
+    hookTimeout: stretched(600_000),
+    expect: { poll: WAIT },
     sequence: { sequencer: LongestFirst },
     reporters: ['default', ['json', { outputFile: '.local/test-report.json' }]],
-    projects: [
-      // These files share one process and its imports: modules do nothing when they are imported, and keep no state.
-      {
-        test: {
-          ...project,
-          name: 'shared',
-          include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...ALONE],
-          isolate: false,
-        },
-      },
-      { test: { ...project, name: 'own', include: ALONE } },
-    ],
   },
 });
