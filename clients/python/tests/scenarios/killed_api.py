@@ -1,6 +1,6 @@
-"""Fifty settlements, while the API is killed. Nothing here repeats a request: the client does.
+"""Settlements, while the API is killed. Nothing here repeats a request: the client does.
 
-`python fifty_settlements.py blocking|asynchronous`, with API and API_KEY. It prints a line for each settlement.
+`python killed_api.py blocking|asynchronous`, with API and API_KEY. It prints a line for each settlement.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import anyio
 
 from settlement_service import AsyncClient, Client, models
 
-COUNT = 50
+COUNT = 12
 AT_ONCE = 8
 RECIPIENT: models.CreateRecipientRequest = {
     "kind": "contractor",

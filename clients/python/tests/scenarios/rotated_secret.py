@@ -1,6 +1,6 @@
-"""A receiver verifies a thousand deliveries, while the secret is rotated and the new one is deployed later.
+"""A receiver verifies every delivery, while the secret is rotated and the new one is deployed later.
 
-`python thousand_deliveries.py`, with API and API_KEY. It prints how many it has verified.
+`python rotated_secret.py`, with API and API_KEY. It prints how many it has verified.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import anyio
 
 from settlement_service import AsyncClient, webhooks
 
-PINGS = 500
+PINGS = 60
 AT_ONCE = 8
 DEADLINE_S = 60
 
