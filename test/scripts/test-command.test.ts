@@ -33,8 +33,8 @@ test('a killed test run leaves no process, neither a server nor what a test star
 
 test('a test run on a machine that is ten times as busy has limits that are ten times as long', async () => {
   const limits = `import config from ${JSON.stringify(path.join(repositoryRoot, 'vitest.config.ts'))};
-    console.log(JSON.stringify(config.test.projects.map(({ test }) => [test.testTimeout, test.expect.poll.timeout])));`;
+    console.log(JSON.stringify([config.test.testTimeout, config.test.expect.poll.timeout]));`;
   const args = ['--import', 'tsx', '--input-type', 'module', '--eval', limits];
   const { stdout } = await execa('node', args, { cwd: repositoryRoot, env: { SETTLEMENT_TEST_SLOWNESS: '10' } });
-  expect(JSON.parse(stdout)).toEqual(Array(2).fill([10 * 600_000, 10 * 30_000]));
+  expect(JSON.parse(stdout)).toEqual([10 * 600_000, 10 * 30_000]);
 });
