@@ -65,7 +65,7 @@ export const LIMITS = {
    */
   connectionsCheckingIntervalMs: 200,
   keepAliveTimeoutMs: 10_000,
-  /** Longer than the longest wait of a read. Nothing at all was sent or received for so long. */
+  /** The time without any traffic after which a connection is closed; longer than the longest wait of a read. */
   idleTimeoutMs: 45_000,
   /** How long a caller may take to read an answer. */
   answerTimeoutMs: 30_000,

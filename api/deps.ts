@@ -27,7 +27,7 @@ export type ApiDeps = CommandDeps & {
     | 'logLevel'
   >;
   readonly certificateKeys: CertificateKeys;
-  /** What this process knows of lists that are longer than is counted. */
+  /** The lists that this process knows to be longer than the counting limit. */
   readonly longLists: LongLists;
   /** Wakes reads that wait for a settlement to change. */
   readonly changes: Pick<ChangeListener, 'subscribe'>;

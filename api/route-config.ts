@@ -1,5 +1,5 @@
 /**
- * What every route declares beside its schemas. A route without a declaration cannot be registered
+ * What every route declares in addition to its schemas. A route without a declaration cannot be registered
  * (`plugins/operation-list.ts`), and the tests compare the declarations with `operations.csv`.
  */
 import type { FastifyRequest } from 'fastify';
@@ -28,9 +28,9 @@ export type AnswerHeader = 'Location' | 'Idempotency-Replayed' | 'Preference-App
 export type RouteConfig = RouteAccess & {
   /** How the operation answers in a remote runtime; by default `same`. */
   readonly remote?: RemoteAnswer;
-  /** Error codes of the operation itself, beside those that follow from its declaration. */
+  /** Error codes of the operation itself, in addition to those that follow from its declaration. */
   readonly refusals?: readonly ErrorCode[];
-  /** Headers of the success, beside the headers of every answer. */
+  /** Headers of the success, in addition to the headers of every answer. */
   readonly headers?: readonly AnswerHeader[];
   /** How many requests this one counts as for the rate limit; by default 1. */
   readonly cost?: number | ((request: FastifyRequest) => number);

@@ -1,7 +1,7 @@
 /**
- * Who sent a request, where the service stands behind proxies (contract §16). A proxy adds the address that it talked
- * to at the right end of `X-Forwarded-For`. So the list is read from the right, as long as the address before was a
- * trusted proxy: whatever a caller wrote there itself stands further left. No other forwarding header is believed.
+ * Who sent a request, if the service is behind proxies (contract §16). A proxy appends the address of its peer to
+ * `X-Forwarded-For`. So the list is read from the right, as long as the address before was a trusted proxy: entries
+ * that a caller wrote are further left. No other forwarding header is believed.
  */
 import type { IncomingMessage } from 'node:http';
 import {
@@ -30,7 +30,7 @@ const WHOLE = { ipv4: IPV4_BITS, ipv6: IPV6_BITS };
 const LIMITED = { ipv4: 32, ipv6: 64 };
 const LOGGED = { ipv4: 24, ipv6: 48 };
 
-/** A socket that has no address any more, or a Unix socket. */
+/** For a socket that no longer has an address, or a Unix socket. */
 const UNKNOWN = 'unknown';
 
 /** @param trusted the proxies whose `X-Forwarded-For` is believed */
@@ -64,7 +64,7 @@ const namesOf = (client: NetworkAddress | undefined): ClientAddress => ({
   isUnbelieved: false,
 });
 
-/** An entry that is no address ends the walk: the proxy that sent it stands for its clients. */
+/** An entry that is no address ends the search: the proxy that sent it counts as the client. */
 function clientOf(
   peer: NetworkAddress,
   lines: readonly string[],

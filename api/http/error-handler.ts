@@ -1,7 +1,7 @@
 /**
  * Turns errors into refusals, and has the status of every refusal (contract §2). The map is exhaustive: a new code
- * without a status does not compile. An unexpected error becomes 503 if the database was unreachable, and 500 otherwise. The answer shows nothing
- * of its message.
+ * without a status does not compile. An unexpected error becomes 503 if the database was unreachable, and 500
+ * otherwise. The answer does not contain its message.
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isUnavailable } from '../../db/client.ts';

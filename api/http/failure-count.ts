@@ -1,10 +1,14 @@
 /**
  * Failed authentications by client address (contract §2), so that an address that fails too often is refused before the
- * database is asked. The counts are of this process and in memory: a count in the database would cost what it prevents.
+ * database is asked. The counts are kept in this process's memory: counting in the database would cost what it should
+ * save.
  */
 import type { Budget, Counted } from '../../domain/rate-limit.ts';
 
-/** Addresses that are counted at once. Beyond, the oldest are forgotten, so that an attacker cannot fill the memory. */
+/**
+ * Addresses that are counted at once. Beyond this number the oldest are forgotten, so that an attacker cannot fill the
+ * memory.
+ */
 const ADDRESSES_MAX = 50_000;
 
 export type FailureCount = {

@@ -1,6 +1,6 @@
 /**
  * Looks API keys up and counts their requests. Requests with one key that arrive together share a statement: while one
- * runs, those that arrive wait, and the next statement serves all of them. Nothing is kept for later requests, and no
+ * runs, those that arrive wait, and the next statement serves all of them. Nothing is cached for later requests, and no
  * request is answered by a statement that began before it arrived, so a revoked key is refused at once.
  */
 import { authenticateApiKey, type KeyCaller } from '../../db/queries/api-key.ts';

@@ -1,6 +1,6 @@
 /**
- * What a request is about, for its line in the log: the same ids as in the lines of the dispatcher and of the steps. An
- * id from a caller is logged only if the service can have made it.
+ * What a request is about, for its line in the log: the same ids as in the lines of the dispatcher and of the
+ * activities. An id from a caller is logged only if the service can have made it.
  */
 import type { FastifyRequest } from 'fastify';
 import { isId, isSettlementId } from '../../db/id.ts';

@@ -21,7 +21,7 @@ export type OtpRequest =
   | { readonly retryAfterSeconds: number };
 
 /**
- * Makes a code for a contact and has it mailed if mail is configured.
+ * Makes a code for a contact, and sends it if mail is configured.
  *
  * @returns the challenge, or the seconds until the contact may get another code
  * @throws DomainError `provider_not_configured`
@@ -70,9 +70,9 @@ export type OpenedSession = { readonly token: string; readonly session: Consumer
 
 /**
  * Opens a session if the code is right. The try is counted and committed before the code is compared: on its challenge,
- * its contact, and everyone together.
+ * its contact, and all contacts together.
  *
- * @param requireOverall throws when everyone together has tried too many wrong codes
+ * @param requireOverall throws when all contacts together have tried too many wrong codes
  * @throws DomainError `credential_invalid`, the same for a code that is unknown, wrong, used, expired or tried too
  *   often
  */
@@ -97,7 +97,7 @@ export async function verifyOtp(
   return { token, session };
 }
 
-/** The budget of wrong codes of everyone together. */
+/** The budget of wrong codes of all contacts together. */
 export const wrongCodes = ({ config }: Pick<ApiDeps, 'config'>): Budget =>
   budgetsOf(config.rateLimitPerMinute)['wrong-codes'];
 

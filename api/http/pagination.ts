@@ -58,7 +58,7 @@ export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<u
   if (next !== null && !isByOffset) links.push(link('next', url, { after: cursorText(next) }));
   if (next !== null && isByOffset && nextOffset <= PAGE.offsetMax)
     links.push(link('next', url, { limit, offset: nextOffset }));
-  // An offset behind the last object leads back to the last page that has objects.
+  // An offset after the last object leads back to the last page that has objects.
   if (offset > 0 && total !== 0)
     links.push(link('prev', url, { limit, offset: Math.max(0, Math.min(offset, total ?? offset) - limit) }));
   return links.join(', ');

@@ -1,7 +1,8 @@
 /**
  * `Prefer: wait=N` (RFC 7240) on reads: the answer waits until the object changes, at most `WAIT_SECONDS_MAX`. With
  * `If-None-Match` it waits for an answer that the caller has not seen: a change between two reads is not missed. The
- * database notifies this process of a change. In case a notification is missed, a waiting read also looks now and then.
+ * database notifies this process of a change. A notification can be missed, so a waiting read also reads again from
+ * time to time.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ChangeListener } from '../../db/change-listener.ts';
@@ -32,7 +33,7 @@ type Wait<T> = {
   readonly isSeen: ((value: T) => boolean) | undefined;
 };
 
-/** `isApplied` is false where there was no room to wait. */
+/** `isApplied` is false if the limits left no room to wait. */
 type Waited<T> = { readonly latest: T; readonly isApplied: boolean };
 
 /** Answers a read of a settlement, after a wait if the caller prefers one; then with `Preference-Applied`. */
@@ -41,16 +42,16 @@ export type WaitingRead = <T extends Readable>(
   reply: FastifyReply,
   of: {
     readonly orgId: string;
-    /** Where the caller's id is another one, it is read first. */
+    /** Resolves the caller's id, if it is not the settlement's. */
     readonly settlementId?: string;
     readonly read: () => Promise<T>;
-    /** What the caller sees of it. */
+    /** The answer that the caller gets. */
     readonly show: (value: T) => unknown;
   },
 ) => Promise<FastifyReply>;
 
 /**
- * All reads of a process that wait share its room.
+ * All waiting reads of a process share its limits.
  *
  * @param app when it closes, every waiting read is answered with the latest state
  */

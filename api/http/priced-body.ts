@@ -1,6 +1,6 @@
 /**
- * The faults of a price are judged late: the handler looks up the idempotency key first (contract §6). Where a request
- * is refused before its handler runs, they still come first, because 422 precedes 503 (contract §2).
+ * Price errors are reported after the idempotency lookup, which the handler does (contract §6). If a request is refused
+ * before its handler runs, they are still reported first, because 422 precedes 503 (contract §2).
  */
 import { type FieldFault, requireNoFaults } from '../../domain/error.ts';
 import type { Priced } from '../../domain/pricing.ts';

@@ -12,7 +12,7 @@ import type { ApiDeps } from '../deps.ts';
 import { InvalidRequestError, missingField } from './request-fault.ts';
 import { faultsOfIssues } from './validation.ts';
 
-/** Whether the service knows a type of events. An event of another type is stored, and nothing else of it is read. */
+/** Whether the service knows a type of events. An event of another type is stored and not read further. */
 export const isKnownType = (known: readonly string[], type: string): boolean => known.includes(type);
 
 /**

@@ -1,6 +1,6 @@
-/** The headers that tell browsers what an answer may do. They are the same in every answer. */
+/** The security headers of every answer, for browsers. */
 
-/** What no answer of the interface needs is denied. A page replaces the policy with its own. */
+/** They deny everything, because no answer of the interface needs anything. A page sends a policy of its own. */
 const ALWAYS: Readonly<Record<string, string>> = {
   'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
   'Cross-Origin-Opener-Policy': 'same-origin',

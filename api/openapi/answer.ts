@@ -1,6 +1,6 @@
 /**
- * What all operations of one kind answer alike (contract §2): the credential, refusals, validation errors, headers. It
- * is added to the OpenAPI document from the declaration of each operation.
+ * What all operations of one kind have in common (contract §2): the credential, refusals, validation errors, headers.
+ * It is added to the OpenAPI document from the declaration of each operation.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { OpenAPIV3_1 } from 'openapi-types';
@@ -95,7 +95,7 @@ function describeParameters(operation: OpenAPIV3_1.OperationObject): void {
   }
 }
 
-/** The description of a parameter stands in its schema, or in both. */
+/** The description of a parameter is in its schema, or in both. */
 function describeOnce(parameter: OpenAPIV3_1.ParameterObject): void {
   const { schema } = parameter;
   if (schema === undefined || !('description' in schema)) return;

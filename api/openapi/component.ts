@@ -1,4 +1,4 @@
-/** The components of the OpenAPI document that come from no route's schema: headers, problems and FastAPI's schemas. */
+/** The components of the OpenAPI document that are not in a route's schema: headers, problems and FastAPI's schemas. */
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { z } from 'zod';
 import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
@@ -32,22 +32,22 @@ export const tidySchema: NonNullable<CreateDocumentOptions['override']> = ({ jso
 const isOpenOrClosed = (rest: z.core.JSONSchema.BaseSchema['additionalProperties']): boolean =>
   rest === false || (typeof rest === 'object' && Object.keys(rest).length === 0);
 
-/** Bounds on text are rules for requests. In answers they would tell nothing, at a tenth of the document's size. */
+/** Bounds on text are rules for requests. In answers they say nothing, and are a tenth of the document's size. */
 const dropBounds = (jsonSchema: z.core.JSONSchema.BaseSchema): void => {
   delete jsonSchema.minLength;
   delete jsonSchema.maxLength;
   delete jsonSchema.pattern;
 };
 
-/** What may stand beside a reference. The generator also copies a part of what it refers to. */
-const BESIDE_REFERENCE = ['$ref', 'description', 'example'];
+/** What a reference may contain apart from `$ref`. The generator also copies a part of its target. */
+const REFERENCE_MEMBERS = ['$ref', 'description', 'example'];
 
-/** Removes from references, and from the choices of a field, what is said elsewhere. */
+/** Removes from references, and from the choices of a field, what their target contains. */
 export function tidyReferences(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   if ('$ref' in value)
-    for (const name of Object.keys(value)) if (!BESIDE_REFERENCE.includes(name)) Reflect.deleteProperty(value, name);
-  // A field that can be null has its description beside the choice, and again inside of it.
+    for (const name of Object.keys(value)) if (!REFERENCE_MEMBERS.includes(name)) Reflect.deleteProperty(value, name);
+  // A field that can be null has its description outside of the choice, and again inside of it.
   if ('anyOf' in value && Array.isArray(value.anyOf) && 'description' in value)
     for (const option of value.anyOf) delete option.description;
   for (const child of Object.values(value)) tidyReferences(child);

@@ -1,6 +1,6 @@
 /**
  * The OpenAPI document (contract §15), generated from the schemas and the declarations of the routes. What operations
- * of one kind answer alike is added from the declarations by `answer.ts`.
+ * of one kind have in common is added from the declarations by `answer.ts`.
  */
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';

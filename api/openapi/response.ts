@@ -1,6 +1,6 @@
 /**
  * The refusals that operations share (contract §2), as named responses of the OpenAPI document. An operation refers to
- * them: repeated in every operation they were two thirds of the document.
+ * them: repeated in every operation, they would be two thirds of the document.
  */
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
@@ -9,7 +9,7 @@ import { EXTENDED_PROBLEMS } from '../schemas/problem.ts';
 
 type Responses = Record<string, OpenAPIV3_1.ResponseObject>;
 
-/** Headers of an answer with this status, beside the headers of every answer. */
+/** Headers of an answer with this status, in addition to the headers of every answer. */
 export const STATUS_HEADERS: Record<string, readonly string[]> = {
   '304': ['ETag'],
   '401': ['WWW-Authenticate'],
@@ -45,7 +45,7 @@ export const ALWAYS_POSSIBLE = {
 } as const satisfies Record<string, readonly ErrorCode[]>;
 export type AlwaysPossible = keyof typeof ALWAYS_POSSIBLE;
 
-/** Makes each response once, and answers with the reference to it. */
+/** Makes each response once, and returns the reference to it. */
 export function createSharedResponses() {
   const responses: Responses = {
     [INVALID]: {
@@ -85,7 +85,7 @@ const pascalCase = (code: string): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('');
 
-/** The headers of one answer, beside those of every answer, which the description of the document names. */
+/** The headers of one answer, without those of every answer, which the description of the document names. */
 export const headersOf = (status: string, own: readonly string[] = []): Record<string, OpenAPIV3_1.ReferenceObject> =>
   Object.fromEntries(
     [...(STATUS_HEADERS[status] ?? []), ...own].map((name) => [name, { $ref: `#/components/headers/${name}` }]),

@@ -1,6 +1,6 @@
 /**
  * The files that pages load; all of them are served by this service. The address of a file contains a digest of its
- * bytes: a browser may cache it for ever, and sees a new version at once.
+ * bytes: a browser may cache it permanently, and sees a new version at once.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

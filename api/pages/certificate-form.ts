@@ -19,7 +19,7 @@ export type CertificateForm = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** @param readOwn what only the owner of the certificate is shown; read for the printable forms alone */
+/** @param readOwn reads what only the owner of the certificate is shown; called for the printable forms only */
 type Make = (certificate: CertificateRow, readOwn: () => Promise<OwnFacts>) => Promise<CertificateForm>;
 
 /** @param style the stylesheet that the HTML contains */

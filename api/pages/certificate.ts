@@ -29,8 +29,8 @@ export type CertificateView = {
 };
 
 /**
- * What the certificate does not contain, since it may be given to anybody, and its owner is shown: whom the owner paid,
- * and the owner's own reference, null where there is none.
+ * What only the owner is shown, and what the certificate does not contain, because it may be given to anybody: the
+ * payee, and the owner's reference, null if there is none.
  */
 export type OwnFacts = { readonly payeeName: string; readonly reference: string | null };
 

@@ -1,6 +1,6 @@
 /**
- * The guides for partners: the Markdown of docs/guides, as pages beside the API reference. HTML in Markdown is shown as
- * text. A link to another guide's file leads to its page.
+ * The guides for partners: the Markdown of docs/guides, as pages next to the API reference. HTML in Markdown is shown
+ * as text. A link to another guide's file leads to its page.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -25,7 +25,7 @@ const GUIDE_LINK = /^([a-z-]+)\.md$/;
 
 export const guidePath = (name: GuideName): string => `/docs/${name}`;
 
-/** Renders each guide once, when it is first asked for. Undefined for an unknown guide. */
+/** Renders each guide once, at its first request. Undefined for an unknown guide. */
 export function createGuidePages(frame: Frame): (name: string) => Promise<string | undefined> {
   const rendered = new Map<GuideName, Promise<string>>();
   return async (name) => {

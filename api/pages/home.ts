@@ -1,4 +1,4 @@
-/** The first page: the posture, the first request that the terminal shows too, and links to everything else. */
+/** The first page: the posture, the first request to try, and links to everything else. */
 import { html } from 'ghtml';
 import { firstRequest } from './first-request.ts';
 import { document, type Frame, SERVICE_NAME } from './layout.ts';

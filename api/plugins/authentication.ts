@@ -1,7 +1,7 @@
 /**
  * Authenticates and authorizes before a body is read (contract §2: 401 → 403 → 422). Partners send an API key,
  * consumers (contract §12) the bearer token of a session. No route takes both: a key opens no consumer operation, and a
- * session no partner operation. Every invalid key gets one and the same answer, and so does every invalid session. The
+ * session no partner operation. Every invalid key gets the same answer, and so does every invalid session. The
  * statement that finds the credential also counts the request for its organization. An address that fails too often is
  * refused before the database is asked.
  */
@@ -101,7 +101,7 @@ async function authenticateKey(
   const { isTouchDue, counted, ...caller } = key;
   const from = request.clientAddress.logged;
   if (!counted) {
-    // The caller is told no more than for an unknown key: it may have stolen this one.
+    // The answer is that of an unknown key: the caller may have stolen this one.
     request.log.warn({ key_id: key.keyId, org_id: key.orgId, client: from }, 'an API key does not allow this address');
     throw new DomainError('credential_invalid');
   }

@@ -12,7 +12,7 @@ const CONSUMER_PATH = '/consumer/';
 /** For how long a browser may remember what a preflight answered. */
 const MAX_AGE_SECONDS = 600;
 const ALLOWED_HEADERS = 'Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-ID';
-/** What a page's script may read of an answer, beside what every script may. */
+/** The headers that a page's script may read, in addition to those that every script may. */
 const EXPOSED_HEADERS = [
   'Content-Disposition',
   'ETag',

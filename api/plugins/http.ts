@@ -118,7 +118,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     logAccess(accessLog, request, reply.statusCode);
     done();
   });
-  // An answer that nobody waits for any more is not sent, and `onResponse` is not called.
+  // If the caller has gone, the answer is not sent, and `onResponse` is not called.
   app.addHook('onRequestAbort', (request, done) => {
     logAccess(accessLog, request, ABORTED_STATUS);
     done();

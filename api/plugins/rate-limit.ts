@@ -15,7 +15,7 @@ const CLEANUP_INTERVAL_MS = 10 * 60_000;
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
-  // Not an async function: most requests have a credential, and nothing is to be waited for.
+  // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
     const access = request.routeOptions.config.access;
     if (!access || access.internal || access.auth === 'signature' || access.uncounted) return done();

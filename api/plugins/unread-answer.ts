@@ -1,7 +1,7 @@
 /**
- * Ends connections whose callers do not take their answers. Such an answer stays in memory, and its connection open,
- * for as long as the caller likes. Two limits: the time of one answer, and the bytes of all that wait. Beyond the
- * second, the oldest end first, because an answer that is being read is gone in a moment.
+ * Ends connections whose callers do not read their answers: without a limit, each keeps memory and a connection. There
+ * are two limits: the time of one answer, and the bytes of all that wait. Beyond the second, the oldest is ended first,
+ * because an answer that is read takes only a moment.
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';

@@ -57,7 +57,7 @@ export const cardprocEventRoutes =
       },
       async (request) => {
         const event = request.body;
-        // Nothing else of the event is read before: it is refused whatever it says.
+        // The event is refused before it is read: its content does not matter.
         if (isRemote(deps.runtime) && event.type.startsWith(DISPUTE))
           throw new DomainError('launch_gates_closed', { gates: await closedGates(deps, request.log) });
         const named = { provider: PROVIDER, eventId: event.id, type: event.type };

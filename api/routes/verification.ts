@@ -31,7 +31,7 @@ const TAGS = ['Verification'];
 export const verificationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    // A partner that could name any level could have a recipient checked less than the operator wants.
+    // A partner that could name any level could choose a weaker check than the operator wants.
     const levelNames = new Set([...Object.values(DEFAULT_LEVEL), ...deps.config.idverifyLevelNames]);
 
     app.post(

@@ -19,8 +19,10 @@ import {
   WebhookReplayResponse,
 } from '../schemas/webhook-delivery.ts';
 
-/** A subscription's deliveries (contract §11): the list with all attempts, and sending again one event,
- * or everything that was missed. */
+/**
+ * A subscription's deliveries (contract §11): the list with all attempts, and redelivery of one event or of everything
+ * that was missed.
+ */
 export const webhookDeliveryRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {

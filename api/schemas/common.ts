@@ -63,7 +63,7 @@ export const closedEnum = <const Value extends string>(
   example?: NoInfer<Value>,
 ) => z.enum(values).meta({ id, description, ...(example !== undefined && { example }) });
 
-/** Ends the description of an enumeration that answers may have further values of. */
+/** Ends the description of an enumeration of which answers may have further values. */
 export const MAY_GROW = 'May grow.';
 
 /** As `closedEnum`, for values that answers have. They may grow (contract §1), and the document says so. */

@@ -20,7 +20,7 @@ const settlement = (what: string): About => ({ what, data: SettlementEventData }
 const verification = (what: string): About => ({ what, data: VerificationEventData });
 const apiKey = (what: string): About => ({ what, data: ApiKeyResponse });
 
-/** What each type of event tells, and the form of its data. */
+/** What each type of event reports, and the form of its data. */
 export const EVENTS: Readonly<Record<EventTypeName, About>> = {
   'settlement.accepted': settlement('A settlement was accepted.'),
   'settlement.compliance_hold': settlement('A settlement waits for the verification of its recipient.'),

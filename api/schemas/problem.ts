@@ -30,7 +30,7 @@ export const Problem = z
 
 type ExtendedProblem = { readonly schema: z.ZodObject; readonly example: Readonly<Record<string, unknown>> };
 
-/** @param extras the members beside those of every problem */
+/** @param extras the members in addition to those of every problem */
 const problemOf = (
   { id, code, description }: { readonly id: string; readonly code: ErrorCode; readonly description: string },
   extras: z.ZodRawShape,

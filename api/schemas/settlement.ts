@@ -98,7 +98,7 @@ const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMeth
 
 /**
  * A transformation adds the price to a valid form. Its faults are the handler's: a bound idempotency key is answered
- * before they are (contract §6). When the form has other faults, this refinement lists those of the price beside them.
+ * before they are (contract §6). When the form has other faults, this refinement adds those of the price.
  */
 function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
   if (context.issues.length > 0) priced(input, context);
