@@ -41,10 +41,10 @@ export type OpsCommand = CommandTree<OpsDeps>;
 type ChangeParameters = Parameters & { readonly operator: Parameter<string> };
 
 /**
- * A command that changes something. It first makes sure of the operator. Its preview is the command itself in a
- * transaction that is rolled back, so that it refuses what the command would refuse.
+ * A command that changes something. It first checks the operator. Its preview is the command itself in a transaction
+ * that is rolled back, so that it refuses what the command would refuse.
  *
- * @param spec `isAllowed` lets an operator act who is not known
+ * @param spec `isAllowed` allows the command to an unknown operator
  */
 export const changeCommand = <Takes extends ChangeParameters>({
   isAllowed,

@@ -8,7 +8,7 @@ import { oneOf, optional, required, text, wholeNumber, withDefault } from './com
 import { EXIT } from './command-line/program.ts';
 import { olderThan, organization } from './list.ts';
 
-/** What is over without a success, and can be sent again. */
+/** The final states without a success, from which a delivery can be sent again. */
 const RETRIED = ['exhausted', 'skipped'] as const;
 
 export const deliveryCommands: readonly OpsCommand[] = [

@@ -52,7 +52,7 @@ export const gateCommands = (now: () => Date): OpsCommand =>
     }),
     command({
       name: 'explain',
-      description: 'Says what a settlement of now would meet on a corridor, and why.',
+      description: 'Says what would happen to a settlement accepted now on a corridor, and why.',
       takes: { corridor: required('<corridor>', 'the corridor', corridor) },
       run: (deps: OpsDeps, given) => explain(deps, given.corridor),
     }),
@@ -109,7 +109,7 @@ function stateOf({ runtime }: OpsDeps, reason: GateReason | null): string {
   return `closed, ${reason}${isForgiven(reason, runtime) ? ' (forgiven in the local sandbox)' : ''}`;
 }
 
-/** What a settlement of now would meet on a corridor, gate by gate. */
+/** What would happen to a settlement accepted now on a corridor, gate by gate. */
 async function explain(deps: OpsDeps, given: CorridorId): Promise<ExitCode> {
   const { db, runtime } = deps;
   const verdicts = await judgeGates(db, { runtime, corridor: given, now: deps.now() });

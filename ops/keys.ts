@@ -36,7 +36,7 @@ export const keysCommands: OpsCommand = group('keys', 'Keys: what is configured,
     name: 'reseal',
     description: 'Seals again, with the active key, every text that an older key has sealed.',
     takes: AUDIT_PARAMETERS,
-    // It takes many transactions, so what it would do is told by what still needs the older keys.
+    // It takes many transactions, so the preview shows what still needs the older keys.
     preview: list,
     run: (deps: OpsDeps, act) => reseal(deps, act, async (tx) => (await recordChanges(deps, tx, act)).map(sentenceOf)),
   }),

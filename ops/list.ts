@@ -69,7 +69,7 @@ const cutOf = ({ now }: OpsDeps, { olderThan: ageMs, limit }: Common) => ({
 export const listCommands: OpsCommand = group('list', 'Lists what there is, by filters; the newest first.', [
   command({
     name: 'settlements',
-    description: 'Lists settlements, open ones unless a status is given; those that changed last come first.',
+    description: 'Lists settlements, open ones unless a status is given; the latest changes come first.',
     takes: {
       status: repeatable('--status <status>', 'this status; may be repeated', oneOf(SETTLEMENT_STATUSES)),
       corridor: optional('--corridor <corridor>', 'this corridor only', oneOf(CORRIDOR_IDS)),

@@ -51,7 +51,7 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
   }),
   changeCommand({
     name: 'revoke',
-    description: "Ends an operator's token for ever.",
+    description: "Revokes an operator's token permanently.",
     takes: { name, ...AUDIT_PARAMETERS },
     run: async (deps: OpsDeps, { name: revoked, ...act }) => {
       await revokeOperator(deps, revoked, act);

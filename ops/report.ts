@@ -1,6 +1,6 @@
 /**
- * What `show` says about one object: facts, lists and the next step. It is made once, and printed as text or as JSON
- * with the same names and values.
+ * What `show` says about one object: facts, lists and advice. It is made once, and printed as text or as JSON with the
+ * same names and values.
  */
 import type { ObjectKind } from '../db/queries/operator/object-kind.ts';
 import { formatMoney, isCurrency } from '../domain/money.ts';

@@ -1,6 +1,6 @@
 /**
  * `keys reseal`: seals again, with the active key, every text that another configured key has sealed. Each page is a
- * statement of its own, so the command can be interrupted and repeated, and it can run beside the service.
+ * statement of its own, so the command can be interrupted and repeated, and it can run while the service runs.
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';

@@ -1,5 +1,5 @@
 /**
- * Resolves the review of a settlement (contract §6). Operators agree in the database; a Temporal Update then has the
+ * Resolves the review of a settlement (contract §6). Operators agree in the database; a Temporal Update then makes the
  * settlement's run carry it out. If the rail's own evidence has come, it decides, and the command says so.
  */
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
@@ -54,7 +54,7 @@ async function ask(deps: OpsDeps, settlementId: string, asked: Asked): Promise<R
   }
 }
 
-/** Has the run carry out what is agreed. */
+/** Makes the run carry out what is agreed. */
 async function update(client: Client, settlementId: string): Promise<Resolved> {
   const handle = client.workflow.getHandle(settlementWorkflowId(settlementId));
   try {

@@ -98,7 +98,7 @@ function factsOf(settlement: Settlement, since: Date): Row {
   };
 }
 
-/** The next step first; what hinders it before that. */
+/** The advice: about the first obstacle, or about the settlement's status if there is none. */
 function adviceOf(
   settlement: Settlement,
   found: {

@@ -13,7 +13,7 @@ import { runResolve } from './resolve.ts';
 const KINDS: readonly OpenKind[] = ['settlements', 'verifications', 'subscriptions'];
 
 const settlementId = required('<settlement-id>', 'the settlement', text);
-/** One line, as banks print it; it names the refund for good. */
+/** One line, as banks print it; it identifies the refund permanently. */
 const reference: Reader<string> = {
   read: (given) =>
     /^[\x20-\x7E]{1,140}$/.test(given.trim())

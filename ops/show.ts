@@ -24,7 +24,7 @@ const REPORTS: Readonly<Record<ObjectKind, (deps: OpsDeps, id: string) => Promis
 
 export const showCommand: OpsCommand = command({
   name: 'show',
-  description: 'Shows one object: where it stands, its history, and what to do next.',
+  description: 'Shows one object: its status, its history, and what to do next.',
   takes: {
     id: required('<id>', 'of anything: a settlement, a delivery, a request id, a workflow id, and so on', text),
   },

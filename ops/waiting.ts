@@ -33,7 +33,7 @@ export const waitingCommands: readonly OpsCommand[] = [
   }),
   command({
     name: 'stuck',
-    description: 'Lists what should have moved and has not. Nothing to list is the good answer.',
+    description: 'Lists what should have moved and has not. An empty list is good.',
     takes: {},
     run: stuck,
   }),

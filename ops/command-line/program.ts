@@ -250,7 +250,7 @@ function reportFailure<Deps>(error: unknown, { output, reached }: Session<Deps>)
   return EXIT.unexpected;
 }
 
-/** Kind, message and place in one line. A stack trace would push what the command printed out of sight. */
+/** Kind, message and place in one line. A stack trace would hide what the command printed. */
 function unexpectedText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const frame = error.stack?.split('\n').find((line) => line.includes('at ') && !line.includes('node_modules'));
