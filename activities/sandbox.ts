@@ -1,5 +1,5 @@
 /**
- * The simulated providers that collect money (contract §6): they send what the payer's token stands for, and what a
+ * The simulated providers that collect money (contract §6): they send what the payer's token selects, and what a
  * test helper requests. The id and the bytes of a provider event follow from the settlement and the step, or from the
  * request of the test helper. So an event that is posted twice is a duplicate to the API.
  */
@@ -36,7 +36,7 @@ const DISPUTE_DELAY_MS = 3_000;
 
 export function sandboxActivities(deps: ActivityDeps) {
   return {
-    /** What the payer's token stands for, as a list of events. The list does not contain the token. */
+    /** What the payer's token selects, as a list of events. The list does not contain the token. */
     planCollection: async (input: SandboxCollectionInput): Promise<CollectionStep[]> => {
       const { settlement, provider } = await getCollection(deps, input);
       const reports = provider.plan(settlement, await getPayerToken(deps, input));

@@ -64,7 +64,7 @@ export function verificationSandboxActivities(deps: ActivityDeps) {
     };
   };
   return {
-    /** What the recipient's name stands for in the sandbox, as a list of events that does not contain the name. */
+    /** What the recipient's name selects in the sandbox, as a list of events that does not contain the name. */
     planVerification: async (input: VerificationInput): Promise<VerificationEventStep[]> => {
       const { reports } = await reportsFor(input);
       return reports.map(({ type }, step) => ({ step, event: type }));

@@ -1,4 +1,4 @@
-/** Simulated bank linking (contract §10): which test account a public token stands for. */
+/** Simulated bank linking (contract §10): which test account a public token selects. */
 
 /** How long a link token and its public token are valid. */
 export const LINK_TOKEN_LIFETIME_MS = 30 * 60_000;
@@ -12,7 +12,7 @@ const MASK_FACTOR = 31;
 const MASK_VALUES = 10_000;
 const MASK_DIGITS = 4;
 
-/** The account that a public token stands for. The same token always gives the same account. */
+/** The account that a public token selects. The same token always gives the same account. */
 export function linkedAccount(publicToken: string): LinkedAccount {
   let digits = 0;
   for (const character of publicToken) digits = (digits * MASK_FACTOR + (character.codePointAt(0) ?? 0)) % MASK_VALUES;

@@ -37,7 +37,7 @@ async function deliverAll({ webhookId, orgId, ...input }: WebhookSubscriptionInp
   await continueAsNew<typeof deliverAll>({ webhookId, orgId, ...(inFlight === undefined ? {} : { inFlight }) });
 }
 
-/** Shows operators, in Temporal UI, where the subscription stands after a round, and what they do. */
+/** Shows operators, in Temporal UI, the subscription's status after a round, and what they do next. */
 function publishStatus({ standing }: RoundResult): void {
   if (standing === null) return;
   const { status, disabledReason, pending, failingSince, nextAttemptAt, lastOutcome } = standing;

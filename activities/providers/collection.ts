@@ -8,7 +8,7 @@ import { bankledger } from './bankledger.ts';
 import { cardproc } from './cardproc.ts';
 
 export type CollectionProvider = {
-  /** What the payer's token stands for (contract §6): the provider's reports, in their order. A wire has no token. */
+  /** What the payer's token selects (contract §6): the provider's reports, in their order. A wire has no token. */
   plan(settlement: Settlement, token: string | null): CollectionReport[];
   /** The bytes of a provider event. The same arguments give the same bytes, so a second post is a duplicate. */
   encode(settlement: Settlement, eventId: string, report: CollectionReport): Buffer;

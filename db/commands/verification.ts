@@ -194,7 +194,7 @@ const alreadyOpen = ({ status, verificationId }: Verification): DomainError =>
 /**
  * Decides a verification for its partner. The same decision again is answered alike.
  *
- * @returns the verification as it now stands
+ * @returns the verification as it now is
  * @throws DomainError `not_found`; `state_conflict` when it has another decision, or has expired
  */
 export async function decideVerification(

@@ -138,7 +138,7 @@ const factsStatement = statement<[settlementId: string], FactsRow>(
   ) AS postings`,
 );
 
-/** What a certificate says besides the settlement's row. Read it under the settlement's lock, once it has settled. */
+/** What a certificate says in addition to the settlement's row. Read it under the settlement's lock, once it has settled. */
 export async function listCertificateFacts(tx: Tx, settlementId: string): Promise<SettlementFacts> {
   const [row] = await factsStatement(tx, settlementId);
   const { transitions = [], evidence = [], postings: posted = [] } = row ?? {};

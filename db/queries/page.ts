@@ -13,7 +13,7 @@ export type Source = {
   readonly createdAt: PgColumn;
   readonly id: PgColumn;
   /**
-   * The columns that stand between those of `where` and `createdAt` in the index, in the index's order. The index is
+   * The columns between those of `where` and `createdAt` in the index, in the index's order. The index is
    * read once for each combination of their values that exists, newest first, so few rows are read although the wanted
    * rows are not adjacent. Every column has few values, and none is null.
    */

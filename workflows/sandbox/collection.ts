@@ -1,5 +1,5 @@
 /**
- * The provider of the local sandbox: does what the payer's token stands for by posting signed provider events to the
+ * The provider of the local sandbox: does what the payer's token selects by posting signed provider events to the
  * inbound webhooks, as a real provider would. A post is retried until the webhook accepts it.
  */
 import { sleep } from '@temporalio/workflow';

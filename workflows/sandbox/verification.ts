@@ -1,5 +1,5 @@
 /**
- * The identity provider of the local sandbox: does what the recipient's name stands for by posting signed provider
+ * The identity provider of the local sandbox: does what the recipient's name selects by posting signed provider
  * events to the inbound webhook, as a real provider would.
  */
 import { sleep } from '@temporalio/workflow';
