@@ -247,7 +247,9 @@ export async function checkLives(http: HttpClient, lived: readonly LivedLife[]):
     const path = `/v1/caribbean/certificate/${certId}`;
     const { bytes, headers } = await http.untilAnswered({ path, headers: authorize(tenant) });
     const signature = headers.get('x-certificate-signature') ?? '';
-    const failed = (await verifyCertificate({ bytes, certId, signature, jwks })).filter(({ passed }) => !passed);
+    const failed = (await verifyCertificate({ bytes: Buffer.from(bytes), certId, signature, jwks })).filter(
+      ({ passed }) => !passed,
+    );
     for (const { claim } of failed)
       violations.push({ life: index, rule: 'a certificate verifies offline', detail: `it is not true that ${claim}` });
   }

@@ -1,32 +1,33 @@
 /**
- * HTTP as a careful partner uses it: every wait is limited, and a request without an answer is sent again. Every
- * request of the suite may be sent twice: it is a read, has an idempotency key, or asks for a state.
+ * HTTP by the transport of the TypeScript client, which sends each request once here: the oracle must see every single
+ * answer. What had no answer is sent again. Every request of the suite may be sent twice: it is a read, has an
+ * idempotency key, or asks for a state.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { transportOptions } from '../../clients/typescript/client.ts';
+import { ApiError, ConnectionFailed, UnexpectedAnswer, ValidationFailed } from '../../clients/typescript/index.ts';
+import type { Method } from '../../clients/typescript/operation.ts';
+import { createTransport, type RawAnswer, withJson } from '../../clients/typescript/transport.ts';
 import { stretched } from '../support/patience.ts';
 
 const CALL_TIMEOUT_MS = stretched(8_000);
+const ONE_ATTEMPT = { attemptsMax: 1, attemptTimeoutMs: CALL_TIMEOUT_MS, timeoutMs: CALL_TIMEOUT_MS };
 const RETRY_PAUSE_MS = 150;
 /** Longer than any fault of a plan, with the restart after it. */
 const PATIENCE_MS = stretched(90_000);
-const SHOWN_LENGTH = 200;
+const TRY_AGAIN = [429, 503];
 
 // biome-ignore lint/suspicious/noExplicitAny: the oracle reads any field of an answer and checks it.
 export type Json = any;
 
-export type Answer = {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly bytes: Buffer;
-  readonly text: string;
-  /** Null for an empty body, and for one that is not JSON. */
-  readonly body: Json;
-};
+/** A refusal has neither headers nor bytes. */
+export type Answer = RawAnswer & { readonly text: string; readonly body: Json };
 
 export type Call = {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly method?: Method;
   readonly path: string;
-  readonly body?: object | Buffer;
+  /** A text is sent as it is. */
+  readonly body?: object | string;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
@@ -39,7 +40,7 @@ export type HttpClient = {
    * @throws Error when there is no answer for 90 s
    */
   untilAnswered(call: Call): Promise<Answer>;
-  /** Answers that no caller may get: a 5xx other than 503, and a JSON type without JSON. */
+  /** Answers that no caller may get: a 5xx other than 503, and what is neither JSON nor a problem. */
   readonly broken: readonly string[];
 };
 
@@ -48,15 +49,19 @@ export type HttpClient = {
  * @param broken is where broken answers are collected
  */
 export function createHttpClient(baseUrl: () => string, broken: string[] = []): HttpClient {
-  const once = async (call: Call): Promise<Answer | undefined> => {
-    const answer = await send(baseUrl(), call).catch(() => undefined);
-    if (!answer || answer.status === 503 || answer.status === 429) return undefined;
-    const isBroken = answer.status >= 500 || (isJson(answer.headers) && answer.body === null);
-    if (isBroken) {
-      const shown = answer.text.slice(0, SHOWN_LENGTH);
-      broken.push(`${call.method ?? 'GET'} ${call.path} was answered ${answer.status}: ${shown}`);
+  const once = async ({ method = 'GET', path, body, headers = {} }: Call): Promise<Answer | undefined> => {
+    const send = createTransport(transportOptions({ baseUrl: baseUrl(), ...ONE_ATTEMPT }, () => headers));
+    const text = typeof body === 'object' ? JSON.stringify(body) : body;
+    try {
+      const raw = await send({ method, path, body: text, isRepeatable: false });
+      return { ...raw, text: new TextDecoder().decode(raw.bytes), body: withJson<Json>(raw).data };
+    } catch (error) {
+      if (isUnanswered(error)) return undefined;
+      if (error instanceof ValidationFailed) return refusal(error.status, { detail: error.faults });
+      if (error instanceof ApiError && error.status < 500) return refusal(error.status, error.problem);
+      broken.push(`${method} ${path}: ${error}`);
+      return undefined;
     }
-    return isBroken ? undefined : answer;
   };
   return {
     broken,
@@ -74,24 +79,13 @@ export function createHttpClient(baseUrl: () => string, broken: string[] = []): 
   };
 }
 
-async function send(baseUrl: string, { method = 'GET', path, body, headers = {} }: Call): Promise<Answer> {
-  const response = await fetch(`${baseUrl}${path}`, {
-    method,
-    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-    ...(body === undefined ? {} : { body: Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body) }),
-    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
-  });
-  const bytes = Buffer.from(await response.arrayBuffer());
-  const text = bytes.toString();
-  return { status: response.status, headers: response.headers, bytes, text, body: parse(text) };
-}
+const refusal = (status: number, body: object): Answer => ({
+  ...{ status, headers: new Headers(), bytes: new Uint8Array() },
+  ...{ text: JSON.stringify(body), body },
+});
 
-const isJson = (headers: Headers): boolean => headers.get('content-type')?.includes('json') === true;
-
-function parse(text: string): Json {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
+/** There was no answer, or one that says "try again". */
+function isUnanswered(error: unknown): boolean {
+  if (error instanceof ApiError || error instanceof UnexpectedAnswer) return TRY_AGAIN.includes(error.status);
+  return error instanceof ConnectionFailed;
 }

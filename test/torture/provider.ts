@@ -25,9 +25,9 @@ export async function sendProviderEvent(
   event: ProviderEvent,
 ): Promise<Answer> {
   if (payment === 'card') return await sendCardEvent(http, cardEvent(event));
-  const bytes = Buffer.from(JSON.stringify(bankEvent(event, payment)));
-  const headers = { 'x-signature': hmac(PROVIDER_SECRETS.bankledger, bytes) };
-  return await http.untilAnswered({ method: 'POST', path: '/v2/webhooks/bankledger', body: bytes, headers });
+  const body = JSON.stringify(bankEvent(event, payment));
+  const headers = { 'x-signature': hmac(PROVIDER_SECRETS.bankledger, body) };
+  return await http.untilAnswered({ method: 'POST', path: '/v2/webhooks/bankledger', body, headers });
 }
 
 /** Sends an event that has nothing to do with a settlement, with null where a value is optional. */
@@ -42,20 +42,16 @@ export const sendOrdinaryEvent = (http: HttpClient): Promise<Answer> =>
   });
 
 async function sendCardEvent(http: HttpClient, event: object): Promise<Answer> {
-  const bytes = Buffer.from(JSON.stringify(event));
-  const headers = signCard(bytes);
-  return await http.untilAnswered({ method: 'POST', path: '/v2/webhooks/cardproc', body: bytes, headers });
+  const body = JSON.stringify(event);
+  return await http.untilAnswered({ method: 'POST', path: '/v2/webhooks/cardproc', body, headers: signCard(body) });
 }
 
-const hmac = (secret: string, ...parts: (string | Buffer)[]): string => {
-  const digest = createHmac('sha256', secret);
-  for (const part of parts) digest.update(part);
-  return digest.digest('hex');
-};
+const hmac = (secret: string, text: string): string => createHmac('sha256', secret).update(text).digest('hex');
 
-export function signCard(bytes: string | Buffer): Record<string, string> {
+/** The header that signs a card event with this body. */
+export function signCard(body: string): Record<string, string> {
   const time = Math.floor(Date.now() / 1_000);
-  return { 'cardproc-signature': `t=${time},v1=${hmac(PROVIDER_SECRETS.cardproc, `${time}.`, bytes)}` };
+  return { 'cardproc-signature': `t=${time},v1=${hmac(PROVIDER_SECRETS.cardproc, `${time}.${body}`)}` };
 }
 
 const CARD_TYPES = {
