@@ -1,5 +1,5 @@
 /** What a provider's event does to a settlement at once, in every state (contract §6). */
-import type { Life } from './life.ts';
+import type { Scenario } from './scenario.ts';
 import {
   isCovered,
   isPayout,
@@ -23,27 +23,27 @@ export type Arrival =
   /** A payer disputes. Null: the event names no amount, which means the whole payment. */
   | { readonly what: 'disputed'; readonly amountMinor: number | null; readonly currency: string };
 
-export function arrive(life: Life, world: World, arrival: Arrival): World {
+export function arrive(scenario: Scenario, world: World, arrival: Arrival): World {
   switch (arrival.what) {
     case 'collected':
-      return collect(life, world, arrival);
+      return collect(scenario, world, arrival);
     case 'failed':
-      return fail(life, world, { failure: arrival.code, reverses: false, amountMinor: null });
+      return fail(scenario, world, { failure: arrival.code, reverses: false, amountMinor: null });
     case 'returned': {
       const { amountMinor, currency, code } = arrival;
       const isOther = currency !== OWN_CURRENCY;
       if (isOther || world.receivedMinor > 0)
-        return takeBack(life, world, arrival, { exception: 'returned', failure: 'payment_returned' });
-      return fail(life, world, { failure: code, reverses: false, amountMinor });
+        return takeBack(scenario, world, arrival, { exception: 'returned', failure: 'payment_returned' });
+      return fail(scenario, world, { failure: code, reverses: false, amountMinor });
     }
     case 'disputed':
-      return takeBack(life, world, arrival, { exception: 'disputed', failure: 'payment_disputed' });
+      return takeBack(scenario, world, arrival, { exception: 'disputed', failure: 'payment_disputed' });
   }
 }
 
 /** In `funded` it first fills what was taken back there. The rest is due back. */
 function collect(
-  life: Life,
+  scenario: Scenario,
   world: World,
   { amountMinor, currency }: { readonly amountMinor: number; readonly currency: string },
 ): World {
@@ -56,22 +56,22 @@ function collect(
     collections: [...world.collections, amountMinor],
   };
   if (isUnfunded(status)) return grown;
-  const missingMinor = status === 'funded' ? Math.max(0, life.amountMinor - receivedMinor) : 0;
+  const missingMinor = status === 'funded' ? Math.max(0, scenario.amountMinor - receivedMinor) : 0;
   const dueBackMinor = Math.max(0, amountMinor - missingMinor);
   if (dueBackMinor === 0) return grown;
   return withException(grown, isTerminal(status) ? 'late_evidence' : 'overpaid', dueBackMinor);
 }
 
 /** Money that was never counted does not come. It decides only while the amount is not covered. */
-function fail(life: Life, world: World, pending: Pending): World {
+function fail(scenario: Scenario, world: World, pending: Pending): World {
   if (isTerminal(world.status)) return withException(world, 'late_evidence', pending.amountMinor);
-  if (!isUnfunded(world.status) || isCovered(life, world)) return world;
+  if (!isUnfunded(world.status) || isCovered(scenario, world)) return world;
   return { ...world, pending: [...world.pending, pending] };
 }
 
 /** Never more than is held is taken back. From the payout on, only what is due back becomes less. */
 function takeBack(
-  life: Life,
+  scenario: Scenario,
   world: World,
   named: { readonly amountMinor: number | null; readonly currency: string },
   { exception, failure }: { readonly exception: 'returned' | 'disputed'; readonly failure: string },
@@ -79,8 +79,10 @@ function takeBack(
   if (named.currency !== OWN_CURRENCY && named.amountMinor !== null)
     return withException(world, exception, named.amountMinor, named.currency);
   const { status, receivedMinor, refundedMinor, takenBackMinor } = world;
-  const dueMinor = refundDueMinor(life.amountMinor, world);
-  const countedMinor = isPayout(status) ? dueMinor + life.amountMinor - takenBackMinor : receivedMinor - refundedMinor;
+  const dueMinor = refundDueMinor(scenario.amountMinor, world);
+  const countedMinor = isPayout(status)
+    ? dueMinor + scenario.amountMinor - takenBackMinor
+    : receivedMinor - refundedMinor;
   const takenMinor = named.amountMinor ? Math.min(named.amountMinor, countedMinor) : countedMinor;
   const reversedMinor = isPayout(status) ? Math.min(takenMinor, dueMinor) : takenMinor;
   const ends = !isPayout(status) && !isTerminal(status) && takenMinor > 0;

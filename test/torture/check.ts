@@ -1,6 +1,6 @@
 /**
- * What must hold once everything is mended and quiet, whatever happened before (docs/torture.md lists it). It is read
- * from the database and from Temporal directly, and from the API.
+ * What must hold once everything runs again and is quiet, whatever happened before (docs/torture.md lists it). It is
+ * read from the database and from Temporal directly, and from the API.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
@@ -8,7 +8,7 @@ import pg from 'pg';
 import { verifyCertificate } from '../../scripts/verify-certificate.ts';
 import { stretched } from '../support/patience.ts';
 import type { HttpClient } from './client.ts';
-import type { LivedLife } from './oracle.ts';
+import type { PlayedScenario } from './oracle.ts';
 import { receivesAll, type Subscriber } from './subscriber.ts';
 import { authorize } from './tenant.ts';
 import type { Violation } from './violation.ts';
@@ -48,11 +48,11 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
   'no money is paid out after the payer took it back': `SELECT s.settlement_id FROM settlements s
     JOIN settlement_transitions t ON t.settlement_id = s.settlement_id AND t.to_status = 'paying_out'
     JOIN evidence e ON e.settlement_id = s.settlement_id AND e.reversed_minor > 0 AND e.received_at < t.at`,
-  'each payment is told once': `SELECT s.settlement_id FROM settlements s WHERE
+  'each payment is reported once': `SELECT s.settlement_id FROM settlements s WHERE
     (SELECT count(*) FROM evidence e WHERE e.settlement_id = s.settlement_id AND e.kind = 'collection_succeeded'
       AND e.currency = s.source_currency AND e.amount_minor > 0)
     <> (SELECT count(*) FROM events e WHERE e.object_id = s.settlement_id AND e.type = 'settlement.funds_received')`,
-  'each refund is booked and told once': `SELECT s.settlement_id FROM settlements s WHERE s.amount_refunded_minor <>
+  'each refund is booked and reported once': `SELECT s.settlement_id FROM settlements s WHERE s.amount_refunded_minor <>
       coalesce((SELECT sum(p.amount_minor) FROM postings p WHERE p.settlement_id = s.settlement_id
         AND p.account = 'refund_due' AND p.step LIKE 'refund:%'), 0)
     OR (SELECT count(DISTINCT p.step) FROM postings p WHERE p.settlement_id = s.settlement_id
@@ -153,15 +153,15 @@ async function compareRuns(temporal: Client, databaseUrl: string): Promise<Viola
 
 /**
  * Every event since the subscription was created has a delivery to it, and a delivery succeeded only if the subscriber
- * accepted the event. A subscriber that answers well received every event.
+ * accepted the event. A healthy subscriber received every event.
  */
 export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
   withDatabase(databaseUrl, async (client) => {
     const violations: Violation[] = [];
-    for (const { tenant, webhookId, manner, events, invalid } of subscribers) {
+    for (const { tenant, webhookId, behavior, events, invalid } of subscribers) {
       const requireNone = (rule: string, found: readonly string[]) => {
         if (found.length > 0)
-          violations.push({ rule, detail: `${manner} ${webhookId}: ${found.length}, ${found[0]} for example` });
+          violations.push({ rule, detail: `${behavior} ${webhookId}: ${found.length}, ${found[0]} for example` });
       };
       const { rows } = await client.query<{ event_id: string; status: string | null }>(
         `SELECT e.event_id, d.status FROM events e
@@ -183,7 +183,7 @@ export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subs
       );
       requireNone(
         'a healthy subscriber receives every event',
-        idsOf(({ status }) => receivesAll(manner) && status !== 'succeeded'),
+        idsOf(({ status }) => receivesAll(behavior) && status !== 'succeeded'),
       );
       const known = new Set(rows.map(({ event_id }) => event_id));
       requireNone(
@@ -220,7 +220,7 @@ export async function checkAtRest(
 /** Waits until nothing is due any more. What is still due after seven minutes is a violation. */
 const settleDown = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
   withDatabase(databaseUrl, async (client) => {
-    const webhookIds = subscribers.filter(({ manner }) => receivesAll(manner)).map(({ webhookId }) => webhookId);
+    const webhookIds = subscribers.filter(({ behavior }) => receivesAll(behavior)).map(({ webhookId }) => webhookId);
     const end = Date.now() + QUIET_TIMEOUT_MS;
     for (;;) {
       const { rows } = await client.query<{ messages: number; deliveries: number }>(
@@ -236,11 +236,11 @@ const settleDown = (databaseUrl: string, subscribers: readonly Subscriber[]): Pr
     }
   });
 
-/** What the API still says about the lives when everything is quiet, and that each certificate verifies offline. */
-export async function checkLives(http: HttpClient, lived: readonly LivedLife[]): Promise<Violation[]> {
+/** What the API still says about the scenarios when everything is quiet, and that each certificate verifies offline. */
+export async function checkScenarios(http: HttpClient, played: readonly PlayedScenario[]): Promise<Violation[]> {
   const { body: jwks } = await http.untilAnswered({ path: '/.well-known/jwks.json' });
   const violations: Violation[] = [];
-  for (const { index, tenant, last, checkAgain } of lived) {
+  for (const { index, tenant, last, checkAgain } of played) {
     violations.push(...(await checkAgain()));
     const certId: string | null = last?.certificate_id ?? null;
     if (certId === null) continue;
@@ -251,7 +251,11 @@ export async function checkLives(http: HttpClient, lived: readonly LivedLife[]):
       ({ passed }) => !passed,
     );
     for (const { claim } of failed)
-      violations.push({ life: index, rule: 'a certificate verifies offline', detail: `it is not true that ${claim}` });
+      violations.push({
+        scenario: index,
+        rule: 'a certificate verifies offline',
+        detail: `it is not true that ${claim}`,
+      });
   }
   return violations;
 }

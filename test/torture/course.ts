@@ -5,11 +5,11 @@ import { stretched } from '../support/patience.ts';
 import type { Arrival } from './arrival.ts';
 import type { Answer, HttpClient, Json } from './client.ts';
 import { disturbRun, type RunDisturbance } from './disturbance.ts';
-import { type Act, type Life, sizeMinor } from './life.ts';
 import { createModel, type Fact, type Model } from './model.ts';
 import type { Operate } from './operator.ts';
 import { type ProviderEvent, RETURN_CODE, sendOrdinaryEvent, sendProviderEvent } from './provider.ts';
 import { minorOf, requireConsistent, seenIn } from './read.ts';
+import { type Act, type Scenario, sizeMinor } from './scenario.ts';
 import { authorize, decide, type Tenant } from './tenant.ts';
 import type { Report } from './violation.ts';
 import { decimal, isTerminal, OWN_CURRENCY, type RailAnswer } from './world.ts';
@@ -20,7 +20,7 @@ export type CourseDeps = {
   readonly operate: Operate;
   /** When the stack was last disturbed, as `Date.now()`: how long something may take counts from then. */
   readonly disturbedAt: () => number;
-  /** Aborted when the run is over: lives under way end. */
+  /** Aborted when the run is over: scenarios under way end. */
   readonly signal: AbortSignal;
   /** Is called after each try to disturb a run by Temporal's own API. `isDone`: it truly happened. */
   readonly onDisturbance: (kind: RunDisturbance, isDone: boolean) => void;
@@ -48,11 +48,11 @@ const OTHER_CURRENCY = 'CAD';
 const SWAPPED_NAME = 'PAYOUT REFUSED SANCTIONED Swap';
 const SWAPPED_ACCOUNT = { bank_name: 'Other Bank', account_number: '999988887777', currency: 'JMD' };
 
-/** What the acts of one life share. */
-type Context = CourseDeps & Subject & { readonly tenant: Tenant; readonly life: Life; readonly model: Model };
+/** What the acts of one scenario share. */
+type Context = CourseDeps & Subject & { readonly tenant: Tenant; readonly scenario: Scenario; readonly model: Model };
 
-export function createCourse(deps: CourseDeps, tenant: Tenant, life: Life, subject: Subject): Course {
-  const context: Context = { ...deps, ...subject, tenant, life, model: createModel(life) };
+export function createCourse(deps: CourseDeps, tenant: Tenant, scenario: Scenario, subject: Subject): Course {
+  const context: Context = { ...deps, ...subject, tenant, scenario, model: createModel(scenario) };
   const acts = createActs(context);
   return {
     async act(given) {
@@ -78,10 +78,10 @@ function observe({ model, report }: Context, fact: Fact, answer?: Answer): void 
 }
 
 async function read(context: Context): Promise<Json> {
-  const { http, tenant, settlementId, life, report } = context;
+  const { http, tenant, settlementId, scenario, report } = context;
   const answer = await http.untilAnswered({ path: `/v2/settle/${settlementId}`, headers: authorize(tenant) });
   if (answer.status !== 200) throw new Error(`the settlement is ${answer.status} to its owner: ${answer.text}`);
-  requireConsistent(life, answer.body, report);
+  requireConsistent(scenario, answer.body, report);
   observe(context, { kind: 'seen', seen: seenIn(answer.body) }, answer);
   return answer.body;
 }
@@ -119,18 +119,18 @@ async function finish(context: Context): Promise<Json> {
 /** Does what the settlement waits for: an operator decides, or the time of its wait is over. */
 async function moveOn(context: Context, status: string): Promise<void> {
   if (status !== 'needs_review') return await advance(context);
-  const { settlementId, life } = context;
-  const isDone = await resolveReview(context, settlementId, life.review);
-  const outcome: RailAnswer = life.review === 'paid' ? 'confirmed' : 'refused';
+  const { settlementId, scenario } = context;
+  const isDone = await resolveReview(context, settlementId, scenario.review);
+  const outcome: RailAnswer = scenario.review === 'paid' ? 'confirmed' : 'refused';
   return observe(context, { kind: isDone ? 'resolved' : 'resolution_unknown', outcome });
 }
 
-/** An operator gives back what the life says, of what is due. */
+/** An operator gives back what the scenario says, of what is due. */
 async function giveBack(context: Context, last: Json): Promise<Json> {
-  const { life, settlementId, operate, signal, report } = context;
+  const { scenario, settlementId, operate, signal, report } = context;
   const dueMinor = minorOf(last.amount_refund_due);
-  const amountMinor = life.refund === 'half' ? Math.ceil(dueMinor / 2) : dueMinor;
-  if (life.refund === 'nothing' || amountMinor === 0) return last;
+  const amountMinor = scenario.refund === 'half' ? Math.ceil(dueMinor / 2) : dueMinor;
+  if (scenario.refund === 'nothing' || amountMinor === 0) return last;
   const args = ['refund', 'record', settlementId, '--amount', decimal(amountMinor), '--reference', 'torture'];
   const end = Date.now() + OPERATE_TIMEOUT_MS;
   let outcome = await operate(args);
@@ -148,7 +148,7 @@ async function giveBack(context: Context, last: Json): Promise<Json> {
 
 /** @returns what carries an act out */
 function createActs(context: Context): (act: Act) => Promise<void> {
-  const { http, tenant, settlementId, recipientId, life } = context;
+  const { http, tenant, settlementId, recipientId, scenario } = context;
   const progress: { renamed: boolean; events: number } = { renamed: false, events: 0 };
   const call = (method: 'POST' | 'PUT' | 'DELETE', path: string, body: object = {}) =>
     http.untilAnswered({ method, path, headers: authorize(tenant), body });
@@ -166,7 +166,7 @@ function createActs(context: Context): (act: Act) => Promise<void> {
     progress.events += 1;
     await sendCopies(context, { id: `evt_${settlementId}_t${progress.events}`, settlementId, what, ...money }, copies);
   };
-  const own = { amountMinor: life.amountMinor, currency: OWN_CURRENCY };
+  const own = { amountMinor: scenario.amountMinor, currency: OWN_CURRENCY };
   return async (act) => {
     switch (act.kind) {
       case 'cancel': {
@@ -203,7 +203,7 @@ function createActs(context: Context): (act: Act) => Promise<void> {
       case 'collected':
       case 'taken_back': {
         const currency = act.currency === 'own' ? OWN_CURRENCY : OTHER_CURRENCY;
-        return await send(act.kind, act.copies, { amountMinor: sizeMinor(act.size, life.amountMinor), currency });
+        return await send(act.kind, act.copies, { amountMinor: sizeMinor(act.size, scenario.amountMinor), currency });
       }
       case 'collection_failed':
         return await send('failed', act.copies, own);
@@ -225,8 +225,8 @@ async function disturb(context: Context, kind: RunDisturbance): Promise<void> {
 
 /** Sends copies of one signed event at the same moment. At most one of them may count. */
 async function sendCopies(context: Context, event: ProviderEvent, copies: number): Promise<void> {
-  const { http, life, report } = context;
-  const { payment } = life;
+  const { http, scenario, report } = context;
+  const { payment } = scenario;
   // The service funds it itself: no provider reports about it.
   if (payment === 'internal') return;
   const answers = await Promise.all(Array.from({ length: copies }, () => sendProviderEvent(http, payment, event)));
@@ -237,7 +237,7 @@ async function sendCopies(context: Context, event: ProviderEvent, copies: number
 }
 
 /** What a provider's event says to the service. */
-function arrivalOf(payment: Life['payment'], { what, amountMinor, currency }: ProviderEvent): Arrival {
+function arrivalOf(payment: Scenario['payment'], { what, amountMinor, currency }: ProviderEvent): Arrival {
   if (what === 'collected') return { what, amountMinor, currency };
   if (payment !== 'card') return { what: 'returned', amountMinor, currency, code: RETURN_CODE };
   if (what === 'failed') return { what, code: 'collection_failed' };
@@ -290,5 +290,5 @@ async function redeliver({ http, tenant, report }: Context): Promise<void> {
 export const resolveReview = async (
   { operate }: Pick<CourseDeps, 'operate'>,
   settlementId: string,
-  outcome: Life['review'],
+  outcome: Scenario['review'],
 ): Promise<boolean> => (await operate(['resolve', settlementId, outcome])) === 'done';

@@ -1,6 +1,6 @@
 /**
  * Every crash point, in the process of the test: the code goes no further there, and the request gets no answer. What
- * was accepted completes once. The compiler wants a scenario for each point. process.test.ts kills programs
+ * was accepted completes once. The compiler wants a trigger for each point. process.test.ts kills programs
  * at points of each kind, and `npm run torture -- --points` at all of them.
  */
 import { test as base, expect, vi } from 'vitest';
@@ -14,12 +14,12 @@ import { createOps } from '../support/ops.ts';
 import { stretched } from '../support/patience.ts';
 import { startStack, type TestStack } from '../support/stack.ts';
 import { checkAtRest } from './check.ts';
-import { nameOf, type PointName, SCENARIOS } from './crash-scenario.ts';
+import { nameOf, type PointName, TRIGGERS } from './crash-trigger.ts';
 import { dieAsOperator } from './crash-walk.ts';
 import { openWorld, type Pass, type World } from './crash-world.ts';
 import { PROVIDER_SECRETS } from './provider.ts';
 
-const SCENARIOS_AT_ONCE = 20;
+const TRIGGERS_AT_ONCE = 20;
 const PASSES_MAX = 10;
 const PASS_AGAIN = { timeout: stretched(3_000), interval: 50 };
 
@@ -30,10 +30,10 @@ type CrashWorld = World & { readonly left: ReadonlySet<CrashPoint> };
 const test = base.extend('world', FILE, async ({}, { onCleanup }): Promise<CrashWorld> => {
   const left = new Set(CRASH_POINTS);
   let stack: TestStack | undefined;
-  /** Where the operator's command under way dies. Another scenario may pass the points of operators before. */
+  /** Where the operator's command under way dies. Another trigger may pass the points of operators before. */
   let operatorDiesAt: CrashPoint | undefined;
   const crash: Crash = (point) => {
-    if (SCENARIOS[nameOf(point)].program === 'ops' && point !== operatorDiesAt) return;
+    if (TRIGGERS[nameOf(point)].program === 'ops' && point !== operatorDiesAt) return;
     if (!left.delete(point)) return;
     stack?.breakConnection();
     throw new Error(`died at ${point}`);
@@ -82,17 +82,17 @@ async function passAll(world: CrashWorld, name: PointName, pass: Pass): Promise<
 test('something dies at each crash point of the API and the worker, and what was accepted completes once', async ({
   world,
 }) => {
-  const scenarios = Object.entries(SCENARIOS) as [PointName, (typeof SCENARIOS)[PointName]][];
-  const remaining = scenarios.values();
+  const triggers = Object.entries(TRIGGERS) as [PointName, (typeof TRIGGERS)[PointName]][];
+  const remaining = triggers.values();
   const failures: string[] = [];
   const lane = async (): Promise<void> => {
-    for (const [name, scenario] of remaining)
-      if (scenario.program !== 'ops')
-        await passAll(world, name, scenario.pass).catch((error) => failures.push(`${name}: ${error}`));
+    for (const [name, trigger] of remaining)
+      if (trigger.program !== 'ops')
+        await passAll(world, name, trigger.pass).catch((error) => failures.push(`${name}: ${error}`));
   };
-  await Promise.all(Array.from({ length: SCENARIOS_AT_ONCE }, lane));
+  await Promise.all(Array.from({ length: TRIGGERS_AT_ONCE }, lane));
   expect(failures).toEqual([]);
-  expect([...world.left].filter((point) => SCENARIOS[nameOf(point)].program !== 'ops')).toEqual([]);
+  expect([...world.left].filter((point) => TRIGGERS[nameOf(point)].program !== 'ops')).toEqual([]);
   expect(world.broken).toEqual([]);
 });
 

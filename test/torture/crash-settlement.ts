@@ -2,13 +2,13 @@
 import { SWEEP_ID, settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { resolveReview } from './course.ts';
 import { type Pass, requireStatus, send, until, type World } from './crash-world.ts';
-import type { Life } from './life.ts';
-import { live } from './oracle.ts';
+import { playScenario } from './oracle.ts';
 import { sendProviderEvent } from './provider.ts';
+import type { Scenario } from './scenario.ts';
 import { authorize, createRecipient, decide } from './tenant.ts';
 
-/** The simplest life: a card that pays, and a payout that is confirmed. */
-const SETTLES: Life = {
+/** The simplest scenario: a card that pays, and a payout that is confirmed. */
+const SETTLES: Scenario = {
   payment: 'card',
   cardToken: 'tok_visa',
   achToken: 'public-sandbox-checking',
@@ -22,16 +22,16 @@ const SETTLES: Life = {
   refund: 'nothing',
 };
 
-export const lives =
-  (change: Partial<Life> = {}): Pass =>
+export const plays =
+  (change: Partial<Scenario> = {}): Pass =>
   async ({ deps, tenant }) => {
-    const { violations } = await live(deps, tenant, 0, { ...SETTLES, ...change });
+    const { violations } = await playScenario(deps, tenant, 0, { ...SETTLES, ...change });
     const [first] = violations;
     if (first) throw new Error(`${first.rule}: ${first.detail}`);
   };
 
-export const isCanceled = lives({ payment: 'wire', acts: [{ pauseMs: 200, kind: 'cancel' }] });
-export const isPaidByWire = lives({
+export const isCanceled = plays({ payment: 'wire', acts: [{ pauseMs: 200, kind: 'cancel' }] });
+export const isPaidByWire = plays({
   payment: 'wire',
   acts: [{ pauseMs: 200, kind: 'collected', size: 'full', currency: 'own', copies: 2 }],
 });

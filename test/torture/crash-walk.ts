@@ -8,7 +8,7 @@ import { freePort } from '../../scripts/stack/port.ts';
 import { stretched } from '../support/patience.ts';
 import { type OtherProgram, PROGRAMS, type ProcessStack, type Program } from '../support/process-stack.ts';
 import { createHttpClient } from './client.ts';
-import { nameOf, type ProgramScenario, SCENARIOS } from './crash-scenario.ts';
+import { nameOf, type ProgramTrigger, TRIGGERS } from './crash-trigger.ts';
 import { query, type World } from './crash-world.ts';
 
 /** The service as processes. */
@@ -22,7 +22,7 @@ const PASS_AGAIN_MS = 3_000;
 export type Failure = { readonly point: CrashPoint; readonly reason: string };
 
 /** A point, and what makes the program pass it. */
-export type Step = { readonly point: CrashPoint } & ProgramScenario;
+export type Step = { readonly point: CrashPoint } & ProgramTrigger;
 
 /** `underWay` is each pass that may not have ended yet: it resolves with what went wrong, if something did. */
 type Walked = { readonly failures: readonly Failure[]; readonly underWay: readonly Promise<Failure | undefined>[] };
@@ -39,8 +39,8 @@ export async function walkAll(world: ProcessWorld, points: readonly CrashPoint[]
   // One after the other: what passes a point of one program needs the other one.
   for (const program of PROGRAMS) {
     const steps = points.flatMap((point): Step[] => {
-      const scenario = SCENARIOS[nameOf(point)];
-      return scenario.program === program ? [{ point, ...scenario }] : [];
+      const trigger = TRIGGERS[nameOf(point)];
+      return trigger.program === program ? [{ point, ...trigger }] : [];
     });
     walked.push(await walk(world, program, steps));
   }
@@ -91,9 +91,9 @@ async function dieTogether(victims: readonly Victim[], timeoutMs: number): Promi
   const underWay: Promise<Failure | undefined>[] = [];
   let hasFailed = false;
   const end = Date.now() + timeoutMs;
-  let living = victims;
-  while (living.length > 0 && !hasFailed && Date.now() < end) {
-    const passed = new Map(living.map((victim) => [victim.world, victim]));
+  let alive = victims;
+  while (alive.length > 0 && !hasFailed && Date.now() < end) {
+    const passed = new Map(alive.map((victim) => [victim.world, victim]));
     for (const { point, pass, world } of passed.values())
       underWay.push(
         pass(world).then(
@@ -105,11 +105,11 @@ async function dieTogether(victims: readonly Victim[], timeoutMs: number): Promi
         ),
       );
     const again = delay(Math.min(PASS_AGAIN_MS, timeoutMs), undefined, { ref: false });
-    await Promise.race([again, ...living.map(({ process }) => process.ended())]);
-    living = living.filter(({ process }) => process.isRunning());
+    await Promise.race([again, ...alive.map(({ process }) => process.ended())]);
+    alive = alive.filter(({ process }) => process.isRunning());
   }
-  const failures: Failure[] = living.map(({ point }) => ({ point, reason: 'the program did not die there' }));
-  await Promise.all(living.map(({ process }) => process.kill()));
+  const failures: Failure[] = alive.map(({ point }) => ({ point, reason: 'the program did not die there' }));
+  await Promise.all(alive.map(({ process }) => process.kill()));
   for (const { point, process } of victims)
     if ((await process.ended()) !== 'SIGKILL') failures.push({ point, reason: 'the program ended by itself' });
   return { failures, underWay };
@@ -117,10 +117,10 @@ async function dieTogether(victims: readonly Victim[], timeoutMs: number): Promi
 
 /** Runs an operator's command that must die at the point. Before its commit nothing is written. */
 export async function dieAsOperator(world: World, point: CrashPoint): Promise<Failure[]> {
-  const scenario = SCENARIOS[nameOf(point)];
-  if (scenario.program !== 'ops') return [];
+  const trigger = TRIGGERS[nameOf(point)];
+  if (trigger.program !== 'ops') return [];
   const operator = nameOf(point).replaceAll('_', '-');
-  const { hasDied, output } = await world.operate(operator, await scenario.args(world), point);
+  const { hasDied, output } = await world.operate(operator, await trigger.args(world), point);
   if (!hasDied) return [{ point, reason: `the command did not die: ${output}` }];
   const { length } = await query(world, `SELECT 1 FROM audit_entries WHERE operator = '${operator}'`);
   return length > 0 === point.endsWith(':after_commit')

@@ -39,9 +39,9 @@ export type World = Pick<Place, 'databaseUrl' | 'mail' | 'operate'> & {
   readonly tenant: Tenant;
   /** An active recipient. */
   readonly recipientId: string;
-  /** Subscribes to all events of a new tenant, and answers well. */
+  /** Subscribes a healthy subscriber to all events of a new tenant. */
   readonly subscribe: () => Promise<Subscriber>;
-  /** All subscribers that answer well. */
+  /** All healthy subscribers. */
   readonly listening: readonly Subscriber[];
   readonly close: () => Promise<void>;
 };
@@ -52,7 +52,7 @@ export async function openWorld(place: Place): Promise<World> {
   const broken: string[] = [];
   const http = createHttpClient(() => baseUrl, broken);
   const tenant = await createTenant(http);
-  const listening = [await subscribers.subscribe(http, tenant, 'well')];
+  const listening = [await subscribers.subscribe(http, tenant, 'healthy')];
   const { webhookId } = await subscribers.subscribe(http, tenant, 'always_fails');
   return {
     ...place,
@@ -68,7 +68,7 @@ export async function openWorld(place: Place): Promise<World> {
     tenant: { ...tenant, webhookId },
     recipientId: await createRecipient(http, tenant, 'Marcia Brown'),
     subscribe: async () => {
-      const subscriber = await subscribers.subscribe(http, await createTenant(http), 'well');
+      const subscriber = await subscribers.subscribe(http, await createTenant(http), 'healthy');
       listening.push(subscriber);
       return subscriber;
     },

@@ -37,20 +37,20 @@ type Deps = {
 
 const program = command({
   name: 'torture',
-  description: 'Lives random settlements while a monkey breaks the stack, and checks every promise afterwards.',
+  description: 'Plays random scenarios while a monkey breaks the stack, and checks every promise afterwards.',
   takes: {
-    seed: withDefault('--seed <n>', 'determines lives and faults', wholeNumber(0, SEED_MAX), '1'),
-    minutes: withDefault('--minutes <n>', 'how long lives begin', wholeNumber(1, MINUTES_MAX), '5'),
-    rate: withDefault('--rate <n>', 'how many lives begin each second', wholeNumber(1, RATE_MAX), '1'),
+    seed: withDefault('--seed <n>', 'determines scenarios and faults', wholeNumber(0, SEED_MAX), '1'),
+    minutes: withDefault('--minutes <n>', 'how long scenarios begin', wholeNumber(1, MINUTES_MAX), '5'),
+    rate: withDefault('--rate <n>', 'how many scenarios begin each second', wholeNumber(1, RATE_MAX), '1'),
     calm: flag('--calm', 'without the monkey'),
     sabotage: optional('--sabotage <name>', 'break a promise on purpose: the run must fail', oneOf(SABOTAGE_NAMES)),
     shrink: withDefault(
       '--shrink <seconds>',
-      'how long a failed life is made smaller',
+      'how long a failed scenario is made smaller',
       wholeNumber(0, SHRINK_SECONDS_MAX),
       '120',
     ),
-    points: flag('--points', 'kill a program at each crash point, in place of random lives and faults'),
+    points: flag('--points', 'kill a program at each crash point, in place of random scenarios and faults'),
     report: flag('--report', 'keep the result, and write docs/torture.md'),
   },
   run: async (

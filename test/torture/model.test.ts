@@ -1,11 +1,11 @@
 /** The model: what the contract (§6) allows passes it, and faults that the service once had do not. */
 import { expect, test } from 'vitest';
 import type { Arrival } from './arrival.ts';
-import type { Life } from './life.ts';
 import { createModel, type Fact } from './model.ts';
+import type { Scenario } from './scenario.ts';
 import type { Seen } from './world.ts';
 
-const LIFE: Life = {
+const SCENARIO: Scenario = {
   payment: 'wire',
   cardToken: 'tok_manual',
   achToken: 'public-sandbox-manual',
@@ -18,8 +18,8 @@ const LIFE: Life = {
   review: 'paid',
   refund: 'nothing',
 };
-const HELD: Life = { ...LIFE, amountMinor: 100_000 };
-const PENDING: Life = { ...LIFE, name: 'pending' };
+const HELD: Scenario = { ...SCENARIO, amountMinor: 100_000 };
+const PENDING: Scenario = { ...SCENARIO, name: 'pending' };
 
 const seen = (status: Seen['status'], rest: Partial<Seen> = {}): Fact => ({
   kind: 'seen',
@@ -40,7 +40,7 @@ const inReview: readonly Fact[] = [
   seen('needs_review', { receivedMinor: 25_000 }),
 ];
 
-type Case = readonly [rule: string, life: Life, facts: readonly Fact[], allowed: Fact, forbidden: Fact];
+type Case = readonly [rule: string, scenario: Scenario, facts: readonly Fact[], allowed: Fact, forbidden: Fact];
 
 const CASES: readonly Case[] = [
   [
@@ -52,14 +52,14 @@ const CASES: readonly Case[] = [
   ],
   [
     'a payout that nobody calls for any more is reviewed after three days',
-    LIFE,
+    SCENARIO,
     [collected(25_000), paidOut(), deactivated, overdue],
     seen('needs_review', { receivedMinor: 25_000 }),
     seen('failed', { failure: 'recipient_inactive', receivedMinor: 25_000 }),
   ],
   [
     'a recipient who was deactivated before the payout is not paid',
-    LIFE,
+    SCENARIO,
     [seen('awaiting_funds'), deactivated, collected(25_000)],
     seen('failed', { failure: 'recipient_inactive', receivedMinor: 25_000 }),
     paidOut(),
@@ -86,14 +86,14 @@ const CASES: readonly Case[] = [
   ],
   [
     'a return of money that was never counted fails with the code of the bank',
-    LIFE,
+    SCENARIO,
     [seen('awaiting_funds'), returned(25_000)],
     seen('failed', { failure: 'R01' }),
     seen('failed', { failure: 'payment_returned', exceptions: ['returned 250.00 USD'] }),
   ],
   [
     'a return in another currency is an exception, and decides nothing',
-    LIFE,
+    SCENARIO,
     [seen('awaiting_funds'), returned(25_000, 'CAD')],
     seen('awaiting_funds', { exceptions: ['returned 250.00 CAD'] }),
     seen('failed', { failure: 'R01' }),
@@ -132,36 +132,36 @@ const CASES: readonly Case[] = [
   ],
   [
     'overpaid names the surplus',
-    LIFE,
+    SCENARIO,
     [seen('awaiting_funds'), collected(20_000), collected(12_000)],
     seen('settled', { receivedMinor: 32_000, exceptions: ['overpaid 70.00 USD'] }),
     seen('settled', { receivedMinor: 32_000, exceptions: ['overpaid 120.00 USD'] }),
   ],
   [
     'an event of nothing changes nothing',
-    LIFE,
+    SCENARIO,
     [seen('awaiting_funds'), collected(0)],
     seen('awaiting_funds'),
     seen('failed', { failure: 'R01' }),
   ],
   [
     'no more is given back than is due',
-    LIFE,
+    SCENARIO,
     [collected(30_000), seen('settled', { receivedMinor: 30_000, exceptions: ['overpaid 50.00 USD'] })],
     { kind: 'refunded', amountMinor: 5_000 },
     { kind: 'refunded', amountMinor: 5_001 },
   ],
 ];
 
-const lived = (life: Life, facts: readonly Fact[]): readonly boolean[] => {
-  const model = createModel(life);
+const observed = (scenario: Scenario, facts: readonly Fact[]): readonly boolean[] => {
+  const model = createModel(scenario);
   return facts.map((fact) => model.observe(fact));
 };
 
-test.for(CASES)('%s', ([, life, facts, allowed, forbidden]) => {
+test.for(CASES)('%s', ([, scenario, facts, allowed, forbidden]) => {
   const before = facts.map(() => true);
-  expect(lived(life, [...facts, allowed])).toEqual([...before, true]);
-  expect(lived(life, [...facts, forbidden])).toEqual([...before, false]);
+  expect(observed(scenario, [...facts, allowed])).toEqual([...before, true]);
+  expect(observed(scenario, [...facts, forbidden])).toEqual([...before, false]);
 });
 
 test('an answer of the rail that was accepted is waited for: it is never dropped', () => {

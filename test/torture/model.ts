@@ -5,7 +5,7 @@
  * contract.
  */
 import { type Arrival, answerArrives, arrive } from './arrival.ts';
-import type { Life } from './life.ts';
+import type { Scenario } from './scenario.ts';
 import { cancel, conclude, mayCancel, railOf, steps } from './step.ts';
 import {
   firstWorld,
@@ -37,13 +37,13 @@ export type Fact =
 const TIMED: readonly Status[] = ['compliance_hold', 'awaiting_funds', 'paying_out'];
 
 /** What the simulated provider sends once collection has begun (contract §6). */
-function simulatorOf(life: Life): readonly Arrival[] {
+function simulatorOf(scenario: Scenario): readonly Arrival[] {
   const currency = OWN_CURRENCY;
-  const { amountMinor } = life;
+  const { amountMinor } = scenario;
   const paid: Arrival = { what: 'collected', amountMinor, currency };
-  if (life.payment === 'card') {
+  if (scenario.payment === 'card') {
     const halfMinor = Math.floor(amountMinor / 2);
-    switch (life.cardToken) {
+    switch (scenario.cardToken) {
       case 'tok_visa':
         return [paid];
       case 'tok_declined':
@@ -59,36 +59,37 @@ function simulatorOf(life: Life): readonly Arrival[] {
         return [];
     }
   }
-  if (life.payment !== 'ach') return [];
-  if (life.achToken === 'public-sandbox-return') return [{ what: 'returned', amountMinor: 0, currency, code: 'R01' }];
-  return life.achToken === 'public-sandbox-checking' ? [paid] : [];
+  if (scenario.payment !== 'ach') return [];
+  if (scenario.achToken === 'public-sandbox-return')
+    return [{ what: 'returned', amountMinor: 0, currency, code: 'R01' }];
+  return scenario.achToken === 'public-sandbox-checking' ? [paid] : [];
 }
 
 /** The worlds that can follow by themselves, one move further. */
-function moves(life: Life, world: World): World[] {
-  const next = steps(life, world);
-  if (world.cancelRequested && mayCancel(life, world)) next.push(cancel(world));
+function moves(scenario: Scenario, world: World): World[] {
+  const next = steps(scenario, world);
+  if (world.cancelRequested && mayCancel(scenario, world)) next.push(cancel(world));
   if (world.advanceUnknown && TIMED.includes(world.status))
     next.push({ ...world, waitOver: true, advanceUnknown: false });
-  const simulated = world.collecting ? simulatorOf(life)[world.simulated] : undefined;
-  if (simulated !== undefined) next.push(arrive(life, { ...world, simulated: world.simulated + 1 }, simulated));
-  const own = railOf(life);
+  const simulated = world.collecting ? simulatorOf(scenario)[world.simulated] : undefined;
+  if (simulated !== undefined) next.push(arrive(scenario, { ...world, simulated: world.simulated + 1 }, simulated));
+  const own = railOf(scenario);
   if (world.called && own !== undefined) next.push(answerArrives(world, own));
   for (const answer of world.requested) next.push(answerArrives(world, answer));
   return next;
 }
 
 /** The worlds that agree with a fact about one world: none, one, or more than one. */
-function apply(life: Life, world: World, fact: Fact): World[] {
+function apply(scenario: Scenario, world: World, fact: Fact): World[] {
   const only = (isPossible: boolean, change: Partial<World> = {}) => (isPossible ? [{ ...world, ...change }] : []);
   switch (fact.kind) {
     case 'arrived':
-      return [arrive(life, world, fact.arrival)];
+      return [arrive(scenario, world, fact.arrival)];
     case 'cancel':
       // Canceling a canceled settlement succeeds.
       if (world.status === 'canceled') return only(fact.accepted);
-      if (!fact.accepted) return only(!mayCancel(life, world));
-      return mayCancel(life, world) ? [cancel(world)] : [];
+      if (!fact.accepted) return only(!mayCancel(scenario, world));
+      return mayCancel(scenario, world) ? [cancel(world)] : [];
     case 'advance': {
       const isTimed = TIMED.includes(world.status);
       return only(fact.accepted === isTimed, { waitOver: isTimed });
@@ -124,7 +125,7 @@ function apply(life: Life, world: World, fact: Fact): World[] {
       return resolved.status === wanted ? [resolved] : [];
     }
     case 'refunded': {
-      const isDue = refundDueMinor(life.amountMinor, world) >= fact.amountMinor;
+      const isDue = refundDueMinor(scenario.amountMinor, world) >= fact.amountMinor;
       return only(isDue, { refundedMinor: world.refundedMinor + fact.amountMinor });
     }
     case 'seen':
@@ -142,11 +143,11 @@ const isSeen = (world: World, seen: Seen): boolean =>
 const keyOf = (world: World): string => JSON.stringify(Object.values(world));
 
 /** The worlds, and every world that they can become by themselves. */
-function closure(life: Life, worlds: readonly World[]): World[] {
+function closure(scenario: Scenario, worlds: readonly World[]): World[] {
   const known = new Map(worlds.map((world) => [keyOf(world), world]));
   const open = [...known.values()];
   for (let world = open.pop(); world !== undefined; world = open.pop()) {
-    for (const next of moves(life, world)) {
+    for (const next of moves(scenario, world)) {
       if (known.has(keyOf(next))) continue;
       known.set(keyOf(next), next);
       open.push(next);
@@ -166,18 +167,18 @@ export type Model = {
   statuses(): readonly Status[];
 };
 
-export function createModel(life: Life): Model {
-  let worlds = closure(life, [firstWorld(life)]);
+export function createModel(scenario: Scenario): Model {
+  let worlds = closure(scenario, [firstWorld(scenario)]);
   /** The worlds right after the latest fact; none when it contradicted all of them. */
   let present = worlds;
   return {
     observe(fact) {
-      present = worlds.flatMap((world) => apply(life, world, fact));
-      if (present.length > 0) worlds = closure(life, present);
+      present = worlds.flatMap((world) => apply(scenario, world, fact));
+      if (present.length > 0) worlds = closure(scenario, present);
       return present.length > 0;
     },
     motion() {
-      const moving = present.filter((world) => moves(life, world).length > 0).length;
+      const moving = present.filter((world) => moves(scenario, world).length > 0).length;
       if (moving === 0 && present.length > 0) return 'none';
       return moving > 0 && moving === present.length ? 'certain' : 'possible';
     },

@@ -1,6 +1,6 @@
 /**
  * The monkey breaks the stack by a plan that the seed determines: it kills and stops processes, ends them at crash
- * points, and cuts, slows and resets their connections. Then it mends what it broke.
+ * points, and cuts, slows and resets their connections. Then it repairs what it broke.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
@@ -9,7 +9,7 @@ import { LINKS, type Link, TOXICS, type Toxic } from '../support/network.ts';
 import { stretched } from '../support/patience.ts';
 import { PARTS, type Part, PROGRAMS, type ProcessStack, type Program } from '../support/process-stack.ts';
 
-/** Crash points that lives pass all the time, and the program that passes them. */
+/** Crash points that scenarios pass all the time, and the program that passes them. */
 const OFTEN_PASSED = {
   'settlement.accept:before_commit': 'api',
   'settlement.accept:after_commit': 'api',
@@ -89,8 +89,8 @@ export function planFaults(seed: number, durationMs: number, { network }: { read
 export type Fired = ReadonlyMap<string, number>;
 
 /**
- * Carries the plan out, one fault after the other, and mends each. A program that ends by itself meanwhile, because it
- * could not start without PostgreSQL for example, is started again, as its supervisor would do.
+ * Carries the plan out, one fault after the other, and repairs each. A program that ends by itself meanwhile, because
+ * it could not start without PostgreSQL for example, is started again, as its supervisor would do.
  *
  * @returns how often each fault truly happened
  */

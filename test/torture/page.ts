@@ -10,7 +10,7 @@ export const pageOf = ({ runs, sabotages }: Results): string =>
     INTRODUCTION,
     table(
       '## What must hold',
-      ['In the database, once everything is mended and quiet'],
+      ['In the database, once everything runs again and is quiet'],
       DATABASE_RULES.map((rule) => [rule]),
     ),
     OTHER_RULES,
@@ -35,13 +35,19 @@ export const pageOf = ({ runs, sabotages }: Results): string =>
     KNOWN_FAULTS_INTRODUCTION,
     table(
       '### Found by seeds',
-      ['fault', 'seed', 'life', `what the run said about ${FAULTY_COMMIT}`, 'mended by'],
-      KNOWN_FAULTS.map(({ fault, seed, life, said, mendedBy }) => [fault, String(seed), String(life), said, mendedBy]),
+      ['fault', 'seed', 'scenario', `what the run said about ${FAULTY_COMMIT}`, 'fixed by'],
+      KNOWN_FAULTS.map(({ fault, seed, scenario, said, fixedBy }) => [
+        fault,
+        String(seed),
+        String(scenario),
+        said,
+        fixedBy,
+      ]),
     ),
     table(
       '### Not within reach of a seed',
-      ['fault', 'why not', 'the test that shows it', 'without the mend', 'mended by'],
-      UNREACHED_FAULTS.map(({ fault, reason, test, failed, mendedBy }) => [fault, reason, test, failed, mendedBy]),
+      ['fault', 'why not', 'the test that shows it', 'without the fix', 'fixed by'],
+      UNREACHED_FAULTS.map(({ fault, reason, test, failed, fixedBy }) => [fault, reason, test, failed, fixedBy]),
     ),
     '',
   ].join('\n\n');
@@ -62,21 +68,21 @@ npm run torture -- --seed 1 --report                # keeps the result for this 
 \`\`\`
 
 1. It starts the service as it is deployed: PostgreSQL, Temporal on a file, an API and a worker, each a process.
-2. An **oracle** outside of the service lives random settlements, over HTTP and by signed provider events: all payment
+2. An **oracle** outside of the service plays random scenarios, over HTTP and by signed provider events: all payment
    methods, amounts around the verification threshold, keys used again with the same and with other bytes at the same
    moment, cancels, renames, changed accounts, deactivations, verifications, clocks that are moved, answers of the rail,
    and money that comes, is returned and is disputed: early, late, twice, in part, too much, by nothing or in another
    currency. It cancels, terminates and resets runs through Temporal's own API, resolves reviews and records refunds by
-   the operators' commands. Subscribers answer well, fail, hang or have gone. Each answer is compared with a model of
+   the operators' commands. Subscribers are healthy, fail, hang or have gone. Each answer is compared with a model of
    what the contract (§6) allows: status, failure, what was received and given back, and every exception with its amount.
 3. A **monkey** kills (\`SIGKILL\`) and stops (\`SIGSTOP\`) the API, the worker, Temporal and PostgreSQL, lets the API and
    the worker die at named points around a commit, a dispatch, a signal or a request, and cuts, slows and resets their
    connections (toxiproxy, which needs Go; without it the plan has no faults of the network).
-4. Everything is mended. When it is quiet, the rules below are checked over HTTP, in the database and in Temporal.
+4. Everything runs again. When it is quiet, the rules below are checked over HTTP, in the database and in Temporal.
 
-The seed determines the lives and the faults. A planned fault that did not happen fails the run. A life that failed is
-lived again alone and made smaller, and printed as a line that a test can keep. \`npm test\` contains one minute of a
-fixed seed, and a walk that lets a process die at every named point.`;
+The seed determines the scenarios and the faults. A planned fault that did not happen fails the run. A scenario that
+failed is played again alone and made smaller, and printed as a line that a test can keep. \`npm test\` contains 20
+seconds of a fixed seed, and a walk that ends the code at every named point.`;
 
 const OTHER_RULES = `And:
 
@@ -86,14 +92,15 @@ const OTHER_RULES = `And:
 - Every settlement reaches an end that the contract allows for what was done to it.
 - Every certificate verifies offline.
 - Every event of a tenant has a delivery to each of its subscriptions. A delivery succeeded only if the subscriber
-  accepted it. Subscribers that answer well received every event, with a valid signature, and no other.
+  accepted it. Healthy subscribers received every event, with a valid signature, and no other.
 - In Temporal, each open settlement has one run, and no ended one has any.`;
 
 const KNOWN_FAULTS_INTRODUCTION = `## Known faults
 
-They were known before the suite was built. Its lives of then were lived on ${FAULTY_COMMIT}, the commit before the first
-mend: \`--minutes 1 --calm\`, so the first 60 lives of each seed, with shorter waits for what never comes. Fields that the
-service of then did not show were not compared. Since then a seed has other lives. Amounts are minor units.`;
+They were known before the suite was built. The first version of the suite played its scenarios on ${FAULTY_COMMIT}, the
+commit before the first fix: \`--minutes 1 --calm\`, so the first 60 scenarios of each seed, with shorter waits for what
+never comes. Fields that the service did not yet show were not compared. Since then a seed has other scenarios. Amounts
+are minor units.`;
 
 /** Cells must not end their column. */
 const asCell = (cell: string): string => cell.replaceAll('|', '\\|').replaceAll('\n', ' ');
@@ -111,7 +118,7 @@ const runRow = (run: RunResult): string[] => {
     String(run.minutes),
     run.commit,
     run.monkey ? `${fired}, of ${counts.length} kinds` : `${fired}, in Temporal only`,
-    `${run.lives}: ${showCounts(run.ends)}`,
+    `${run.scenarios}: ${showCounts(run.ends)}`,
     String(run.deliveries),
     verdictOf(run),
   ];

@@ -1,7 +1,7 @@
 /** The providers of a run: signed events, as the card processor and the bank ledger send them (contract §9). */
 import { createHmac } from 'node:crypto';
 import type { Answer, HttpClient } from './client.ts';
-import type { Payment } from './life.ts';
+import type { Payment } from './scenario.ts';
 
 /** For the service under test only. */
 export const PROVIDER_SECRETS = {

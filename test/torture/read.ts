@@ -1,6 +1,6 @@
 /** What every single read of a settlement must be: one moment of it, with a frozen payee. */
 import type { Json } from './client.ts';
-import { type Life, NAMES } from './life.ts';
+import { NAMES, type Scenario } from './scenario.ts';
 
 import { ACCOUNT_NUMBER } from './tenant.ts';
 import type { Report } from './violation.ts';
@@ -18,7 +18,7 @@ export const seenIn = (read: Json): Seen => ({
   exceptions: read.exceptions.map(({ type, amount, currency }: Json) => exceptionText(type, amount, currency)),
 });
 
-export function requireConsistent(life: Life, read: Json, report: Report): void {
+export function requireConsistent(scenario: Scenario, read: Json, report: Report): void {
   const times: string[] = read.timeline.map(({ at }: Json) => at);
   const statuses: Status[] = read.timeline.map(({ status }: Json) => status);
   if (statuses.at(-1) !== read.status)
@@ -27,12 +27,12 @@ export function requireConsistent(life: Life, read: Json, report: Report): void 
     report('a read is one moment', `${read.status} with the certificate ${read.certificate_id}`);
   if (times.some((at, index) => at < (times[index - 1] ?? ''))) report('time never runs back', times.join(' '));
   if (new Set(statuses).size !== statuses.length) report('no state is entered twice', statuses.join(' '));
-  const due = refundDueMinor(life.amountMinor, seenIn(read));
+  const due = refundDueMinor(scenario.amountMinor, seenIn(read));
   if (minorOf(read.amount_refund_due) !== due) {
     const { amount_received: received, amount_refunded: refunded, amount_refund_due: shown } = read;
     report('what is due back is shown', `${read.status}: ${shown} of ${received}, less ${refunded}`);
   }
   const { payee } = read;
-  if (payee.name !== NAMES[life.name] || payee.account_last4 !== ACCOUNT_NUMBER.slice(-4))
+  if (payee.name !== NAMES[scenario.name] || payee.account_last4 !== ACCOUNT_NUMBER.slice(-4))
     report('the payee is frozen', `the payee is ${JSON.stringify(payee)}`);
 }

@@ -1,24 +1,28 @@
 /** What a run found, as lines for people. */
-import { lifeAt, showLife } from './life.ts';
+
 import type { RunReport } from './run.ts';
+import { scenarioAt, showScenario } from './scenario.ts';
 
 const EXAMPLES_MAX = 3;
 
 export function reportLines(report: RunReport): string[] {
-  const { seed, lives, ends, faults, deliveries, violations, shrunk } = report;
+  const { seed, scenarios, ends, faults, deliveries, violations, shrunk } = report;
   const shownFaults = Object.entries(faults).map(([name, { planned, fired }]) => `${name} ${fired} of ${planned}`);
   const lines = [
-    `seed ${seed}: ${lives} lives (${showCounts(ends)}), ${deliveries} deliveries`,
+    `seed ${seed}: ${scenarios} scenarios (${showCounts(ends)}), ${deliveries} deliveries`,
     `faults that happened: ${shownFaults.join(', ') || 'none were planned'}`,
   ];
   for (const rule of rulesOf(report)) {
     const found = violations.filter((violation) => violation.rule === rule);
     lines.push(`BROKEN, ${found.length} times: ${rule}`);
-    for (const { life, detail } of found.slice(0, EXAMPLES_MAX))
-      lines.push(`  ${detail}`, ...(life === undefined ? [] : [`  life ${life}: ${showLife(lifeAt(seed, life))}`]));
+    for (const { scenario, detail } of found.slice(0, EXAMPLES_MAX))
+      lines.push(
+        `  ${detail}`,
+        ...(scenario === undefined ? [] : [`  scenario ${scenario}: ${showScenario(scenarioAt(seed, scenario))}`]),
+      );
   }
   if (shrunk) {
-    lines.push('The smallest life that fails alone, for a test to keep:', `  ${showLife(shrunk.life)}`);
+    lines.push('The smallest scenario that fails alone, for a test to keep:', `  ${showScenario(shrunk.scenario)}`);
     lines.push(...shrunk.violations.map(({ rule, detail }) => `  ${rule}: ${detail}`));
   }
   return [

@@ -1,34 +1,34 @@
 /**
- * One torture run: lives begin at a steady pace while the monkey breaks the stack. Then everything is mended, and once
- * it is quiet the promises are checked. The seed determines the lives, the subscribers and the faults.
+ * One torture run: scenarios begin at a steady pace while the monkey breaks the stack. Then everything runs again, and
+ * once it is quiet the promises are checked. The seed determines the scenarios, the subscribers and the faults.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { acquireToxiproxy } from '../support/network.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
-import { checkAtRest, checkLives } from './check.ts';
+import { checkAtRest, checkScenarios } from './check.ts';
 import { createHttpClient, type HttpClient } from './client.ts';
 import type { CourseDeps } from './course.ts';
 import type { RunDisturbance } from './disturbance.ts';
-import { lifeAt } from './life.ts';
 import { type Fault, type Fired, faultName, planFaults, releaseMonkey } from './monkey.ts';
 import { operatorOf } from './operator.ts';
-import { type LivedLife, live } from './oracle.ts';
+import { type PlayedScenario, playScenario } from './oracle.ts';
 import { PROVIDER_SECRETS } from './provider.ts';
 import { type SabotageName, sabotage } from './sabotage.ts';
-import { type Shrunk, shrinkLife } from './shrink.ts';
-import { MANNERS, type Subscriber, type Subscribers, startSubscribers } from './subscriber.ts';
+import { scenarioAt } from './scenario.ts';
+import { type Shrunk, shrinkScenario } from './shrink.ts';
+import { BEHAVIORS, type Subscriber, type Subscribers, startSubscribers } from './subscriber.ts';
 import { createTenant, type Tenant } from './tenant.ts';
 import type { Violation } from './violation.ts';
 
 export type RunOptions = {
   readonly seed: number;
   readonly minutes: number;
-  /** How many lives begin each second. */
+  /** How many scenarios begin each second. */
   readonly rate: number;
   readonly monkey: boolean;
   readonly sabotage?: SabotageName | undefined;
-  /** How long failed lives may be shrunk. */
+  /** How long failed scenarios may be shrunk. */
   readonly shrinkMs: number;
   /** Ends the run early. */
   readonly signal?: AbortSignal | undefined;
@@ -43,23 +43,23 @@ export type RunReport = {
   readonly seed: number;
   readonly minutes: number;
   readonly monkey: boolean;
-  readonly lives: number;
+  readonly scenarios: number;
   /** How many settlements ended in each status. */
   readonly ends: Readonly<Record<string, number>>;
   /** By the name of the fault. */
   readonly faults: Readonly<Record<string, FaultCount>>;
   readonly deliveries: number;
   readonly violations: readonly Violation[];
-  /** From the first life to the first violation, or to the end without one. */
+  /** From the first scenario to the first violation, or to the end without one. */
   readonly seconds: number;
-  /** The smallest life that fails alone on a calm stack, if one does. */
+  /** The smallest scenario that fails alone on a calm stack, if one does. */
   readonly shrunk: Shrunk | undefined;
 };
 
 const TENANTS = 5;
 const SAY_EVERY_MS = 20_000;
-/** When the service is slower than the pace, the next life waits. */
-const LIVES_AT_ONCE_MAX = 60;
+/** When the service is slower than the pace, the next scenario waits. */
+const SCENARIOS_AT_ONCE_MAX = 60;
 
 /** A try to disturb a run of Temporal, and whether it worked. */
 type Disturbance = { readonly kind: RunDisturbance; readonly isDone: boolean };
@@ -111,15 +111,15 @@ export async function torture(options: RunOptions): Promise<RunReport> {
   }
 }
 
-/** Each tenant has a subscriber that answers well, and one of another manner. */
+/** Each tenant has a healthy subscriber, and one with another behavior. */
 async function createTenants(http: HttpClient, subscribers: Subscribers) {
   const listening: Subscriber[] = [];
   const tenants = await Promise.all(
     Array.from({ length: TENANTS }, async (_, index): Promise<Tenant> => {
       const tenant = await createTenant(http);
-      const well = await subscribers.subscribe(http, tenant, 'well');
-      const other = await subscribers.subscribe(http, tenant, MANNERS[index % MANNERS.length] ?? 'well');
-      listening.push(well, other);
+      const healthy = await subscribers.subscribe(http, tenant, 'healthy');
+      const other = await subscribers.subscribe(http, tenant, BEHAVIORS[index % BEHAVIORS.length] ?? 'healthy');
+      listening.push(healthy, other);
       return { ...tenant, webhookId: other.webhookId };
     }),
   );
@@ -139,33 +139,33 @@ async function runPlan(stage: Stage, plan: readonly Fault[], options: RunOptions
   const { stack, deps, listening, ended } = stage;
   const beginAt = Date.now();
   const monkey = releaseMonkey(stack, plan, ended.signal);
-  const [lived, fired] = await Promise.all([liveAll(stage, options, monkey), monkey]);
-  const found = lived.flatMap(({ violations }) => violations);
+  const [played, fired] = await Promise.all([playAll(stage, options, monkey), monkey]);
+  const found = played.flatMap(({ violations }) => violations);
   const faults = { ...countFaults(plan, fired), ...countDisturbances(stage.disturbances) };
   if (!ended.signal.aborted) {
     await stack.untilReady();
     found.push(...(await checkAtRest(stack.databaseUrl, deps.temporal, listening)));
-    found.push(...(await checkLives(deps.http, lived)));
+    found.push(...(await checkScenarios(deps.http, played)));
     found.push(...deps.http.broken.map((detail) => ({ rule: 'no request is answered 500', detail })));
     found.push(...notFired(faults));
   }
   const seconds = Math.round((Date.now() - beginAt) / 1_000);
-  const failed = lived.find(({ violations }) => violations.length > 0);
+  const failed = played.find(({ violations }) => violations.length > 0);
   const canShrink = failed !== undefined && options.shrinkMs > 0 && options.signal?.aborted !== true;
   if (canShrink)
-    options.say(`  life ${failed.index} failed: living it again alone, for up to ${options.shrinkMs / 1_000} s`);
+    options.say(`  scenario ${failed.index} failed: playing it again alone, for up to ${options.shrinkMs / 1_000} s`);
   return {
     seed: options.seed,
     minutes: options.minutes,
     monkey: options.monkey,
-    lives: lived.length,
-    ends: countEnds(lived),
+    scenarios: played.length,
+    ends: countEnds(played),
     faults,
     deliveries: listening.reduce((sum, { events }) => sum + events.size, 0),
     violations: found,
     seconds,
     shrunk: canShrink
-      ? await shrinkLife({ ...deps, signal: options.signal ?? new AbortController().signal }, failed.tenant, {
+      ? await shrinkScenario({ ...deps, signal: options.signal ?? new AbortController().signal }, failed.tenant, {
           seed: options.seed,
           index: failed.index,
           timeoutMs: options.shrinkMs,
@@ -174,13 +174,13 @@ async function runPlan(stage: Stage, plan: readonly Fault[], options: RunOptions
   };
 }
 
-/** Begins a life at each beat, until the time is over and the monkey is done, or a sabotaged run has failed. */
-async function liveAll(
+/** Begins a scenario at each beat, until the time is over and the monkey is done, or a sabotaged run has failed. */
+async function playAll(
   { deps, tenants, ended }: Stage,
   { seed, minutes, rate, sabotage: name, say }: RunOptions,
   monkey: Promise<unknown>,
-): Promise<LivedLife[]> {
-  const lived: LivedLife[] = [];
+): Promise<PlayedScenario[]> {
+  const played: PlayedScenario[] = [];
   const underWay = new Set<Promise<void>>();
   const beginAt = Date.now();
   let saidAt = beginAt;
@@ -191,28 +191,28 @@ async function liveAll(
   for (let index = 0; !deps.signal.aborted && (isBroken || Date.now() - beginAt < minutes * 60_000); index += 1) {
     const tenant = tenants[index % tenants.length];
     if (tenant === undefined) break;
-    const life = live(deps, tenant, index, lifeAt(seed, index)).then((result) => {
-      lived.push(result);
-      underWay.delete(life);
+    const playing = playScenario(deps, tenant, index, scenarioAt(seed, index)).then((result) => {
+      played.push(result);
+      underWay.delete(playing);
       if (name !== undefined && result.violations.length > 0) ended.abort();
     });
-    underWay.add(life);
+    underWay.add(playing);
     if (Date.now() - saidAt > SAY_EVERY_MS) {
       saidAt = Date.now();
-      const found = lived.reduce((sum, { violations }) => sum + violations.length, 0);
-      say(`  ${Math.round((saidAt - beginAt) / 1_000)} s: ${lived.length} lives ended, ${found} violations`);
+      const found = played.reduce((sum, { violations }) => sum + violations.length, 0);
+      say(`  ${Math.round((saidAt - beginAt) / 1_000)} s: ${played.length} scenarios ended, ${found} violations`);
     }
-    if (underWay.size >= LIVES_AT_ONCE_MAX) await Promise.race(underWay);
+    if (underWay.size >= SCENARIOS_AT_ONCE_MAX) await Promise.race(underWay);
     await delay(1_000 / rate, undefined, { signal: deps.signal }).catch(() => undefined);
   }
-  say(`  ${Math.round((Date.now() - beginAt) / 1_000)} s: ${underWay.size} lives are still under way`);
+  say(`  ${Math.round((Date.now() - beginAt) / 1_000)} s: ${underWay.size} scenarios are still under way`);
   await Promise.all(underWay);
-  return lived;
+  return played;
 }
 
-function countEnds(lived: readonly LivedLife[]): Record<string, number> {
+function countEnds(played: readonly PlayedScenario[]): Record<string, number> {
   const ends: Record<string, number> = {};
-  for (const { last } of lived) {
+  for (const { last } of played) {
     const status: string = last?.status ?? 'not accepted';
     ends[status] = (ends[status] ?? 0) + 1;
   }

@@ -1,38 +1,39 @@
 /** The transitions that the service makes by itself (contract §6). */
-import type { Life } from './life.ts';
+import type { Scenario } from './scenario.ts';
 import { isCovered, isUnfunded, type RailAnswer, type Status, type World, withException } from './world.ts';
 
 const VERIFICATION_THRESHOLD_MINOR = 100_000;
 
 /** What the rail answers by itself; undefined when it does not (contract §6). */
-export function railOf({ name }: Life): RailAnswer | undefined {
+export function railOf({ name }: Scenario): RailAnswer | undefined {
   if (name === 'pending') return undefined;
   return name === 'refused' ? 'refused' : 'confirmed';
 }
 
 /** Committed evidence decides what comes next, although the service may not have acted on it yet. */
-const isDecided = (life: Life, world: World): boolean =>
-  world.status === 'awaiting_funds' && (isCovered(life, world) || world.pending.length > 0);
+const isDecided = (scenario: Scenario, world: World): boolean =>
+  world.status === 'awaiting_funds' && (isCovered(scenario, world) || world.pending.length > 0);
 
-export const mayCancel = (life: Life, world: World): boolean => isUnfunded(world.status) && !isDecided(life, world);
+export const mayCancel = (scenario: Scenario, world: World): boolean =>
+  isUnfunded(world.status) && !isDecided(scenario, world);
 
 export const cancel = (world: World): World => end({ ...world, cancelRequested: false }, 'canceled', null);
 
-export function steps(life: Life, world: World): World[] {
+export function steps(scenario: Scenario, world: World): World[] {
   switch (world.status) {
     case 'accepted':
-      return [admit(life, world)];
+      return [admit(scenario, world)];
     case 'compliance_hold':
-      if (world.verification === 'verified') return [collect(life, world)];
+      if (world.verification === 'verified') return [collect(scenario, world)];
       if (world.verification === 'rejected') return [end(world, 'rejected', 'verification_rejected')];
       return world.waitOver ? [end(world, 'expired', 'verification_timeout')] : [];
     case 'awaiting_funds':
       if (world.pending.length > 0) return [endByEvidence(world)];
-      if (isCovered(life, world)) return [fund(life, world)];
+      if (isCovered(scenario, world)) return [fund(scenario, world)];
       return world.waitOver ? [end(world, 'expired', 'funding_timeout')] : [];
     case 'funded':
       if (world.pending.length > 0) return [endByEvidence(world)];
-      return [world.active ? payOut(life, world) : end(world, 'failed', 'recipient_inactive')];
+      return [world.active ? payOut(scenario, world) : end(world, 'failed', 'recipient_inactive')];
     case 'paying_out':
     case 'needs_review':
       return reviewPayout(world);
@@ -41,35 +42,35 @@ export function steps(life: Life, world: World): World[] {
   }
 }
 
-function admit(life: Life, world: World): World {
+function admit(scenario: Scenario, world: World): World {
   if (!world.active) return end(world, 'rejected', 'recipient_inactive');
-  if (life.name === 'sanctioned') return end(world, 'rejected', 'screening_hit');
-  const isHeld = life.amountMinor >= VERIFICATION_THRESHOLD_MINOR && world.verification !== 'verified';
-  return isHeld ? enter(world, 'compliance_hold') : collect(life, world);
+  if (scenario.name === 'sanctioned') return end(world, 'rejected', 'screening_hit');
+  const isHeld = scenario.amountMinor >= VERIFICATION_THRESHOLD_MINOR && world.verification !== 'verified';
+  return isHeld ? enter(world, 'compliance_hold') : collect(scenario, world);
 }
 
 /** The legacy route funds the settlement from inside, in the same step. */
-function collect(life: Life, world: World): World {
+function collect(scenario: Scenario, world: World): World {
   const waiting = enter(world, 'awaiting_funds');
-  if (life.payment !== 'internal') return { ...waiting, collecting: true };
-  return fund(life, { ...waiting, receivedMinor: life.amountMinor, collections: [life.amountMinor] });
+  if (scenario.payment !== 'internal') return { ...waiting, collecting: true };
+  return fund(scenario, { ...waiting, receivedMinor: scenario.amountMinor, collections: [scenario.amountMinor] });
 }
 
 /** Each payment that exceeds the amount is an exception, with its surplus. */
-function fund(life: Life, world: World): World {
+function fund(scenario: Scenario, world: World): World {
   let totalMinor = 0;
   let funded = enter(world, 'funded');
   for (const collectedMinor of world.collections) {
     totalMinor += collectedMinor;
-    const surplusMinor = Math.min(totalMinor - life.amountMinor, collectedMinor);
+    const surplusMinor = Math.min(totalMinor - scenario.amountMinor, collectedMinor);
     if (surplusMinor > 0) funded = withException(funded, 'overpaid', surplusMinor);
   }
   return funded;
 }
 
-const payOut = (life: Life, world: World): World => ({
+const payOut = (scenario: Scenario, world: World): World => ({
   ...enter(world, 'paying_out'),
-  called: railOf(life) !== undefined,
+  called: railOf(scenario) !== undefined,
 });
 
 /**

@@ -1,19 +1,19 @@
-/** The subscribers of a run: some answer well, others fail at first, always fail, hang or have gone. */
+/** The subscribers of a run: some are healthy, others fail at first, always fail, hang or have gone. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { HttpClient, Json } from './client.ts';
 import { authorize, type Tenant } from './tenant.ts';
 
-export const MANNERS = ['well', 'fails_at_first', 'always_fails', 'hangs', 'gone'] as const;
-export type Manner = (typeof MANNERS)[number];
+export const BEHAVIORS = ['healthy', 'fails_at_first', 'always_fails', 'hangs', 'gone'] as const;
+export type Behavior = (typeof BEHAVIORS)[number];
 
-/** The manners with which every event arrives in the end. */
-export const receivesAll = (manner: Manner): boolean => manner === 'well' || manner === 'fails_at_first';
+/** Whether every event arrives in the end. */
+export const receivesAll = (behavior: Behavior): boolean => behavior === 'healthy' || behavior === 'fails_at_first';
 
 export type Subscriber = {
   readonly tenant: Tenant;
-  readonly manner: Manner;
+  readonly behavior: Behavior;
   readonly webhookId: string;
   /** Every event that was accepted, by id. */
   readonly events: ReadonlyMap<string, Json>;
@@ -23,7 +23,7 @@ export type Subscriber = {
 
 export type Subscribers = {
   /** @throws Error when the service refuses the subscription */
-  subscribe(http: HttpClient, tenant: Tenant, manner: Manner): Promise<Subscriber>;
+  subscribe(http: HttpClient, tenant: Tenant, behavior: Behavior): Promise<Subscriber>;
   close(): Promise<void>;
 };
 
@@ -52,7 +52,7 @@ export async function startSubscribers(): Promise<Subscribers> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    async subscribe(http, tenant, manner) {
+    async subscribe(http, tenant, behavior) {
       const path = `/${crypto.randomUUID()}`;
       const created = await http.untilAnswered({
         method: 'POST',
@@ -64,7 +64,7 @@ export async function startSubscribers(): Promise<Subscribers> {
       const { webhook_id: webhookId, secret } = created.body;
       const subscriber: Known = {
         tenant,
-        manner,
+        behavior,
         webhookId,
         secret,
         events: new Map(),
@@ -89,14 +89,14 @@ function verify(secret: string, body: Buffer, headers: Record<string, string>): 
   }
 }
 
-function answer(response: ServerResponse, { manner, events, seen }: Known, event: Json): unknown {
+function answer(response: ServerResponse, { behavior, events, seen }: Known, event: Json): unknown {
   const firstTime = !seen.has(event.id);
   seen.add(event.id);
-  if (manner === 'hangs') return undefined;
-  if (manner === 'gone') return response.writeHead(410).end();
-  if (manner === 'always_fails') return response.writeHead(500).end();
+  if (behavior === 'hangs') return undefined;
+  if (behavior === 'gone') return response.writeHead(410).end();
+  if (behavior === 'always_fails') return response.writeHead(500).end();
   // Some events fail once. The service retries after five seconds.
-  if (manner === 'fails_at_first' && firstTime && event.id.endsWith('0')) return response.writeHead(503).end();
+  if (behavior === 'fails_at_first' && firstTime && event.id.endsWith('0')) return response.writeHead(503).end();
   events.set(event.id, event);
   return response.writeHead(200).end();
 }

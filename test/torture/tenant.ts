@@ -1,4 +1,4 @@
-/** The organizations of a run, and what they do beside settling. */
+/** The organizations of a run, and what they do besides settling. */
 import type { HttpClient } from './client.ts';
 
 /** An organization with a key of scope `full`. */

@@ -1,5 +1,5 @@
-/** Something that the contract does not allow. `life` is the place of the life in the run; undefined: the whole run. */
-export type Violation = { readonly life?: number | undefined; readonly rule: string; readonly detail: string };
+/** Something that the contract does not allow. `scenario` is its place in the run; undefined: the whole run. */
+export type Violation = { readonly scenario?: number | undefined; readonly rule: string; readonly detail: string };
 
-/** Reports a violation of the life that is lived. */
+/** Reports a violation of the scenario that is being played. */
 export type Report = (rule: string, detail: string) => void;

@@ -1,5 +1,5 @@
 /** One possible state of a settlement and of what decides about it, as the model sees it. Amounts in minor units. */
-import type { Life } from './life.ts';
+import type { Scenario } from './scenario.ts';
 
 export type Status =
   | 'accepted'
@@ -72,7 +72,7 @@ export type World = {
 /** What a read shows. */
 export type Seen = Pick<World, 'status' | 'failure' | 'receivedMinor' | 'refundedMinor' | 'exceptions'>;
 
-export const firstWorld = (life: Life): World => ({
+export const firstWorld = (scenario: Scenario): World => ({
   status: 'accepted',
   failure: null,
   receivedMinor: 0,
@@ -84,8 +84,8 @@ export const firstWorld = (life: Life): World => ({
   simulated: 0,
   collecting: false,
   active: true,
-  verification: life.verified ? 'verified' : 'none',
-  decision: life.verified ? 'verified' : 'none',
+  verification: scenario.verified ? 'verified' : 'none',
+  decision: scenario.verified ? 'verified' : 'none',
   waitOver: false,
   cancelRequested: false,
   advanceUnknown: false,
@@ -103,7 +103,7 @@ export const isUnfunded = (status: Status): boolean => UNFUNDED.includes(status)
 const PAYOUT: readonly Status[] = ['paying_out', 'needs_review', 'settled'];
 export const isPayout = (status: Status): boolean => PAYOUT.includes(status);
 
-export const isCovered = ({ amountMinor }: Life, { receivedMinor }: World): boolean => receivedMinor >= amountMinor;
+export const isCovered = ({ amountMinor }: Scenario, { receivedMinor }: World): boolean => receivedMinor >= amountMinor;
 
 type Money = Pick<World, 'status' | 'receivedMinor' | 'refundedMinor'>;
 

@@ -1,6 +1,6 @@
 /**
  * What happens to one settlement in a torture run, as plain data: how it is paid, who receives it, and what is done to
- * it meanwhile. A run is a list of lives. The seed determines them all.
+ * it meanwhile. A run is a list of scenarios. The seed determines them all.
  */
 import fc from 'fast-check';
 import type { RailAnswer } from './world.ts';
@@ -64,7 +64,7 @@ export type Act = { readonly pauseMs: number } & (
   | { readonly kind: 'rail_answers'; readonly answer: RailAnswer }
 );
 
-export type Life = {
+export type Scenario = {
   readonly payment: Payment;
   /** For cards only. */
   readonly cardToken: (typeof CARD_TOKENS)[number];
@@ -124,7 +124,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   plainAct(2, 'redeliver', 'ordinary_event'),
 );
 
-export const lives: fc.Arbitrary<Life> = fc.record({
+export const scenarios: fc.Arbitrary<Scenario> = fc.record({
   payment: fc.constantFrom(...PAYMENTS),
   cardToken: fc.constantFrom(...CARD_TOKENS),
   achToken: fc.constantFrom(...ACH_TOKENS),
@@ -157,22 +157,22 @@ export function sizeMinor(size: Size, amountMinor: number): number {
 }
 
 const SEED_STRIDE = 1_000_003;
-/** The seed of one life: different for each place of each run. */
-export const lifeSeed = (seed: number, index: number): number => (Math.imul(seed, SEED_STRIDE) + index) | 0;
+/** The seed of one scenario: different for each place of each run. */
+export const scenarioSeed = (seed: number, index: number): number => (Math.imul(seed, SEED_STRIDE) + index) | 0;
 
-/** The life that this seed gives to this place of the run: always the same. */
-export function lifeAt(seed: number, index: number): Life {
-  const [life] = fc.sample(lives, { seed: lifeSeed(seed, index), numRuns: 1, unbiased: true });
-  if (life === undefined) throw new Error('the generator gave no life');
-  return life;
+/** The scenario that this seed gives to this place of the run: always the same. */
+export function scenarioAt(seed: number, index: number): Scenario {
+  const [scenario] = fc.sample(scenarios, { seed: scenarioSeed(seed, index), numRuns: 1, unbiased: true });
+  if (scenario === undefined) throw new Error('the generator gave no scenario');
+  return scenario;
 }
 
-/** A life as one line of a test, without what has no effect on it. */
-export function showLife(life: Life): string {
-  const { cardToken, achToken, ...rest } = life;
+/** A scenario as one line of a test, without what has no effect on it. */
+export function showScenario(scenario: Scenario): string {
+  const { cardToken, achToken, ...rest } = scenario;
   return JSON.stringify({
     ...rest,
-    ...(life.payment === 'card' ? { cardToken } : {}),
-    ...(life.payment === 'ach' ? { achToken } : {}),
+    ...(scenario.payment === 'card' ? { cardToken } : {}),
+    ...(scenario.payment === 'ach' ? { achToken } : {}),
   });
 }

@@ -33,7 +33,7 @@ import {
   isReviewed,
   isVerified,
   isVerifiedByProvider,
-  lives,
+  plays,
   settles,
   sweeps,
   waitsEnd,
@@ -41,10 +41,10 @@ import {
 import { type Pass, query, type World } from './crash-world.ts';
 import { createTenant } from './tenant.ts';
 
-export type ProgramScenario = { readonly program: Program; readonly pass: Pass };
+export type ProgramTrigger = { readonly program: Program; readonly pass: Pass };
 /** `args`: the operators' command line that passes the point, without `--operator` and `--note`. */
-export type Scenario =
-  | ProgramScenario
+export type Trigger =
+  | ProgramTrigger
   | { readonly program: 'ops'; readonly args: (world: World) => Promise<readonly string[]> };
 
 /** A crash point without its moment. */
@@ -52,9 +52,9 @@ export type PointName = CrashPoint extends `${infer Name}:${string}` ? Name : ne
 
 export const nameOf = (point: CrashPoint): PointName => point.split(':')[0] as PointName;
 
-const onApi = (pass: Pass): Scenario => ({ program: 'api', pass });
-const onWorker = (pass: Pass): Scenario => ({ program: 'worker', pass });
-const byOperator = (args: (world: World) => Promise<readonly string[]>): Scenario => ({ program: 'ops', args });
+const onApi = (pass: Pass): Trigger => ({ program: 'api', pass });
+const onWorker = (pass: Pass): Trigger => ({ program: 'worker', pass });
+const byOperator = (args: (world: World) => Promise<readonly string[]>): Trigger => ({ program: 'ops', args });
 
 const someOperator = () => `operator-${crypto.randomUUID()}`;
 
@@ -70,7 +70,7 @@ const recordsRefund = async (world: World): Promise<readonly string[]> => {
   return ['refund', 'record', settlementId, '--amount', '50.00', '--reference', 'torture'];
 };
 
-/** A gate of another corridor than that of the lives: evidence that is recorded is judged. */
+/** A gate of another corridor than that of the scenarios: evidence that is recorded is judged. */
 const GATE = ['rail_admission', '--corridor', 'GB-BB'] as const;
 const recordsGate = async () => ['gate', 'record', ...GATE, '--evidence', 'package.json', '--expires', '2099-01-31'];
 const onGate = (action: 'approve' | 'revoke') => async (world: World) => {
@@ -81,7 +81,7 @@ const onGate = (action: 'approve' | 'revoke') => async (world: World) => {
   return ['gate', action, evidence?.id ?? ''];
 };
 
-export const SCENARIOS: Readonly<Record<PointName, Scenario>> = {
+export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'api_key.create': onApi(createsKey),
   'api_key.reissue': byOperator(async ({ deps }) => ['org', 'reissue-key', (await createTenant(deps.http)).orgId]),
   'api_key.rotate': onApi(rotatesKey),
@@ -111,7 +111,7 @@ export const SCENARIOS: Readonly<Record<PointName, Scenario>> = {
   'recipient.deactivate': onApi(deactivatesRecipient),
   'sandbox_event.request': onApi(isAnswered),
   'session.open': onApi(signsIn),
-  'settlement.accept': onApi(lives({ copies: 2, reusesKey: true })),
+  'settlement.accept': onApi(plays({ copies: 2, reusesKey: true })),
   'settlement.admit': onWorker(settles),
   'settlement.advance_clock': onApi(expires),
   'settlement.answer_payout': onWorker(isAnswered),
