@@ -11,10 +11,10 @@ const runbook = readRunbook();
 const page = readFileSync(path.join(repositoryRoot, 'docs/drills.md'), 'utf8');
 
 test('every line of "What to look at first" is a situation, at least ten, and docs/drills.md has its cause', () => {
-  const said = runbook.firstLooks.map((look) => look.said);
-  expect(said).toEqual(SITUATIONS.map((situation) => situation.said));
-  expect(said.length).toBeGreaterThanOrEqual(10);
-  for (const line of said) expect(page).toContain(`| ${line} | \`ops `);
+  const symptoms = runbook.firstLooks.map((look) => look.symptom);
+  expect(symptoms).toEqual(SITUATIONS.map((situation) => situation.symptom));
+  expect(symptoms.length).toBeGreaterThanOrEqual(10);
+  for (const line of symptoms) expect(page).toContain(`| ${line} | \`ops `);
 });
 
 test('docs/drills.md has every drill, and each has passed', () => {

@@ -13,22 +13,22 @@ export const OUTAGES: readonly Drill[] = [
     run: async (scene, runbook) => {
       const { stack } = scene.world;
       await stack.kill('worker');
-      scene.did('The worker is killed.');
-      const settlement = await scene.requests();
-      scene.did('A settlement is accepted (202).');
-      await scene.fires('WorkerDown');
-      scene.reads('`WorkerDown`', runbook.alert('WorkerDown'), 'accepted settlements wait; nothing is lost');
+      scene.note('The worker is killed.');
+      const settlement = await scene.settle();
+      scene.note('A settlement is accepted (202).');
+      await scene.awaitAlert('WorkerDown');
+      scene.requireText('`WorkerDown`', runbook.alert('WorkerDown'), 'accepted settlements wait; nothing is lost');
       const waits = runbook.section('Why does a settlement wait?');
-      await scene.types(waits, 'show <id>', { id: settlement }, /None while a worker runs/);
-      scene.reads(
+      await scene.runCommand(waits, 'show <id>', { id: settlement }, /None while a worker runs/);
+      scene.requireText(
         '`WorkerDown`',
         runbook.alert('WorkerDown'),
         'start a worker; it continues where the last one stopped',
       );
       await stack.start('worker');
-      scene.did('A worker is started.');
-      await scene.settles(settlement);
-      await scene.ends('WorkerDown');
+      scene.note('A worker is started.');
+      await scene.awaitSettled(settlement);
+      await scene.awaitAlertEnd('WorkerDown');
     },
   },
   {
@@ -37,25 +37,25 @@ export const OUTAGES: readonly Drill[] = [
     run: async (scene, runbook) => {
       const { stack } = scene.world;
       await stack.kill('temporal');
-      scene.did('Temporal is killed.');
-      const settlement = await scene.requests();
-      scene.did('A settlement is accepted (202).');
-      await scene.fires('OutboxStuck');
+      scene.note('Temporal is killed.');
+      const settlement = await scene.settle();
+      scene.note('A settlement is accepted (202).');
+      await scene.awaitAlert('OutboxStuck');
       const row = runbook.alert('OutboxStuck');
-      scene.reads('`OutboxStuck`', row, 'committed work does not reach Temporal');
-      await scene.types(row, 'stuck', {}, new RegExp(`settlement ${settlement}: .* last error \\w+`));
+      scene.requireText('`OutboxStuck`', row, 'committed work does not reach Temporal');
+      await scene.runCommand(row, 'stuck', {}, new RegExp(`settlement ${settlement}: .* last error \\w+`));
       const waits = runbook.section('Why does a settlement wait?');
-      await scene.types(
+      await scene.runCommand(
         waits,
         'show <id>',
         { id: settlement },
         /Committed work has not reached Temporal .*Is Temporal up/,
       );
-      scene.reads('`OutboxStuck`', row, 'is Temporal up');
+      scene.requireText('`OutboxStuck`', row, 'is Temporal up');
       await stack.start('temporal');
-      scene.did('Temporal is started.');
-      await scene.settles(settlement);
-      await scene.ends('OutboxStuck');
+      scene.note('Temporal is started.');
+      await scene.awaitSettled(settlement);
+      await scene.awaitAlertEnd('OutboxStuck');
     },
   },
   {
@@ -67,23 +67,23 @@ export const OUTAGES: readonly Drill[] = [
       const { recipient_id: recipientId } = await recipients.create(recipientBody());
       const intent = settlements.prepare(cardSettlementBody(recipientId));
       await stack.kill('postgres');
-      scene.did('PostgreSQL is killed.');
+      scene.note('PostgreSQL is killed.');
       await delay(NOTICE_MS);
       const refused = await scene.refusal((client) => client.settlements.create(intent));
       if (refused.status !== 503) throw new DrillError(`A request without PostgreSQL was answered ${refused.status}.`);
-      scene.did(`A settlement is refused (503, \`Retry-After: ${refused.retryAfterSeconds}\`).`);
-      await scene.fires('DatabaseDown');
+      scene.note(`A settlement is refused (503, \`Retry-After: ${refused.retryAfterSeconds}\`).`);
+      await scene.awaitAlert('DatabaseDown');
       const row = runbook.alert('DatabaseDown');
-      scene.reads('`DatabaseDown`', row, 'every request gets 503; retries with the same key are safe');
+      scene.requireText('`DatabaseDown`', row, 'every request gets 503; retries with the same key are safe');
       const commands = runbook.section('Commands');
-      await scene.types(`${commands} \`ops stuck\``, 'stuck', {}, /PostgreSQL/, 69);
-      scene.reads('`DatabaseDown`', row, 'bring PostgreSQL back; nothing else');
+      await scene.runCommand(`${commands} \`ops stuck\``, 'stuck', {}, /PostgreSQL/, 69);
+      scene.requireText('`DatabaseDown`', row, 'bring PostgreSQL back; nothing else');
       await stack.start('postgres');
-      scene.did('PostgreSQL is started.');
+      scene.note('PostgreSQL is started.');
       const { settlement_id: settlement } = await settlements.create(intent);
-      scene.did('The same request with the same key is accepted (202).');
-      await scene.settles(settlement);
-      await scene.ends('DatabaseDown');
+      scene.note('The same request with the same key is accepted (202).');
+      await scene.awaitSettled(settlement);
+      await scene.awaitAlertEnd('DatabaseDown');
     },
   },
 ];

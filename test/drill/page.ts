@@ -41,8 +41,8 @@ export const situationTable = (findings: readonly Finding[]): string[] => [
   '| somebody says | commands | the cause, as the last one shows it |',
   '|---|---|---|',
   ...findings.map(
-    ({ said, commands, cause }) =>
-      `| ${said} | ${commands.map((each) => `\`${each}\``).join(', ')} | \`${inCell(cause)}\` |`,
+    ({ symptom, commands, cause }) =>
+      `| ${symptom} | ${commands.map((each) => `\`${each}\``).join(', ')} | \`${inCell(cause)}\` |`,
   ),
 ];
 

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { repositoryRoot } from '../../process/local/place.ts';
 
 /** What somebody says, and the first command, as the page has it: `show <settlement id>`. */
-export type FirstLook = { readonly said: string; readonly command: string };
+export type FirstLook = { readonly symptom: string; readonly command: string };
 
 export type Runbook = {
   /** The cells of an alert's line. @throws Error when there is none */
@@ -34,7 +34,7 @@ export function readRunbook(page = readFileSync(path.join(repositoryRoot, 'docs/
       return found;
     },
     firstLooks: [...section('What to look at first').matchAll(/^\| ([^|`]+) \| `ops ([^`]+)` \|/gm)].map(
-      ([, said = '', command = '']) => ({ said, command }),
+      ([, symptom = '', command = '']) => ({ symptom, command }),
     ),
   };
 }

@@ -17,19 +17,19 @@ export class DrillError extends Error {}
 export type Scene = {
   readonly world: World;
   readonly steps: readonly string[];
-  did(sentence: string): void;
+  note(sentence: string): void;
   /** Waits until the alert fires. */
-  fires(alert: string): Promise<void>;
+  awaitAlert(alert: string): Promise<void>;
   /** Waits until the alert fires no more. */
-  ends(alert: string): Promise<void>;
+  awaitAlertEnd(alert: string): Promise<void>;
   /** The words that lead on are in this text of the page. */
-  reads(where: string, text: string, words: string): void;
+  requireText(where: string, text: string, words: string): void;
   /**
    * Types a command that a text of the page has, and finds what it must show.
    *
    * @returns the whole output
    */
-  types(
+  runCommand(
     text: string,
     command: string,
     values: Readonly<Record<string, string>>,
@@ -44,9 +44,9 @@ export type Scene = {
    */
   refusal(call: (client: Client) => Promise<unknown>, apiKey?: string): Promise<ApiError>;
   /** Requests a settlement of 250 US dollars by card. @returns its id */
-  requests(changes?: Parameters<typeof cardSettlementBody>[1], recipientName?: string): Promise<string>;
-  settles(settlementId: string): Promise<void>;
-  stands(settlementId: string, status: Settlement['status']): Promise<void>;
+  settle(changes?: Parameters<typeof cardSettlementBody>[1], recipientName?: string): Promise<string>;
+  awaitSettled(settlementId: string): Promise<void>;
+  awaitStatus(settlementId: string, status: Settlement['status']): Promise<void>;
 };
 
 export type Drill = {
@@ -57,11 +57,11 @@ export type Drill = {
 
 export function createScene(world: World, say: (line: string) => void): Scene {
   const steps: string[] = [];
-  const did = (sentence: string): void => {
+  const note = (sentence: string): void => {
     steps.push(sentence);
     say(`  ${sentence}`);
   };
-  const stands: Scene['stands'] = async (settlementId, status) => {
+  const awaitStatus: Scene['awaitStatus'] = async (settlementId, status) => {
     const wait = { until: [status], timeoutMs: SETTLED_TIMEOUT_MS };
     const latest = await world.partner.client.settlements.wait(settlementId, wait);
     if (latest.status !== status) throw new DrillError(`${settlementId} is ${latest.status}, not ${status}.`);
@@ -70,24 +70,24 @@ export function createScene(world: World, say: (line: string) => void): Scene {
   return {
     world,
     steps,
-    did,
-    fires: async (alert) => {
+    note,
+    awaitAlert: async (alert) => {
       const startedMs = Date.now();
       await until(`alert ${alert}`, ALERT_TIMEOUT_MS, async () =>
         (await world.prometheus.alerts('firing')).includes(alert),
       );
-      did(`The alert \`${alert}\` fires after ${since(startedMs)}.`);
+      note(`The alert \`${alert}\` fires after ${since(startedMs)}.`);
     },
-    ends: async (alert) => {
+    awaitAlertEnd: async (alert) => {
       const fires = async () => (await world.prometheus.alerts('firing')).includes(alert);
       await until(`end of the alert ${alert}`, ALERT_TIMEOUT_MS, async () => !(await fires()));
-      did(`The alert \`${alert}\` has ended.`);
+      note(`The alert \`${alert}\` has ended.`);
     },
-    reads: (where, text, words) => {
+    requireText: (where, text, words) => {
       if (!text.includes(words)) throw new DrillError(`docs/operations.md, ${where}, does not say "${words}".`);
-      did(`The runbook, ${where}, says: ${words}.`);
+      note(`The runbook, ${where}, says: ${words}.`);
     },
-    types: async (text, command, values, shows, exitCode = 0) => {
+    runCommand: async (text, command, values, shows, exitCode = 0) => {
       if (!hasCommand(text, command))
         throw new DrillError(`That part of docs/operations.md has no \`ops ${command}\`.`);
       const args = typed(command, values);
@@ -97,7 +97,7 @@ export function createScene(world: World, say: (line: string) => void): Scene {
         throw new DrillError(
           `ops ${args.join(' ')} exited with ${ran.exitCode} and did not show ${shows}:\n${ran.text}`,
         );
-      did(`\`npm run ops -- ${shown(args)}\` shows: \`${mask(found.trim()).slice(0, SHOWN_LENGTH)}\``);
+      note(`\`npm run ops -- ${shown(args)}\` shows: \`${mask(found.trim()).slice(0, SHOWN_LENGTH)}\``);
       return ran.text;
     },
     refusal: async (call, apiKey = world.partner.apiKey) => {
@@ -106,12 +106,12 @@ export function createScene(world: World, say: (line: string) => void): Scene {
       if (answer instanceof ApiError) return answer;
       throw new DrillError(`A request was not refused: ${answer instanceof Error ? answer : JSON.stringify(answer)}`);
     },
-    requests: (changes, recipientName) => settleByCard(world.partner, changes, recipientName),
-    stands,
-    settles: async (settlementId) => {
+    settle: (changes, recipientName) => settleByCard(world.partner, changes, recipientName),
+    awaitStatus,
+    awaitSettled: async (settlementId) => {
       const startedMs = Date.now();
-      await stands(settlementId, 'settled');
-      did(`The settlement is \`settled\` ${since(startedMs)} later.`);
+      await awaitStatus(settlementId, 'settled');
+      note(`The settlement is \`settled\` ${since(startedMs)} later.`);
     },
   };
 }

@@ -24,7 +24,7 @@ type Seeded = {
   readonly cause: RegExp;
   readonly restore?: () => Promise<void>;
 };
-export type Situation = { readonly said: string; readonly seed: (scene: Scene) => Promise<Seeded> };
+export type Situation = { readonly symptom: string; readonly seed: (scene: Scene) => Promise<Seeded> };
 
 export type Finding = FirstLook & {
   /** As they were typed. */
@@ -33,18 +33,18 @@ export type Finding = FirstLook & {
   readonly cause: string;
 };
 
-/** An open settlement of before, for a situation that needs any. */
+/** An open settlement, for a situation that needs one. */
 const waiting = async (scene: Scene): Promise<string> => {
-  const settlement = await scene.requests({ card_token: 'tok_manual' });
-  await scene.stands(settlement, 'awaiting_funds');
+  const settlement = await scene.settle({ card_token: 'tok_manual' });
+  await scene.awaitStatus(settlement, 'awaiting_funds');
   return settlement;
 };
 
 const payoutUnknown = async (scene: Scene): Promise<Seeded> => {
-  const settlement = await scene.requests({}, 'PAYOUT PENDING');
-  await scene.stands(settlement, 'paying_out');
+  const settlement = await scene.settle({}, 'PAYOUT PENDING');
+  await scene.awaitStatus(settlement, 'paying_out');
   await advance(scene, settlement);
-  await scene.stands(settlement, 'needs_review');
+  await scene.awaitStatus(settlement, 'needs_review');
   return { values: {}, cause: new RegExp(`${settlement} needs_review .*waits for an operator: resolve it`) };
 };
 
@@ -87,7 +87,7 @@ const gateWithoutApproval = async ({ world: { stack, ops } }: Scene): Promise<Se
 const silentTemporal = async (scene: Scene): Promise<Seeded> => {
   const { stack, sql } = scene.world;
   stack.pause('temporal');
-  const settlement = await scene.requests();
+  const settlement = await scene.settle();
   const row = "SELECT 1 FROM outbox WHERE kind = 'settlement' AND object_id = $1 AND last_error IS NOT NULL";
   await until('failed dispatch', SEED_TIMEOUT_MS, async () => (await sql(row, [settlement])).length > 0);
   await sql(`UPDATE outbox SET created_at = created_at - interval '2 minutes' WHERE object_id = $1`, [settlement]);
@@ -96,7 +96,7 @@ const silentTemporal = async (scene: Scene): Promise<Seeded> => {
     cause: new RegExp(`settlement ${settlement}: since .*, last error \\w+`),
     restore: async () => {
       stack.resume('temporal');
-      await scene.stands(settlement, 'settled');
+      await scene.awaitStatus(settlement, 'settled');
     },
   };
 };
@@ -105,34 +105,34 @@ const canceled = async (scene: Scene): Promise<string> => {
   const settlement = await waiting(scene);
   const note = 'the partner asked by phone';
   const { text } = await scene.world.ops(['cancel', settlement, '--operator', ANA, '--note', note, '--yes']);
-  await scene.stands(settlement, 'canceled').catch(() => Promise.reject(new DrillError(text)));
+  await scene.awaitStatus(settlement, 'canceled').catch(() => Promise.reject(new DrillError(text)));
   return settlement;
 };
 
 export const SITUATIONS: readonly Situation[] = [
   {
-    said: 'A settlement does not go on',
+    symptom: 'A settlement does not go on',
     seed: async (scene) => ({ values: { 'settlement id': await waiting(scene) }, cause: /waits for +card evidence/ }),
   },
   {
-    said: 'A large settlement is held',
+    symptom: 'A large settlement is held',
     seed: async (scene) => {
-      const settlement = await scene.requests({ amount: '1500.00' });
-      await scene.stands(settlement, 'compliance_hold');
+      const settlement = await scene.settle({ amount: '1500.00' });
+      await scene.awaitStatus(settlement, 'compliance_hold');
       return { values: { 'settlement id': settlement }, cause: /until the partner has it verified/ };
     },
   },
   {
-    said: 'A settlement failed',
+    symptom: 'A settlement failed',
     seed: async (scene) => {
-      const settlement = await scene.requests({}, 'PAYOUT REFUSED');
-      await scene.stands(settlement, 'failed');
+      const settlement = await scene.settle({}, 'PAYOUT REFUSED');
+      await scene.awaitStatus(settlement, 'failed');
       return { values: { 'settlement id': settlement }, cause: /failure +payout_refused/ };
     },
   },
-  { said: 'The payer has paid, and the money was not counted', seed: unknownEvent },
+  { symptom: 'The payer has paid, and the money was not counted', seed: unknownEvent },
   {
-    said: 'What came of this request?',
+    symptom: 'What came of this request?',
     seed: async (scene) => {
       const settlement = await waiting(scene);
       await scene.world.partner.client.settlements.cancel(settlement);
@@ -140,19 +140,19 @@ export const SITUATIONS: readonly Situation[] = [
       return { values: { 'request id': String(row?.['request_id']) }, cause: /status +canceled/ };
     },
   },
-  { said: 'A subscriber gets no events', seed: failingSubscriber },
-  { said: 'Requests are refused because a launch gate is closed', seed: gateWithoutApproval },
+  { symptom: 'A subscriber gets no events', seed: failingSubscriber },
+  { symptom: 'Requests are refused because a launch gate is closed', seed: gateWithoutApproval },
   {
-    said: 'A partner has lost its key',
+    symptom: 'A partner has lost its key',
     seed: async ({ world: { partner } }) => ({
       values: { 'organization id': partner.orgId },
       cause: /two operators give it a new one/,
     }),
   },
-  { said: 'Nothing goes on', seed: silentTemporal },
-  { said: 'What must be decided now?', seed: payoutUnknown },
+  { symptom: 'Nothing goes on', seed: silentTemporal },
+  { symptom: 'What must be decided now?', seed: payoutUnknown },
   {
-    said: 'Who did this?',
+    symptom: 'Who did this?',
     seed: async (scene) => ({
       values: { id: await canceled(scene) },
       cause: /action settlement_cancel, operator ana|settlement_cancel.*ana/,
@@ -162,8 +162,8 @@ export const SITUATIONS: readonly Situation[] = [
 
 /** @throws DrillError when two commands did not show the cause */
 export async function play(scene: Scene, look: FirstLook): Promise<Finding> {
-  const situation = SITUATIONS.find(({ said }) => said === look.said);
-  if (!situation) throw new DrillError(`docs/operations.md has "${look.said}", for which there is no situation.`);
+  const situation = SITUATIONS.find(({ symptom }) => symptom === look.symptom);
+  if (!situation) throw new DrillError(`docs/operations.md has "${look.symptom}", for which there is no situation.`);
   const { values, cause, restore } = await situation.seed(scene);
   const commands: string[] = [];
   try {
@@ -178,7 +178,7 @@ export async function play(scene: Scene, look: FirstLook): Promise<Finding> {
       // The next command that the output names.
       args = /npm run ops -- (show \S+)/.exec(text)?.[1]?.split(' ');
     }
-    throw new DrillError(`"${look.said}": ${commands.join(', ')} did not show ${cause}:\n${text}`);
+    throw new DrillError(`"${look.symptom}": ${commands.join(', ')} did not show ${cause}:\n${text}`);
   } finally {
     await restore?.();
   }
