@@ -91,7 +91,7 @@ async function settle({ say, check, answered }: Narrator, { client }: Partner, r
 
   say(
     'It sends another amount with the same key. The API refuses it and names the field that differs.',
-    'One key is one command, for ever: a fault in a program cannot pay twice.',
+    'One key is one command, permanently: a fault in a program cannot pay twice.',
   );
   const other = { ...body, amount: '300.00' };
   const refused = await client.settlements

@@ -29,7 +29,7 @@ export const PROGRAM_FOLDERS = [
 /** What determines the programs: their code, the versions of the packages, and the options in this file. */
 const SOURCES = [...PROGRAM_FOLDERS, ...['package-lock.json', path.relative(repositoryRoot, import.meta.filename)]];
 
-/** The programs, and the packages that stay outside of each: they find files beside their own. */
+/** The programs, and the packages that stay outside of each: they find files next to their own. */
 const PROGRAMS = {
   api: ['@scalar/*', '@temporalio/core-bridge', '@temporalio/worker'],
   // The SDK's worker loads its parts by their paths, and must share one copy of the other packages.

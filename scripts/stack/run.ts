@@ -11,7 +11,7 @@ import { createSupervisor } from './supervisor.ts';
 /**
  * Starts everything and prints the banner. Ends with the process.
  *
- * @param afterReady what runs beside the stack
+ * @param afterReady what runs next to the stack
  * @throws Error in one sentence when it cannot begin
  */
 export async function runStack(

@@ -31,7 +31,7 @@ export type TemporalOptions = {
   readonly wishedPort?: number;
   /** Without it there is no user interface. */
   readonly wishedUiPort?: number;
-  /** Settings of the server, beside those that make it fast. */
+  /** Settings of the server, besides those that make it fast. */
   readonly dynamicConfig?: Readonly<Record<string, number | boolean>>;
   /** Called before the server is healthy, so that its process is recorded when a kill comes before that. */
   readonly onLaunch?: (server: TemporalServer) => Promise<void>;

@@ -26,7 +26,7 @@ const IDLE_TASK_QUEUE = 'bench-idle';
 
 export const accept: Bench = command({
   name: 'accept',
-  description: 'Acceptances per second, beside a bare route and bare starts of an empty workflow.',
+  description: 'Acceptances per second, compared with a bare route and bare starts of an empty workflow.',
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     turnMs: count('--turn-ms <ms>', 'how long each measurement takes', 1_500),

@@ -39,7 +39,7 @@ type Measured = Turn & { readonly cpuMsEach: Readonly<Record<string, number>> };
 
 export const complete: Bench = command({
   name: 'complete',
-  description: 'Settlements per second from acceptance to settled, beside a bare workflow.',
+  description: 'Settlements per second from acceptance to settled, compared with a bare workflow.',
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     settlements: count('--settlements <count>', 'how many settlements a turn has', 100),

@@ -1,6 +1,6 @@
 /**
  * Contenders take turns in each round, so that what else the machine does affects all of them. A ratio is computed in
- * each round. The CPU time of a call is shown beside it: other load changes it little.
+ * each round. The CPU time of a call is shown with it: other load changes it little.
  */
 import { loadavg } from 'node:os';
 import { Pool } from 'undici';

@@ -1,6 +1,6 @@
 /**
- * `list`: pages of a list of settlements in an organization with a million of them, beside the same page in one that
- * has only these. Each filter is asked for its first page, for page 10 000 (or its middle) and for its last page.
+ * `list`: pages of a list of settlements in an organization with a million of them, compared with the same page in one
+ * that has only these. Each filter is asked for its first page, for page 10 000 (or its middle) and for its last page.
  */
 import { loadavg } from 'node:os';
 import type pg from 'pg';
@@ -71,7 +71,7 @@ type Organizations = Readonly<Record<'large' | 'small' | 'empty', Partner>>;
 
 export const list: Bench = command({
   name: 'list',
-  description: `Pages of a million settlements, beside the same page alone. Exits with 1 above ${RATIO_MAX} times.`,
+  description: `Pages of a million settlements and the same page alone. Exits with 1 above ${RATIO_MAX} times.`,
   takes: {
     settlements: count('--settlements <count>', 'how many the organization has', 1_000_000),
     rounds: count('--rounds <count>', 'how often each page is measured', 5),
@@ -127,8 +127,8 @@ async function fill(stack: BenchStack, { large, small }: Organizations, settleme
 
 type Place = 'first page' | `page ${number}` | 'last page' | 'one row';
 type Measured = { readonly name: string; readonly matches: number; readonly places: readonly Times[] };
-/** Medians of each round in ms, in the large organization and in the one beside it. */
-type Times = { readonly place: Place; readonly large: readonly number[]; readonly beside: readonly number[] };
+/** Medians of each round in ms, in the large organization and in the one that it is compared with. */
+type Times = { readonly place: Place; readonly large: readonly number[]; readonly reference: readonly number[] };
 
 async function measure(
   stack: BenchStack,
@@ -144,20 +144,20 @@ async function measure(
     await cursorBefore(stack.database, where, (page - 1) * PAGE.limitDefault);
   const first = filter.query;
   const one = { ...first, limit: 1 };
-  const turns: { place: Place; of: Query; beside: [query: Query, of: Partner] }[] = [
-    { place: 'first page', of: first, beside: [first, small] },
-    { place: `page ${middle}`, of: { ...first, after: await before(middle) }, beside: [first, small] },
-    { place: 'last page', of: { ...first, after: await before(pages) }, beside: [first, small] },
-    { place: 'one row', of: one, beside: [one, empty] },
+  const turns: { place: Place; of: Query; reference: [query: Query, of: Partner] }[] = [
+    { place: 'first page', of: first, reference: [first, small] },
+    { place: `page ${middle}`, of: { ...first, after: await before(middle) }, reference: [first, small] },
+    { place: 'last page', of: { ...first, after: await before(pages) }, reference: [first, small] },
+    { place: 'one row', of: one, reference: [one, empty] },
   ];
   const places: Times[] = [];
-  for (const { place, of, beside } of turns) {
-    const times = { large: [] as number[], beside: [] as number[] };
+  for (const { place, of, reference } of turns) {
+    const times = { large: [] as number[], reference: [] as number[] };
     for (let round = 0; round <= rounds; round += 1) {
-      const [ours, theirs] = [await medianMs(of, large, calls), await medianMs(...beside, calls)];
+      const [ours, theirs] = [await medianMs(of, large, calls), await medianMs(...reference, calls)];
       // The first round warms up.
       if (round > 0) times.large.push(ours);
-      if (round > 0) times.beside.push(theirs);
+      if (round > 0) times.reference.push(theirs);
     }
     places.push({ place, ...times });
   }
@@ -196,18 +196,18 @@ function show(printer: Printer, measured: readonly Measured[]): ExitCode {
     'last page',
   ];
   const table = measured.map(({ name, matches, places }) => [
-    ...[name, String(matches), places[0]?.beside ?? []],
-    ...places.map(({ large, beside }) => ratios(large, beside)),
+    ...[name, String(matches), places[0]?.reference ?? []],
+    ...places.map(({ large, reference }) => ratios(large, reference)),
   ]);
   report(printer, 'list', [{ head: [...head, 'one row ÷ no row'], rows: table }], {
     figures: measured.map(({ places, ...of }) => ({
       ...of,
-      places: places.map(({ place, large, beside }) => ({
-        ...{ place, large_ms: spreadOf(large), beside_ms: spreadOf(beside) },
-        ratio: spreadOf(ratios(large, beside)),
+      places: places.map(({ place, large, reference }) => ({
+        ...{ place, large_ms: spreadOf(large), reference_ms: spreadOf(reference) },
+        ratio: spreadOf(ratios(large, reference)),
       })),
     })),
   });
-  const isFast = ({ large, beside }: Times): boolean => spreadOf(ratios(large, beside)).median <= RATIO_MAX;
+  const isFast = ({ large, reference }: Times): boolean => spreadOf(ratios(large, reference)).median <= RATIO_MAX;
   return measured.every(({ places }) => places.every(isFast)) ? EXIT.done : EXIT.refused;
 }

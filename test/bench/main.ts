@@ -14,6 +14,6 @@ import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
 
 const benches = [accept, read, list, complete, worker, webhooks, subscriber, soak, slowClients];
-const program = group<Printer>('bench', 'Measures the service beside the least that it could cost.', benches);
+const program = group<Printer>('bench', 'Compares the service with the least that it could cost.', benches);
 
 process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

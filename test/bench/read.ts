@@ -1,6 +1,6 @@
 /**
- * `read`: reads per second of one settlement, a page of settlements, an estimate and the catalog, beside a bare route
- * that selects one row by its key and a bare route without a statement.
+ * `read`: reads per second of one settlement, a page of settlements, an estimate and the catalog, compared with a bare
+ * route that selects one row by its key and a bare route without a statement.
  */
 import { randomUUID } from 'node:crypto';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
@@ -18,7 +18,7 @@ const EMPTY = 'bare route';
 
 export const read: Bench = command({
   name: 'read',
-  description: 'Reads per second, beside a bare route with and without one SELECT.',
+  description: 'Reads per second, compared with a bare route with and without one SELECT.',
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     turnMs: count('--turn-ms <ms>', 'how long each measurement takes', 1_000),

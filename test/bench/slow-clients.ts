@@ -1,6 +1,6 @@
 /**
  * `slow-clients`: what a thousand clients that send almost nothing cost everybody else. The same reads are measured
- * without them, beside them and without them again. Beside them the 99th percentile may be twice as long.
+ * without them, with them and without them again. With them the 99th percentile may be twice as long.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ const P99 = 0.99;
 
 export const slowClients: Bench = command({
   name: 'slow-clients',
-  description: `The reads of others beside clients that send almost nothing. Exits with 1 above ${RATIO_MAX} times.`,
+  description: `The reads of others next to clients that send almost nothing. Exits with 1 above ${RATIO_MAX} times.`,
   takes: { connections: count('--connections <count>', 'how many slow connections are held', 1_000) },
   run: async (printer: Printer, { connections }) => {
     const stack = await borrowStack(undefined, printer.warn);
@@ -32,16 +32,16 @@ export const slowClients: Bench = command({
   },
 });
 
-/** @returns the 99th percentile beside the slow clients, divided by the one without them */
+/** @returns the 99th percentile with the slow clients, divided by the one without them */
 async function compare({ print, printData }: Printer, baseUrl: string, connections: number): Promise<number> {
   await readTimes(baseUrl);
   const before = await readTimes(baseUrl);
   const { hostname: host, port } = new URL(baseUrl);
   const clients = await startSlowClients([host, port, String(connections)]);
-  const beside = await readTimes(baseUrl);
+  const during = await readTimes(baseUrl);
   const { open, ended } = await clients.stop();
   const after = await readTimes(baseUrl);
-  const phases = Object.entries({ before, beside, after }).map(([phase, times]) => ({
+  const phases = Object.entries({ before, during, after }).map(([phase, times]) => ({
     phase,
     p50_ms: percentile(times, 0.5),
     p99_ms: percentile(times, P99),
@@ -50,8 +50,8 @@ async function compare({ print, printData }: Printer, baseUrl: string, connectio
     print(`${phase.padEnd(8)} p50 ${p50_ms.toFixed(2)} ms   p99 ${p99_ms.toFixed(2)} ms`);
   const endings = ended.map(([status, closed]) => `${closed} with ${status === 0 ? 'no answer' : status}`);
   print(`ended by the server: ${endings.join(', ') || 'none'}`);
-  const ratio = percentile(beside, P99) / percentile([...before, ...after], P99);
-  print(`${open} slow connections. Beside them p99 is ${ratio.toFixed(2)} times as long as without them.`);
+  const ratio = percentile(during, P99) / percentile([...before, ...after], P99);
+  print(`${open} slow connections. With them p99 is ${ratio.toFixed(2)} times as long as without them.`);
   print(`The limit is ${RATIO_MAX} times.`);
   const endedBy = ended.map(([status, closed]) => ({ status: status === 0 ? null : status, count: closed }));
   printData({ phases, open, ended: endedBy, ratio, ratio_max: RATIO_MAX });

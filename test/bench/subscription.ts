@@ -1,6 +1,6 @@
 /**
- * `subscriber`: settlements per second with one subscriber to all of their events, beside settlements without one. A
- * turn ends when the last settlement is settled and the last delivery is made.
+ * `subscriber`: settlements per second with one subscriber to all of their events, compared with settlements without
+ * one. A turn ends when the last settlement is settled and the last delivery is made.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -29,7 +29,7 @@ type Contender = { readonly name: string; readonly payer: Payer; readonly turns:
 
 export const subscriber: Bench = command({
   name: 'subscriber',
-  description: 'Settlements per second with one subscriber to their events, beside settlements without one.',
+  description: 'Settlements per second with one subscriber to their events, compared with settlements without one.',
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     settlements: count('--settlements <count>', 'how many settlements a turn has', 60),

@@ -1,6 +1,6 @@
 /**
- * `webhooks`: deliveries per second from the commit of their events to the receiver, beside a bare loop of signed POSTs
- * to the same receiver. Then an endpoint that takes 80 ms, and what subscriptions that hang cost the others.
+ * `webhooks`: deliveries per second from the commit of their events to the receiver, compared with a bare loop of signed
+ * POSTs to the same receiver. Then an endpoint that takes 80 ms, and what subscriptions that hang cost the others.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -35,12 +35,13 @@ const QUIET_POLL_MS = 250;
 
 export const webhooks: Bench = command({
   name: 'webhooks',
-  description: 'Deliveries per second beside a bare loop of signed POSTs, and the cost of subscriptions that hang.',
+  description:
+    'Deliveries per second, compared with a bare loop of signed POSTs, and the cost of subscriptions that hang.',
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     deliveries: count('--deliveries <count>', 'how many deliveries a turn has', 2_000),
     subscriptions: count('--subscriptions <count>', 'with one delivery each, measured once', 2_000),
-    hangingRounds: count('--hanging-rounds <count>', 'how often the healthy are measured beside those that hang', 5),
+    hangingRounds: count('--hanging-rounds <count>', 'how often the healthy are measured with those that hang', 5),
   },
   run: (printer: Printer, { rounds, deliveries, subscriptions, hangingRounds }) =>
     withBenchStack(async (stack) => {
@@ -237,7 +238,7 @@ type Isolation = {
   readonly healthy: number;
   readonly hanging: number;
   readonly aloneMs: readonly number[];
-  readonly besideMs: readonly number[];
+  readonly withHangingMs: readonly number[];
 };
 
 /** The p99 of the healthy subscriptions' arrivals, in turns with and without the others, which never answer. */
@@ -263,20 +264,20 @@ async function measureIsolation(bench: Setup, rounds: number): Promise<Isolation
     const latencies = bench.receiver.arrivals.map(({ atMs }) => atMs - startedMs);
     return percentile(latencies, 0.99);
   };
-  const [aloneMs, besideMs]: [number[], number[]] = [[], []];
+  const [aloneMs, withHangingMs]: [number[], number[]] = [[], []];
   await setHanging('disabled');
   await round();
   for (let n = 0; n < rounds; n += 1) {
     await bench.untilQuiet();
     aloneMs.push(await round());
     await setHanging('enabled');
-    // The first round makes them hang; the second one is beside them.
+    // The first round makes them hang; the second one is measured with them.
     await round();
-    besideMs.push(await round());
+    withHangingMs.push(await round());
     await setHanging('disabled');
   }
   for (const subscriber of subscribers) await subscriber.end();
-  return { healthy, hanging: ORGANIZATIONS * HANGING_PER_ORGANIZATION, aloneMs, besideMs };
+  return { healthy, hanging: ORGANIZATIONS * HANGING_PER_ORGANIZATION, aloneMs, withHangingMs };
 }
 
 type Results = {
@@ -299,7 +300,7 @@ function reportAll(printer: Printer, { turns, singles, isolation, deliveries, su
     const total = contender.turns.map(({ cpuMsEach }) => Object.values(cpuMsEach).reduce((sum, ms) => sum + ms, 0));
     return { name: contender.name, perSecond: rateOf(contender), ratio: ratios(rateOf(contender), bare), cpu, total };
   });
-  const { healthy, hanging, aloneMs, besideMs } = isolation;
+  const { healthy, hanging, aloneMs, withHangingMs } = isolation;
   report(
     printer,
     'webhooks',
@@ -309,8 +310,8 @@ function reportAll(printer: Printer, { turns, singles, isolation, deliveries, su
         rows: rows.map(({ name, perSecond, ratio, total, cpu }) => [name, perSecond, ratio, total, ...cpu]),
       },
       {
-        head: [`p99 of ${healthy} subscriptions, ms`, `beside ${hanging} that hang`, 'ratio'],
-        rows: [[aloneMs, besideMs, ratios(besideMs, aloneMs)]],
+        head: [`p99 of ${healthy} subscriptions, ms`, `with ${hanging} that hang`, 'ratio'],
+        rows: [[aloneMs, withHangingMs, ratios(withHangingMs, aloneMs)]],
       },
     ],
     {
@@ -321,7 +322,7 @@ function reportAll(printer: Printer, { turns, singles, isolation, deliveries, su
         ratio: spreadOf(ratio),
         cpu_ms: spreadOf(total),
       })),
-      isolation: { healthy, hanging, p99_alone_ms: spreadOf(aloneMs), p99_beside_ms: spreadOf(besideMs) },
+      isolation: { healthy, hanging, p99_alone_ms: spreadOf(aloneMs), p99_with_hanging_ms: spreadOf(withHangingMs) },
     },
   );
 }
