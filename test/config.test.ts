@@ -73,7 +73,7 @@ const test = base
     return [];
   });
 
-describe('is refused', () => {
+describe('the configuration is refused', () => {
   test.for([undefined, '', 'local', 'LOCAL-SANDBOX', 'sandbox', 'prod', 'live'])(
     'the runtime environment %j: there is no default',
     (runtime, { faultsOf }) => {
@@ -401,7 +401,7 @@ describe('the local sandbox', () => {
   });
 });
 
-describe('the migrations', () => {
+describe('the configuration of the migrations', () => {
   const owner = 'postgres://settlement@db.example/settlement';
   const service = 'postgres://settlement_service@db.example/settlement';
 

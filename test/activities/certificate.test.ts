@@ -129,7 +129,7 @@ describe('a certificate', () => {
   });
 });
 
-describe('issuing', () => {
+describe('issuing a certificate', () => {
   test.for(['certificates', 'events'])(
     'writes nothing when a write to %s fails, and issues when it is retried',
     async (table, { world, owner }) => {

@@ -22,7 +22,7 @@ const runToEnd = async (steps: Steps, id: string): Promise<Json> => {
   return await steps.read(id);
 };
 
-test('is shown to its owner with the last digits of the account', async ({ steps }) => {
+test('the payee is shown to its owner with the last digits of the account', async ({ steps }) => {
   const id = await steps.acceptInternal({ name: 'Marcia Brown' });
   expect((await steps.read(id)).payee).toEqual({
     name: 'Marcia Brown',

@@ -168,7 +168,7 @@ describe('money that the settlement has no use for', () => {
   });
 });
 
-describe('canceling', () => {
+describe('canceling a settlement', () => {
   test('200 again for a settlement that is canceled, and nothing more is written', async ({ api, partner, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const first = await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);

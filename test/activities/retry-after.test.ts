@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { retryAfterMsOf } from '../../activities/providers/retry-after.ts';
 
-test('reads Retry-After as seconds or as a date, and nothing else', () => {
+test('Retry-After is read as seconds or as a date, and nothing else', () => {
   const now = Date.UTC(2026, 10, 21, 8);
   expect(retryAfterMsOf('120', now)).toBe(120_000);
   expect(retryAfterMsOf('Sat, 21 Nov 2026 08:01:00 GMT', now)).toBe(60_000);

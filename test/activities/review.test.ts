@@ -27,7 +27,7 @@ const test = withApi().extend('world', FILE, ({ api, steps }) => ({
       .reduce((sum, { amountMinor }) => sum + amountMinor, 0n),
 }));
 
-describe('a review', () => {
+describe('a review of a payout', () => {
   test('409 for a settlement that is not in review, and nothing is written', async ({ world, api, steps }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     await expectUnchanged(api.connection.pool, async () => {

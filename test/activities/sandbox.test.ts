@@ -50,7 +50,7 @@ describe('the plan of a payment', () => {
   });
 });
 
-describe('posting', () => {
+describe("posting a provider's event", () => {
   test('a step of the plan five times at once makes one event', async ({ world, sandbox, api, steps }) => {
     const id = await steps.waiting(await world.byAch('public-sandbox-checking'));
     await Promise.all(Array.from({ length: 5 }, () => sandbox.postCollectionEvent({ ...world.input(id), step: 0 })));

@@ -130,7 +130,7 @@ describe('a sweep of subscriptions', () => {
     return webhookId;
   };
 
-  test('rings one with a delivery that is due and without a run, and no other', async ({ api, partner, sweep }) => {
+  test('wakes one with a due delivery and without a run, and no other', async ({ api, partner, sweep }) => {
     const [lost, running, later] = [
       await due(api, partner, '-20 seconds'),
       await due(api, partner, '-20 seconds'),

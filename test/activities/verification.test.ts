@@ -26,7 +26,7 @@ const test = withApi()
     };
   });
 
-describe('a review', () => {
+describe('a review of a verification', () => {
   test('fails without a retry for the verification of another organization: not_found', async ({
     open,
     activities,

@@ -351,7 +351,7 @@ describe('a failed attempt', () => {
   });
 });
 
-describe('signatures', () => {
+describe('the signatures of a delivery', () => {
   test('match the published test vector', () => {
     const secret = Buffer.from('plJ3nmyCDGBKInavdOK15jsl', 'base64');
     const content = {

@@ -22,7 +22,7 @@ const exceptionsOf = async (steps: Steps, id: string) =>
 const evidenceOf = (api: TestApi, id: string) =>
   api.connection.db.select().from(evidence).where(eq(evidence.settlementId, id));
 
-describe('the signature', () => {
+describe("the signature of a bank ledger's event", () => {
   test('401 for every invalid one, before anything is parsed or written', async ({ api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const bytes = Buffer.from(JSON.stringify(bankledgerBody(id)));

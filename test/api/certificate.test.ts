@@ -61,7 +61,7 @@ async function tamper(api: TestApi, statement: string, parameters: unknown[]): P
   }
 }
 
-describe('download', () => {
+describe('the download of a certificate', () => {
   test('200 with the stored bytes, their digest and a signature that jose verifies', async ({
     api,
     partner,
@@ -254,7 +254,7 @@ describe('download', () => {
   });
 });
 
-describe('verify', () => {
+describe('the verification of a certificate', () => {
   test('200 and valid for the settlement of the certificate', async ({ api, partner, verify }) => {
     const { settlement, certId } = await certified(api, partner);
     const response = await verify(certId, settlement.settlementId);
@@ -314,7 +314,7 @@ describe('verify', () => {
   });
 });
 
-describe('key rotation', () => {
+describe('a rotation of the signing key', () => {
   test('keeps old certificates valid while their key is published, and serves the active key first', async ({
     api,
     partner,

@@ -44,4 +44,4 @@ describe('an operation that takes no body refuses its fields, and accepts none a
   });
 });
 
-test('there are such operations', () => expect(BODILESS.length).toBeGreaterThan(5));
+test('operations that take no body exist', () => expect(BODILESS.length).toBeGreaterThan(5));

@@ -23,7 +23,7 @@ const test = withApi().extend('opened', FILE, ({ api, partner }) => async () => 
   return { id, recipientId, read: async () => (await statusOf(api, partner, recipientId)).latest };
 });
 
-describe('the signature', () => {
+describe("the signature of an identity provider's event", () => {
   const digestOf = (bytes: Buffer, secret: string = TEST_SECRETS.idverify, algorithm = 'sha256') =>
     createHmac(algorithm, secret).update(bytes).digest('hex');
 
@@ -64,7 +64,7 @@ describe('the signature', () => {
   });
 });
 
-describe('an event', () => {
+describe("an identity provider's event", () => {
   test('is stored and decides nothing if it names another applicant', async ({ api, opened }) => {
     const { id, read } = await opened();
     await api.connection.db

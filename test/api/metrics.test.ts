@@ -72,7 +72,7 @@ test('no id, name, path or query of a caller becomes a label', async ({ api, par
   ).toBeGreaterThanOrEqual(1);
 });
 
-describe('counts', () => {
+describe('the counts of requests', () => {
   test('refusals by code, starting at zero', async ({ api, scraper }) => {
     const sample = 'settlement_http_refusals_total{code="credential_missing"}';
     const before = await scraper.scrape();

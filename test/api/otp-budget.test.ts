@@ -41,7 +41,7 @@ const addresses = () => {
   };
 };
 
-describe('one address', () => {
+describe('one-time codes of one address', () => {
   test('429 once its codes of the hour are used, to however many contacts', async ({ ask }) => {
     const allowed = Math.floor(BUDGETS['one-time-code'].quota / REQUEST_WEIGHTS.codeRequest);
     expect(allowed).toBeLessThan(QUOTA / 4);
@@ -68,7 +68,7 @@ describe('one address', () => {
   });
 });
 
-describe('one contact', () => {
+describe('one-time codes of one contact', () => {
   test('is locked down after its wrong codes of a day: one code an hour with one try, which still signs in', async ({
     api,
     ask,
@@ -107,7 +107,7 @@ describe('one contact', () => {
   });
 });
 
-describe('everyone together', () => {
+describe('one-time codes of all contacts together', () => {
   test('too many wrong codes leave new challenges one try, and twice as many are 429', async ({ ask, tryCode }) => {
     const next = addresses();
     const { quota } = BUDGETS['wrong-codes'];

@@ -48,7 +48,7 @@ test('a read is answered although the notification is lost', async ({ api, partn
   expect(performance.now() - startedAt).toBeLessThan(stretched(10_000));
 });
 
-test('one organization cannot take the room of all, and beyond its own nothing is said to be applied', async ({
+test('one organization cannot use the waiting reads of all, and beyond its own no Preference-Applied is sent', async ({
   api,
   partner,
   steps,

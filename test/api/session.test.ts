@@ -147,7 +147,7 @@ describe('POST /consumer/auth/request-otp', () => {
   });
 });
 
-describe('sending codes', () => {
+describe('sending one-time codes', () => {
   test.for(['remote-sandbox', 'production'] as const)(
     '503 provider_not_configured in %s for a channel without a sender, and nothing is written',
     async (runtime, { newApi }) => {

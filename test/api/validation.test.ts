@@ -131,7 +131,7 @@ describe('a body of another media type', () => {
   });
 });
 
-describe('identifiers', () => {
+describe('identifiers in a path', () => {
   test.for([
     ['none', '', 'string_too_short'],
     ['37 characters', 'a'.repeat(37), 'string_too_long'],

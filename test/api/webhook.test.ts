@@ -83,7 +83,7 @@ describe('a refused creation', () => {
   });
 });
 
-describe('creation', () => {
+describe('creation of a subscription', () => {
   test('201 with the secret; no read, list or table shows it again', async ({ api }) => {
     const owner = await api.createCaller();
     const created = await create(api, owner, { description: 'Ledger' });
@@ -127,7 +127,7 @@ describe('creation', () => {
   });
 });
 
-describe('change', () => {
+describe('change of a subscription', () => {
   test('422 by the rules of creation', async ({ api, partner }) => {
     const { webhook_id } = await create(api, partner);
     const patch = (change: unknown) => api.call(partner, 'PATCH', `/v1/webhooks/${webhook_id}`, change);
@@ -150,7 +150,7 @@ describe('change', () => {
   });
 });
 
-describe('deletion', () => {
+describe('deletion of a subscription', () => {
   test('204, then 404, its deliveries are canceled, and another subscription may be created', async ({
     api,
     partner,
@@ -173,7 +173,7 @@ describe('deletion', () => {
   });
 });
 
-describe('rotation', () => {
+describe("rotation of a subscription's secret", () => {
   test('200 with a new secret; two sealed secrets are stored, never a third', async ({ api, partner }) => {
     const { webhook_id, secret } = await create(api, partner);
     const rotate = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`).then(jsonOf);
@@ -184,7 +184,7 @@ describe('rotation', () => {
   });
 });
 
-describe('deliveries', () => {
+describe('deliveries of a subscription', () => {
   test('202 for a test event with its pending delivery, without the URL', async ({ api }) => {
     const owner = await api.createCaller();
     const { webhook_id } = await create(api, owner);

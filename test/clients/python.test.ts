@@ -95,7 +95,9 @@ test('a Python older than the packages need is reported in words', async () => {
   }
 });
 
-test('its types are strict, and every use in its tests, its page and the examples is typed', async ({ python }) => {
+test("the client's types are strict, and every use in its tests, its page and the examples is typed", async ({
+  python,
+}) => {
   const check = ['-m', 'mypy', '--cache-dir', path.join(DIRECTORY, 'mypy-cache')];
   for (const files of [[], [await writePage()]]) {
     const { stdout } = await run(python, [...check, ...files]);
@@ -103,19 +105,19 @@ test('its types are strict, and every use in its tests, its page and the example
   }
 });
 
-test('its code has the form of its linter and formatter', async ({ python }) => {
+test("the client's code passes its linter and formatter", async ({ python }) => {
   const files = ['--no-cache', '.', EXAMPLES];
   await run(python, ['-m', 'ruff', 'check', ...files]);
   const { stdout } = await run(python, ['-m', 'ruff', 'format', '--check', ...files]);
   expect(stdout).toContain('already formatted');
 });
 
-test('its own tests pass', async ({ python }) => {
+test("the client's own tests pass", async ({ python }) => {
   const { stdout } = await run(python, ['-m', 'pytest']);
   expect(stdout).toMatch(/\d{3} passed/);
 });
 
-test('its package is complete and typed, and no index accepts it', async ({ python }) => {
+test("the client's package is complete and typed, and no index accepts it", async ({ python }) => {
   const build =
     'import sys, zipfile; from flit_core import buildapi; ' +
     'wheel = zipfile.ZipFile(sys.argv[1] + "/" + buildapi.build_wheel(sys.argv[1])); ' +

@@ -208,6 +208,6 @@ test.each([
   ],
   [12, `a contact gets ${OTP_LIMITS.requestsMax} in an hour`],
   [13, `1 to ${WALLET_LIMITS.nameLengthMax} characters, 1 to ${WALLET_LIMITS.signersMax} distinct`],
-])('§%i says "%s"', (number, sentence) => {
+])('the contract\'s §%i says "%s"', (number, sentence) => {
   expect(section(number)).toContain(sentence);
 });

@@ -72,7 +72,7 @@ test('every query of the page has an entry above', () => {
   expect(QUERIES.map(({ what }) => what)).toEqual(Object.keys(FINDS));
 });
 
-test.for(QUERIES)('finds: $what', async ({ what, query }, { stack, partner }) => {
+test.for(QUERIES)('the saved query finds: $what', async ({ what, query }, { stack, partner }) => {
   const asked = query.replace('<settlement id>', ids.declined).replace('<organization id>', partner.orgId);
   const found = async () => {
     const workflowIds: string[] = [];

@@ -13,7 +13,7 @@ test('every chapter and every item is in the table', () => {
   expect(items).toEqual([...numbered('API', 10), ...numbered('V', 17)]);
 });
 
-test.each(ROWS)('%s', (row) => {
+test.each(ROWS)('docs/security.md names existing tests in: %s', (row) => {
   const named = [...row.matchAll(/`([\w/*-]+\.test\.ts)`/g)].map(([, name = '']) => name);
   for (const name of named) {
     const pattern = new RegExp(`(^|/)${name.replaceAll('.', '\\.').replaceAll('*', '[\\w-]*')}$`);

@@ -80,7 +80,7 @@ describe('the database refuses', () => {
   });
 });
 
-describe('finding', () => {
+describe('finding a certificate', () => {
   test('returns undefined for an unknown id and for another organization’s certificate', async ({
     connection,
     orgId,
@@ -92,7 +92,7 @@ describe('finding', () => {
   });
 });
 
-describe('inserting', () => {
+describe('inserting a certificate', () => {
   test('a second certificate for a settlement returns the first one', async ({ connection, orgId, insert }) => {
     const settlement = await insertSettledSettlement(connection.db, orgId);
     const first = rowOf(settlement);

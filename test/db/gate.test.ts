@@ -176,7 +176,7 @@ describe('the database refuses', () => {
   });
 });
 
-describe('reading', () => {
+describe('reading the evidence of a gate', () => {
   test('throws when the store cannot be read: the caller decides that this means closed', async ({
     connection,
     owner,
@@ -204,7 +204,7 @@ describe('reading', () => {
   });
 });
 
-describe('an act', () => {
+describe("an operator's act on evidence", () => {
   test('is stored with who did it, when and why', async ({ gates }) => {
     const { record, approve, revoke, auditOf, read } = gates;
     const evidenceId = await record();

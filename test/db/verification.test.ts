@@ -142,7 +142,7 @@ describe('the database', () => {
   });
 });
 
-describe('a move', () => {
+describe('a move of a verification', () => {
   test('writes nothing if it is not in the table', async ({ api, partner, kyc }) => {
     const { verificationId } = await kyc.newVerification();
     await kyc.decide(verificationId, VERIFIED);

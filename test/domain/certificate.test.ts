@@ -19,7 +19,7 @@ const line = (step: string, account: Account, amountMinor: bigint): StepPosting 
 });
 const certify = (postings: readonly StepPosting[]) => certificateContent(certificateFacts({ postings })).postings;
 
-describe('refused', () => {
+describe('a certificate is refused', () => {
   test.each([
     ['a settlement without history', []],
     ['a settlement that is still paying out', certificateFacts().transitions.slice(0, -1)],

@@ -132,7 +132,7 @@ describe('a rate', () => {
   });
 });
 
-describe('rounding', () => {
+describe('rounding a quotient', () => {
   property.prop([fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n })])(
     'half up takes the nearest integer, and of two the upper one',
     (numerator, denominator) => {

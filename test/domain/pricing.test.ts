@@ -21,7 +21,7 @@ function priced(input: PricingInput): Pricing {
   return result.pricing;
 }
 
-describe('refused', () => {
+describe('a price is refused', () => {
   test.each([
     ['a rail that the corridor does not have', { corridor: 'GB-JM', payoutRail: 'cash_pickup' }, ['payout_rail']],
     ['ach in another currency than USD', { corridor: 'CA-JM', paymentMethod: 'ach' }, ['payment_method']],
@@ -142,7 +142,7 @@ describe('every corridor and method', () => {
   );
 });
 
-describe('the resource', () => {
+describe('the resource of a price', () => {
   const at = new Date('2026-11-21T08:00:00.000Z');
 
   test('says of an estimate that it is not executable, and that its rate is shown for thirty seconds', () => {

@@ -121,7 +121,7 @@ describe('a payout', () => {
   });
 });
 
-describe('the resource', () => {
+describe('the resource of a recipient', () => {
   test('has every field, null when it is not set, and only the last four characters of an account number', () => {
     expect(recipientResource(recipient())).toEqual({
       recipient_id: 'r-1',

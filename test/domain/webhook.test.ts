@@ -4,7 +4,7 @@ import { ATTEMPTS_MAX, hasFailedTooLong, nextInFlight, RETRY_DELAYS_MS, retryDel
 
 const HOUR_MS = 3_600_000;
 
-describe('the schedule', () => {
+describe('the schedule of retries', () => {
   test('has eight attempts over 27 hours, 35 minutes and 5 seconds', () => {
     expect(ATTEMPTS_MAX).toBe(8);
     expect(RETRY_DELAYS_MS.reduce((sum: number, delayMs) => sum + delayMs, 0)).toBe(27 * HOUR_MS + 35 * 60_000 + 5_000);

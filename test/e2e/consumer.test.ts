@@ -43,7 +43,7 @@ const test = withStack()
     return remote;
   });
 
-describe('a transfer', () => {
+describe("a consumer's transfer", () => {
   test('settles a quote with a certificate, and its key gets the same answer again', async ({
     api,
     consumer,

@@ -359,7 +359,7 @@ describe('a subscription that changes', () => {
   });
 });
 
-describe('concurrency', () => {
+describe('concurrency of deliveries', () => {
   test('four requests at a time to a new subscription; all events arrive, each by one attempt', async ({
     world,
     receiver,

@@ -55,7 +55,7 @@ test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
       `${evidence} revoked by ana; its gate has no evidence any more, which the local sandbox forgives.`,
   ],
   ['keys record', () => ['keys', 'record'], () => 'Recorded: ENCRYPTION_KEYS from nothing recorded to test-1.'],
-])('%s', async ([, argsOf, sentenceOf], { api, ops, ids }) => {
+])('the preview changes nothing: %s', async ([, argsOf, sentenceOf], { api, ops, ids }) => {
   await expectUnchanged(api.connection.pool, async () => {
     const asText = await ops(...argsOf(ids), ...AUDIT_ARGS);
     const asJson = await ops(...argsOf(ids), ...AUDIT_ARGS, '--json');
@@ -66,7 +66,7 @@ test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
   });
 });
 
-test('gate record', async ({ api, ops }) => {
+test('the preview of gate record says what would be recorded', async ({ api, ops }) => {
   const file = fileURLToPath(import.meta.url);
   await expectUnchanged(api.connection.pool, async () => {
     const args = ['gate', 'record', 'dispute_accounting', '--corridor', 'US-JM', '--evidence', file];

@@ -42,7 +42,7 @@ const argsOf = (command: string): string[] =>
     .map((word) => word.split('|')[0] ?? '');
 
 const settlement = { settlementId: 'stl_1', recipientId: 'recipient', paymentMethod: 'card', until: null } as const;
-const steps: Advice[] = [
+const advices: Advice[] = [
   ...SETTLEMENT_STATUSES.flatMap((status) => [
     settlementAdvice({ ...settlement, status, isOverdue: false }),
     settlementAdvice({ ...settlement, status, isOverdue: true }),
@@ -58,14 +58,14 @@ const steps: Advice[] = [
 
 const commands = new Set([
   ...commandsIn(page),
-  ...steps.flatMap(({ say, command }) => commandsIn(`${say}\n${command}`)),
+  ...advices.flatMap(({ say, command }) => commandsIn(`${say}\n${command}`)),
 ]);
 
-test('there are commands to check', () => {
+test('the runbook has commands to check', () => {
   expect(commands.size).toBeGreaterThan(15);
 });
 
-test.each([...commands])('%s', async (command) => {
+test.each([...commands])("the runbook's command is valid: %s", async (command) => {
   const { exitCode, warned } = await ops(...argsOf(command));
   expect([exitCode === 2, warned]).toEqual([false, warned]);
 });

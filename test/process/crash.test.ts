@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { createCrash } from '../../process/crash.ts';
 
-test('there is nothing to call without CRASH_AT', () => {
+test('nothing is called without CRASH_AT', () => {
   expect(createCrash(undefined)).toBeUndefined();
 });
 

@@ -20,7 +20,7 @@ test.each([
     { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgresql://127.0.0.1/other' },
   ],
   ['a remote runtime without a database', { RUNTIME_ENVIRONMENT: 'production' }],
-])('does not look for the running stack when the environment names %s', (_what, given) => {
+])('no running stack is looked for when the environment names %s', (_what, given) => {
   expect(completeEnvironment(given, mustNotFind)).toEqual(given);
 });
 
@@ -39,7 +39,7 @@ test.each([{}, { DATABASE_URL: '' }, { RUNTIME_ENVIRONMENT: 'local-sandbox' }])(
   },
 );
 
-test('does not replace variables that are set', () => {
+test('variables that are set are kept', () => {
   expect(completeEnvironment({ TEMPORAL_ADDRESS: '10.0.0.1:7233', LOG_LEVEL: 'warn' }, findStack)).toMatchObject({
     TEMPORAL_ADDRESS: '10.0.0.1:7233',
     LOG_LEVEL: 'warn',

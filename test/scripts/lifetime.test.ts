@@ -57,7 +57,7 @@ describe('a closed terminal', () => {
   });
 });
 
-describe('a signal', () => {
+describe('a signal to the stack', () => {
   async function startSupervised() {
     const [program = '', ...args] = supervised();
     const child = spawn(program, args, { cwd: repositoryRoot, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -39,7 +39,7 @@ async function query(url: string, text: string): Promise<unknown> {
 
 const postmasterFile = () => path.join(directory, 'data', 'postmaster.pid');
 
-test('refuses a wrong password, and only its owner can read the right one', async () => {
+test('PostgreSQL refuses a wrong password, and only its owner can read the right one', async () => {
   const wrong = new URL(`${cluster.serverUrl}/postgres`);
   wrong.password = 'postgres';
   await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
@@ -58,7 +58,7 @@ test('listens on the loopback interface only, without a socket in the file syste
   });
 });
 
-test('is PostgreSQL 18 in UTF-8, durable, and sorts by code point whatever the locale of this machine', async () => {
+test('the server is PostgreSQL 18 in UTF-8, durable, and sorts by code point whatever the locale of this machine', async () => {
   const settings = `SELECT current_setting('server_version_num')::int / 10000 AS version, current_setting('server_encoding') AS encoding,
     current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commits,
     (SELECT string_agg(letter, '' ORDER BY letter) FROM unnest(ARRAY['é', 'a', 'Z', 'ß']) AS letter) AS sorted, upper('é') AS upper`;
@@ -72,7 +72,7 @@ test('is PostgreSQL 18 in UTF-8, durable, and sorts by code point whatever the l
   });
 });
 
-test('takes another port when the wished one is taken', async () => {
+test('PostgreSQL takes another port when the requested one is taken', async () => {
   const other = mkdtempSync(path.join(os.tmpdir(), 'postgres-'));
   const neighbour = createServer();
   const taken = await freePort();

@@ -38,7 +38,7 @@ const put = (...names: string[]) => {
   }
 };
 
-describe('reset', () => {
+describe('npm run reset', () => {
   test('removes the data in the clone and outside of it, with the secrets, and keeps installed programs', async () => {
     put(
       'local/postgres/data/PG_VERSION',

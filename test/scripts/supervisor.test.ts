@@ -41,7 +41,7 @@ const member = (name: string, stage: Stage, stop: () => Promise<void> = async ()
   stop,
 });
 
-test('refuses to start while a stack of the same clone runs, and stops none of its processes', async () => {
+test('a second stack of the same clone is refused, and no process of the first is stopped', async () => {
   const supervisor = sleeper();
   const api = sleeper();
   writeStack({ supervisor, processes: { api } }, directory);

@@ -45,7 +45,7 @@ test('a program that is no server is an error with the path of its log', async (
   );
 });
 
-test('takes another port when the wished one is taken', async () => {
+test('Temporal takes another port when the requested one is taken', async () => {
   const neighbour = createServer();
   const taken = await freePort();
   await new Promise<void>((resolve) => neighbour.listen(taken, '127.0.0.1', resolve));

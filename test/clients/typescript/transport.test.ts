@@ -113,7 +113,7 @@ describe('is sent again, with the same key and bytes:', () => {
   });
 });
 
-describe('no second request', () => {
+describe('no second request is sent', () => {
   test('a command without a key, unless nothing was done', async ({ open }) => {
     const client = open();
     for (const answer of [unavailable, fromProxy, lost]) {
@@ -177,7 +177,7 @@ describe('no second request', () => {
   });
 });
 
-test('says that nothing was sent when there is no connection', async ({ open }) => {
+test('an error without a connection says that nothing was sent', async ({ open }) => {
   const client = open({ baseUrl: `http://127.0.0.1:${await freePort()}`, attemptsMax: 2 });
   await expect(client.webhooks.rotateSecret('w')).rejects.toMatchObject({ reason: 'not_connected' });
   expect(retries).toHaveLength(1);

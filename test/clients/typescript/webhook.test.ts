@@ -24,7 +24,7 @@ const headersOf = (body = BODY, secrets = [SECRET], at = AT) => ({
   'Webhook-Signature': secrets.map((secret) => new Webhook(secret).sign(ID, at, body)).join(' '),
 });
 
-describe('takes', () => {
+describe('verification of a delivery accepts', () => {
   plain('bytes, text, and each form of headers', () => {
     for (const body of [BODY, Buffer.from(BODY)])
       for (const headers of [headersOf(), new Headers(headersOf())])
@@ -45,7 +45,7 @@ describe('takes', () => {
   });
 });
 
-describe('refuses', () => {
+describe('verification of a delivery refuses', () => {
   const later = new Date(AT.getTime() + 301_000);
   plain.for([
     ['another secret', 'no_matching_signature', BODY, headersOf(), newSecret(), AT],

@@ -93,7 +93,7 @@ describe('a failure of the collection', () => {
   });
 });
 
-describe('a return', () => {
+describe('a return of a payment', () => {
   test.each(UNFUNDED_STATUSES)('is a failure if the payment was never counted, in %s', (status) => {
     expect(receive(inState(status), piece('collection_returned'))).toEqual({ ...NOTHING, pending: true });
   });

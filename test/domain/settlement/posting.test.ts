@@ -145,7 +145,7 @@ describe('every path that the table of transitions allows, with any money', () =
   });
 });
 
-describe('a set', () => {
+describe('a set of postings', () => {
   const priced = {
     paymentMethod: 'card',
     amountMinor: 100n,

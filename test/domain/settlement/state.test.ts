@@ -93,7 +93,7 @@ describe('the table of transitions', () => {
   });
 });
 
-describe('canceling', () => {
+describe('canceling a settlement', () => {
   test('is refused past awaiting_funds', () => {
     expect(SETTLEMENT_STATUSES.filter((status) => canMove(status, 'canceled'))).toEqual([
       'accepted',
@@ -104,7 +104,7 @@ describe('canceling', () => {
   });
 });
 
-describe('windows', () => {
+describe('the windows of states', () => {
   const MINUTE_MS = 60_000;
   const DAY_MS = 1_440 * MINUTE_MS;
 
