@@ -1,12 +1,15 @@
 /** From the moment that a call to the rail may have gone out, unknown is not failed (contract §6). */
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { describe, expect } from 'vitest';
+import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
+import { requestResolution } from '../../db/commands/review.ts';
 import { listOpenSettlements } from '../../db/queries/operator/waiting.ts';
 import { activityDeps } from '../support/activity.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import type { Json } from '../support/partner.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
+import { createRail } from '../support/payout-rail.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 
 const MINUTE_MS = 60_000;
@@ -22,6 +25,17 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps }) => ({
   deactivate: async (id: string): Promise<void> => {
     const { recipientId } = await steps.stored(id);
     await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
+  },
+  /** The payout's activity, with a rail that answers when the test does. */
+  withSlowRail: (now = () => new Date()) => {
+    const rail = createRail();
+    const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), now, payoutRail: rail };
+    return { rail, sendPayout: settlementActivities(deps).sendPayout };
+  },
+  /** The events about an object, oldest first, as a reader asks for them. */
+  eventsOf: async (objectId: string, from = new Date(0)): Promise<Json[]> => {
+    const url = `/v1/events?object_id=${objectId}&created_from=${from.toISOString()}`;
+    return jsonOf(await api.call(partner, 'GET', url)).toReversed();
   },
 }));
 
@@ -59,6 +73,49 @@ describe('a payout under way', () => {
       }).run(sendPayout, { settlementId: id, orgId: partner.orgId, nowMs: Date.now() });
     expect(await attempt(3 * DAY_MS - MINUTE_MS)).toMatchObject({ status: 'paying_out' });
     expect(await attempt(3 * DAY_MS + MINUTE_MS)).toMatchObject({ status: 'needs_review' });
+  });
+});
+
+describe('an attempt that records slowly', () => {
+  test("records the rail's confirmation as late evidence, although operators have ended the settlement meanwhile", async ({
+    world,
+    api,
+    steps,
+  }) => {
+    const id = await world.funded();
+    const { rail, sendPayout } = world.withSlowRail();
+    await rail.untilCalled(sendPayout(steps.step(id)));
+    const { expiresAt } = await steps.stored(id);
+    expect(await steps.activities.reviewSettlement(steps.step(id, expiresAt?.getTime()))).toMatchObject({
+      status: 'needs_review',
+    });
+    await requestResolution(api.deps, id, { outcome: 'refused', operator: 'ana', note: 'no trace of it' });
+    await steps.activities.resolveReview(steps.step(id));
+    const answer = payoutAnswer(id, 'payout_confirmed');
+    await rail.answer(answer);
+    const { status, exceptions } = await steps.read(id);
+    expect(status).toBe('failed');
+    expect(exceptions).toMatchObject([{ type: 'late_evidence', evidence_id: answer.evidenceId }]);
+    expect((await world.eventsOf(id)).at(-1)).toMatchObject({
+      type: 'settlement.exception',
+      data: { status: 'failed', exception: { type: 'late_evidence', evidence_id: answer.evidenceId } },
+    });
+  });
+
+  test('is dated when it commits: a reader of the events since its call sees settled and the certificate', async ({
+    world,
+    steps,
+  }) => {
+    const id = await world.funded();
+    let now = new Date();
+    const { rail, sendPayout } = world.withSlowRail(() => now);
+    await rail.untilCalled(sendPayout(steps.step(id)));
+    now = new Date(now.getTime() + 10 * MINUTE_MS);
+    await rail.answer(payoutAnswer(id, 'payout_confirmed'));
+    const settled = await steps.read(id);
+    expect(settled.timeline.at(-1)).toMatchObject({ status: 'settled', at: now.toISOString() });
+    expect((await world.eventsOf(id, now)).map(({ type }) => type)).toEqual(['settlement.settled']);
+    expect(await world.eventsOf(settled.certificate_id, now)).toMatchObject([{ type: 'certificate.issued' }]);
   });
 });
 

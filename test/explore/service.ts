@@ -23,11 +23,12 @@ import type { Happening, HappeningOf } from '../../domain/settlement/happening.t
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import type { TestClock } from '../support/fixture.ts';
+import { createRail } from '../support/payout-rail.ts';
 import type { Move, Played } from './move.ts';
 import { ANSWER_ID } from './payout.ts';
 import type { Answer, Situation } from './situation.ts';
 import { STARTED_SETTLEMENT, type Start } from './start.ts';
-import { createGate, createRail, openRecipient } from './surroundings.ts';
+import { createGate, openRecipient } from './surroundings.ts';
 
 export type World = { readonly api: TestApi; readonly partner: Caller; readonly clock: TestClock };
 

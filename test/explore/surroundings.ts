@@ -1,9 +1,7 @@
-/** What surrounds a settlement of the service: its recipient with the verifications, a launch gate, and the rail. */
-import type { PayoutRail } from '../../activities/providers/payout-rail.ts';
+/** What surrounds a settlement of the service: its recipient with the verifications, and a launch gate. */
 import { recordGateEvidence, revokeGateEvidence } from '../../db/commands/gate.ts';
 import { changeRecipient, createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
 import { decideVerification, openManualVerification } from '../../db/commands/verification.ts';
-import type { NewEvidence } from '../../domain/settlement/evidence.ts';
 import type { TestApi } from '../support/api.ts';
 import { type Identity, NAMES, type Name } from './situation.ts';
 import { STARTED_SETTLEMENT, type Start } from './start.ts';
@@ -85,52 +83,6 @@ export function createGate({ deps }: TestApi) {
       const expiresAt = new Date(deps.now().getTime() + GATE_EVIDENCE_MS);
       const document = { reference: 'review.pdf', sha256: Buffer.alloc(32), operator: ACT.operator };
       evidenceId = await recordGateEvidence(deps, { ...document, gate: 'provider_evidence', corridor, expiresAt });
-    },
-  };
-}
-
-/** A call that nobody has answered yet, and the activity that waits for it. */
-type Call = {
-  readonly answer: (answer: NewEvidence | undefined) => void;
-  readonly lose: (error: Error) => void;
-  activity: Promise<unknown>;
-};
-
-/** A rail whose answers wait until the test gives them. */
-export function createRail() {
-  const calls: Call[] = [];
-  let isCalled: () => void = () => undefined;
-  const rail: PayoutRail = {
-    send: () =>
-      new Promise((answer, lose) => {
-        calls.push({ answer, lose, activity: Promise.resolve() });
-        isCalled();
-      }),
-  };
-  return {
-    ...rail,
-    count: (): number => calls.length,
-    /** Waits until the activity calls the rail, or ends without a call. */
-    untilCalled: async (activity: Promise<unknown>): Promise<void> => {
-      const called = new Promise<void>((resolve) => {
-        isCalled = resolve;
-      });
-      const before = calls.length;
-      await Promise.race([activity, called]);
-      const call = calls[before];
-      if (call) call.activity = activity;
-    },
-    /** The oldest call is answered, and the activity records it. */
-    answer: async (answer: NewEvidence | undefined): Promise<void> => {
-      const call = calls.shift();
-      call?.answer(answer);
-      await call?.activity;
-    },
-    /** The oldest call is lost with its activity. */
-    lose: async (): Promise<void> => {
-      const call = calls.shift();
-      call?.lose(new Error('the call is lost'));
-      await call?.activity.catch(() => undefined);
     },
   };
 }
